@@ -1,0 +1,51 @@
+"""Directed rounding: a cost is only ever rounded up, an allowance only ever down."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+__all__ = ["round_down", "round_up", "square_root_up"]
+
+
+def round_up(value: Fraction) -> float:
+    """Return the least float that is not below `value`.
+
+    Examples
+    --------
+    >>> Fraction(round_up(Fraction(1, 3))) >= Fraction(1, 3)
+    True
+    """
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def round_down(value: Fraction) -> float:
+    """Return the greatest float that is not above `value`.
+
+    Examples
+    --------
+    >>> Fraction(round_down(Fraction(1, 3))) <= Fraction(1, 3)
+    True
+    """
+    return -round_up(-value)
+
+
+def square_root_up(value: Fraction) -> float:
+    """Return the least float whose square, taken exactly, is not below `value`.
+
+    Examples
+    --------
+    >>> square_root_up(Fraction(2)) == 2**0.5
+    True
+    >>> square_root_up(Fraction(9, 4))
+    1.5
+    """
+    if value < 0:
+        raise ValueError("value must not be negative")
+    root = math.sqrt(value)
+    while Fraction(root) ** 2 < value:
+        root = math.nextafter(root, math.inf)
+    while root > 0 and Fraction(math.nextafter(root, 0.0)) ** 2 >= value:
+        root = math.nextafter(root, 0.0)
+    return root

@@ -1,0 +1,185 @@
+r"""What it costs: one small registered function for each kind of event.
+
+The currency is approximate zCDP: a pair :math:`(\rho, \delta)` says that, outside an event of probability at
+most :math:`\delta`, the mechanism is :math:`\rho`-zCDP (Bun and Steinke 2016, section 8). Both numbers add up
+under adaptive composition, also when the sequence itself is chosen on the way, which is why the ledger counts
+in them. Every cost is computed in rational numbers and rounded up once.
+
+An event of an unknown kind is refused. A subclass of a known event is unknown too: it may mean something
+else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from fogline.accounting._rounding import round_up
+from fogline.accounting.events import (
+    AboveThresholdEvent,
+    ComposedEvent,
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    ParallelEvent,
+    StableHistogramEvent,
+)
+
+__all__ = ["Cost", "UnsupportedEvent", "cost", "registered_events"]
+
+E = TypeVar("E")
+
+
+class UnsupportedEvent(TypeError):
+    """An event whose cost nobody has proved. It is never free."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A price in approximate zCDP. Addition rounds up.
+
+    Parameters
+    ----------
+    rho : float
+        The zCDP parameter, not negative.
+    delta : float
+        The probability of the exceptional event, from 0 to 1.
+
+    Examples
+    --------
+    >>> Cost(0.5, 0.0) + Cost(0.25, 1e-6)
+    Cost(rho=0.75, delta=1e-06)
+    """
+
+    rho: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.rho < float("inf"):
+            raise ValueError(f"rho must be finite and not negative, got {self.rho!r}")
+        if not 0.0 <= self.delta <= 1.0:
+            raise ValueError(f"delta must lie between 0 and 1, got {self.delta!r}")
+
+    def __add__(self, other: object) -> Cost:
+        if not isinstance(other, Cost):
+            return NotImplemented
+        return _total((self, other))
+
+
+def cost(event: Event) -> Cost:
+    """Return what `event` costs.
+
+    Parameters
+    ----------
+    event : one of `fogline.accounting.events`
+
+    Raises
+    ------
+    UnsupportedEvent
+        When no cost is registered for exactly this type.
+
+    Examples
+    --------
+    >>> cost(GaussianEvent(sensitivity=1.0, scale=2.0, count=4))
+    Cost(rho=0.5, delta=0.0)
+    >>> cost("a histogram, roughly")
+    Traceback (most recent call last):
+    fogline.accounting.costs.UnsupportedEvent: no cost is known for an event of type str
+    """
+    try:
+        function = _COSTS[type(event)]
+    except KeyError:
+        raise UnsupportedEvent(f"no cost is known for an event of type {type(event).__name__}") from None
+    return function(event)
+
+
+def registered_events() -> tuple[type, ...]:
+    """Return the types of event that have a cost, in the order of registration.
+
+    Examples
+    --------
+    >>> registered_events()[0].__name__
+    'GaussianEvent'
+    """
+    return tuple(_COSTS)
+
+
+_COSTS: dict[type, Callable[[Any], Cost]] = {}
+
+
+def _costs(event: type[E]) -> Callable[[Callable[[E], Cost]], Callable[[E], Cost]]:
+    """Register the cost function of one type of event."""
+
+    def register(function: Callable[[E], Cost]) -> Callable[[E], Cost]:
+        if event in _COSTS:
+            raise ValueError(f"{event.__name__} has a cost already")
+        _COSTS[event] = function
+        return function
+
+    return register
+
+
+@_costs(GaussianEvent)
+def _gaussian(event: GaussianEvent) -> Cost:
+    """Charge sensitivity^2 / (2 scale^2) a time (Canonne, Kamath and Steinke 2020)."""
+    ratio = Fraction(event.sensitivity) / Fraction(event.scale)
+    return Cost(round_up(event.count * ratio**2 / 2))
+
+
+@_costs(LaplaceEvent)
+def _laplace(event: LaplaceEvent) -> Cost:
+    """Charge epsilon^2 / 2 a time, with epsilon = sensitivity / scale."""
+    return _pure(Fraction(event.sensitivity) / Fraction(event.scale), event.count)
+
+
+@_costs(ExponentialEvent)
+def _exponential(event: ExponentialEvent) -> Cost:
+    """Charge epsilon^2 / 8 a time: bounded range (Cesar and Rogers 2021)."""
+    return Cost(round_up(event.count * Fraction(event.epsilon) ** 2 / 8))
+
+
+@_costs(AboveThresholdEvent)
+def _above_threshold(event: AboveThresholdEvent) -> Cost:
+    return _pure(Fraction(event.epsilon), event.count)
+
+
+@_costs(StableHistogramEvent)
+def _stable_histogram(event: StableHistogramEvent) -> Cost:
+    """Charge epsilon^2 / 2 and delta a time: pure outside the event that a key of one unit shows."""
+    delta = min(Fraction(1), event.count * Fraction(event.delta))
+    return Cost(_pure(Fraction(event.epsilon), event.count).rho, round_up(delta))
+
+
+@_costs(ComposedEvent)
+def _composed(event: ComposedEvent) -> Cost:
+    return _total(cost(part) for part in event.parts)
+
+
+@_costs(ParallelEvent)
+def _parallel(event: ParallelEvent) -> Cost:
+    """Charge the dearest part under add-remove and the two dearest under replace, in each component."""
+    touched = 1 if event.neighbours == "add-remove" else 2
+    costs = [cost(part) for part in event.parts]
+    rhos = sorted((Fraction(part.rho) for part in costs), reverse=True)
+    deltas = sorted((Fraction(part.delta) for part in costs), reverse=True)
+    return _rounded(sum(rhos[:touched], Fraction(0)), sum(deltas[:touched], Fraction(0)))
+
+
+def _pure(epsilon: Fraction, count: int) -> Cost:
+    """Charge epsilon^2 / 2 a time for pure epsilon-DP (Bun and Steinke 2016, Proposition 3.3)."""
+    return Cost(round_up(count * epsilon**2 / 2))
+
+
+def _total(costs: Iterable[Cost]) -> Cost:
+    listed = list(costs)
+    return _rounded(
+        sum((Fraction(part.rho) for part in listed), Fraction(0)),
+        sum((Fraction(part.delta) for part in listed), Fraction(0)),
+    )
+
+
+def _rounded(rho: Fraction, delta: Fraction) -> Cost:
+    return Cost(round_up(rho), round_up(min(delta, Fraction(1))))

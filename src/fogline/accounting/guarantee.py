@@ -1,0 +1,311 @@
+"""What is promised: the statement that goes with every published number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from fogline._validation import (
+    Neighbours,
+    check_count,
+    check_epsilon,
+    check_max_contributions,
+    check_neighbours,
+    check_positive,
+)
+from fogline.accounting.zcdp import epsilon_of
+
+__all__ = ["Guarantee"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """Who is protected, against what, how much, and whether fogline stands behind it.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The differential privacy of the whole release. `delta` may be 0.
+    rho : float or None
+        Its zCDP, where that is how it was accounted.
+    neighbours : {"add-remove", "replace"}
+    unit : str
+        What is protected as a whole: "record", or for instance "person".
+    max_contributions : int
+        The greatest number of records of one unit that the statement allows for.
+    enforced : bool
+        Whether that number was imposed on the data, or only declared by its owner.
+    certified : bool
+        Whether the statement holds for every data set by the proof named in `proof`.
+    reason : str
+        Why it is not certified; empty if it is.
+    mechanism : str
+        In a few words, what was done.
+    proof : str
+        Path of the proof within the package.
+
+    Examples
+    --------
+    >>> g = Guarantee.certified_release(rho=0.03, delta=1e-6, neighbours="add-remove",
+    ...                                 mechanism="discrete Gaussian", proof="mechanisms/gaussian.proof.md")
+    >>> print(g)
+    Certified: adding or removing one record changes the probability of anything published by a factor of at
+    most exp(1.12) = 3.06, except with probability 1e-06 (discrete Gaussian; rho = 0.03).
+    >>> Guarantee.from_dict(g.to_dict()) == g
+    True
+    """
+
+    epsilon: float
+    delta: float
+    rho: float | None
+    neighbours: Neighbours
+    unit: str
+    max_contributions: int
+    enforced: bool
+    certified: bool
+    reason: str
+    mechanism: str
+    proof: str
+
+    def __post_init__(self) -> None:
+        if self.epsilon != 0.0:  # a rho near nothing converts to epsilon = 0 at the given delta
+            check_epsilon(self.epsilon)
+        if not 0.0 <= self.delta < 1.0:
+            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
+        if self.rho is not None:
+            check_positive(self.rho, "rho")
+        check_neighbours(self.neighbours)
+        check_max_contributions(self.max_contributions)
+        if not self.unit:
+            raise ValueError('unit must say what is protected, such as "record" or "person"')
+        if self.certified == bool(self.reason):
+            raise ValueError(
+                "a certified guarantee has no reason, and one that is not certified must give one"
+            )
+        if self.certified and not self.proof:
+            raise ValueError("a certified guarantee must name its proof")
+
+    @classmethod
+    def certified_release(
+        cls,
+        *,
+        delta: float,
+        neighbours: Neighbours,
+        mechanism: str,
+        proof: str,
+        rho: float | None = None,
+        epsilon: float | None = None,
+        unit: str = "record",
+        max_contributions: int = 1,
+        enforced: bool | None = None,
+        reason: str = "",
+    ) -> Guarantee:
+        """Return the guarantee of a mechanism whose proof fogline stands behind.
+
+        Parameters
+        ----------
+        delta, neighbours, mechanism, proof, rho, epsilon, unit, max_contributions
+            As in the class. Where `epsilon` is missing it is the optimal conversion of `rho` at `delta`.
+        enforced : bool, optional
+            By default true only where there is nothing to enforce: single records.
+        reason : str
+            What stands in the way after all, such as seeded noise (`fogline.mechanisms.door_reason()`); when
+            it is not empty the guarantee is not certified.
+
+        Examples
+        --------
+        >>> g = Guarantee.certified_release(epsilon=1.0, delta=0.0, neighbours="replace", mechanism="Laplace",
+        ...                                 proof="mechanisms/laplace.proof.md", reason="seeded noise")
+        >>> g.certified
+        False
+        """
+        if epsilon is None:
+            if rho is None:
+                raise TypeError("one of rho and epsilon must be given")
+            epsilon = epsilon_of(rho, delta)
+        return cls(
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            neighbours=neighbours,
+            unit=unit,
+            max_contributions=max_contributions,
+            enforced=_is_trivial(unit, max_contributions) if enforced is None else enforced,
+            certified=not reason,
+            reason=reason,
+            mechanism=mechanism,
+            proof=proof,
+        )
+
+    @classmethod
+    def uncertified(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        reason: str,
+        neighbours: Neighbours = "replace",
+        rho: float | None = None,
+        unit: str = "record",
+        max_contributions: int = 1,
+        enforced: bool | None = None,
+        mechanism: str = "",
+        proof: str = "",
+    ) -> Guarantee:
+        """Return the claim of a mechanism whose argument has a gap, with the reason.
+
+        Examples
+        --------
+        >>> print(Guarantee.uncertified(epsilon=1.0, delta=1e-5, reason="it starts from raw records"))
+        Not certified (it starts from raw records): it is only claimed that replacing one record changes the
+        probability of anything published by a factor of at most exp(1) = 2.72, except with probability 1e-05.
+        """
+        return cls(
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            neighbours=neighbours,
+            unit=unit,
+            max_contributions=max_contributions,
+            enforced=_is_trivial(unit, max_contributions) if enforced is None else enforced,
+            certified=False,
+            reason=reason,
+            mechanism=mechanism,
+            proof=proof,
+        )
+
+    def __str__(self) -> str:
+        change = "adding or removing" if self.neighbours == "add-remove" else "replacing"
+        core = (
+            f"{change} {self._whom()} changes the probability of anything published by a factor of at most "
+            f"exp({_up(self.epsilon)}) = {_factor(self.epsilon)}"
+        )
+        if self.delta > 0:
+            core += f", except with probability {_up(self.delta)}"
+        notes = [self.mechanism] if self.mechanism else []
+        if self.rho is not None:
+            notes.append(f"rho = {_up(self.rho)}")
+        tail = f" ({'; '.join(notes)})." if notes else "."
+        if self.certified:
+            return f"Certified: {core}{tail}"
+        return f"Not certified ({self.reason}): it is only claimed that {core}{tail}"
+
+    def explain(self) -> str:
+        """Return a paragraph for readers who are not statisticians, such as an ethics board.
+
+        Examples
+        --------
+        >>> g = Guarantee.certified_release(epsilon=1.0, delta=1e-6, neighbours="add-remove", unit="person",
+        ...                                 enforced=True, mechanism="Gaussian noise", proof="a.proof.md")
+        >>> "odds" in g.explain() and "2.72" in g.explain()
+        True
+        """
+        return " ".join([self._standing(), self._promise(), self._contributions(), self._limits()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dictionary that JSON can hold without loss.
+
+        Examples
+        --------
+        >>> Guarantee.uncertified(epsilon=1.0, delta=0.1, reason="a test").to_dict()["delta"]
+        0.1
+        """
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
+        """Return the guarantee that `to_dict` described; refuse missing or unknown fields.
+
+        Examples
+        --------
+        >>> Guarantee.from_dict({"epsilon": 1.0})
+        Traceback (most recent call last):
+        ValueError: a guarantee needs exactly the fields ...
+        """
+        names = [field.name for field in fields(cls)]
+        if set(values) != set(names):
+            raise ValueError(f"a guarantee needs exactly the fields {', '.join(names)}")
+        if not isinstance(values["certified"], bool) or not isinstance(values["enforced"], bool):
+            raise TypeError("certified and enforced must be true or false")
+        check_count(values["max_contributions"], "max_contributions")
+        return cls(**values)
+
+    def _whom(self) -> str:
+        if _is_trivial(self.unit, self.max_contributions):
+            return "one record"
+        if self.unit == "record":
+            return f"up to {self.max_contributions} records"
+        how = "enforced" if self.enforced else "as declared, not enforced"
+        plural = "" if self.max_contributions == 1 else "s"
+        return f"one {self.unit} (at most {self.max_contributions} record{plural}, {how})"
+
+    def _standing(self) -> str:
+        if self.certified:
+            return (
+                f"This release is certified by a mathematical proof ({self.proof}) that holds for any data."
+            )
+        return (
+            f"This release is NOT certified: {self.reason}. What follows is a claim only, and may not hold."
+        )
+
+    def _promise(self) -> str:
+        relation = (
+            f"with or without any single {self.unit}'s data"
+            if self.neighbours == "add-remove"
+            else f"if any single {self.unit}'s data were exchanged for other data, the number being public"
+        )
+        exception = (
+            f", except with a probability of {_up(self.delta)}" if self.delta > 0 else ", without exception"
+        )
+        return (
+            f"Whatever is published would look almost the same {relation}: whoever reads it, with any other"
+            f" knowledge and any computer, can multiply the odds of a guess about that {self.unit} by at most"
+            f" {_factor(self.epsilon)} (epsilon = {_up(self.epsilon)}){exception}."
+        )
+
+    def _contributions(self) -> str:
+        if _is_trivial(self.unit, self.max_contributions):
+            return (
+                "What is protected is one record; a person who appears in several records is protected less."
+            )
+        how = (
+            "was enforced on the data"
+            if self.enforced
+            else "was declared by the data's owner and not checked"
+        )
+        return (
+            f"It is assumed that one {self.unit} has at most {self.max_contributions} record(s), which {how}."
+        )
+
+    def _limits(self) -> str:
+        return (
+            "It is not promised that nothing is learnt: what is true of the group as a whole can be learnt,"
+            f" and may be used about its members, whether or not a given {self.unit} took part; further"
+            " releases from the same data add to the risk."
+        )
+
+
+def _is_trivial(unit: str, max_contributions: int) -> bool:
+    """Say whether the unit is one record, so that there is no bound to enforce."""
+    return unit == "record" and max_contributions == 1
+
+
+def _up(value: float) -> str:
+    """Return a number for people, with three digits, rounded up: nothing is understated."""
+    if value == 0.0:
+        return "0"
+    text = f"{value:.3g}"
+    if float(text) < value * (1.0 - 1e-9):
+        text = f"{value + 10.0 ** (math.floor(math.log10(value)) - 2) / 2:.3g}"
+    return text
+
+
+def _factor(epsilon: float) -> str:
+    """Return exp(epsilon) for people, rounded up, since it is an upper bound."""
+    if epsilon > 30:
+        return "more than 10^13"
+    factor = math.exp(epsilon)
+    digits = max(0, 2 - math.floor(math.log10(factor)))
+    return f"{math.ceil(factor * 10**digits - 1e-9) / 10**digits:.{digits}f}"

@@ -1,0 +1,1 @@
+"""Checks of privacy claims by experiment: replay, noise fit, distinguishing attacks."""

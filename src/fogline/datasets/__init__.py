@@ -1,0 +1,32 @@
+"""Data with known shape: the papers' simulated mixtures, mixtures of our own, and one real table.
+
+These are not private and need not be: they are the inputs of experiments. ``random_state`` is a seed or a
+numpy Generator.
+"""
+
+from fogline.datasets.mixtures import Mixture, Sample, mixture_modes
+from fogline.datasets.simulated import (
+    GAUSSIAN_MIXTURE4,
+    OWN_MIXTURES,
+    T_MIXTURE5,
+    gaussian_mixture4,
+    own_mixture,
+    t_mixture5,
+    uniform_box,
+)
+from fogline.datasets.tables import Table, load_faithful
+
+__all__ = [
+    "GAUSSIAN_MIXTURE4",
+    "OWN_MIXTURES",
+    "T_MIXTURE5",
+    "Mixture",
+    "Sample",
+    "Table",
+    "gaussian_mixture4",
+    "load_faithful",
+    "mixture_modes",
+    "own_mixture",
+    "t_mixture5",
+    "uniform_box",
+]

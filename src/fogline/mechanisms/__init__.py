@@ -1,0 +1,34 @@
+"""Noise and choice: the mechanisms everything private is made of, and the one door to entropy.
+
+Beside each ``x.py`` stands its proof, ``x.proof.md``.
+"""
+
+from fogline.mechanisms.above_threshold import above_threshold
+from fogline.mechanisms.count import NoisyCount, private_count
+from fogline.mechanisms.entropy import Call, Door, Source, SystemDoor, current_door, door_reason, use_door
+from fogline.mechanisms.exponential import choose
+from fogline.mechanisms.gaussian import NoisyVector, add_gaussian, gaussian_scale
+from fogline.mechanisms.laplace import NoisyCounts, add_laplace, laplace_scale
+from fogline.mechanisms.stable_histogram import StableHistogram, stable_histogram
+
+__all__ = [
+    "Call",
+    "Door",
+    "NoisyCount",
+    "NoisyCounts",
+    "NoisyVector",
+    "Source",
+    "StableHistogram",
+    "SystemDoor",
+    "above_threshold",
+    "add_gaussian",
+    "add_laplace",
+    "choose",
+    "current_door",
+    "door_reason",
+    "gaussian_scale",
+    "laplace_scale",
+    "private_count",
+    "stable_histogram",
+    "use_door",
+]

@@ -1,0 +1,257 @@
+r"""What a release publishes: noisy Fourier sums of the records, and all that can be read from them.
+
+Everything here is post-processing of released numbers: ask as often as you like, at any bandwidth, at no
+further privacy cost.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fogline._validation import check_count, check_level
+from fogline.accounting.guarantee import Guarantee
+from fogline.sketch.fourier import LATTICE_BITS
+from fogline.sketch.reading import Grid, Reading
+from fogline.sketch.spec import WEIGHT_BITS, SketchSpec, as_bandwidth
+
+if TYPE_CHECKING:
+    from fogline.sketch.modes import ModeTable
+
+__all__ = ["PrivateDensity"]
+
+FloatArray = NDArray[np.float64]
+
+FORMAT = "fogline-density-1"
+VISIBLE = 8.0
+"""The default bandwidth is the smallest at which the highest peak stands this many noise deviations high."""
+
+
+class PrivateDensity:
+    """A density released under differential privacy, at every bandwidth of its range.
+
+    Made by :meth:`fogline.DensitySketch.release`; safe to publish, save, pickle and question without limit.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+        Who is protected, against what, how much.
+    count : float
+        Released number of records, at least 1.
+    coefficients : complex array of shape (F,)
+        Released Fourier sums in records, one of each pair of frequencies, the count first.
+    weights : array of shape (F,)
+        Weight of each frequency in a record's unit vector (both signs together); sums to one.
+    noise_scale : float
+        Standard deviation of the noise on the weighted sums, in records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fogline import DensitySketch
+    >>> x = np.random.default_rng(0).normal(4, 1, size=(5000, 1))
+    >>> density = DensitySketch([(0, 10)]).update(x).release(epsilon=1.0, delta=1e-6)
+    >>> density.pdf([[4.0]]).shape
+    (1,)
+    >>> bool(density.noise_sd(0.05) < density.noise_sd(0.02))
+    True
+    """
+
+    def __init__(
+        self, spec: SketchSpec, released: NDArray[np.int64], *, scale: float, guarantee: Guarantee
+    ) -> None:
+        self.spec = spec
+        self.guarantee = guarantee
+        self._released = np.asarray(released, dtype=np.int64)
+        self._scale = float(scale)
+        self._readings: dict[tuple[float, ...], Reading] = {}
+        self._memory: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"PrivateDensity({self.spec.d} axes, about {self.count:.0f} records; {self.guarantee})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"spec": self.spec, "released": self._released, "scale": self._scale, "guarantee": self.guarantee}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["spec"], state["released"], scale=state["scale"], guarantee=state["guarantee"])  # type: ignore[misc]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PrivateDensity):
+            return NotImplemented
+        return (
+            self.spec == other.spec
+            and self.guarantee == other.guarantee
+            and self._scale == other._scale
+            and np.array_equal(self._released, other._released)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # -- what was released ----------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weight of each kept frequency, both signs together; sums to one up to rounding down."""
+        return np.asarray((self.spec.integer_weights / 2.0**WEIGHT_BITS) ** 2)
+
+    @property
+    def noise_scale(self) -> float:
+        """Standard deviation of the noise on each weighted sum, in records."""
+        return self._scale / 2.0**LATTICE_BITS
+
+    @property
+    def coefficients(self) -> NDArray[np.complex128]:
+        """Released Fourier sums in records, the count first."""
+        n = len(self.spec.frequencies)
+        sums = self._released[:n].astype(complex)
+        sums[1:] += 1j * self._released[n:]
+        return sums / 2.0**LATTICE_BITS / np.sqrt(self.weights)
+
+    @property
+    def count(self) -> float:
+        """Released number of records, at least 1."""
+        return max(float(self.coefficients[0].real), 1.0)
+
+    @property
+    def count_sd(self) -> float:
+        """Standard deviation of the noise in :attr:`count`."""
+        return self.noise_scale / float(np.sqrt(self.weights[0]))
+
+    # -- bandwidths ---------------------------------------------------------------------------------------
+
+    @property
+    def bandwidth_range(self) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest bandwidth that can be read, in data units."""
+        smallest = 1.0 if any(self.spec.steps) else 0.75
+        return smallest * self.spec.planned[0], 2.0 * self.spec.planned[-1]
+
+    def reading(self, bandwidth: float | ArrayLike | None = None) -> Reading:
+        """Read the density at one bandwidth; readings are kept."""
+        h = self.bandwidth if bandwidth is None else as_bandwidth(bandwidth, self.spec.widths)
+        low, high = self.bandwidth_range
+        if np.any(h < low * (1 - 1e-9)) or np.any(h > high * (1 + 1e-9)):
+            raise ValueError(
+                f"bandwidth {h.tolist()} is outside the range of this release, {low.tolist()} to {high.tolist()}"
+            )
+        key = tuple(h.tolist())
+        if key not in self._readings:
+            sd = self.noise_scale / np.sqrt(self.weights)
+            self._readings[key] = Reading(self.spec, self.coefficients, sd, self.count, h)
+        return self._readings[key]
+
+    @property
+    def bandwidth(self) -> FloatArray:
+        """Bandwidth used where none is given: the smallest at which the highest peak is clear of the noise."""
+        if "bandwidth" not in self._memory:
+            low, high = self.bandwidth_range
+            candidates = np.geomspace(1.0, float(high[0] / 1.5 / low[0]), 8)[:, None] * low
+            chosen = candidates[-1]
+            for h in candidates:
+                reading = self.reading(h)
+                if reading.on_grid(2.0).values.max() >= VISIBLE * reading.noise_sd:
+                    chosen = h
+                    break
+            self._memory["bandwidth"] = chosen
+        return np.asarray(self._memory["bandwidth"]).copy()
+
+    # -- questions ----------------------------------------------------------------------------------------
+
+    def _points(self, x: ArrayLike) -> FloatArray:
+        points = np.asarray(x, dtype=np.float64)
+        if points.ndim == 1 and self.spec.d == 1:
+            points = points[:, None]
+        if points.ndim != 2 or points.shape[1] != self.spec.d:
+            raise ValueError(f"x must have shape (points, {self.spec.d}), got {points.shape}")
+        return points
+
+    def _blocks(self, x: ArrayLike, bandwidth: Any) -> tuple[Reading, list[FloatArray]]:
+        reading = self.reading(bandwidth)
+        points = self._points(x)
+        size = max(1, 2**21 // max(1, len(reading.angular)))
+        return reading, [points[i : i + size] for i in range(0, max(1, len(points)), size)]
+
+    def pdf(self, x: ArrayLike, bandwidth: float | ArrayLike | None = None) -> FloatArray:
+        """Density at points x of shape (p, d); may dip below zero, where there is only noise."""
+        reading, blocks = self._blocks(x, bandwidth)
+        return np.concatenate([reading.value(b) for b in blocks])
+
+    def gradient(self, x: ArrayLike, bandwidth: float | ArrayLike | None = None) -> FloatArray:
+        """Gradient of the density, shape (p, d)."""
+        reading, blocks = self._blocks(x, bandwidth)
+        return np.concatenate([reading.jet(b)[1] for b in blocks])
+
+    def hessian(self, x: ArrayLike, bandwidth: float | ArrayLike | None = None) -> FloatArray:
+        """Hessian of the density, shape (p, d, d)."""
+        reading, blocks = self._blocks(x, bandwidth)
+        return np.concatenate([reading.jet(b)[2] for b in blocks])
+
+    def noise_sd(self, bandwidth: float | ArrayLike | None = None) -> float:
+        """Exact standard deviation of the privacy noise of :meth:`pdf`, the same at every point."""
+        return self.reading(bandwidth).noise_sd
+
+    def grid(self, bandwidth: float | ArrayLike | None = None, *, per_bandwidth: float = 4.0) -> Grid:
+        """Density on a regular grid over the box, by FFT, with so many points a bandwidth."""
+        return self.reading(bandwidth).on_grid(per_bandwidth)
+
+    def fogline(self, bandwidth: float | ArrayLike | None = None, level: float = 0.05, *, at: Any = None) -> Any:
+        """How far a peak must stand out before it cannot be noise, in density units.
+
+        Privacy noise and sampling noise alone raise a peak of this prominence anywhere in the box with
+        probability ``level``. Sampling noise grows with the density: the value holds where the density is
+        highest, or at the points ``at``, one for each.
+        """
+        from fogline.sketch.fog import fog_level
+
+        reading = self.reading(bandwidth)
+        return fog_level(self, reading, check_level(level), None if at is None else self._points(at))
+
+    def modes(self, n_modes: int | None = None, *, level: float = 0.05, bandwidth: Any = "auto") -> ModeTable:
+        """Modes of the density: the best ``n_modes``, or all that stand above the fogline at ``level``."""
+        from fogline.sketch.modes import read_modes
+
+        k = None if n_modes is None else check_count(n_modes, "n_modes")
+        return read_modes(self, k, check_level(level), bandwidth)
+
+    def sample(self, k: int, *, bandwidth: float | ArrayLike | None = None, random_state: Any = None) -> FloatArray:
+        """Draw k points from the positive part of the density; free, and as private as the density itself."""
+        size = check_count(k, "k", minimum=0)
+        grid = self.grid(bandwidth)
+        mass = np.maximum(grid.values.ravel(), 0.0)
+        mass = mass / mass.sum() if mass.sum() > 0 else np.full(mass.size, 1 / mass.size)
+        rng = np.random.default_rng(random_state)
+        points = grid.points(rng.choice(mass.size, size=size, p=mass))
+        spacing = np.array([a[1] - a[0] for a in grid.axes])
+        jitter = rng.uniform(-0.5, 0.5, points.shape) + rng.uniform(-0.5, 0.5, points.shape)
+        return np.clip(points + jitter * spacing, self.spec.lower, self.spec.upper)
+
+    # -- files --------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to one file (JSON and integers, no pickle); nothing is lost."""
+        header = {
+            "format": FORMAT,
+            "spec": self.spec.to_dict(),
+            "scale": self._scale.hex(),
+            "guarantee": self.guarantee.to_dict(),
+        }
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, header=np.array(json.dumps(header)), released=self._released)
+
+    @classmethod
+    def load(cls, path: str | Path) -> PrivateDensity:
+        """Read a release written by :meth:`save`."""
+        with np.load(Path(path), allow_pickle=False) as data:
+            header = json.loads(str(data["header"]))
+            if header.get("format") != FORMAT:
+                raise ValueError(f"path: not a density of format {FORMAT}: {header.get('format')!r}")
+            return cls(
+                SketchSpec.from_dict(header["spec"]),
+                data["released"],
+                scale=float.fromhex(header["scale"]),
+                guarantee=Guarantee.from_dict(header["guarantee"]),
+            )

@@ -1,0 +1,326 @@
+r"""The public geometry of a grid sketch: cells, torus, frequencies and their integer weights.
+
+Nothing here has seen a record. The box :math:`\prod_j [lo_j, hi_j]` is cut into cells of width
+:math:`\delta_j \le h_{min,j}/8` and laid in a torus of side :math:`L_j = N_j \delta_j`, at least
+:math:`2\,pad\,h_{max,j}` longer than the box, so that a kernel hardly meets its own image. With the
+frequencies :math:`\omega_m = 2\pi m/L`, a record in cell :math:`c` has the feature vector
+
+.. math:: z_m(c) = \sqrt{a_m}\, e^{-i \omega_m \cdot c \delta}, \qquad \sum_m a_m = 1,\; a_m = a_{-m} \ge 0,
+
+of norm one. The weights are a mean of Gaussian spectra, one for each planned bandwidth, so that every
+bandwidth near a planned one can be read from the same release with a known, small loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.fft import next_fast_len
+
+from fogline._validation import check_bounds
+
+__all__ = ["COUNT_WEIGHT", "MAX_COEFFICIENTS", "SketchSpec", "as_bandwidth"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MAX_COEFFICIENTS = 200_000
+"""Most real coefficients a release may have: noise costs 14 microseconds each."""
+
+MAX_CELLS = 2**25
+"""Most cells of the box: the dense table made at release time stays below 256 MiB."""
+
+COUNT_WEIGHT = 0.05
+"""Least weight of the zero frequency, so that the noisy count is off by at most 1/sqrt(0.05) = 4.5 sigma."""
+
+CUTOFF = 4.0
+"""Frequencies with ``|h_min * omega| > CUTOFF`` carry exp(-8) of the largest weight or less: left out."""
+
+PAD = 2.5
+"""The torus is ``2 * PAD`` times the largest planned bandwidth longer than the box."""
+
+CELLS_PER_BANDWIDTH = 8
+"""Cell width is at most the smallest planned bandwidth over this."""
+
+STEP_SMOOTHING = 0.75
+"""Values rounded to steps of s are read with bandwidths of 0.75 s or more: the ripple is then below 4e-5."""
+
+WEIGHT_BITS = 24
+"""Integer weights are q_m = floor(2**24 * sqrt(2 a_m))."""
+
+AUTO_SCALES: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    1: ((1 / 64, 1 / 28, 1 / 12), (0.3, 0.3, 0.4)),
+    2: ((1 / 20, 1 / 11), (0.4, 0.6)),
+    3: ((1 / 14, 1 / 8), (0.4, 0.6)),
+}
+"""Planned bandwidths by dimension, as fractions of the box width, and their shares of the weight."""
+
+
+def as_bandwidth(bandwidth: float | ArrayLike, widths: FloatArray, *, name: str = "bandwidth") -> FloatArray:
+    """Bandwidth an axis in data units: an array is taken as it is, a scalar as a fraction of each width."""
+    value = np.asarray(bandwidth, dtype=np.float64)
+    if value.ndim == 0:
+        value = value * widths
+    if value.shape != widths.shape:
+        raise ValueError(f"{name} must be a number or one value an axis ({len(widths)}), got shape {value.shape}")
+    if not np.all(np.isfinite(value) & (value > 0)):
+        raise ValueError(f"{name} must be positive and finite, got {bandwidth!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class SketchSpec:
+    """What every holder of data must agree on before sums can be merged; public.
+
+    Parameters
+    ----------
+    bounds : tuple of (float, float)
+        The box, one pair an axis.
+    scales : tuple of tuple of float
+        Planned bandwidths in data units, smallest first; proportional to each other.
+    shares : tuple of float
+        Weight of each scale; sums to one.
+    steps : tuple of float
+        Public rounding step of each axis, 0 for a continuous one.
+    """
+
+    bounds: tuple[tuple[float, float], ...]
+    scales: tuple[tuple[float, ...], ...]
+    shares: tuple[float, ...]
+    steps: tuple[float, ...]
+
+    @classmethod
+    def plan(
+        cls, bounds: ArrayLike | None, bandwidths: Any = "auto", steps: Any = None, *, shares: Any = None
+    ) -> SketchSpec:
+        """Check the user's wishes and complete them; every error names its parameter."""
+        box = check_bounds(bounds)
+        d = len(box)
+        if d > 3:
+            raise ValueError(
+                f"bounds has {d} axes: grid features serve up to 3; random features for more are not built yet"
+            )
+        widths = box[:, 1] - box[:, 0]
+        step = _check_steps(steps, widths)
+        if isinstance(bandwidths, str):
+            if bandwidths != "auto":
+                raise ValueError(f"bandwidths must be 'auto', a number or a list of bandwidths, got {bandwidths!r}")
+            fractions, weights = AUTO_SCALES[d]
+            planned = np.array(fractions)[:, None] * widths
+        else:
+            entries = [bandwidths] if np.ndim(bandwidths) == 0 else list(bandwidths)
+            if not entries:
+                raise ValueError("bandwidths must hold at least one bandwidth")
+            planned = np.array([as_bandwidth(b, widths, name="bandwidths") for b in entries])
+            weights = tuple([1 / len(planned)] * len(planned)) if shares is None else tuple(map(float, shares))
+        planned, weights = _lift_to_steps(planned, weights, step)
+        spec = cls(
+            bounds=tuple((float(lo), float(hi)) for lo, hi in box),
+            scales=tuple(tuple(map(float, row)) for row in planned),
+            shares=weights,
+            steps=tuple(map(float, step)),
+        )
+        spec._check_size()
+        return spec
+
+    # -- sizes ---------------------------------------------------------------------------------------
+
+    @property
+    def d(self) -> int:
+        """Number of axes."""
+        return len(self.bounds)
+
+    @cached_property
+    def lower(self) -> FloatArray:
+        """Lower corner of the box."""
+        return np.array([lo for lo, _ in self.bounds])
+
+    @cached_property
+    def upper(self) -> FloatArray:
+        """Upper corner of the box."""
+        return np.array([hi for _, hi in self.bounds])
+
+    @cached_property
+    def widths(self) -> FloatArray:
+        """Side lengths of the box."""
+        return self.upper - self.lower
+
+    @cached_property
+    def planned(self) -> FloatArray:
+        """Planned bandwidths as an array of shape (scales, axes), in data units."""
+        return np.array(self.scales)
+
+    @cached_property
+    def cell_widths(self) -> FloatArray:
+        """Width of a cell; on an axis with a step it divides the step, so that every value has a cell's centre."""
+        finest = self.planned[0] / CELLS_PER_BANDWIDTH
+        step = np.array(self.steps)
+        whole = self.widths / np.ceil(self.widths / finest)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            stepped = step / np.ceil(step / finest)
+        return np.where(step > 0, stepped, whole)
+
+    @cached_property
+    def shift(self) -> FloatArray:
+        """What is added before the floor: 0 (cells begin at the lower bound) or 1/2 (cells centred on the steps)."""
+        return np.where(np.array(self.steps) > 0, 0.5, 0.0)
+
+    @cached_property
+    def cells(self) -> tuple[int, ...]:
+        """Number of cells of the box, an axis."""
+        return tuple(
+            round(w / c) if s == 0 else int(np.floor(w / c + 0.5)) + 1
+            for w, c, s in zip(self.widths, self.cell_widths, self.steps, strict=True)
+        )
+
+    @cached_property
+    def origin(self) -> FloatArray:
+        """Centre of the first cell: where the phase of every frequency is zero."""
+        return self.lower + (0.5 - self.shift) * self.cell_widths
+
+    @cached_property
+    def torus_cells(self) -> tuple[int, ...]:
+        """Number of cells of the torus, an axis."""
+        margin = 2 * PAD * self.planned[-1] / self.cell_widths
+        return tuple(int(next_fast_len(int(np.ceil(n + m)), real=True)) for n, m in zip(self.cells, margin, strict=True))
+
+    @cached_property
+    def periods(self) -> FloatArray:
+        """Side lengths of the torus."""
+        return np.array(self.torus_cells) * self.cell_widths
+
+    # -- frequencies and weights -----------------------------------------------------------------------
+
+    @cached_property
+    def reach(self) -> tuple[int, ...]:
+        """Largest frequency index of each axis."""
+        return tuple(int(np.floor(CUTOFF * p / (2 * np.pi * h))) for p, h in zip(self.periods, self.planned[0], strict=True))
+
+    @cached_property
+    def frequencies(self) -> IntArray:
+        """One of each pair (m, -m) within the cut-off, the zero frequency first; shape (F, d)."""
+        axes = [np.arange(0 if j == 0 else -r, r + 1) for j, r in enumerate(self.reach)]
+        m = np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)
+        inside = np.sum((2 * np.pi * m / self.periods * self.planned[0]) ** 2, axis=1) <= CUTOFF**2
+        m = m[inside]
+        positive = np.zeros(len(m), dtype=bool)
+        undecided = np.ones(len(m), dtype=bool)
+        for j in range(self.d):
+            positive |= undecided & (m[:, j] > 0)
+            undecided &= m[:, j] == 0
+        zero = np.zeros((1, self.d), dtype=np.int64)
+        return np.concatenate([zero, m[positive]]).astype(np.int64)
+
+    @cached_property
+    def angular(self) -> FloatArray:
+        """Angular frequencies in data units, shape (F, d)."""
+        return 2 * np.pi * self.frequencies / self.periods
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of real coefficients of a release: one for frequency zero, two for each other."""
+        return 2 * len(self.frequencies) - 1
+
+    @cached_property
+    def integer_weights(self) -> IntArray:
+        r"""Integers :math:`q_0 = \lfloor 2^{24}\sqrt{a_0}\rfloor`, :math:`q_m = \lfloor 2^{24}\sqrt{2 a_m}\rfloor`.
+
+        Their squares sum to at most :math:`2^{48}`: checked in integers, since the proof leans on it.
+        """
+        pairs = self.pair_weights
+        weights = np.floor(2.0**WEIGHT_BITS * np.sqrt(pairs) * (1 - 1e-12)).astype(np.int64)
+        if sum(int(q) ** 2 for q in weights) > 2 ** (2 * WEIGHT_BITS) or weights.min() < 1:
+            raise AssertionError("integer weights must be positive and of norm at most one")
+        return weights
+
+    @cached_property
+    def pair_weights(self) -> FloatArray:
+        """Weight of each kept frequency together with its mirror image; sums to one."""
+        energy = np.zeros(len(self.frequencies))
+        multiplicity = np.where(np.arange(len(energy)) == 0, 1.0, 2.0)
+        for scale, share in zip(self.planned, self.shares, strict=True):
+            spectrum = self.spectrum(scale) * multiplicity
+            energy += share * spectrum / spectrum.sum()
+        if energy[0] < COUNT_WEIGHT:
+            energy[1:] *= (1 - COUNT_WEIGHT) / energy[1:].sum()
+            energy[0] = COUNT_WEIGHT
+        return energy
+
+    def spectrum(self, bandwidth: FloatArray) -> FloatArray:
+        r"""Fourier transform of the Gaussian kernel, :math:`\exp(-\sum_j h_j^2\omega_j^2/2)`, at the kept frequencies."""
+        return np.asarray(np.exp(-0.5 * np.sum((self.angular * bandwidth) ** 2, axis=1)))
+
+    # -- agreement ---------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form; floats survive the round trip exactly."""
+        return {
+            "features": "grid",
+            "bounds": [list(b) for b in self.bounds],
+            "scales": [list(s) for s in self.scales],
+            "shares": list(self.shares),
+            "steps": list(self.steps),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> SketchSpec:
+        """Inverse of :meth:`to_dict`."""
+        return cls(
+            bounds=tuple((float(lo), float(hi)) for lo, hi in data["bounds"]),
+            scales=tuple(tuple(map(float, s)) for s in data["scales"]),
+            shares=tuple(map(float, data["shares"])),
+            steps=tuple(map(float, data["steps"])),
+        )
+
+    def require_same(self, other: SketchSpec) -> None:
+        """Raise an error that names the first field in which two specifications differ."""
+        mine, theirs = self.to_dict(), other.to_dict()
+        for field, value in mine.items():
+            if theirs[field] != value:
+                raise ValueError(f"sketches differ in {field}: {value} and {theirs[field]}")
+
+    def _check_size(self) -> None:
+        cells = float(np.prod(self.cells))
+        volume = {1: 2.0, 2: np.pi, 3: 4 * np.pi / 3}[self.d]
+        coefficients = volume * float(np.prod([r + 0.5 for r in self.reach]))
+        excess = max(coefficients / MAX_COEFFICIENTS, cells / MAX_CELLS)
+        if excess > 1:
+            fitting = np.round(self.planned[0] / self.widths * excess ** (1 / self.d) * 1.05, 4)
+            raise ValueError(
+                f"bandwidths are too small for this box: {coefficients:.0f} coefficients and {cells:.0f} cells; "
+                f"a smallest bandwidth of about {fitting.tolist()} of the box width would fit"
+            )
+
+
+def _check_steps(steps: Any, widths: FloatArray) -> FloatArray:
+    if steps is None:
+        return np.zeros(len(widths))
+    entries = [steps] if np.ndim(steps) == 0 else list(steps)
+    if len(entries) != len(widths):
+        raise ValueError(f"steps must have one value an axis ({len(widths)}), got {len(entries)}")
+    value = np.array([0.0 if s is None else float(s) for s in entries])
+    if not np.all(np.isfinite(value) & (value >= 0) & (value < widths)):
+        raise ValueError(f"steps must be None or positive and below the width of the axis, got {steps!r}")
+    return value
+
+
+def _lift_to_steps(
+    planned: FloatArray, shares: tuple[float, ...], steps: FloatArray
+) -> tuple[FloatArray, tuple[float, ...]]:
+    """Sort the scales, check that they are proportional, and lift those too fine for the rounding of the data."""
+    if len(shares) != len(planned) or not np.isclose(sum(shares), 1) or min(shares) <= 0:
+        raise ValueError(f"shares must be positive, one for each bandwidth, and sum to 1, got {shares}")
+    order = np.argsort(planned[:, 0], kind="stable")
+    planned, shares = planned[order], tuple(shares[i] for i in order)
+    ratio = planned / planned[0]
+    if not np.allclose(ratio, ratio[:, :1], rtol=1e-9):
+        raise ValueError("bandwidths must be proportional to each other; rescale the box to mix shapes")
+    lift = float(np.max(STEP_SMOOTHING * steps / planned[0], initial=0.0))
+    if lift > 1:
+        factors = np.maximum(ratio[:, 0], lift)
+        planned = factors[:, None] * planned[0]
+    return planned, shares

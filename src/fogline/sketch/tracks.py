@@ -1,0 +1,232 @@
+r"""Where a mode is, at the bandwidth that serves it best: follow it through the scales and weigh bias against noise.
+
+A mode is followed from the scale where it was found to smaller and larger ones. At scale :math:`h_q` it lies at
+:math:`x_q`. Write heights as kernel averages (the kernel is 1 at zero) and lengths in units of the smallest
+planned bandwidth. With :math:`G_{qr}` the exact covariance of the privacy noise of the two gradients and
+:math:`S_{qr}` that of the sampling noise for a local Gaussian of weight :math:`p` and variance :math:`\tau^2`,
+
+.. math::
+   l_q = \frac{h_q^2 + \tau^2}{p}\Bigl(\frac{h_q^2+\tau^2}{h_q^2}\Bigr)^{d/2}, \qquad
+   S_{qr} = \frac{p}{n\,h_q^2h_r^2}\,\frac{u\tau^2}{u+\tau^2}\Bigl(\frac{u}{u+\tau^2}\Bigr)^{d/2},\;
+   u^{-1} = h_q^{-2} + h_r^{-2},
+
+the positions have covariance :math:`T_{qr} = d\,l_q l_r (G_{qr} + S_{qr})`. The squared bias of scale q is what
+its distance to some smaller scale exceeds six times the variance of that difference; the mode is read at the
+scale with the least estimated bias squared plus variance.
+
+The noise of neighbouring scales is almost the same noise, so differences must be judged by the covariance
+:math:`V_q + V_r - 2T_{qr}`; and the curvature seen at a small scale is that of a noise bump, so it is modelled
+through :math:`\tau^2` instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline.sketch.reading import Reading
+
+__all__ = ["Ladder", "Located", "follow", "locate", "polish"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+BIAS_GUARD = 6.0
+"""A difference between scales counts as bias beyond this many times its variance."""
+
+VISIBLE = 3.0
+"""A track can be used at a scale where it stands this many noise deviations high."""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Readings of one release at several proportional bandwidths, smallest first, and what their noise shares.
+
+    ``scales`` are in units of ``unit`` (data units an axis); ``peak`` turns a density into a kernel average.
+    """
+
+    readings: tuple[Reading, ...]
+    scales: FloatArray
+    unit: FloatArray
+    count: float
+
+    @property
+    def d(self) -> int:
+        """Number of axes."""
+        return len(self.unit)
+
+    @property
+    def peak(self) -> FloatArray:
+        """What a density at each scale is multiplied by to be an average of kernels of height one."""
+        volume = np.array([float(np.prod(r.bandwidth)) for r in self.readings])
+        return np.asarray(volume * (2 * np.pi) ** (self.d / 2))
+
+    @property
+    def noise(self) -> FloatArray:
+        """Privacy noise of the kernel average at each scale."""
+        return self.peak * np.array([r.noise_sd for r in self.readings])
+
+    def gradient_covariance(self) -> FloatArray:
+        """Matrix G over the scales: privacy covariance of one component of the gradient, averaged over the axes."""
+        spec = self.readings[0].spec
+        noise = np.zeros((len(self.readings), len(spec.frequencies)))
+        for row, reading in zip(noise, self.readings, strict=True):
+            row[reading.kept] = reading.noise
+        noise *= self.peak[:, None]
+        squared = np.mean((spec.angular * self.unit) ** 2, axis=1)
+        return np.asarray((noise * squared) @ noise.T)
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """Positions, heights and curvatures of k modes at Q scales; lengths in units of the ladder."""
+
+    position: FloatArray  # (Q, k, d), data units
+    height: FloatArray  # (Q, k), kernel averages
+    curvature: FloatArray  # (Q, k, d), eigenvalues of minus the Hessian of the kernel average
+
+
+@dataclass(frozen=True)
+class Located:
+    """Modes at their best scales."""
+
+    position: FloatArray  # (k, d)
+    scale: IntArray  # (k,) index into the ladder
+    privacy_variance: FloatArray  # (k,) sum over the axes, ladder units
+    sampling_variance: FloatArray
+    bias_squared: FloatArray
+    weight: FloatArray
+    spread: FloatArray  # tau squared
+
+
+def polish(reading: Reading, points: FloatArray, *, rounds: int = 25) -> FloatArray:
+    """Climb to the local maximum by guarded Newton steps of at most half a bandwidth."""
+    h = reading.bandwidth
+    points = points.copy()
+    active = np.ones(len(points), dtype=bool)
+    for _ in range(rounds):
+        if not active.any():
+            break
+        value, gradient, hessian = reading.jet(points[active])
+        values, vectors = np.linalg.eigh(hessian * h[:, None] * h)
+        floor = np.maximum(np.abs(value), reading.noise_sd)[:, None] / 6
+        slope = np.einsum("pij,pi->pj", vectors, gradient * h)
+        step = np.einsum("pij,pj->pi", vectors, slope / np.maximum(np.abs(values), floor))
+        length = np.linalg.norm(step, axis=1, keepdims=True)
+        step *= np.minimum(1.0, 0.5 / np.maximum(length, 1e-300))
+        moved = np.clip(points[active] + step * h, reading.spec.lower, reading.spec.upper)
+        done = np.max(np.abs(moved - points[active]) / h, axis=1) < 1e-7
+        points[active] = moved
+        active[np.flatnonzero(active)[done]] = False
+    return points
+
+
+def follow(ladder: Ladder, starts: FloatArray, found_at: IntArray) -> Tracks:
+    """Follow each start from the scale where it was found down and up the ladder."""
+    size, k = len(ladder.readings), len(starts)
+    position = np.zeros((size, k, ladder.d))
+    order = [(q, +1) for q in range(size)] + [(q, -1) for q in reversed(range(size))]
+    for q, direction in order:
+        here = found_at == q
+        came = (found_at < q) if direction > 0 else (found_at > q)
+        guess = position[q].copy()
+        guess[here] = starts[here]
+        if came.any():
+            guess[came] = position[q - direction][came]
+        todo = came | here if direction > 0 else came
+        if todo.any():
+            position[q][todo] = polish(ladder.readings[q], guess[todo])
+    height = np.zeros((size, k))
+    curvature = np.zeros((size, k, ladder.d))
+    for q, reading in enumerate(ladder.readings):
+        value, _, hessian = reading.jet(position[q])
+        height[q] = value * ladder.peak[q]
+        curvature[q] = -np.linalg.eigvalsh(hessian * ladder.unit[:, None] * ladder.unit) * ladder.peak[q]
+    return Tracks(position, height, curvature)
+
+
+def locate(ladder: Ladder, tracks: Tracks) -> Located:
+    """Choose for each mode the scale with the least estimated squared bias plus variance."""
+    usable = _usable(ladder, tracks)
+    spread, weight = _local_shape(ladder, tracks, usable)
+    flatness = _flatness(ladder, tracks, spread, weight)  # (Q, k)
+    privacy = ladder.gradient_covariance()
+    sampling = _sampling_covariance(ladder, spread, weight)  # (Q, Q, k)
+    pair = ladder.d * flatness[:, None] * flatness[None]
+    t_privacy = pair * privacy[:, :, None]
+    t_total = t_privacy + pair * sampling
+    variance = np.einsum("qqk->qk", t_total)
+    spread_of_difference = variance[:, None] + variance[None] - 2 * t_total
+    moved = np.sum(((tracks.position[:, None] - tracks.position[None]) / ladder.unit) ** 2, axis=-1)
+    excess = np.maximum(moved - BIAS_GUARD * np.maximum(spread_of_difference, 0), 0)
+    size = len(ladder.scales)
+    smaller = np.tri(size, k=-1, dtype=bool)[:, :, None] & usable[None]
+    bias = np.max(np.where(smaller, excess, 0), axis=1)
+    objective = np.where(usable, bias + variance, np.inf)
+    chosen = np.where(np.isfinite(objective).any(axis=0), np.argmin(objective, axis=0), size - 1)
+    column = np.arange(len(chosen))
+    return Located(
+        position=tracks.position[chosen, column],
+        scale=chosen,
+        privacy_variance=np.einsum("qqk->qk", t_privacy)[chosen, column],
+        sampling_variance=(variance - np.einsum("qqk->qk", t_privacy))[chosen, column],
+        bias_squared=bias[chosen, column],
+        weight=weight,
+        spread=spread,
+    )
+
+
+def _usable(ladder: Ladder, tracks: Tracks) -> BoolArray:
+    """A track serves at a scale where it stands clear of the noise and no higher track has come to the same place."""
+    usable = tracks.height > VISIBLE * ladder.noise[:, None]
+    for q, h in enumerate(ladder.scales):
+        u = tracks.position[q] / ladder.unit
+        distance = np.linalg.norm(u[:, None] - u[None], axis=-1)
+        np.fill_diagonal(distance, np.inf)
+        usable[q] &= ~np.any(distance < h / 2, axis=1)
+    return np.asarray(usable)
+
+
+def _local_shape(ladder: Ladder, tracks: Tracks, usable: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Variance and weight of a Gaussian that would look like each mode across the usable scales."""
+    h2 = ladder.scales[:, None] ** 2
+    inverse = np.mean(1 / np.maximum(np.abs(tracks.curvature), 1e-12), axis=2)
+    seen = tracks.height * inverse - h2
+    signal = tracks.height / ladder.noise[:, None]
+    trust = np.where(usable & (signal > 4), np.minimum(signal, 10) ** 2, 0.0)
+    spread = np.empty(seen.shape[1])
+    for j in range(seen.shape[1]):
+        spread[j] = _weighted_quantile(seen[:, j], trust[:, j], 0.25, default=float(h2[0, 0]))
+    spread = np.clip(spread, 0.1 * h2[0, 0], 4 * h2[-1, 0])
+    mass = tracks.height * ((h2 + spread) / h2) ** (ladder.d / 2)
+    weight = np.array(
+        [np.median(m[ok]) if ok.any() else m[-1] for m, ok in zip(mass.T, usable.T, strict=True)]
+    )
+    return spread, np.clip(weight, 0.01, 1.0)
+
+
+def _flatness(ladder: Ladder, tracks: Tracks, spread: FloatArray, weight: FloatArray) -> FloatArray:
+    """How far a unit of gradient error moves the mode: the inverse curvature, modelled or seen, the larger."""
+    h2 = ladder.scales[:, None] ** 2
+    model = (h2 + spread) / weight * ((h2 + spread) / h2) ** (ladder.d / 2)
+    seen = np.mean(1 / np.maximum(np.abs(tracks.curvature), 1e-12), axis=2)
+    return np.asarray(np.maximum(model, seen))
+
+
+def _sampling_covariance(ladder: Ladder, spread: FloatArray, weight: FloatArray) -> FloatArray:
+    h2 = ladder.scales**2
+    product = h2[:, None] * h2
+    u = (product / (h2[:, None] + h2))[:, :, None]
+    ratio = u / (u + spread)
+    return np.asarray(weight * spread * ratio * ratio ** (ladder.d / 2) / product[:, :, None] / ladder.count)
+
+
+def _weighted_quantile(values: FloatArray, weights: FloatArray, level: float, *, default: float) -> float:
+    if weights.sum() <= 0:
+        return default
+    order = np.argsort(values)
+    cumulative = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(cumulative, level * cumulative[-1])])

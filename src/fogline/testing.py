@@ -1,0 +1,134 @@
+"""Repeatable noise, for tests only.
+
+`seeded_noise` is the only way to repeat noise. Whoever knows the seed knows the noise and can subtract it,
+so a guarantee made inside says that it is not certified, and a ledger refuses it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import check_count
+from fogline.mechanisms.entropy import Call, Door, IntArray, Query, Sample, use_door
+
+__all__ = ["SeededDoor", "SeededSource", "seeded_noise"]
+
+_WIDEST_TABLE = 4096.0
+
+
+@dataclass(frozen=True)
+class SeededSource:
+    """Draws with the same probabilities as the system's, up to floating point, from a numpy generator.
+
+    Examples
+    --------
+    >>> SeededSource(np.random.default_rng(0)).gaussian(2.0, 4).dtype
+    dtype('int64')
+    """
+
+    rng: np.random.Generator
+    certified: bool = False
+
+    def gaussian(self, scale: float, size: int) -> IntArray:
+        """Return draws of the discrete Gaussian: by table where one is small, else by rejection."""
+        if scale <= _WIDEST_TABLE:
+            reach, cumulative = _table(scale)
+            return np.searchsorted(cumulative, self.rng.random(size), side="right") - reach
+        kept: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+        missing = size
+        while missing > 0:
+            accepted = self._accepted(scale, 2 * missing + 16)[:missing]
+            kept.append(accepted)
+            missing -= accepted.size
+        return np.concatenate(kept)
+
+    def _accepted(self, scale: float, size: int) -> IntArray:
+        """Thin discrete Laplace draws to a discrete Gaussian (Canonne et al. 2020, algorithm 3)."""
+        t = math.floor(scale) + 1.0
+        draws = self.laplace(t, size)
+        deviation = (np.abs(draws.astype(np.float64)) - scale * (scale / t)) / scale
+        return draws[self.rng.random(size) < np.exp(-0.5 * deviation**2)]
+
+    def laplace(self, scale: float, size: int) -> IntArray:
+        """Return draws of the discrete Laplace: the difference of two geometric draws."""
+        p = -math.expm1(-1.0 / scale)
+        return self.rng.geometric(p, size) - self.rng.geometric(p, size)
+
+    def bytes(self, size: int) -> builtins.bytes:
+        """Return uniform bytes."""
+        return self.rng.bytes(size)
+
+
+@lru_cache(maxsize=32)
+def _table(scale: float) -> tuple[int, NDArray[np.float64]]:
+    """Return the reach m and the distribution function of the discrete Gaussian on -m, ..., m."""
+    reach = math.ceil(12.0 * scale) + 1
+    z = np.arange(-reach, reach + 1) / scale
+    cumulative = np.cumsum(np.exp(-0.5 * z * z))
+    # Dividing by the last entry makes it exactly 1, so that a uniform draw below 1 never falls off the end.
+    return reach, cumulative / cumulative[-1]
+
+
+@dataclass(frozen=True)
+class SeededDoor:
+    """A door whose noise and whose auxiliary randomness repeat.
+
+    Examples
+    --------
+    >>> SeededDoor(1).certified
+    False
+    """
+
+    seed: int
+    certified: bool = False
+    reason: str = "the noise was seeded, and whoever knows the seed can take it away"
+
+    def __post_init__(self) -> None:
+        noise, auxiliary = np.random.SeedSequence(self.seed).spawn(2)
+        object.__setattr__(self, "_source", SeededSource(np.random.default_rng(noise)))
+        object.__setattr__(self, "_auxiliary", auxiliary)
+
+    def answer(self, call: Call, query: Query, sample: Sample) -> NDArray[Any]:  # noqa: ARG002
+        """Return the noisy answer, in the same order as the system's door: noise, then data."""
+        source: SeededSource = self.__dict__["_source"]
+        finish = sample(source)
+        return finish(query())
+
+    def generator(self, purpose: str) -> np.random.Generator:  # noqa: ARG002
+        """Return the next generator of this seed."""
+        auxiliary: np.random.SeedSequence = self.__dict__["_auxiliary"]
+        return np.random.default_rng(auxiliary.spawn(1)[0])
+
+
+@contextmanager
+def seeded_noise(seed: int) -> Iterator[Door]:
+    """Draw all noise within this context from a seed; what is released inside is not certified.
+
+    Parameters
+    ----------
+    seed : int
+        Not negative.
+
+    Examples
+    --------
+    >>> from fogline.mechanisms.gaussian import add_gaussian
+    >>> def release():
+    ...     return add_gaussian(lambda: np.zeros(3, dtype=int), size=3, sensitivity=1, rho=0.01).values
+    >>> with seeded_noise(7):
+    ...     first = release()
+    >>> with seeded_noise(7):
+    ...     second = release()
+    >>> bool((first == second).all())
+    True
+    """
+    with use_door(SeededDoor(check_count(seed, "seed", minimum=0))) as door:
+        yield door

@@ -1,0 +1,77 @@
+"""The lower bound on epsilon: exact limits, published rows, and its coverage."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from fogline.audit.clopper_pearson import epsilon_lower_bound, proportion_lower, proportion_upper
+
+runs = st.integers(1, 2000)
+
+
+@given(runs.flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_limits_are_the_exact_ones(counts):
+    hits, n = counts
+    interval = binomtest(hits, n).proportion_ci(0.95, method="exact")
+    assert proportion_lower(hits, n, error=0.025) == pytest.approx(interval.low, abs=1e-9)
+    assert proportion_upper(hits, n, error=0.025) == pytest.approx(interval.high, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("hits_1", "hits_0", "expected"),
+    [(72, 0, 2.7303), (192, 0, 3.8127), (1774, 23, 3.9259), (2000, 0, 6.2946)],
+)
+def test_rows_of_the_peer_attacks(hits_1, hits_0, expected):
+    bound = epsilon_lower_bound(hits_1, 2000, hits_0, 2000, delta=1e-5)
+    assert bound == pytest.approx(expected, abs=5e-4)
+
+
+def test_complementary_event_counts_too():
+    # The event is common on both sides, and never fails to happen on the first.
+    assert epsilon_lower_bound(2000, 2000, 1800, 2000, delta=0.0) > 3.0
+
+
+@given(st.integers(0, 100), st.integers(0, 100), st.floats(0, 0.1))
+def test_never_negative_and_falls_with_delta(hits_1, hits_0, delta):
+    bound = epsilon_lower_bound(hits_1, 100, hits_0, 100, delta=delta)
+    assert 0.0 <= bound <= epsilon_lower_bound(hits_1, 100, hits_0, 100, delta=0.0)
+
+
+@given(st.integers(1, 100), st.integers(0, 100))
+def test_more_confidence_says_less(hits_1, hits_0):
+    sure = epsilon_lower_bound(hits_1, 100, hits_0, 100, delta=0.0, confidence=0.999)
+    assert sure <= epsilon_lower_bound(hits_1, 100, hits_0, 100, delta=0.0, confidence=0.9)
+
+
+def test_randomised_response_is_not_accused_more_often_than_stated():
+    """Randomised response is exactly epsilon-private and its event is the worst one."""
+    epsilon, repeats = 1.0, 2000
+    p = math.exp(epsilon) / (1 + math.exp(epsilon))
+    rng = np.random.default_rng(0)
+    wrong = sum(
+        epsilon_lower_bound(a, 300, b, 300, delta=0.0) > epsilon
+        for a, b in zip(rng.binomial(300, p, repeats), rng.binomial(300, 1 - p, repeats), strict=True)
+    )
+    assert wrong / repeats < 0.05
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"runs_1": 0, "hits_1": 0}, "runs_1"),
+        ({"hits_0": 11}, "hits_0"),
+        ({"hits_1": -1}, "hits_1"),
+        ({"delta": 1.0}, "delta"),
+        ({"confidence": 1.0}, "confidence"),
+    ],
+)
+def test_bad_input_names_the_parameter(change, message):
+    arguments = {"hits_1": 5, "runs_1": 10, "hits_0": 0, "runs_0": 10, "delta": 0.0} | change
+    with pytest.raises(ValueError, match=message):
+        epsilon_lower_bound(**arguments)
