@@ -1,5 +1,54 @@
-"""Fogline: the shape of sensitive data, under differential privacy."""
+"""Fogline: the shape of sensitive data, under differential privacy.
 
-from fogline.sketch import DensitySketch, PrivateDensity
+One noisy release of a density, from which modes are read at no further cost. Start with
+:class:`~fogline.PrivateModes`; :class:`~fogline.DensitySketch` is the release alone.
+"""
 
-__all__ = ["DensitySketch", "PrivateDensity"]
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fogline import audit, contenders, datasets, metrics, published
+    from fogline.accounting import Budget, Guarantee
+    from fogline.estimators import PrivateModes
+    from fogline.sketch import DensitySketch, PrivateDensity
+
+__all__ = [
+    "Budget",
+    "DensitySketch",
+    "Guarantee",
+    "PrivateDensity",
+    "PrivateModes",
+    "__version__",
+    "audit",
+    "contenders",
+    "datasets",
+    "metrics",
+    "published",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Budget": "fogline.accounting",
+    "DensitySketch": "fogline.sketch",
+    "Guarantee": "fogline.accounting",
+    "PrivateDensity": "fogline.sketch",
+    "PrivateModes": "fogline.estimators",
+}
+_MODULES = ("audit", "contenders", "datasets", "metrics", "published")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: ``fogline --help`` needs none of them."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"fogline.{name}")
+    raise AttributeError(f"module 'fogline' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -236,8 +236,10 @@ def dp_grams(
     r"""Modes of `X` by DP-GRAMS, Algorithm 1 of the paper. **Not certified**: see `REASONS`.
 
     Where the paper leaves a choice open, the default is ours and marked so. The bandwidth's scale, p_0 and
-    eta were chosen by looking at the paper's table of two simulated mixtures, whose mean squared errors then
-    come out within a factor of about three; the paper does not say what it used.
+    eta were chosen by looking at the paper's table of two simulated mixtures, since the paper does not say
+    what it used. On fresh seeds, 10 runs a cell, the mean squared error is then within a factor of three of
+    the paper's in 34 of 40 cells (the worst, at epsilon = 5, is 4.6 times higher), and in all 40 with
+    ``density_filter=0.1``.
 
     Parameters
     ----------

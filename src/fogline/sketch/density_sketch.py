@@ -102,6 +102,11 @@ class DensitySketch:
         self._counts.add_rows(_validation.records(X, self.spec.d))
         return self
 
+    def add_cells(self, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> DensitySketch:
+        """Add counts of distinct cells that an engine made by the same rule. Returns the sketch itself."""
+        self._counts.add_counts(keys, counts)
+        return self
+
     def merge(self, other: DensitySketch) -> DensitySketch:
         """Return a new sketch of both record sets; refused, with the field that differs, for unlike sketches."""
         self.spec.require_same(other.spec)

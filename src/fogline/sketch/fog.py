@@ -6,10 +6,11 @@ worst case: on a slope a bump makes no peak), at a few scales from the same draw
 kernel loses the part that falls outside, so fields are divided by the part that stays,
 :math:`b_h(x) = \int_{box} K_h(x-u)\,du`: data that fill the box evenly then look even.
 
-A peak's *relief* is its prominence over the local standard deviation of the noise. For every simulation the
-largest relief at each scale is kept; a Gumbel law is fitted to it, scale by scale, and then to the largest
-standardised relief over the scales, so that a p-value pays for every place and every scale that was tried. The
-highest peak has only the edge of the box to stand out against, so its curvature must pass the same test too.
+A peak's *relief* is its prominence over the local standard deviation of the noise. At each scale the simulations
+give the rate :math:`\lambda(x)` of noise peaks with a relief above x, with an exponential tail fitted to the
+largest; the chance of such a peak anywhere, at any of R scales tried, is at most
+:math:`1 - e^{-R\lambda(x)}`: that is a peak's p-value. The highest peak has only the edge of the box to stand out
+against, so its curvature must also exceed what the highest peak of the noise has.
 """
 
 from __future__ import annotations
@@ -35,8 +36,13 @@ __all__ = ["Found", "Null", "fog_level", "peak_p_values", "significant_peaks", "
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-SIMULATIONS = 96
-PER_BANDWIDTH = 2.5
+SIMULATIONS = {1: 96, 2: 48, 3: 24}
+"""Simulated fields by dimension: a field of more dimensions holds more peaks to learn from."""
+
+TAIL_PEAKS = {1: 3, 2: 6, 3: 6}
+"""How many peaks a field, the largest of all fields together, the tail is fitted to."""
+
+PER_BANDWIDTH = 2.0
 """Grid points a bandwidth, for data and simulations alike."""
 
 TEST_RUNGS = (2, 4, 6, 8)
@@ -50,29 +56,31 @@ SMOOTHER = 1.5
 
 
 @dataclass(frozen=True)
-class Gumbel:
-    """A Gumbel law fitted by its first two moments."""
+class Tail:
+    """Rate of noise peaks above a relief, a field: ``rate * exp(-(x - start)/scale)`` beyond ``start``."""
 
-    location: float
+    rate: float
+    start: float
     scale: float
 
     @classmethod
-    def fit(cls, maxima: FloatArray) -> Gumbel:
-        """Match mean and standard deviation."""
-        scale = max(float(np.std(maxima)) * np.sqrt(6) / np.pi, 1e-12)
-        return cls(float(np.mean(maxima)) - np.euler_gamma * scale, scale)
+    def fit(cls, values: FloatArray, fields: int, per_field: int) -> Tail:
+        """Fit to the largest ``per_field * fields`` values of all fields together."""
+        finite = np.sort(values[np.isfinite(values)])[::-1]
+        m = min(per_field * fields, max(len(finite) - 1, 0))
+        if m < 2:
+            return cls(1.0, 0.0, 1.0)
+        return cls(m / fields, float(finite[m]), max(float(np.mean(finite[:m] - finite[m])), 1e-12))
 
-    def standardise(self, x: FloatArray) -> FloatArray:
-        """Distance from the location in scales."""
-        return np.asarray((x - self.location) / self.scale)
+    def chance(self, x: FloatArray, tries: int) -> FloatArray:
+        """Chance that some peak of ``tries`` fields exceeds x; one where x is below the tail."""
+        rate = self.rate * np.exp(-np.maximum(x - self.start, 0.0) / self.scale)
+        return np.asarray(np.where(x <= self.start, 1.0, -np.expm1(-tries * rate)))
 
-    def exceedance(self, x: FloatArray) -> FloatArray:
-        """Probability of a larger value."""
-        return np.asarray(-np.expm1(-np.exp(-np.clip(self.standardise(x), -30, 700))))
-
-    def quantile(self, level: float) -> float:
-        """Value exceeded with probability ``level``."""
-        return self.location - self.scale * float(np.log(-np.log1p(-level)))
+    def quantile(self, level: float, tries: int) -> float:
+        """Relief exceeded with chance ``level`` over ``tries`` fields."""
+        rate = -np.log1p(-level) / tries
+        return self.start + self.scale * float(np.log(max(self.rate / rate, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -96,21 +104,20 @@ class Ground:
 
 @dataclass(frozen=True)
 class Null:
-    """Laws of the largest relief, and of the curvature of the highest peak, when there is only noise."""
+    """What noise alone does at some scales: tails of relief, mean and deviation of the top peak's curvature."""
 
     grounds: tuple[Ground, ...]
-    relief: tuple[Gumbel, ...]
-    relief_joint: Gumbel
-    curvature: tuple[Gumbel, ...]
-    curvature_joint: Gumbel
+    relief: tuple[Tail, ...]
+    curvature: tuple[tuple[float, float], ...]
 
     def p_values(self, scale: int, peaks: Peaks, relief: FloatArray, curvature: FloatArray) -> FloatArray:
         """Chance of so large a relief anywhere at any scale; for the highest peak, of so sharp a one too."""
-        p = self.relief_joint.exceedance(self.relief[scale].standardise(relief))
-        if len(p):
+        tries = len(self.grounds)
+        p = self.relief[scale].chance(relief, tries)
+        if peaks.interior.any():
             top = int(np.argmax(np.where(peaks.interior, peaks.height, -np.inf)))
-            sharp = self.curvature_joint.exceedance(self.curvature[scale].standardise(curvature[top : top + 1]))
-            p[top] = max(p[top], float(sharp[0]))
+            mean, sd = self.curvature[scale]
+            p[top] = max(p[top], min(1.0, tries * float(ndtr((mean - curvature[top]) / sd))))
         return np.asarray(np.where(peaks.interior, p, 1.0))
 
 
@@ -125,30 +132,18 @@ class Found:
 
 def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> Null:
     """Simulate privacy plus sampling noise and fit the laws of its peaks."""
+    d = density.spec.d
     grounds = tuple(_ground(density, reading) for reading in readings)
     sums = _noise_sums(density, grounds[0].shape)
-    reliefs, curvatures = [], []
+    tails, curvatures = [], []
     for ground in grounds:
         reading = ground.reading
         fields = reading.fields(sums[:, reading.kept] * reading.gain, ground.shape)
         peaks, relief, curvature = ground.measure(fields)
-        largest = np.full(len(sums), 0.0)
-        np.maximum.at(largest, peaks.field, relief)
-        reliefs.append(largest)
-        curvatures.append(_of_highest(peaks, curvature, len(sums)))
-    relief_laws = tuple(Gumbel.fit(r) for r in reliefs)
-    curvature_laws = tuple(Gumbel.fit(c) for c in curvatures)
-    return Null(
-        grounds,
-        relief_laws,
-        _joint(relief_laws, reliefs),
-        curvature_laws,
-        _joint(curvature_laws, curvatures),
-    )
-
-
-def _joint(laws: tuple[Gumbel, ...], maxima: list[FloatArray]) -> Gumbel:
-    return Gumbel.fit(np.max([law.standardise(m) for law, m in zip(laws, maxima, strict=True)], axis=0))
+        tails.append(Tail.fit(relief, len(sums), TAIL_PEAKS[d]))
+        highest = _of_highest(peaks, curvature, len(sums))
+        curvatures.append((float(np.mean(highest)), max(float(np.std(highest, ddof=1)), 1e-12)))
+    return Null(grounds, tuple(tails), tuple(curvatures))
 
 
 def _of_highest(peaks: Peaks, curvature: FloatArray, fields: int) -> FloatArray:
@@ -187,14 +182,15 @@ def _noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> NDArray[np.c
     """Simulated noise of the Fourier sums, privacy and sampling together; shape (simulations, F)."""
     spec = density.spec
     rng = np.random.default_rng(SEED)
-    size = (SIMULATIONS, len(spec.frequencies))
+    simulations = SIMULATIONS[spec.d]
+    size = (simulations, len(spec.frequencies))
     sums = (rng.standard_normal(size) + 1j * rng.standard_normal(size)) * (density.noise_scale / np.sqrt(density.weights))
     smooth = _smooth_reading(density)
     full = _at_least(smooth, shape)
     level = np.maximum(smooth.fields(smooth.coefficients[None], full)[0], 0)
     expected = level / max(level.sum(), 1e-300) * density.count
-    drawn = rng.poisson(expected, size=(SIMULATIONS, *expected.shape)) - expected
-    torus = np.zeros((SIMULATIONS, *full))
+    drawn = rng.poisson(expected, size=(simulations, *expected.shape)) - expected
+    torus = np.zeros((simulations, *full))
     torus[(slice(None), *(slice(0, n) for n in expected.shape))] = drawn
     spectrum = scipy_fft.fftn(torus, axes=tuple(range(1, spec.d + 1)))
     held = np.all(2 * np.abs(spec.frequencies) < np.array(full), axis=1)
@@ -314,9 +310,7 @@ def what_would_help(density: PrivateDensity, ladder: Ladder, level: float) -> st
     for scale, (q, ground) in enumerate(zip(rungs, null.grounds, strict=True)):
         reading = ground.reading
         _, relief, _ = ground.measure(reading.fields(reading.coefficients[None], ground.shape))
-        law, joint = null.relief[scale], null.relief_joint
-        needed = law.location + law.scale * joint.quantile(level)
-        ratio = needed / max(float(relief.max(initial=0.0)), 1e-9)
+        ratio = null.relief[scale].quantile(level, len(rungs)) / max(float(relief.max(initial=0.0)), 1e-9)
         if ratio < shortfall:
             shortfall, rung = ratio, q
     reading = ladder.readings[rung]
@@ -340,7 +334,7 @@ def what_would_help(density: PrivateDensity, ladder: Ladder, level: float) -> st
 def fog_level(density: PrivateDensity, reading: Reading, level: float, at: FloatArray | None) -> float | FloatArray:
     """Prominence that noise alone reaches with probability ``level``, at the densest place or at given points."""
     null = null_of(density, [reading])
-    relief = null.relief[0].quantile(level)
+    relief = null.relief[0].quantile(level, 1)
     smooth = _smooth_reading(density)
     spread = 1 / float(np.prod(2 * np.sqrt(np.pi) * reading.bandwidth))
     height = smooth.on_grid(2.0).values.max()[None] if at is None else smooth.value(at)

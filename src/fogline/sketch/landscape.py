@@ -117,10 +117,10 @@ def _key_passes(fields: FloatArray, basin: IntArray, heights: FloatArray, edge: 
     peaks = len(heights)
     low: list[FloatArray] = []
     ends: list[IntArray] = []
-    for offset in _offsets(fields.ndim - 1):
-        a, b = _slices(offset)
+    for offset in np.eye(fields.ndim - 1, dtype=int).tolist():  # passes lead over faces: a third of the pairs or less
+        a, b = _slices(tuple(offset))
         differ = basin[a] != basin[b]
-        low.append(np.minimum(fields[a], fields[b])[differ])
+        low.append(np.minimum(fields[a][differ], fields[b][differ]))
         ends.append(np.stack([basin[a][differ], basin[b][differ]]))
     onto_edge = basin[:, edge]
     outside = np.broadcast_to((peaks + np.arange(len(fields)))[:, None], onto_edge.shape)
@@ -128,14 +128,13 @@ def _key_passes(fields: FloatArray, basin: IntArray, heights: FloatArray, edge: 
     ends.append(np.stack([onto_edge.ravel(), outside.ravel()]))
     level = np.concatenate(low)
     first, second = np.concatenate(ends, axis=1)
-    first, second = np.minimum(first, second), np.maximum(first, second)
-    # keep the highest pass of each pair
-    order = np.lexsort((-level, second, first))
-    level, first, second = level[order], first[order], second[order]
-    fresh = np.ones(len(level), dtype=bool)
-    fresh[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    level, first, second = level[fresh], first[fresh], second[fresh]
-    return _join_downward(level, first, second, heights, len(fields))
+    stride = peaks + len(fields)
+    pair = np.minimum(first, second) * stride + np.maximum(first, second)
+    order = np.argsort(pair, kind="stable")  # keep the highest pass of each pair
+    pair = pair[order]
+    begin = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]]))
+    highest = np.maximum.reduceat(level[order], begin)
+    return _join_downward(highest, pair[begin] // stride, pair[begin] % stride, heights, len(fields))
 
 
 def _join_downward(

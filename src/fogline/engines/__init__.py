@@ -1,0 +1,6 @@
+"""Where records come from: arrays, frames, files. An engine adds exact counts to a sketch and keeps nothing."""
+
+from fogline.engines.feed import feed
+from fogline.engines.files import FileTable
+
+__all__ = ["FileTable", "feed"]

@@ -1,0 +1,167 @@
+"""CSV and Parquet files, counted by DuckDB in one pass and constant memory.
+
+The cell of a record is computed in SQL by the same double-precision expression as in
+:mod:`fogline.sketch.histogram`, so the counts are the same integers. What is wrong with a file's schema (no such
+file, no such column, a text column in Parquet) is a clear error; what is wrong with its cells or lines is not
+known to anyone: a cell that cannot be read as a number is missing, a broken line contributes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline.sketch.spec import SketchSpec
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["FileTable", "ReadFailed"]
+
+IntArray = NDArray[np.int64]
+
+DELIMITERS = (",", ";", "\t", "|")
+NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+NUMBERS += ("FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "UHUGEINT")
+
+
+class ReadFailed(RuntimeError):
+    """The records could not be read. It says nothing more, since a reader's message may quote the data."""
+
+
+class FileTable:
+    """Some columns of a CSV or Parquet file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.csv``, ``.tsv``, ``.txt`` (with a header line) or ``.parquet`` file.
+    columns : sequence of str, optional
+        Names of the columns, in the order of the bounds; by default all of the file's.
+
+    Examples
+    --------
+    >>> from fogline.datasets import load_faithful
+    >>> from fogline.engines import FileTable
+    >>> FileTable(load_faithful().path).columns
+    ('eruptions', 'waiting')
+    """
+
+    def __init__(self, path: str | Path, columns: Sequence[str] | None = None) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise FileNotFoundError(f"path: there is no file {str(path)!r}")
+        self._is_parquet = self.path.suffix.lower() in (".parquet", ".pq")
+        if not self._is_parquet and self.path.suffix.lower() not in (".csv", ".tsv", ".txt"):
+            raise ValueError(f"path: expected a .csv, .tsv, .txt or .parquet file, got {self.path.suffix!r}")
+        types = self._parquet_types() if self._is_parquet else self._header()
+        wanted = tuple(types) if columns is None else tuple(columns)
+        for name in wanted:
+            if name not in types:
+                raise ValueError(f"columns: the file has no column {name!r}; it has {', '.join(types)}")
+            if types[name] and not types[name].upper().startswith(NUMBERS):
+                raise TypeError(f"columns: column {name!r} holds {types[name]}, not numbers")
+        if not wanted or len(set(wanted)) != len(wanted):
+            raise ValueError("columns must name at least one column, and none twice")
+        self.columns = wanted
+        self._all = tuple(types)
+
+    def __repr__(self) -> str:
+        return f"FileTable({self.path.name!r}, columns={list(self.columns)})"
+
+    def count_cells(self, spec: SketchSpec) -> tuple[IntArray, IntArray]:
+        """Cells of the grid that are not empty, and their counts: one ``GROUP BY``."""
+        if spec.d != len(self.columns):
+            raise ValueError(f"columns: {len(self.columns)} columns were named, but bounds has {spec.d} axes")
+        sql, before, after = cell_query(spec, self.columns, self._relation())
+        connection = _connect()
+        try:
+            answer = connection.execute(sql, [*before, *self._arguments(), *after]).fetchnumpy()
+        except Exception:
+            raise ReadFailed("the file could not be read") from None
+        finally:
+            connection.close()
+        keys = np.asarray(answer["cell"], dtype=np.int64)
+        order = np.argsort(keys)
+        return keys[order], np.asarray(answer["records"], dtype=np.int64)[order]
+
+    # -- schema -------------------------------------------------------------------------------------------
+
+    def _relation(self) -> str:
+        if self._is_parquet:
+            return "read_parquet(?)"
+        names = ", ".join(f"{_quoted_text(c)}: 'VARCHAR'" for c in self._all)
+        return (
+            "read_csv(?, delim=?, header=true, auto_detect=false, ignore_errors=true, null_padding=true, "
+            f"""strict_mode=false, quote='"', escape='"', columns={{{names}}})"""
+        )
+
+    def _arguments(self) -> list[Any]:
+        return [str(self.path)] if self._is_parquet else [str(self.path), self._delimiter]
+
+    def _parquet_types(self) -> dict[str, str]:
+        connection = _connect()
+        try:
+            rows = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(self.path)]).fetchall()
+        except Exception:
+            raise ValueError(f"path: {self.path.name} is not a readable Parquet file") from None
+        finally:
+            connection.close()
+        return {str(row[0]): str(row[1]) for row in rows}
+
+    def _header(self) -> dict[str, str]:
+        """Names from the first line alone: a dialect guessed from the data would depend on it."""
+        import csv
+
+        try:
+            with self.path.open(encoding="utf-8-sig", newline="") as file:
+                line = file.readline(1_000_000)
+        except (OSError, UnicodeDecodeError):
+            raise ValueError(f"path: the header of {self.path.name} cannot be read as UTF-8") from None
+        self._delimiter = max(DELIMITERS, key=lambda d: (line.count(d), -DELIMITERS.index(d)))
+        names = [name.strip() for name in next(csv.reader([line], delimiter=self._delimiter), [])]
+        if not names or not all(names) or len(set(names)) != len(names):
+            raise ValueError(f"path: {self.path.name} must begin with a header of distinct column names")
+        return dict.fromkeys(names, "")
+
+
+def cell_query(spec: SketchSpec, columns: Sequence[str], relation: str) -> tuple[str, list[float], list[float]]:
+    """SQL that counts the records of each cell, with its parameters before and after those of the relation.
+
+    The cell is the expression of :func:`fogline.sketch.histogram.cell_keys`, in double precision.
+    """
+    names = [f"x{j}" for j in range(spec.d)]
+    casts = ", ".join(f"TRY_CAST({_quoted_name(c)} AS DOUBLE) AS {n}" for c, n in zip(columns, names, strict=True))
+    key = "0::BIGINT"
+    before: list[float] = []
+    for j, (name, cells) in enumerate(zip(names, spec.cells, strict=True)):
+        index = f"least(floor(({name} - ?::DOUBLE) / ?::DOUBLE + ?::DOUBLE), {cells - 1})::BIGINT"
+        key = f"({key}) * {cells} + {index}"
+        before += [float(spec.lower[j]), float(spec.cell_widths[j]), float(spec.shift[j])]
+    inside = " AND ".join(f"{n} >= ?::DOUBLE AND {n} <= ?::DOUBLE" for n in names)
+    after = [float(edge) for j in range(spec.d) for edge in (spec.lower[j], spec.upper[j])]
+    sql = (
+        f"SELECT cell, count(*) AS records FROM (SELECT {key} AS cell FROM (SELECT {casts} FROM {relation}) "
+        f"WHERE {inside}) GROUP BY cell"
+    )
+    return sql, before, after
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError("reading files needs DuckDB: pip install 'fogline[cli]'") from None
+    return duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
+
+
+def _quoted_name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _quoted_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

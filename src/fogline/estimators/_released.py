@@ -1,0 +1,40 @@
+"""What every private estimator shares: only parameters and released values are kept, pickled or copied."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+__all__ = ["ReleasedState"]
+
+
+class ReleasedState:
+    """Mixin for private estimators, left of ``BaseEstimator``.
+
+    A subclass lists what it publishes in ``_released_attributes``; state outside that list and the constructor's
+    parameters does not survive a pickle.
+    """
+
+    _released_attributes: ClassVar[tuple[str, ...]] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        allowed = {*self.get_params(deep=False), *self._released_attributes}  # type: ignore[attr-defined]
+        allowed |= {"n_features_in_", "feature_names_in_", "_sklearn_version"}
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {name: value for name, value in state.items() if name in allowed}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.non_deterministic = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _remember_features(self, X: Any, width: int) -> None:
+        """Keep the number of columns and their names: schema, not data."""
+        self.n_features_in_ = width
+        names = getattr(X, "columns", None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.asarray(list(names), dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
