@@ -20,6 +20,7 @@ __all__ = [
     "check_bounds",
     "check_count",
     "check_delta",
+    "check_dense",
     "check_epsilon",
     "check_level",
     "check_max_contributions",
@@ -31,6 +32,7 @@ __all__ = [
 Neighbours = Literal["add-remove", "replace"]
 
 _NUMERIC_KINDS = "iufb"
+_ARROW_NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool", "decimal")
 
 
 def _number(value: object, name: str) -> float:
@@ -191,9 +193,7 @@ def check_bounds(bounds: object, *, name: str = "bounds") -> NDArray[np.float64]
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(f"{name} of axis {axis} must be finite, got ({low}, {high})")
         if not low < high:
-            raise ValueError(
-                f"{name} of axis {axis} must be (low, high) with low < high, got ({low}, {high})"
-            )
+            raise ValueError(f"{name} of axis {axis} must be (low, high) with low < high, got ({low}, {high})")
         if not math.isfinite(high - low):
             raise ValueError(f"{name} of axis {axis} are too far apart: high - low must be finite")
     return result
@@ -237,15 +237,32 @@ def records(X: object, d: int | None = None) -> NDArray[np.float64]:
     return array
 
 
+def check_dense(X: object, name: str = "X") -> None:
+    """Refuse a sparse matrix by name: most of its records are points at zero, and must be meant to be.
+
+    Examples
+    --------
+    >>> from scipy.sparse import eye_array
+    >>> check_dense(eye_array(3))
+    Traceback (most recent call last):
+    TypeError: X: sparse input is not supported, pass X.toarray() if zeros are values
+    """
+    if hasattr(X, "tocsr"):
+        raise TypeError(f"{name}: sparse input is not supported, pass {name}.toarray() if zeros are values")
+
+
 def _float_array(X: Any, d: int | None) -> NDArray[np.float64]:
     """Dispatch on how `X` declares its types."""
     if X is None or isinstance(X, str | bytes):
         raise TypeError(f"X must be an array, a frame or a list of records, got {type(X).__name__}")
+    check_dense(X)
     if isinstance(X, np.ma.MaskedArray):
         _refuse_dtype(X.dtype, "X")
         return np.where(np.ma.getmaskarray(X), np.nan, np.ma.getdata(X).astype(np.float64))
     if isinstance(X, np.ndarray):
         return _cast(X, "X")
+    if type(X).__module__.partition(".")[0] == "pyarrow":
+        return _arrow(X)
     if hasattr(X, "columns") and hasattr(X, "__array__"):
         return _frame(X)
     if hasattr(X, "dtype") and hasattr(X, "to_numpy"):
@@ -264,6 +281,8 @@ def _refuse_dtype(dtype: object, name: str) -> None:
         numeric = bool(is_numeric()) or str(dtype) == "Boolean"
     else:
         numeric = getattr(dtype, "kind", "O") in _NUMERIC_KINDS
+    if getattr(dtype, "kind", "") == "c":
+        raise ValueError(f"{name} must hold real numbers. Complex data not supported")  # as scikit-learn says it
     if not numeric:
         raise TypeError(f"{name} must hold real numbers, got type {dtype}")
 
@@ -290,6 +309,23 @@ def _frame(frame: Any) -> NDArray[np.float64]:
         raise ValueError("X must have at least one column")
     select = (lambda j: frame.iloc[:, j]) if hasattr(frame, "iloc") else frame.to_series
     columns = [_column(select(j), f"column {name!r}") for j, name in enumerate(names)]
+    return np.column_stack(columns)
+
+
+def _arrow(data: Any) -> NDArray[np.float64]:
+    """Return an Arrow table, batch or array as floats; its declared types alone decide what is an error."""
+    named = (
+        [(f"column {name!r}", data.column(j)) for j, name in enumerate(data.schema.names)]
+        if hasattr(data, "schema")
+        else [("X", data)]
+    )
+    if not named:
+        raise ValueError("X must have at least one column")
+    columns = []
+    for name, column in named:
+        if not str(column.type).startswith(_ARROW_NUMBERS):
+            raise TypeError(f"{name} must hold real numbers, got type {column.type}")
+        columns.append(column.cast("float64", safe=False).to_numpy(zero_copy_only=False))
     return np.column_stack(columns)
 
 

@@ -1,1 +1,45 @@
-"""Checks of privacy claims by experiment: replay, noise fit, distinguishing attacks."""
+"""Checks of privacy claims by experiment, for fogline's own algorithms and for anybody's.
+
+- `replay` records a fit on one data set and plays it back on a neighbour: what carries a claim.
+- `noise_fit` compares draws with the exact law they should have.
+- `attack`, `vector_attack` and `sketch_attack` bound from below the epsilon that an algorithm really has.
+- `canary_pairs` is a library of neighbours that show leaks.
+
+``python -m fogline.audit`` (``make audit``) runs the long version.
+"""
+
+from fogline.audit.attack import (
+    AttackReport,
+    Witness,
+    attack,
+    likelihood_ratio,
+    sketch_attack,
+    vector_attack,
+)
+from fogline.audit.canaries import Pair, canary_pairs, random_pairs
+from fogline.audit.clopper_pearson import epsilon_lower_bound, proportion_lower, proportion_upper
+from fogline.audit.doors import RecordingDoor, ReplayingDoor
+from fogline.audit.noise_fit import NoiseFit, noise_fit
+from fogline.audit.replay import PairReport, ReplayReport, replay
+
+__all__ = [
+    "AttackReport",
+    "NoiseFit",
+    "Pair",
+    "PairReport",
+    "RecordingDoor",
+    "ReplayReport",
+    "ReplayingDoor",
+    "Witness",
+    "attack",
+    "canary_pairs",
+    "epsilon_lower_bound",
+    "likelihood_ratio",
+    "noise_fit",
+    "proportion_lower",
+    "proportion_upper",
+    "random_pairs",
+    "replay",
+    "sketch_attack",
+    "vector_attack",
+]

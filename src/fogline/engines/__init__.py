@@ -1,4 +1,4 @@
-"""Where records come from: arrays, frames, files. An engine adds exact counts to a sketch and keeps nothing."""
+"""Where records come from: arrays, frames, files. An engine adds exact counts to a sketch, keeps nothing."""
 
 from fogline.engines.feed import feed
 from fogline.engines.files import FileTable

@@ -5,19 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fogline._validation import check_dense
 from fogline.engines.files import FileTable
 from fogline.sketch import DensitySketch
 
-__all__ = ["feed", "width_of"]
+__all__ = ["as_source", "feed", "width_of"]
 
 
 def as_source(X: Any) -> Any:
-    """Turn a path into a table of all its columns; anything else is left as it is."""
+    """Turn a path into a table of all its columns; anything else is left as it is, but no sparse matrix."""
+    check_dense(X)
     return FileTable(X) if isinstance(X, str | Path) else X
 
 
 def width_of(source: Any) -> int | None:
-    """Number of columns of a source as its schema tells it, None where only its rows could."""
+    """Give the number of columns of a source as its schema tells it, None where only its rows could."""
     if isinstance(source, FileTable):
         return len(source.columns)
     shape = getattr(source, "shape", None)

@@ -1,13 +1,19 @@
 """CSV and Parquet files, counted by DuckDB in one pass and constant memory.
 
 The cell of a record is computed in SQL by the same double-precision expression as in
-:mod:`fogline.sketch.histogram`, so the counts are the same integers. What is wrong with a file's schema (no such
-file, no such column, a text column in Parquet) is a clear error; what is wrong with its cells or lines is not
-known to anyone: a cell that cannot be read as a number is missing, a broken line contributes nothing.
+:mod:`fogline.sketch.histogram`, so the counts are the same integers. What is wrong with a file's schema (no
+such file, no such column, a text column in Parquet) is a clear error; what is wrong with its cells or lines
+is not known to anyone: a cell that cannot be read as a number is missing, a broken line contributes nothing.
+
+Records are what the grammar of CSV says they are: a quoted cell may hold line breaks, and a quote that is
+never closed takes what follows into its cell. The scan is sequential: DuckDB's parallel one guesses where a
+record begins and may count the inside of such a cell as a record of its own.
 """
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +31,10 @@ __all__ = ["FileTable", "ReadFailed"]
 IntArray = NDArray[np.int64]
 
 DELIMITERS = (",", ";", "\t", "|")
-NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-NUMBERS += ("FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "UHUGEINT")
+MAX_HEADER = 1_000_000
+SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+NUMBERS = (*SIGNED, *(f"U{name}" for name in SIGNED), "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
+PARQUET = "read_parquet(?, hive_partitioning=false)"
 
 
 class ReadFailed(RuntimeError):
@@ -58,17 +66,20 @@ class FileTable:
         self._is_parquet = self.path.suffix.lower() in (".parquet", ".pq")
         if not self._is_parquet and self.path.suffix.lower() not in (".csv", ".tsv", ".txt"):
             raise ValueError(f"path: expected a .csv, .tsv, .txt or .parquet file, got {self.path.suffix!r}")
-        types = self._parquet_types() if self._is_parquet else self._header()
-        wanted = tuple(types) if columns is None else tuple(columns)
-        for name in wanted:
-            if name not in types:
-                raise ValueError(f"columns: the file has no column {name!r}; it has {', '.join(types)}")
-            if types[name] and not types[name].upper().startswith(NUMBERS):
-                raise TypeError(f"columns: column {name!r} holds {types[name]}, not numbers")
-        if not wanted or len(set(wanted)) != len(wanted):
+        if isinstance(columns, str):
+            raise TypeError(f"columns must be a list of names, got the text {columns!r}")
+        schema = self._parquet_schema() if self._is_parquet else self._header()
+        self._names = [name for name, _ in schema]
+        self.columns = tuple(self._names) if columns is None else tuple(columns)
+        if not self.columns or len(set(self.columns)) != len(self.columns):
             raise ValueError("columns must name at least one column, and none twice")
-        self.columns = wanted
-        self._all = tuple(types)
+        for name in self.columns:
+            if self._names.count(name) != 1:
+                what = "no" if name not in self._names else "more than one"
+                raise ValueError(f"columns: the file has {what} column {name!r}; it has {', '.join(self._names)}")
+            kind = dict(schema)[name]
+            if kind and kind.split("(")[0].upper() not in NUMBERS:
+                raise TypeError(f"columns: column {name!r} holds {kind}, not numbers")
 
     def __repr__(self) -> str:
         return f"FileTable({self.path.name!r}, columns={list(self.columns)})"
@@ -77,7 +88,8 @@ class FileTable:
         """Cells of the grid that are not empty, and their counts: one ``GROUP BY``."""
         if spec.d != len(self.columns):
             raise ValueError(f"columns: {len(self.columns)} columns were named, but bounds has {spec.d} axes")
-        sql, before, after = cell_query(spec, self.columns, self._relation())
+        columns = [_quoted_name(c) if self._is_parquet else f"c{self._names.index(c)}" for c in self.columns]
+        sql, before, after = cell_query(spec, columns, self._relation())
         connection = _connect()
         try:
             answer = connection.execute(sql, [*before, *self._arguments(), *after]).fetchnumpy()
@@ -93,49 +105,50 @@ class FileTable:
 
     def _relation(self) -> str:
         if self._is_parquet:
-            return "read_parquet(?)"
-        names = ", ".join(f"{_quoted_text(c)}: 'VARCHAR'" for c in self._all)
+            return PARQUET
+        names = ", ".join(f"c{j}: 'VARCHAR'" for j in range(len(self._names)))  # DuckDB's names ignore case
         return (
             "read_csv(?, delim=?, header=true, auto_detect=false, ignore_errors=true, null_padding=true, "
-            f"""strict_mode=false, quote='"', escape='"', columns={{{names}}})"""
+            "strict_mode=false, parallel=false, hive_partitioning=false, "
+            f"""quote='"', escape='"', columns={{{names}}})"""
         )
 
     def _arguments(self) -> list[Any]:
-        return [str(self.path)] if self._is_parquet else [str(self.path), self._delimiter]
+        return [_literal(self.path)] if self._is_parquet else [_literal(self.path), self._delimiter]
 
-    def _parquet_types(self) -> dict[str, str]:
+    def _parquet_schema(self) -> list[tuple[str, str]]:
         connection = _connect()
         try:
-            rows = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(self.path)]).fetchall()
+            rows = connection.execute(f"DESCRIBE SELECT * FROM {PARQUET}", [_literal(self.path)]).fetchall()
         except Exception:
             raise ValueError(f"path: {self.path.name} is not a readable Parquet file") from None
         finally:
             connection.close()
-        return {str(row[0]): str(row[1]) for row in rows}
+        return [(str(row[0]), str(row[1])) for row in rows]
 
-    def _header(self) -> dict[str, str]:
+    def _header(self) -> list[tuple[str, str]]:
         """Names from the first line alone: a dialect guessed from the data would depend on it."""
-        import csv
-
         try:
-            with self.path.open(encoding="utf-8-sig", newline="") as file:
-                line = file.readline(1_000_000)
+            with self.path.open("rb") as file:  # decoding a file reads ahead, into the data
+                line = re.split(rb"[\r\n]", file.readline(MAX_HEADER), maxsplit=1)[0].decode("utf-8-sig")
         except (OSError, UnicodeDecodeError):
             raise ValueError(f"path: the header of {self.path.name} cannot be read as UTF-8") from None
-        self._delimiter = max(DELIMITERS, key=lambda d: (line.count(d), -DELIMITERS.index(d)))
+        bare = re.sub('"[^"]*"', "", line)
+        self._delimiter = max(DELIMITERS, key=lambda d: (bare.count(d), -DELIMITERS.index(d)))
         names = [name.strip() for name in next(csv.reader([line], delimiter=self._delimiter), [])]
-        if not names or not all(names) or len(set(names)) != len(names):
-            raise ValueError(f"path: {self.path.name} must begin with a header of distinct column names")
-        return dict.fromkeys(names, "")
+        if not any(names) or '"' in bare:
+            raise ValueError(f"path: {self.path.name} must begin with one line of column names")
+        return [(name, "") for name in names]
 
 
 def cell_query(spec: SketchSpec, columns: Sequence[str], relation: str) -> tuple[str, list[float], list[float]]:
-    """SQL that counts the records of each cell, with its parameters before and after those of the relation.
+    """Write SQL that counts the records of each cell, and its parameters before and after the relation's.
 
+    ``columns`` are SQL expressions; text that is no number counts as missing.
     The cell is the expression of :func:`fogline.sketch.histogram.cell_keys`, in double precision.
     """
     names = [f"x{j}" for j in range(spec.d)]
-    casts = ", ".join(f"TRY_CAST({_quoted_name(c)} AS DOUBLE) AS {n}" for c, n in zip(columns, names, strict=True))
+    casts = ", ".join(f"TRY_CAST({c} AS DOUBLE) AS {n}" for c, n in zip(columns, names, strict=True))
     key = "0::BIGINT"
     before: list[float] = []
     for j, (name, cells) in enumerate(zip(names, spec.cells, strict=True)):
@@ -163,5 +176,6 @@ def _quoted_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _quoted_text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _literal(path: Path) -> str:
+    """Path that DuckDB takes for one file: `*`, `?` and `[` of a name would be a pattern for others."""
+    return re.sub(r"([*?\[])", r"[\1]", str(path))

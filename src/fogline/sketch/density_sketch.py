@@ -78,7 +78,12 @@ class DensitySketch:
     """
 
     def __init__(
-        self, bounds: ArrayLike | None = None, *, bandwidths: Any = "auto", features: str = "auto", steps: Any = None
+        self,
+        bounds: ArrayLike | None = None,
+        *,
+        bandwidths: Any = "auto",
+        features: str = "auto",
+        steps: Any = None,
     ) -> None:
         if features not in ("auto", "grid"):
             raise ValueError(f"features must be 'auto' or 'grid', got {features!r}")
@@ -221,7 +226,7 @@ def least_kernel(spec: SketchSpec) -> float:
     r"""Give a lower bound of :math:`\langle z(c), z(c')\rangle` over all pairs of cells.
 
     The kernel of the real-valued weights is evaluated at every difference of cells by one FFT; the margin pays
-    for integer tables (:math:`\sqrt2\,2^{-20}` an axis and side) and integer weights (:math:`2^{-24}` each).
+    for the integer tables (less than three units of :math:`2^{-20}` an axis and side) and the FFT.
     """
     pairs = (spec.integer_weights / 2.0**WEIGHT_BITS) ** 2
     spectrum = np.zeros(spec.torus_cells)
@@ -232,5 +237,5 @@ def least_kernel(spec: SketchSpec) -> float:
         size = spec.torus_cells[axis]
         possible = np.minimum(np.arange(size), size - np.arange(size)) < cells
         kernel = np.compress(possible, kernel, axis=axis)
-    margin = 2 * spec.d * 1.5 * 2.0**-TABLE_BITS + 1e-9
-    return max(float(kernel.min()) - margin, -1.0)
+    margin = 2 * spec.d * 3.0 * 2.0**-TABLE_BITS + 1e-9
+    return min(max(float(kernel.min()) - margin, -1.0), 0.5)

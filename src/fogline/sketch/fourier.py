@@ -51,12 +51,12 @@ def phase_table(cells: int, period: int, indices: IntArray) -> tuple[IntArray, I
 def lattice_sums(table: IntArray, spec: SketchSpec) -> IntArray:
     """Weighted sums on the integer lattice: real parts of all frequencies, then imaginary parts of all but the first.
 
-    Each is ``floor(q_m * F_m / 2**(20 d + 24 - 22))``, saturated to 62 bits.
+    Each is ``floor(q_m * F_m / 2**(20 d + 24 - 22))``, saturated to 61 bits.
     """
     real, imaginary = _exact_sums(table, spec)
     shift = TABLE_BITS * spec.d + WEIGHT_BITS - LATTICE_BITS
     weights = spec.integer_weights.tolist()
-    limit = 2**62
+    limit = 2**61
     values = [(q * f) >> shift for q, f in zip(weights, real, strict=True)]
     values += [(q * f) >> shift for q, f in zip(weights[1:], imaginary[1:], strict=True)]
     return np.array([min(max(v, -limit), limit) for v in values], dtype=np.int64)

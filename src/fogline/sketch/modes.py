@@ -145,7 +145,7 @@ def _table(density: PrivateDensity, ladder: Ladder, located: Located, message: s
     heights = np.array(
         [ladder.readings[q].value(x[None])[0] for q, x in zip(located.scale, located.position, strict=True)]
     )
-    shape = np.diag(ladder.unit**2) / d
+    shape = _error_shape(ladder, located) / d
     order = np.argsort(-heights, kind="stable")
     return ModeTable(
         positions=located.position[order],
@@ -156,6 +156,18 @@ def _table(density: PrivateDensity, ladder: Ladder, located: Located, message: s
         bandwidths=(ladder.scales[located.scale][:, None] * ladder.unit)[order],
         message=message,
     )
+
+
+def _error_shape(ladder: Ladder, located: Located) -> FloatArray:
+    """Shape of each mode's error ellipsoid, of trace d in ladder units: errors are long where the peak is flat."""
+    shapes = np.empty((len(located.scale), ladder.d, ladder.d))
+    for k, (q, x) in enumerate(zip(located.scale, located.position, strict=True)):
+        hessian = ladder.readings[q].jet(x[None])[2][0] * ladder.unit[:, None] * ladder.unit
+        values, vectors = np.linalg.eigh(hessian)
+        flatness = 1 / np.maximum(np.abs(values), 1e-3 * np.abs(values).max())
+        squared = flatness**2 / np.mean(flatness**2)
+        shapes[k] = (vectors * squared) @ vectors.T * ladder.unit[:, None] * ladder.unit
+    return shapes
 
 
 def _empty(d: int, message: str) -> ModeTable:

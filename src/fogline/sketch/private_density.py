@@ -61,9 +61,7 @@ class PrivateDensity:
     True
     """
 
-    def __init__(
-        self, spec: SketchSpec, released: NDArray[np.int64], *, scale: float, guarantee: Guarantee
-    ) -> None:
+    def __init__(self, spec: SketchSpec, released: NDArray[np.int64], *, scale: float, guarantee: Guarantee) -> None:
         self.spec = spec
         self.guarantee = guarantee
         self._released = np.asarray(released, dtype=np.int64)
@@ -75,7 +73,12 @@ class PrivateDensity:
         return f"PrivateDensity({self.spec.d} axes, about {self.count:.0f} records; {self.guarantee})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"spec": self.spec, "released": self._released, "scale": self._scale, "guarantee": self.guarantee}
+        return {
+            "spec": self.spec,
+            "released": self._released,
+            "scale": self._scale,
+            "guarantee": self.guarantee,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["spec"], state["released"], scale=state["scale"], guarantee=state["guarantee"])  # type: ignore[misc]
@@ -108,9 +111,9 @@ class PrivateDensity:
     def coefficients(self) -> NDArray[np.complex128]:
         """Released Fourier sums in records, the count first."""
         n = len(self.spec.frequencies)
-        sums = self._released[:n].astype(complex)
+        sums = self._released[:n].astype(np.complex128)
         sums[1:] += 1j * self._released[n:]
-        return sums / 2.0**LATTICE_BITS / np.sqrt(self.weights)
+        return np.asarray(sums / 2.0**LATTICE_BITS / np.sqrt(self.weights), dtype=np.complex128)
 
     @property
     def count(self) -> float:
@@ -227,7 +230,7 @@ class PrivateDensity:
         points = grid.points(rng.choice(mass.size, size=size, p=mass))
         spacing = np.array([a[1] - a[0] for a in grid.axes])
         jitter = rng.uniform(-0.5, 0.5, points.shape) + rng.uniform(-0.5, 0.5, points.shape)
-        return np.clip(points + jitter * spacing, self.spec.lower, self.spec.upper)
+        return np.asarray(np.clip(points + jitter * spacing, self.spec.lower, self.spec.upper))
 
     # -- files --------------------------------------------------------------------------------------------
 

@@ -79,26 +79,15 @@ class Reading:
         """Standard deviation of the privacy noise of the density, the same at every point."""
         return float(np.sqrt(np.sum(self.noise**2)))
 
-    def gradient_noise(self, other: Reading | None = None) -> FloatArray:
-        """Covariance matrix of the privacy noise of this gradient with another bandwidth's, shape (d, d)."""
-        if other is None or other is self:
-            weight = self.noise**2
-            return np.einsum("f,fi,fj->ij", weight, self.angular, self.angular)
-        weight = np.zeros(len(self.kept))
-        weight[self.kept] = self.noise
-        both = np.zeros(len(self.kept))
-        both[other.kept] = other.noise
-        weight *= both
-        angular = self.spec.angular
-        return np.einsum("f,fi,fj->ij", weight, angular, angular)
-
     def phases(self, points: FloatArray) -> ComplexArray:
         r"""Matrix :math:`e^{i\omega_m\cdot x}` of shape (points, frequencies), built axis by axis."""
         shifted = points - self.spec.origin
         result: ComplexArray | None = None
         for j in range(self.spec.d):
             reach = int(np.abs(self.frequencies[:, j]).max())
-            powers = np.exp(1j * 2 * np.pi / self.spec.periods[j] * np.outer(shifted[:, j], np.arange(-reach, reach + 1)))
+            powers = np.exp(
+                1j * 2 * np.pi / self.spec.periods[j] * np.outer(shifted[:, j], np.arange(-reach, reach + 1))
+            )
             factor = powers[:, self.frequencies[:, j] + reach]
             result = factor if result is None else result * factor
         assert result is not None
@@ -126,7 +115,8 @@ class Reading:
     def grid_shape(self, per_bandwidth: float) -> tuple[int, ...]:
         """Points of the torus an axis for a grid with about ``per_bandwidth`` points a bandwidth."""
         wanted = np.maximum(
-            np.ceil(self.spec.periods / self.bandwidth * per_bandwidth), 2 * np.abs(self.frequencies).max(axis=0) + 1
+            np.ceil(self.spec.periods / self.bandwidth * per_bandwidth),
+            2 * np.abs(self.frequencies).max(axis=0) + 1,
         )
         return tuple(int(scipy_fft.next_fast_len(int(n))) for n in wanted)
 
@@ -146,11 +136,14 @@ class Reading:
 
     def fields(self, coefficients: ComplexArray, shape: tuple[int, ...]) -> FloatArray:
         """Fields of several coefficient vectors of shape (s, kept) on the box part of a torus grid."""
+        inside = tuple(slice(0, len(a)) for a in self.grid_axes(shape))
+        return np.ascontiguousarray(self.torus_fields(coefficients, shape)[(slice(None), *inside)])
+
+    def torus_fields(self, coefficients: ComplexArray, shape: tuple[int, ...]) -> FloatArray:
+        """Fields of several coefficient vectors on a grid of the whole torus that starts at the lower bound."""
         d = self.spec.d
         start = np.exp(1j * (self.angular @ (self.spec.lower - self.spec.origin)))
         table = np.zeros((len(coefficients), *shape), dtype=complex)
         index = tuple(self.frequencies.T % np.array(shape)[:, None])
         table[(slice(None), *index)] = coefficients * start
-        full = scipy_fft.ifftn(table, axes=tuple(range(1, d + 1)), norm="forward").real
-        inside = tuple(slice(0, len(a)) for a in self.grid_axes(shape))
-        return np.ascontiguousarray(full[(slice(None), *inside)])
+        return np.asarray(scipy_fft.ifftn(table, axes=tuple(range(1, d + 1)), norm="forward").real)

@@ -40,7 +40,7 @@ COUNT_WEIGHT = 0.05
 CUTOFF = 4.0
 """Frequencies with ``|h_min * omega| > CUTOFF`` carry exp(-8) of the largest weight or less: left out."""
 
-PAD = 2.5
+PAD = 3.0
 """The torus is ``2 * PAD`` times the largest planned bandwidth longer than the box."""
 
 CELLS_PER_BANDWIDTH = 8
@@ -162,7 +162,7 @@ class SketchSpec:
         whole = self.widths / np.ceil(self.widths / finest)
         with np.errstate(divide="ignore", invalid="ignore"):
             stepped = step / np.ceil(step / finest)
-        return np.where(step > 0, stepped, whole)
+        return np.asarray(np.where(step > 0, stepped, whole))
 
     @cached_property
     def shift(self) -> FloatArray:
@@ -186,7 +186,9 @@ class SketchSpec:
     def torus_cells(self) -> tuple[int, ...]:
         """Number of cells of the torus, an axis."""
         margin = 2 * PAD * self.planned[-1] / self.cell_widths
-        return tuple(int(next_fast_len(int(np.ceil(n + m)), real=True)) for n, m in zip(self.cells, margin, strict=True))
+        return tuple(
+            int(next_fast_len(int(np.ceil(n + m)), real=True)) for n, m in zip(self.cells, margin, strict=True)
+        )
 
     @cached_property
     def periods(self) -> FloatArray:
@@ -198,7 +200,9 @@ class SketchSpec:
     @cached_property
     def reach(self) -> tuple[int, ...]:
         """Largest frequency index of each axis."""
-        return tuple(int(np.floor(CUTOFF * p / (2 * np.pi * h))) for p, h in zip(self.periods, self.planned[0], strict=True))
+        return tuple(
+            int(np.floor(CUTOFF * p / (2 * np.pi * h))) for p, h in zip(self.periods, self.planned[0], strict=True)
+        )
 
     @cached_property
     def frequencies(self) -> IntArray:
@@ -251,7 +255,7 @@ class SketchSpec:
         return energy
 
     def spectrum(self, bandwidth: FloatArray) -> FloatArray:
-        r"""Fourier transform of the Gaussian kernel, :math:`\exp(-\sum_j h_j^2\omega_j^2/2)`, at the kept frequencies."""
+        r"""Fourier transform :math:`\exp(-\sum_j h_j^2\omega_j^2/2)` of the Gaussian kernel at the kept frequencies."""
         return np.asarray(np.exp(-0.5 * np.sum((self.angular * bandwidth) ** 2, axis=1)))
 
     # -- agreement ---------------------------------------------------------------------------------------

@@ -37,6 +37,9 @@ BoolArray = NDArray[np.bool_]
 BIAS_GUARD = 6.0
 """A difference between scales counts as bias beyond this many times its variance."""
 
+HIDDEN_RUNGS, HIDDEN_SHARE = 2, 0.6
+"""A bias below the variance of the distance to the scale two rungs down goes unseen: this share of it is added."""
+
 VISIBLE = 3.0
 """A track can be used at a scale where it stands this many noise deviations high."""
 
@@ -67,7 +70,7 @@ class Ladder:
     @property
     def noise(self) -> FloatArray:
         """Privacy noise of the kernel average at each scale."""
-        return self.peak * np.array([r.noise_sd for r in self.readings])
+        return np.asarray(self.peak * np.array([r.noise_sd for r in self.readings]))
 
     def gradient_covariance(self) -> FloatArray:
         """Matrix G over the scales: privacy covariance of one component of the gradient, averaged over the axes."""
@@ -168,15 +171,25 @@ def locate(ladder: Ladder, tracks: Tracks) -> Located:
     objective = np.where(usable, bias + variance, np.inf)
     chosen = np.where(np.isfinite(objective).any(axis=0), np.argmin(objective, axis=0), size - 1)
     column = np.arange(len(chosen))
+    below = np.maximum(chosen - HIDDEN_RUNGS, 0)
+    privacy_part = _with_hidden_bias(t_privacy, chosen, below)
+    total_part = _with_hidden_bias(t_total, chosen, below)
     return Located(
         position=tracks.position[chosen, column],
         scale=chosen,
-        privacy_variance=np.einsum("qqk->qk", t_privacy)[chosen, column],
-        sampling_variance=(variance - np.einsum("qqk->qk", t_privacy))[chosen, column],
+        privacy_variance=privacy_part,
+        sampling_variance=total_part - privacy_part,
         bias_squared=bias[chosen, column],
         weight=weight,
         spread=spread,
     )
+
+
+def _with_hidden_bias(covariance: FloatArray, chosen: IntArray, below: IntArray) -> FloatArray:
+    """Variance at the chosen scale, plus a share of that of its distance to a smaller one: bias too small to see."""
+    k = np.arange(len(chosen))
+    here, there = covariance[chosen, chosen, k], covariance[below, below, k]
+    return np.asarray(here + HIDDEN_SHARE * np.maximum(here + there - 2 * covariance[chosen, below, k], 0))
 
 
 def _usable(ladder: Ladder, tracks: Tracks) -> BoolArray:
@@ -202,9 +215,7 @@ def _local_shape(ladder: Ladder, tracks: Tracks, usable: BoolArray) -> tuple[Flo
         spread[j] = _weighted_quantile(seen[:, j], trust[:, j], 0.25, default=float(h2[0, 0]))
     spread = np.clip(spread, 0.1 * h2[0, 0], 4 * h2[-1, 0])
     mass = tracks.height * ((h2 + spread) / h2) ** (ladder.d / 2)
-    weight = np.array(
-        [np.median(m[ok]) if ok.any() else m[-1] for m, ok in zip(mass.T, usable.T, strict=True)]
-    )
+    weight = np.array([np.median(m[ok]) if ok.any() else m[-1] for m, ok in zip(mass.T, usable.T, strict=True)])
     return spread, np.clip(weight, 0.01, 1.0)
 
 

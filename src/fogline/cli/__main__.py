@@ -1,0 +1,6 @@
+"""``python -m fogline.cli``."""
+
+from fogline.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""From the words of a command to parameters, and from refusals to messages that name the option."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+import click
+
+__all__ = ["bandwidth_option", "bounds_option", "columns_option", "refused", "steps_option"]
+
+_HINTS = {"path": "FILE", "X": "FILE", "bandwidths": "--bandwidth"}
+_OPTIONS = "columns bounds epsilon delta n_modes level steps neighbours max_contributions bandwidth runs cells seed"
+
+
+def columns_option(text: str | None) -> list[str] | None:
+    """Return the names in a list with commas; a name with a comma in it stands in double quotes.
+
+    Examples
+    --------
+    >>> columns_option('age,"income, net"')
+    ['age', 'income, net']
+    """
+    if text is None:
+        return None
+    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not names or not all(names):
+        raise click.BadParameter("expected names with commas between them, such as a,b", param_hint="--columns")
+    return names
+
+
+def bounds_option(text: str) -> list[tuple[float, float]]:
+    """Return the pairs of ``lo:hi,lo:hi``.
+
+    Examples
+    --------
+    >>> bounds_option("-10:10,0:1e3")
+    [(-10.0, 10.0), (0.0, 1000.0)]
+    """
+    pairs = []
+    for part in text.split(","):
+        ends = [_number(word) for word in part.split(":")]
+        if len(ends) != 2 or None in ends:
+            raise click.BadParameter(
+                f"expected low:high for each column, with commas between them, got {part.strip()!r}",
+                param_hint="--bounds",
+            )
+        low, high = (float(end) for end in ends if end is not None)
+        pairs.append((low, high))
+    return pairs
+
+
+def steps_option(text: str | None) -> float | list[float | None] | None:
+    """Return the steps of ``none,1``; one word serves all columns.
+
+    Examples
+    --------
+    >>> steps_option("none,0.5"), steps_option("none")
+    ([None, 0.5], None)
+    """
+    if text is None or text.strip().lower() == "none":
+        return None
+    steps: list[float | None] = []
+    for word in text.split(","):
+        number = _number(word)
+        if number is None and word.strip().lower() != "none":
+            raise click.BadParameter(
+                f"expected none or a number for each column, got {word.strip()!r}", param_hint="--steps"
+            )
+        steps.append(number)
+    return steps
+
+
+def bandwidth_option(text: str) -> str | float | list[float]:
+    """Return "auto", one number (a fraction of each range) or one number a column (in data units).
+
+    Examples
+    --------
+    >>> bandwidth_option("auto"), bandwidth_option("0.1"), bandwidth_option("0.3,4")
+    ('auto', 0.1, [0.3, 4.0])
+    """
+    if text.strip().lower() == "auto":
+        return "auto"
+    numbers = [_number(word) for word in text.split(",")]
+    known = [number for number in numbers if number is not None]
+    if len(known) != len(numbers):
+        raise click.BadParameter(f"expected auto or numbers, got {text!r}", param_hint="--bandwidth")
+    return known[0] if len(known) == 1 else known
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def refused(error: Exception) -> click.BadParameter:
+    """Turn a refusal of the library, which begins with a parameter's name, into one that names the option.
+
+    Examples
+    --------
+    >>> refused(ValueError("max_contributions must be at least 1, got 0")).param_hint
+    '--max-contributions'
+    """
+    message = str(error)
+    word = re.match(r"\w*", message)
+    name = word.group() if word else ""
+    hint = _HINTS.get(name, f"--{name.replace('_', '-')}" if name in _OPTIONS.split() else None)
+    return click.BadParameter(message, param_hint=hint)
