@@ -87,7 +87,7 @@ def unseeded_draws(source: str) -> list[str]:
         if name.endswith("default_rng"):
             if not (node.args or node.keywords) or ast.unparse(node) == f"{name}(None)":
                 found.append(ast.unparse(node))
-        elif re.match(r"(np|numpy)\.random\.(?!SeedSequence|Generator|get_state)", name):
+        elif re.match(r"(np|numpy)\.random\.(?!SeedSequence|Generator|get_state|default_rng)", name):
             found.append(name)
     return found
 
@@ -153,6 +153,7 @@ def test_randomness_comes_through_the_door(path):
         "rng = numpy.random.default_rng(None)",
         "x = np.random.normal(size=3)",
         "np.random.seed(0)",
+        "x = np.random.default_rng().normal(size=3)",
         "import random",
         "from random import gauss",
         "from numpy.random import normal",
@@ -168,6 +169,7 @@ def test_an_unseeded_draw_would_be_noticed(line):
     [
         "rng = np.random.default_rng(seed)",
         "def f(rng: np.random.Generator): ...",
+        "x = np.random.default_rng(seed).normal(size=3)",
         "np.random.SeedSequence(3).spawn(2)",
     ],
 )

@@ -32,6 +32,9 @@ __all__ = [
 Neighbours = Literal["add-remove", "replace"]
 
 _NUMERIC_KINDS = "iufb"
+_MOST_CONTRIBUTIONS = 2**40
+_FINEST = 2.0**-30
+_WIDTHS = (1e-50, 1e50)
 _ARROW_NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool", "decimal")
 
 
@@ -136,7 +139,10 @@ def check_max_contributions(max_contributions: object) -> int:
     >>> check_max_contributions(2)
     2
     """
-    return check_count(max_contributions, "max_contributions")
+    count = check_count(max_contributions, "max_contributions")
+    if count > _MOST_CONTRIBUTIONS:
+        raise ValueError(f"max_contributions must be at most {_MOST_CONTRIBUTIONS}: noise would drown any data")
+    return count
 
 
 def check_neighbours(neighbours: object) -> Neighbours:
@@ -165,7 +171,7 @@ def check_bounds(bounds: object, *, name: str = "bounds") -> NDArray[np.float64]
     Returns
     -------
     array of shape (d, 2)
-        With ``low < high``, both finite, and a finite width, on every axis.
+        With ``low < high``, both finite, on every axis, and of a width that doubles can divide.
 
     Examples
     --------
@@ -196,6 +202,11 @@ def check_bounds(bounds: object, *, name: str = "bounds") -> NDArray[np.float64]
             raise ValueError(f"{name} of axis {axis} must be (low, high) with low < high, got ({low}, {high})")
         if not math.isfinite(high - low):
             raise ValueError(f"{name} of axis {axis} are too far apart: high - low must be finite")
+        # Cells are fractions of the width, and must be told apart by doubles as large as the bounds themselves.
+        if high - low < _FINEST * max(abs(low), abs(high)):
+            raise ValueError(f"{name} of axis {axis} are too close together for their size: shift the column")
+        if not _WIDTHS[0] <= high - low <= _WIDTHS[1]:
+            raise ValueError(f"{name} of axis {axis} must be between 1e-50 and 1e50 apart: rescale the column")
     return result
 
 

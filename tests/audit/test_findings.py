@@ -1,4 +1,4 @@
-"""What an adversary found in fogline. Each xfail is an open fault: mend it, and take the mark away."""
+"""What an adversary found in fogline. An xfail is an open fault: mend it, and take the mark away."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ BOX = [(0.0, 10.0)]
 MODES = PrivateModes(epsilon=1.0, delta=1e-5, bounds=BOX, n_modes=1)
 
 
-@pytest.mark.xfail(reason="sqrt(2 - 2 kappa) is below 1 for wide kernels, but a record may become a missing one")
 @pytest.mark.parametrize("bandwidth", [1.0, 3.0])
 def test_replacing_a_record_by_a_missing_one_at_wide_bandwidths(bandwidth):
+    """Once declared as sqrt(2 - 2 kappa), below 1 for a wide kernel; but a record may become a missing one."""
+
     def release(data):
         sketch = DensitySketch(BOX, bandwidths=[bandwidth]).update(data)
         return sketch.release(epsilon=1.0, delta=1e-5, neighbours="replace")

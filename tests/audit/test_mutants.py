@@ -44,7 +44,7 @@ class Modes(PrivateModes):
     """PrivateModes with few words; mutants override one step."""
 
     def __init__(self, neighbours="add-remove"):
-        super().__init__(epsilon=1.0, delta=1e-5, bounds=BOX, n_modes=1, neighbours=neighbours)
+        super().__init__(epsilon=1.0, delta=1e-5, bounds=BOX, n_modes=1, bandwidth=0.1, neighbours=neighbours)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])

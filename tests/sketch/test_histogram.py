@@ -18,7 +18,8 @@ SPECS = {
     "awkward": SketchSpec.plan([(-0.1, 0.7)], 0.03),
     "steps": SketchSpec.plan([(0.0, 20.0)], 0.1, steps=1),
     "tenths": SketchSpec.plan([(0.05, 2.0)], 0.1, steps=0.1),
-    "subnormal": SketchSpec.plan([(0.0, 1e-310)], 0.2),
+    "tiny": SketchSpec.plan([(0.0, 1e-49)], 0.2),
+    "far off": SketchSpec.plan([(1e9, 1e9 + 4)], 0.05),
     "plane": SketchSpec.plan([(-3.0, 1.0), (1e6, 1e6 + 3)], 0.2, steps=[None, 0.25]),
     "space": SketchSpec.plan([(0.0, 1.0), (-1.0, 1.0), (5.0, 9.0)], 0.4),
 }

@@ -32,6 +32,9 @@ def spec(request):
         ([(0, math.inf)], ValueError),
         ([(-math.inf, 0)], ValueError),
         ([(-1.7e308, 1.7e308)], ValueError),
+        ([(-8e307, 8e307)], ValueError),
+        ([(1e16, 1e16 + 4)], ValueError),
+        ([(0, 5e-324)], ValueError),
         ([(0, 1, 2)], ValueError),
         ([], (TypeError, ValueError)),
         ([("a", "b")], TypeError),
@@ -41,6 +44,13 @@ def spec(request):
 def test_bad_bounds_are_named(bounds, error):
     with pytest.raises(error, match="bounds"):
         SketchSpec.plan(bounds)
+
+
+@pytest.mark.parametrize("bounds", [(1.7e9, 1.7e9 + 3600), (1.7e18, 1.7e18 + 8.64e13), (0, 1e-40), (-1e40, 1e40)])
+def test_unusual_units_are_fine(bounds):
+    spec = SketchSpec.plan([bounds])
+    centres = spec.origin[0] + np.arange(spec.cells[0]) * spec.cell_widths[0]
+    assert len(np.unique(centres)) == spec.cells[0]
 
 
 def test_more_than_three_axes_says_that_random_features_are_to_come():
@@ -91,7 +101,7 @@ def test_a_bandwidth_too_small_says_which_would_fit(d, bandwidth):
 
 @given(
     d=st.integers(1, 2),
-    width=st.floats(1e-6, 1e6),
+    width=st.floats(1e-2, 1e6),
     low=st.floats(-1e6, 1e6),
     bandwidth=st.floats(0.02, 0.6),
     ratio=st.floats(1.0, 4.0),

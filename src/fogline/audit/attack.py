@@ -86,9 +86,7 @@ class AttackReport:
         if self.mu is not None:
             found += f", mu at least {self.mu_lower:.4g} of a claimed {self.mu:.4g}"
         stand = "The claim is FALSE" if self.broken else "The claim stands"
-        return (
-            f"{stand}, at confidence {self.confidence:.7g}: epsilon = {self.epsilon:.3g} is claimed; {found}."
-        )
+        return f"{stand}, at confidence {self.confidence:.7g}: epsilon = {self.epsilon:.3g} is claimed; {found}."
 
     def __str__(self) -> str:
         return self.verdict
@@ -154,13 +152,9 @@ def attack(
     (True, 3.4)
     """
     runs = check_count(runs, "runs", minimum=2)
-    scores = [
-        np.array([score(release(data)) for _ in range(runs)], dtype=np.float64) for data in (D, D_prime)
-    ]
+    scores = [np.array([score(release(data)) for _ in range(runs)], dtype=np.float64) for data in (D, D_prime)]
     epsilon, chosen_delta, mu = _claimed(claim, delta, gaussian)
-    witnesses = find_witnesses(
-        scores[0], scores[1], chosen_delta, check_level(confidence, "confidence"), threshold
-    )
+    witnesses = find_witnesses(scores[0], scores[1], chosen_delta, check_level(confidence, "confidence"), threshold)
     return AttackReport(epsilon, chosen_delta, mu, witnesses, confidence)
 
 
@@ -214,9 +208,9 @@ def vector_attack(
     direction = _direction(first.exact, second.exact)
     noise = SeededSource(np.random.default_rng(0)) if source is None else source
     scores = [_noisy_scores(step, direction, runs, noise) for step in (first, second)]
-    witnesses = find_witnesses(
-        scores[0], scores[1], chosen_delta, check_level(confidence, "confidence"), None
-    )
+    middle = float((first.exact + second.exact.astype(np.float64)) @ direction) / 2
+    level = check_level(confidence, "confidence")
+    witnesses = find_witnesses(scores[0], scores[1], chosen_delta, level, None, midpoint=middle)
     return AttackReport(epsilon, chosen_delta, mu, witnesses, confidence)
 
 
@@ -268,9 +262,7 @@ def sketch_attack(
 # -- the claim, the exact vectors, the noise -----------------------------------------------------------------
 
 
-def _claimed(
-    claim: Guarantee | float, delta: float | None, gaussian: bool
-) -> tuple[float, float, float | None]:
+def _claimed(claim: Guarantee | float, delta: float | None, gaussian: bool) -> tuple[float, float, float | None]:
     """Return epsilon, delta and, for Gaussian noise, mu."""
     if isinstance(claim, Guarantee):
         rho, epsilon, at = claim.rho, claim.epsilon, claim.delta if delta is None else delta

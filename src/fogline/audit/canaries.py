@@ -23,12 +23,13 @@ from fogline._validation import (
     check_max_contributions,
     check_neighbours,
 )
+from fogline.sketch.histogram import CHUNK_ROWS
 
 __all__ = ["BLOCK", "Pair", "canary_pairs", "random_pairs"]
 
 FloatArray = NDArray[np.float64]
 
-BLOCK = 2**16
+BLOCK = CHUNK_ROWS
 """Rows that `fogline.sketch.histogram` turns into cells at a time."""
 
 
@@ -74,7 +75,7 @@ def canary_pairs(
     max_contributions : int
         Records of the unit in which the data sets differ.
     block : int or None
-        Block size that one pair crosses; None leaves it out.
+        Block size that one pair fills and another crosses; None leaves them out.
 
     Returns
     -------
@@ -119,7 +120,8 @@ def canary_pairs(
         add(f"{name}, and one in the middle", ground, middle, odd["missing"])
         add(f"{name}, and one at a corner", ground, highest, lowest)
     if block is not None:
-        size = check_count(block, "block", minimum=2) - (1 if relation == "add-remove" else c)
+        size = check_count(block, "block", minimum=c + 1)
+        add("filling a block", _crowd(rng, box, size - c), highest, odd["missing"])
         add("crossing a block", _crowd(rng, box, size), highest, odd["missing"])
     return pairs
 
@@ -140,9 +142,7 @@ def random_pairs(
     odd = list(dict(_odd_records(box)).values())
     for number in range(pairs):
         ground = _crowd(rng, box, int(rng.geometric(1 / 60)) - 1)
-        wide = _crowd(
-            rng, box + np.array([-1.0, 1.0]) * np.ptp(box, axis=1)[:, None] / 4, 2 * max_contributions
-        )
+        wide = _crowd(rng, box + np.array([-1.0, 1.0]) * np.ptp(box, axis=1)[:, None] / 4, 2 * max_contributions)
         special = np.array([odd[i] for i in rng.integers(len(odd), size=len(wide))])
         unit = np.where(rng.random((len(wide), 1)) < 0.5, special, wide)
         first, second = unit[:max_contributions], unit[max_contributions:]

@@ -245,9 +245,7 @@ class ReplayingDoor:
         self._next += 1
         if isinstance(step, kind):
             return step
-        raise self._diverged(
-            f"call {self._next} of the second run is {wanted}, which the first run did not ask for"
-        )
+        raise self._diverged(f"call {self._next} of the second run is {wanted}, which the first run did not ask for")
 
     def _diverged(self, what: str) -> Diverged:
         self.failures.append(what)

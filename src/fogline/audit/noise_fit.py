@@ -133,11 +133,8 @@ def _shape_p_value(z: FloatArray, law: Law, scale: float) -> float:
 def _edges(law: Law, scale: float, bins: int, least: float) -> FloatArray:
     """Upper ends of all bins but the last: integers near the quantiles, with enough mass between them."""
     levels = np.arange(1, bins) / bins
-    if law == "gaussian":
-        wanted = ndtri(levels)
-    else:
-        wanted = np.sign(levels - 0.5) * -np.log(2 * np.minimum(levels, 1 - levels))
-    candidates = np.unique(np.round(wanted * scale))
+    laplace = np.sign(levels - 0.5) * -np.log(2 * np.minimum(levels, 1 - levels))
+    candidates = np.unique(np.round(scale * (ndtri(levels) if law == "gaussian" else laplace)))
     kept: list[float] = []
     reached = 0.0
     for edge, below in zip(candidates, _distribution(law, scale, candidates), strict=True):

@@ -243,9 +243,7 @@ def _leaf(value: Any) -> Any:
 
 
 def _is_container(value: Any) -> bool:
-    return isinstance(value, Mapping | list | tuple | set | frozenset | np.ndarray) or hasattr(
-        value, "__dict__"
-    )
+    return isinstance(value, Mapping | list | tuple | set | frozenset | np.ndarray) or hasattr(value, "__dict__")
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:

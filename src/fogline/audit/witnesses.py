@@ -56,7 +56,13 @@ class Witness:
 
 
 def find_witnesses(
-    null: FloatArray, other: FloatArray, delta: float, confidence: float, threshold: float | None
+    null: FloatArray,
+    other: FloatArray,
+    delta: float,
+    confidence: float,
+    threshold: float | None,
+    *,
+    midpoint: float | None = None,
 ) -> tuple[Witness, ...]:
     """Count events on fresh runs; without a threshold, choose four on the first half and split the error.
 
@@ -69,7 +75,10 @@ def find_witnesses(
     confidence : float
         With which all bounds hold together.
     threshold : float or None
-        Fixed beforehand, or to be chosen.
+        Fixed beforehand, the only event; or None, to choose.
+    midpoint : float, optional
+        A threshold for mu that theory gives before any run, halfway between the means of the scores. It
+        takes the place of the one chosen for mu, and all runs count for it, not one half.
 
     Examples
     --------
@@ -87,10 +96,11 @@ def find_witnesses(
         return (_count("the given event", null, other, threshold, True, delta, error),)
     half = len(null) // 2
     chosen = _choose(null[:half], other[:half], delta, error / 4)
-    return tuple(
-        _count(name, null[half:], other[half:], value, above, delta, error / 4)
-        for name, value, above in chosen
-    )
+    fresh = (null[half:], other[half:])
+    found = [_count(name, *fresh, value, above, delta, error / 4) for name, value, above in chosen]
+    if midpoint is not None:
+        found[0] = _count("midpoint", null, other, midpoint, True, delta, error / 4)
+    return tuple(found)
 
 
 def _choose(null: FloatArray, other: FloatArray, delta: float, error: float) -> list[tuple[str, float, bool]]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_dilation, gaussian_filter
+from scipy.ndimage import distance_transform_edt, gaussian_filter
 from scipy.stats import chi2
 
 from fogline.report.contours import contour_loops
@@ -22,6 +22,7 @@ FloatArray = NDArray[np.float64]
 
 PAPER, INK, FOG = "#f6f8f9", "#16232c", "#8fa3ad"
 LEVELS = 10
+MARGIN = 3.0
 RADIUS = float(np.sqrt(chi2.ppf(0.95, 2)))
 RADIUS_1D = float(np.sqrt(chi2.ppf(0.95, 1)))
 
@@ -117,12 +118,10 @@ def _outline(frame: Frame, axes: tuple[FloatArray, ...], values: FloatArray, lev
 
 
 def _soft_region(labels: NDArray[np.int64], k: int) -> FloatArray:
-    """Region of a mode with a margin into the fog, its border smoothed for the eye."""
-    mine, others = labels == k, (labels >= 0) & (labels != k)
-    wide = binary_dilation(mine, iterations=2, mask=~others)
-    rivals = binary_dilation(others, iterations=2, mask=~mine)
-    soft = gaussian_filter(np.where(wide & ~(rivals & ~mine), 1.0, 0.0), 1.0, mode="nearest")
-    return np.asarray(soft)
+    """Region of a mode with a margin into the fog, each place to the nearest basin, smoothed for the eye."""
+    away, nearest = distance_transform_edt(labels < 0, return_indices=True)
+    mine = (labels[tuple(nearest)] == k) & (away <= MARGIN)
+    return np.asarray(gaussian_filter(mine.astype(np.float64), 1.0, mode="nearest"))
 
 
 def _marks(findings: Findings, frame: Frame, axes: tuple[int, int]) -> str:

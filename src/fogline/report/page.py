@@ -17,7 +17,7 @@ from fogline.estimators import PrivateModes
 from fogline.report.bars import share_bar, standing_chart
 from fogline.report.figures import figures
 from fogline.report.findings import Findings, find, python_call, versions
-from fogline.report.svg import HUES, plus_minus, significant
+from fogline.report.svg import HUES, plus_minus, significant, tick_label
 
 __all__ = ["render_report", "write_report"]
 
@@ -106,8 +106,8 @@ def _content(findings: Findings) -> dict[str, Any]:
         "d": findings.d,
         "k": findings.k,
         "columns": findings.columns,
-        "bounds": [(significant(low, 6), significant(high, 6)) for low, high in findings.bounds],
-        "steps": [significant(s) if s else "" for s in density.spec.steps],
+        "bounds": [(tick_label(low), tick_label(high)) for low, high in findings.bounds],
+        "steps": [tick_label(s) if s else "" for s in density.spec.steps],
         "modes": [_mode(findings, k) for k in range(findings.k)],
         "message": estimator.message_,
         "known": estimator.n_modes is not None,

@@ -10,7 +10,19 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HUES", "Frame", "element", "error_ellipse", "mix", "path", "plus_minus", "short", "significant", "ticks"]
+__all__ = [
+    "HUES",
+    "Frame",
+    "element",
+    "error_ellipse",
+    "mix",
+    "path",
+    "plus_minus",
+    "short",
+    "significant",
+    "tick_label",
+    "ticks",
+]
 
 FloatArray = NDArray[np.float64]
 

@@ -1,8 +1,10 @@
-"""The cell counter as one compiled loop: the same IEEE operations as ``cell_keys``, hence the same integers."""
+"""The cell counter as one compiled loop: the same IEEE operations as ``cell_keys``, hence the same integers.
+
+The specification is passed as tuples: their length is part of the compiled type, so the loops over the axes unroll.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numba
@@ -16,22 +18,21 @@ __all__ = ["count_rows"]
 
 def count_rows(rows: NDArray[np.float64], spec: SketchSpec, counts: NDArray[np.int64]) -> None:
     """Add the rows to the flat ``counts`` of the grid."""
-    cells = np.array(spec.cells, dtype=np.int64)
-    _count(rows, spec.lower, spec.upper, spec.cell_widths, spec.shift, cells, counts)
+    columns = (spec.lower, spec.upper, spec.cell_widths, spec.shift)
+    _count(rows, *(tuple(column.tolist()) for column in columns), spec.cells, counts)
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _count(rows: Any, lower: Any, upper: Any, widths: Any, shift: Any, cells: Any, counts: Any) -> None:
-    n, d = rows.shape
-    for i in range(n):
-        key = 0
+    for i in range(rows.shape[0]):
         inside = True
-        for j in range(d):
+        for j in range(len(lower)):
             x = rows[i, j]
-            if not (x >= lower[j] and x <= upper[j]):  # NaN is outside
-                inside = False
-                break
-            cell = math.floor((x - lower[j]) / widths[j] + shift[j])
-            key = key * cells[j] + min(int(cell), cells[j] - 1)
+            inside &= (x >= lower[j]) & (x <= upper[j])  # false for NaN
         if inside:
+            key = 0
+            for j in range(len(lower)):
+                # nonnegative, so truncation is the floor
+                cell = int((rows[i, j] - lower[j]) / widths[j] + shift[j])
+                key = key * cells[j] + min(cell, cells[j] - 1)
             counts[key] += 1

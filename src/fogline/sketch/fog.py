@@ -27,8 +27,8 @@ __all__ = ["Found", "fog_level", "peak_p_values", "significant_peaks", "what_wou
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-TEST_RUNGS = (2, 4, 6, 8)
-"""Rungs of a ladder of nine at which peaks are tested; the finest two hold little but noise."""
+TEST_RUNGS = {1: (0, 2, 4, 6, 8), 2: (1, 4, 6, 8), 3: (2, 4, 6, 8)}
+"""Rungs of a ladder of nine at which peaks are tested, by dimension."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Found:
 
 
 def _rungs(ladder: Ladder) -> list[int]:
-    return [q for q in TEST_RUNGS if q < len(ladder.readings)] or [0]
+    return [0] if len(ladder.readings) == 1 else list(TEST_RUNGS[ladder.d])
 
 
 def null_of(density: PrivateDensity, readings: Sequence[Reading]) -> Null:

@@ -21,7 +21,7 @@ __all__ = ["CellCounts", "cell_keys"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-CHUNK_ROWS = 2**16
+CHUNK_ROWS = 2**15
 """Rows turned into cells at a time: what one chunk needs stays in the cache."""
 
 DENSE_CELLS = 2**22

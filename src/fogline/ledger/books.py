@@ -1,0 +1,227 @@
+"""The books: what the entries of a ledger add up to, and whether they may stand as they do.
+
+An entry is canonical JSON. Its hash is SHA-256 over the hash before it and its own bytes, so no entry can change,
+vanish or move without changing every hash after it. The books are nothing but a fold over the entries; the same
+`apply` reads an old file and adds a new entry, so what is written is what will be accepted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from fogline._validation import Neighbours, check_neighbours
+from fogline.ledger.charges import CURRENCIES, Caps, Charge
+from fogline.ledger.question import canonical
+from fogline.ledger.refusals import BudgetExceeded, LedgerRefused
+from fogline.ledger.tallies import Account, Place
+
+__all__ = ["FORMAT", "GENESIS", "Books", "Dataset", "chain"]
+
+FORMAT = 1
+GENESIS = b"\0" * 32
+_SLACK = 2
+"""Units by which a budget may differ that another machine's logarithms have converted."""
+
+
+def chain(previous: bytes, content: str) -> bytes:
+    """Return the hash of an entry.
+
+    Examples
+    --------
+    >>> chain(GENESIS, "{}").hex()[:8]
+    'fb1634c4'
+    """
+    return hashlib.sha256(previous + content.encode("utf-8")).digest()
+
+
+@dataclass
+class Dataset:
+    """A data set as the ledger knows it: its relation, its versions (the last one is current), its partitions."""
+
+    neighbours: Neighbours
+    versions: list[str]
+    account: Account
+    partitions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass
+class Books:
+    """All that the entries so far add up to.
+
+    Examples
+    --------
+    >>> books = Books()
+    >>> content = books.compose({"kind": "genesis", "ledger": "a" * 32, "format": FORMAT}, "2024-01-01T00:00:00")
+    >>> books.apply(0, content, chain(GENESIS, content))
+    >>> books.next_seq
+    1
+    """
+
+    ledger: str = ""
+    next_seq: int = 0
+    tip: bytes = GENESIS
+    time: str = ""
+    datasets: dict[str, Dataset] = field(default_factory=dict)
+    analysts: dict[str, Account] = field(default_factory=dict)
+    waiting: dict[int, str] = field(default_factory=dict)
+    """Reservations that have no answer (yet): sequence number and fingerprint."""
+
+    # -- writing ----------------------------------------------------------------------------------------
+
+    def compose(self, content: dict[str, Any], now: str) -> str:
+        """Return the canonical text of the next entry. Time never runs backwards in the books."""
+        return canonical({**content, "seq": self.next_seq, "time": max(now, self.time)}).decode("ascii")
+
+    def reservation(
+        self, charge: Charge, place: Place, analyst: str | None, content: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return `content` with the totals that a reservation leads to; refuse what no cap allows."""
+        totals = self._totals(charge, place, analyst)
+        for owner, name in (("", f"data set {place.dataset!r}"), ("analyst_", f"analyst {analyst!r}")):
+            if f"{owner}spent" in totals and not _within(totals, owner):
+                raise BudgetExceeded(f"the budget of {name} does not allow for this release")
+        return {**content, **totals}
+
+    def _totals(self, charge: Charge, place: Place, analyst: str | None) -> dict[str, int]:
+        totals = _total(self.datasets[place.dataset].account, charge, place, "")
+        if analyst is not None:
+            totals |= _total(self.analysts[analyst], charge, place, "analyst_")
+        return totals
+
+    # -- reading ----------------------------------------------------------------------------------------
+
+    def apply(self, seq: int, content: str, digest: bytes) -> None:
+        """Take the next entry into the books; refuse it if it does not follow from those before."""
+        if seq != self.next_seq or chain(self.tip, content) != digest:
+            raise LedgerRefused("chain", f"entry {self.next_seq} of the ledger is missing or was changed")
+        entry = json.loads(content)
+        kind = entry["kind"]
+        if entry["seq"] != seq or (seq == 0) != (kind == "genesis"):
+            raise LedgerRefused("chain", f"entry {seq} of the ledger is out of its place")
+        if entry["time"] < self.time:
+            raise LedgerRefused("time", f"entry {seq} of the ledger is older than the one before it")
+        try:
+            handler = _HANDLERS[kind]
+        except KeyError:
+            raise LedgerRefused("schema", f"entry {seq} of the ledger is of an unknown kind") from None
+        handler(self, entry)
+        self.next_seq, self.tip, self.time = seq + 1, digest, entry["time"]
+
+    def _genesis(self, entry: dict[str, Any]) -> None:
+        if entry["format"] != FORMAT:
+            raise LedgerRefused("version", f"the ledger has format {entry['format']}, this is fogline for {FORMAT}")
+        self.ledger = str(entry["ledger"])
+
+    def _adopt(self, entry: dict[str, Any]) -> None:
+        if entry["ledger"] != self.ledger:
+            raise LedgerRefused("chain", "an adoption names another ledger")
+
+    def _dataset(self, entry: dict[str, Any]) -> None:
+        name = entry["dataset"]
+        if name in self.datasets:
+            raise LedgerRefused("dataset", f"there is a data set {name!r} already")
+        caps = Caps.from_dict(entry["caps"])
+        self.datasets[name] = Dataset(check_neighbours(entry["neighbours"]), [entry["version"]], Account(caps))
+
+    def _version(self, entry: dict[str, Any]) -> None:
+        versions = self.dataset(entry["dataset"]).versions
+        if entry["version"] in versions:
+            raise LedgerRefused("version", f"version {entry['version']!r} was declared before")
+        versions.append(entry["version"])
+
+    def _partition(self, entry: dict[str, Any]) -> None:
+        partitions = self.dataset(entry["dataset"]).partitions
+        if entry["partition"] in partitions:
+            raise LedgerRefused("partition", f"there is a partition {entry['partition']!r} already")
+        partitions[entry["partition"]] = tuple(entry["parts"])
+
+    def _analyst(self, entry: dict[str, Any]) -> None:
+        name = entry["analyst"]
+        if name in self.analysts:
+            raise LedgerRefused("analyst", f"there is an analyst {name!r} already")
+        self.analysts[name] = Account(None if entry["caps"] is None else Caps.from_dict(entry["caps"]))
+
+    def _cap(self, entry: dict[str, Any]) -> None:
+        named = entry["dataset"]
+        account = self.dataset(named).account if named is not None else self.analyst(entry["analyst"])
+        caps = Caps.from_dict(entry["caps"])
+        for currency in CURRENCIES:
+            amount, delta = account.spent(currency)
+            budget = caps.budget(currency, delta)
+            if (amount, delta) != (0, 0) and (budget is None or amount > budget[0] or delta > budget[1]):
+                raise LedgerRefused("cap", f"the new cap lies below what is spent already in {currency!r}")
+        account.caps = caps
+
+    def _reserve(self, entry: dict[str, Any]) -> None:
+        dataset = self.dataset(entry["asked"]["dataset"])
+        pair = entry["partition"]
+        place = Place(entry["asked"]["dataset"], dataset.neighbours, None if pair is None else (pair[0], pair[1]))
+        charge = Charge(entry["currency"], entry["amount"], entry["delta"])
+        if charge.currency not in CURRENCIES or charge.amount < 0 or charge.delta < 0:
+            raise LedgerRefused("sums", f"entry {entry['seq']} has an impossible charge")
+        totals = self._totals(charge, place, entry["analyst"])
+        for name, value in totals.items():
+            if abs(entry[name] - value) > (_SLACK if name.endswith("budget") else 0):
+                raise LedgerRefused("sums", f"entry {entry['seq']} does not add up")
+        if not _within(entry, "") or ("analyst_spent" in totals and not _within(entry, "analyst_")):
+            raise LedgerRefused("sums", f"entry {entry['seq']} spends more than its cap")
+        dataset.account.add(charge, place)
+        if entry["analyst"] is not None:
+            self.analyst(entry["analyst"]).add(charge, place)
+        self.waiting[entry["seq"]] = entry["question"]
+
+    def _commit(self, entry: dict[str, Any]) -> None:
+        if self.waiting.pop(entry["reserve"], None) != entry["question"]:
+            raise LedgerRefused("chain", f"entry {entry['seq']} answers what was not reserved")
+
+    # -- looking up -------------------------------------------------------------------------------------
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a data set, or refuse a name that is not in the ledger."""
+        if name not in self.datasets:
+            raise LedgerRefused("dataset", f"there is no data set {name!r} in this ledger")
+        return self.datasets[name]
+
+    def analyst(self, name: str) -> Account:
+        """Return an analyst's account, or refuse a name that is not in the ledger."""
+        if name not in self.analysts:
+            raise LedgerRefused("analyst", f"there is no analyst {name!r} in this ledger")
+        return self.analysts[name]
+
+
+_HANDLERS = {
+    "genesis": Books._genesis,
+    "adopt": Books._adopt,
+    "dataset": Books._dataset,
+    "version": Books._version,
+    "partition": Books._partition,
+    "analyst": Books._analyst,
+    "cap": Books._cap,
+    "reserve": Books._reserve,
+    "commit": Books._commit,
+}
+
+
+def _total(account: Account, charge: Charge, place: Place, owner: str) -> dict[str, int]:
+    """Return an account's totals with one more charge; nothing for an analyst without a cap."""
+    if account.caps is None:
+        return {}
+    spent, delta = account.after(charge, place)
+    budget = account.caps.budget(charge.currency, delta)
+    if budget is None:
+        whose = "this analyst" if owner else f"data set {place.dataset!r}"
+        raise BudgetExceeded(f"there is no cap in currency {charge.currency!r} for {whose}", "currency")
+    return {
+        f"{owner}spent": spent,
+        f"{owner}budget": budget[0],
+        f"{owner}delta_spent": delta,
+        f"{owner}delta_budget": budget[1],
+    }
+
+
+def _within(totals: dict[str, Any], owner: str) -> bool:
+    spent, budget = totals[f"{owner}spent"], totals[f"{owner}budget"]
+    return bool(spent <= budget and totals[f"{owner}delta_spent"] <= totals[f"{owner}delta_budget"])
