@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common import RESULTS, spread_over_cores, write_csv
 from scipy.optimize import linear_sum_assignment
 
+from common import RESULTS, spread_over_cores, write_csv
 from fogline import PrivateModes
 from fogline.datasets import gaussian_mixture4, own_mixture, t_mixture5, uniform_box
 from fogline.metrics import ellipse_covers, nearest_mode_mse

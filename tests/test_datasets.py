@@ -21,9 +21,7 @@ from fogline.datasets import (
     uniform_box,
 )
 
-MIXTURES = {"gaussian4": GAUSSIAN_MIXTURE4, "t5": T_MIXTURE5} | {
-    f"own{d}": m for d, m in OWN_MIXTURES.items()
-}
+MIXTURES = {"gaussian4": GAUSSIAN_MIXTURE4, "t5": T_MIXTURE5} | {f"own{d}": m for d, m in OWN_MIXTURES.items()}
 
 
 @pytest.fixture(params=MIXTURES, name="mixture")
@@ -35,9 +33,7 @@ def test_density_is_scipys(mixture):
     d = mixture.centers.shape[1]
     points = np.random.default_rng(0).normal(scale=4.0, size=(20, d))
     expected = np.zeros(20)
-    for weight, centre, scale, dof in zip(
-        mixture.weights, mixture.centers, mixture.scales, mixture.dof, strict=True
-    ):
+    for weight, centre, scale, dof in zip(mixture.weights, mixture.centers, mixture.scales, mixture.dof, strict=True):
         part = (
             multivariate_t(centre, np.diag(scale**2), df=dof)
             if np.isfinite(dof)

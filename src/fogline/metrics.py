@@ -39,9 +39,7 @@ def _squared_distances(true_modes: ArrayLike, found_modes: ArrayLike) -> Array:
     if found.shape[0] == 0:
         return np.empty((true.shape[0], 0))
     if true.shape[1] != found.shape[1]:
-        raise ValueError(
-            f"found_modes must have the {true.shape[1]} columns of true_modes, got {found.shape[1]}"
-        )
+        raise ValueError(f"found_modes must have the {true.shape[1]} columns of true_modes, got {found.shape[1]}")
     return np.asarray(((true[:, None, :] - found[None, :, :]) ** 2).sum(axis=2))
 
 

@@ -144,6 +144,4 @@ def test_agrees_with_dp_accounting():
     ]:
         bound = [order * cost(ours).rho for order in orders]
         assert all(b >= t * (1 - 1e-12) for b, t in zip(bound, theirs, strict=True))
-    assert 1.5 * cost(GaussianEvent(1.0, 3.0, count=5)).rho == pytest.approx(
-        rdp(dp.GaussianDpEvent(3.0), 5)[0]
-    )
+    assert 1.5 * cost(GaussianEvent(1.0, 3.0, count=5)).rho == pytest.approx(rdp(dp.GaussianDpEvent(3.0), 5)[0])

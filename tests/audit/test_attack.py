@@ -19,7 +19,7 @@ from fogline.testing import SeededSource, seeded_noise
 
 SURE = 1 - 1e-6
 OUTLIER = np.array([30.0, 30.0])
-RUNS = 40
+RUNS = 24
 
 
 def pair(relation):
@@ -64,7 +64,7 @@ def test_the_default_sketch_and_the_systems_noise():
 def test_an_outlier_does_not_come_out_of_private_modes(n_modes):
     """The attack of tests/published/test_attack.py, which DP-GRAMS does not survive (it shows epsilon > 3).
 
-    The event was fixed there. With so many runs an outlier that always came out would show epsilon > 1.9.
+    The event was fixed there. With so many runs an outlier that always came out would show epsilon > 1.3.
     """
     plain = gaussian_mixture4(300, random_state=0).X
     odd = plain.copy()
@@ -85,7 +85,7 @@ def test_an_outlier_does_not_come_out_of_private_modes(n_modes):
     assert claim.epsilon == 1.0
     assert not report.broken
     certain = find_witnesses(np.zeros(RUNS), np.ones(RUNS), 1e-5, 0.99, 0.5)
-    assert certain[0].epsilon_lower > 1.9
+    assert certain[0].epsilon_lower > 1.3
 
 
 # -- the machinery -------------------------------------------------------------------------------------------

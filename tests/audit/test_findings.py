@@ -20,7 +20,7 @@ BOX = [(0.0, 10.0)]
 MODES = PrivateModes(epsilon=1.0, delta=1e-5, bounds=BOX, n_modes=1)
 
 
-@pytest.mark.parametrize("bandwidth", [1.0, 3.0])
+@pytest.mark.parametrize("bandwidth", [0.4, 0.5])
 def test_replacing_a_record_by_a_missing_one_at_wide_bandwidths(bandwidth):
     """Once declared as sqrt(2 - 2 kappa), below 1 for a wide kernel; but a record may become a missing one."""
 
@@ -94,7 +94,6 @@ def test_seeded_noise_is_never_certified():
         assert not MODES.fit(np.zeros((3, 1))).guarantee_.certified
 
 
-@pytest.mark.xfail(reason="a sketch merged before its release can be released again", raises=AssertionError)
 def test_merging_does_not_make_a_second_release_free():
     sketch = DensitySketch(BOX).update([[1.0]])
     copy = sketch.merge(DensitySketch(BOX))

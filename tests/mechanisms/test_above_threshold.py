@@ -80,17 +80,12 @@ def test_gamma_holds():
         for _ in range(500):
             index = above_threshold(lambda: queries, size=5, threshold=70, sensitivity=1, epsilon=1.0)
             before = queries if index is None else queries[:index]
-            failures += bool(
-                (before >= 70 + bound).any() or (index is not None and queries[index] < 70 - bound)
-            )
+            failures += bool((before >= 70 + bound).any() or (index is not None and queries[index] < 70 - bound))
     assert failures <= 75  # expected at most 50, and here far fewer
 
 
 def test_no_queries_and_extreme_values():
-    assert (
-        above_threshold(lambda: np.zeros(0, dtype=int), size=0, threshold=0, sensitivity=1, epsilon=1.0)
-        is None
-    )
+    assert above_threshold(lambda: np.zeros(0, dtype=int), size=0, threshold=0, sensitivity=1, epsilon=1.0) is None
     edge = np.array([-(2**63), 2**63 - 1])
     assert above_threshold(lambda: edge, size=2, threshold=2**60, sensitivity=1, epsilon=1.0) == 1
     assert above_threshold(lambda: edge, size=2, threshold=-(2**60), sensitivity=1, epsilon=1e-9) == 1

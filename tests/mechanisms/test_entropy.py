@@ -62,9 +62,7 @@ def test_noise_comes_before_data():
     assert SystemDoor().answer(None, query, sample).tolist() == [2]
     assert order == ["noise", "data"]
     with use_door(Watcher()) as door:
-        add_gaussian(
-            lambda: np.zeros(2, dtype=int), size=2, sensitivity=1, rho=0.1, parameters=(("what", "test"),)
-        )
+        add_gaussian(lambda: np.zeros(2, dtype=int), size=2, sensitivity=1, rho=0.1, parameters=(("what", "test"),))
         choose(lambda: np.zeros(3), size=3, sensitivity=1, epsilon=1.0)
     assert door.log == ["noise", "data", "noise", "data"]
     assert ("what", "test") in door.calls[0].parameters
@@ -160,9 +158,7 @@ def test_a_forked_process_draws_other_noise():
     child = os.fork()
     if child == 0:
         try:
-            os.write(
-                writing, SystemSource().gaussian(1e9, 4).tobytes() + SystemDoor().generator("x").bytes(8)
-            )
+            os.write(writing, SystemSource().gaussian(1e9, 4).tobytes() + SystemDoor().generator("x").bytes(8))
         finally:
             os._exit(0)
     os.close(writing)

@@ -25,8 +25,7 @@ def probabilities(utilities, sensitivity, epsilon):
 def test_frequencies_match_theory_and_a_mutant_does_not(utilities):
     with seeded_noise(11):
         draws = [
-            choose(lambda: np.array(utilities), size=len(utilities), sensitivity=1.5, epsilon=1.2)
-            for _ in range(3000)
+            choose(lambda: np.array(utilities), size=len(utilities), sensitivity=1.5, epsilon=1.2) for _ in range(3000)
         ]
     observed = np.bincount(draws, minlength=len(utilities))
     if len(utilities) > 1:
@@ -47,9 +46,7 @@ def test_system_door_too():
 )
 @settings(max_examples=200, deadline=None)
 def test_decision_is_inverse_transform(utilities, sensitivity, epsilon, leading):
-    exponents, inverse = _exponents(
-        np.array(utilities), len(utilities), Fraction(epsilon) / (2 * sensitivity)
-    )
+    exponents, inverse = _exponents(np.array(utilities), len(utilities), Fraction(epsilon) / (2 * sensitivity))
     chosen = _decide(exponents, inverse, leading << 192, 256)
     sums = np.cumsum(probabilities(utilities, sensitivity, epsilon))
     u = leading / 2**64

@@ -62,9 +62,7 @@ def test_system_source_fits(kind, scale):
     assert min(p_values(draws, kind, scale)) > LEVEL
 
 
-@pytest.mark.parametrize(
-    ("kind", "scale"), [*CASES, ("gaussian", 5000.3), ("gaussian", 20_000.0), ("laplace", 9000.5)]
-)
+@pytest.mark.parametrize(("kind", "scale"), [*CASES, ("gaussian", 5000.3), ("gaussian", 20_000.0), ("laplace", 9000.5)])
 def test_seeded_source_fits(kind, scale):
     draws = getattr(seeded(), kind)(scale, 60_000)
     assert draws.dtype == np.int64

@@ -8,9 +8,7 @@ import pytest
 import fogline.mechanisms
 
 FOLDER = Path(fogline.mechanisms.__file__).parent
-MODULES = [
-    path for path in sorted(FOLDER.glob("*.py")) if not path.name.startswith("_") and path.stem != "entropy"
-]
+MODULES = [path for path in sorted(FOLDER.glob("*.py")) if not path.name.startswith("_") and path.stem != "entropy"]
 
 
 def squeezed(text: str) -> str:

@@ -21,9 +21,7 @@ CLAIM = {"epsilon": 1.0, "delta": 1e-5}
 OUTLIER = np.array([30.0, 30.0])
 
 
-def lower_bound(
-    run: Callable[[bool, int], DPGramsResult], event: Callable[[DPGramsResult], bool], runs: int
-) -> float:
+def lower_bound(run: Callable[[bool, int], DPGramsResult], event: Callable[[DPGramsResult], bool], runs: int) -> float:
     """Count the event with and without the odd record, from different seeds."""
     hits_1 = sum(event(run(True, 2 * seed)) for seed in range(runs))
     hits_0 = sum(event(run(False, 2 * seed + 1)) for seed in range(runs))
@@ -78,9 +76,7 @@ def test_one_record_stops_the_ascent_of_a_public_start():
 def test_in_high_dimension_raw_records_come_out(bandwidth, exact, epsilon):
     """Gap 2: at d = 50 the clip h^(1-d) vanishes for h > 1, and the noise with it."""
     X = np.random.default_rng(0).normal(scale=3.0, size=(200, 50))
-    result = dp_grams(
-        X, epsilon=epsilon, delta=1e-5, bandwidth=bandwidth, initial_fraction=1.0, random_state=0
-    )
+    result = dp_grams(X, epsilon=epsilon, delta=1e-5, bandwidth=bandwidth, initial_fraction=1.0, random_state=0)
     assert result.clip == pytest.approx(bandwidth**-49.0)
     assert result.noise_scale < 1e-9
     assert np.abs(result.raw_modes - X).max() < 1e-9

@@ -78,8 +78,7 @@ def test_extreme_clips():
 def test_equation_4_is_the_limit_of_equation_2():
     setting = {"clip": 1.3, "n": 5000, "m": 588, "n_steps": 9, "delta": 1e-5}
     ratios = [
-        noise_scale(epsilon=e, **setting) / noise_scale_small_epsilon(epsilon=e, **setting)
-        for e in (1.0, 1e-2, 1e-4)
+        noise_scale(epsilon=e, **setting) / noise_scale_small_epsilon(epsilon=e, **setting) for e in (1.0, 1e-2, 1e-4)
     ]
     assert ratios[2] == pytest.approx(1.0, abs=1e-4)
     assert abs(ratios[2] - 1) < abs(ratios[1] - 1) < abs(ratios[0] - 1)
@@ -193,10 +192,7 @@ def test_noise_reaches_the_output_with_its_scale():
     """A start alone far from the data is not moved by it: only noise, T steps of it."""
     X = np.zeros((50, 1))
     X[0] = 1e6
-    ends = [
-        dp_grams(X, **PRIVACY, bandwidth=1.0, starts=[[1e6]], n_steps=4, random_state=seed)
-        for seed in range(300)
-    ]
+    ends = [dp_grams(X, **PRIVACY, bandwidth=1.0, starts=[[1e6]], n_steps=4, random_state=seed) for seed in range(300)]
     moved = np.array([end.raw_modes[0, 0] - 1e6 for end in ends])
     expected = 0.5 * 2.0 * ends[0].noise_scale  # step size times the root of four steps
     # its own pull back to 1e6 is clipped at 1 and shared among the batch: it shrinks the spread a little

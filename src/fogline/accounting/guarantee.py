@@ -81,9 +81,7 @@ class Guarantee:
         if not self.unit:
             raise ValueError('unit must say what is protected, such as "record" or "person"')
         if self.certified == bool(self.reason):
-            raise ValueError(
-                "a certified guarantee has no reason, and one that is not certified must give one"
-            )
+            raise ValueError("a certified guarantee has no reason, and one that is not certified must give one")
         if self.certified and not self.proof:
             raise ValueError("a certified guarantee must name its proof")
 
@@ -243,12 +241,8 @@ class Guarantee:
 
     def _standing(self) -> str:
         if self.certified:
-            return (
-                f"This release is certified by a mathematical proof ({self.proof}) that holds for any data."
-            )
-        return (
-            f"This release is NOT certified: {self.reason}. What follows is a claim only, and may not hold."
-        )
+            return f"This release is certified by a mathematical proof ({self.proof}) that holds for any data."
+        return f"This release is NOT certified: {self.reason}. What follows is a claim only, and may not hold."
 
     def _promise(self) -> str:
         relation = (
@@ -256,9 +250,7 @@ class Guarantee:
             if self.neighbours == "add-remove"
             else f"if any single {self.unit}'s data were exchanged for other data, the number being public"
         )
-        exception = (
-            f", except with a probability of {_up(self.delta)}" if self.delta > 0 else ", without exception"
-        )
+        exception = f", except with a probability of {_up(self.delta)}" if self.delta > 0 else ", without exception"
         return (
             f"Whatever is published would look almost the same {relation}: whoever reads it, with any other"
             f" knowledge and any computer, can multiply the odds of a guess about that {self.unit} by at most"
@@ -267,17 +259,9 @@ class Guarantee:
 
     def _contributions(self) -> str:
         if _is_trivial(self.unit, self.max_contributions):
-            return (
-                "What is protected is one record; a person who appears in several records is protected less."
-            )
-        how = (
-            "was enforced on the data"
-            if self.enforced
-            else "was declared by the data's owner and not checked"
-        )
-        return (
-            f"It is assumed that one {self.unit} has at most {self.max_contributions} record(s), which {how}."
-        )
+            return "What is protected is one record; a person who appears in several records is protected less."
+        how = "was enforced on the data" if self.enforced else "was declared by the data's owner and not checked"
+        return f"It is assumed that one {self.unit} has at most {self.max_contributions} record(s), which {how}."
 
     def _limits(self) -> str:
         return (

@@ -17,6 +17,7 @@ from fogline import _validation
 from fogline.engines.feed import as_source, feed, width_of
 from fogline.estimators._released import ReleasedState
 from fogline.sketch import DensitySketch
+from fogline.sketch.spec import as_bandwidth
 
 __all__ = ["PrivateModes"]
 
@@ -153,7 +154,10 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         width = width_of(source)
         if len(bounds) == 1 and width is not None and width > 1:
             bounds = np.repeat(bounds, width, axis=0)
-        sketch = DensitySketch(bounds, bandwidths=_planned(self.bandwidth), steps=self.steps)
+        fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
+        sketch = DensitySketch(bounds, bandwidths=self.bandwidth if fixed is None else [fixed], steps=self.steps)
+        if fixed is not None:
+            sketch.spec.require_readable(fixed)  # before anything is spent
         feed(sketch, source)
         density = sketch.release(
             epsilon=self.epsilon,
@@ -163,7 +167,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
             ledger=self.ledger,
         )
         found = density.modes(n_modes, level=level, bandwidth=self.bandwidth)
-        self._remember_features(X, len(bounds))
+        self._remember_features(source, len(bounds))
         self.density_ = density
         self.guarantee_ = density.guarantee
         self.modes_ = found.positions
@@ -176,7 +180,3 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.bandwidth_ = found.bandwidths
         self.message_ = found.message
         return self
-
-
-def _planned(bandwidth: Any) -> Any:
-    return bandwidth if isinstance(bandwidth, str) else [bandwidth]

@@ -75,9 +75,7 @@ class Books:
         """Return the canonical text of the next entry. Time never runs backwards in the books."""
         return canonical({**content, "seq": self.next_seq, "time": max(now, self.time)}).decode("ascii")
 
-    def reservation(
-        self, charge: Charge, place: Place, analyst: str | None, content: dict[str, Any]
-    ) -> dict[str, Any]:
+    def reservation(self, charge: Charge, place: Place, analyst: str | None, content: dict[str, Any]) -> dict[str, Any]:
         """Return `content` with the totals that a reservation leads to; refuse what no cap allows."""
         totals = self._totals(charge, place, analyst)
         for owner, name in (("", f"data set {place.dataset!r}"), ("analyst_", f"analyst {analyst!r}")):
@@ -174,8 +172,9 @@ class Books:
         self.waiting[entry["seq"]] = entry["question"]
 
     def _commit(self, entry: dict[str, Any]) -> None:
-        if self.waiting.pop(entry["reserve"], None) != entry["question"]:
+        if self.waiting.get(entry["reserve"]) != entry["question"]:
             raise LedgerRefused("chain", f"entry {entry['seq']} answers what was not reserved")
+        del self.waiting[entry["reserve"]]
 
     # -- looking up -------------------------------------------------------------------------------------
 

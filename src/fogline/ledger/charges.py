@@ -24,7 +24,17 @@ from fogline.accounting import Cost
 from fogline.accounting._rounding import round_down
 from fogline.accounting.zcdp import rho_of
 
-__all__ = ["CURRENCIES", "DELTA_UNITS", "UNITS", "AnyCost", "ApproximateCost", "Caps", "Charge", "Currency", "IntegralCost"]
+__all__ = [
+    "CURRENCIES",
+    "DELTA_UNITS",
+    "UNITS",
+    "AnyCost",
+    "ApproximateCost",
+    "Caps",
+    "Charge",
+    "Currency",
+    "IntegralCost",
+]
 
 Currency = Literal["zcdp", "approximate", "integral"]
 CURRENCIES: tuple[Currency, ...] = get_args(Currency)
@@ -127,7 +137,7 @@ class Caps:
     >>> caps = Caps(epsilon=1.0, delta=1e-5)
     >>> amount, delta = caps.budget("zcdp", delta_spent=0)
     >>> amount
-    30591398056
+    30556595197
     >>> caps.budget("zcdp", delta_spent=delta // 2)[0] < amount
     True
     >>> caps.budget("integral", delta_spent=0) is None
@@ -200,11 +210,11 @@ class Caps:
         )
 
 
-def _pair(approximate: tuple[float, float]) -> tuple[float, float]:
+def _pair(approximate: object) -> tuple[float, float]:
     if not isinstance(approximate, tuple | list) or len(approximate) != 2:
         raise TypeError("approximate must be a pair (epsilon, delta)")
     epsilon, delta = approximate
-    return check_epsilon(epsilon), 0.0 if delta == 0 else check_delta(delta)
+    return check_epsilon(epsilon), 0.0 if delta == 0.0 else check_delta(delta)
 
 
 @lru_cache(maxsize=4096)

@@ -35,8 +35,12 @@ class Mark:
     hash: str
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.seq, int) and not isinstance(self.seq, bool) and self.seq >= 0
-        if not (whole and re.fullmatch("[0-9a-f]{32}", self.ledger) and re.fullmatch("[0-9a-f]{64}", self.hash)):
+        if not (
+            type(self.seq) is int
+            and self.seq >= 0
+            and re.fullmatch("[0-9a-f]{32}", self.ledger)
+            and re.fullmatch("[0-9a-f]{64}", self.hash)
+        ):
             raise ValueError("not a high-water mark")
 
 
@@ -57,6 +61,7 @@ class HighWater:
     >>> marks.raise_to(Mark("a" * 32, 2, "c" * 64))  # another process was faster
     >>> marks.read("a" * 32).seq
     3
+    >>> folder.cleanup()
     """
 
     def __init__(self, directory: Path) -> None:
@@ -78,6 +83,15 @@ class HighWater:
             raise LedgerRefused("high-water", "the high-water mark belongs to another ledger")
         return mark
 
+    def prepare(self, ledger: str) -> None:
+        """Take the room of a mark on the disk, before anything is charged; raise OSError if there is none."""
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(self._draft(ledger), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _write_all(handle, b" " * 256)
+        finally:
+            os.close(handle)
+
     def raise_to(self, mark: Mark) -> None:
         """Write a mark so that it survives a power cut, unless a higher one is there already."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -85,10 +99,9 @@ class HighWater:
             present = self.read(mark.ledger)
             if present is not None and present.seq >= mark.seq:
                 return
-            target = self._file(mark.ledger)
-            temporary = target.with_suffix(".new")
-            body = canonical({"ledger": mark.ledger, "seq": mark.seq, "hash": mark.hash})
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            target, temporary = self._file(mark.ledger), self._draft(mark.ledger)
+            body = canonical({"ledger": mark.ledger, "seq": mark.seq, "hash": mark.hash}).ljust(256)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 _write_all(handle, body)
                 os.fsync(handle)
@@ -102,6 +115,10 @@ class HighWater:
 
     def _file(self, ledger: str) -> Path:
         return self.directory / f"{ledger}.json"
+
+    def _draft(self, ledger: str) -> Path:
+        """Name the file that becomes the mark; each process has its own."""
+        return self.directory / f"{ledger}.{os.getpid()}.new"
 
 
 def default_directory() -> Path:

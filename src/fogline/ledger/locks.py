@@ -1,4 +1,4 @@
-"""Locks between processes and threads, and the room on the disk that a question keeps while it is being answered.
+"""Locks between processes and threads.
 
 `flock` belongs to an open file, not to a process: each acquisition opens the file anew, so that threads of one process
 exclude each other as well. The kernel drops the lock when its holder dies.
@@ -6,26 +6,25 @@ exclude each other as well. The kernel drops the lock when its holder dies.
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows
-    fcntl = None  # type: ignore[assignment]
-
-from fogline.ledger.refusals import LedgerRefused
-
-__all__ = ["QuestionLock", "drop_after_fork", "exclusive", "network_file_system", "sweep"]
+__all__ = ["drop_after_fork", "exclusive", "network_file_system", "question_lock"]
 
 _held: set[int] = set()
+_DIGITS = 3
 _MOUNTS = Path("/proc/self/mounts")
-_REMOTE = frozenset(
-    "nfs nfs3 nfs4 cifs smb smb2 smb3 smbfs ncpfs ncp afs coda ceph lustre gpfs beegfs glusterfs orangefs pvfs2 panfs 9p"
-    " virtiofs vboxsf vmhgfs prl_fs davfs davfs2 webdav sshfs s3fs ocfs2 gfs gfs2 acfs".split()
-)
+# fmt: off
+_REMOTE = frozenset((
+    "nfs", "nfs3", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "ncpfs", "ncp", "afs", "coda", "ceph",
+    "lustre", "gpfs", "beegfs", "glusterfs", "orangefs", "pvfs2", "panfs", "9p", "virtiofs", "vboxsf", "vmhgfs",
+    "prl_fs", "davfs", "davfs2", "webdav", "sshfs", "s3fs", "ocfs2", "gfs", "gfs2", "acfs",
+))
+# fmt: on
 
 
 @contextmanager
@@ -47,87 +46,22 @@ def exclusive(path: Path) -> Iterator[int]:
         os.close(handle)
 
 
-class QuestionLock:
-    """The lock of one question, in a file of its own that also keeps room on the disk for the answer.
+@contextmanager
+def question_lock(directory: Path, fingerprint: str) -> Iterator[None]:
+    """Hold the lock of one question, against all threads and processes.
 
-    Parameters
-    ----------
-    directory : Path
-    fingerprint : str
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with QuestionLock(Path(folder.name), "f00") as lock:
-    ...     lock.make_room(4096)
-    ...     Path(folder.name, "f00").stat().st_size
-    4096
-    >>> list(Path(folder.name).iterdir())
-    []
-    """
-
-    def __init__(self, directory: Path, fingerprint: str) -> None:
-        self.path = directory / fingerprint
-        self._handle = -1
-
-    def __enter__(self) -> QuestionLock:
-        while True:
-            handle = _open_locked(self.path)
-            if _still_there(handle, self.path):
-                self._handle = handle
-                return self
-            _held.discard(handle)
-            os.close(handle)  # the one who held it before removed the file: it locks nothing any more
-
-    def __exit__(self, *_: object) -> None:
-        handle, self._handle = self._handle, -1
-        try:
-            os.unlink(self.path)
-        except OSError:
-            pass  # a file system turned read-only: the lock ends with its handle all the same
-        _held.discard(handle)
-        os.close(handle)
-
-    def make_room(self, size: int) -> None:
-        """Have `size` bytes of the disk set aside, or raise OSError."""
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(self._handle, 0, size)
-            return
-        os.lseek(self._handle, 0, os.SEEK_SET)  # pragma: no cover - macOS
-        for _ in range(0, size, 1 << 20):  # pragma: no cover
-            os.write(self._handle, b"\0" * (1 << 20))
-
-    def free_room(self) -> None:
-        """Give the room back, so that the answer can have it."""
-        os.ftruncate(self._handle, 0)
-
-
-def sweep(directory: Path) -> None:
-    """Remove what killed processes left behind: lock files that nobody holds.
+    The lock files stay, since making and removing them for each question would cost more than the rest. There are at
+    most 4096: two questions in flight share one by chance, and then one waits for the other.
 
     Examples
     --------
     >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> Path(folder.name, "f00").touch()
-    >>> sweep(Path(folder.name))
-    >>> list(Path(folder.name).iterdir())
-    []
+    >>> with tempfile.TemporaryDirectory() as folder, question_lock(Path(folder), "f00d"):
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['f00']
     """
-    for path in directory.iterdir():
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _still_there(handle, path):
-                os.unlink(path)
-        except OSError:
-            pass  # in use
-        finally:
-            os.close(handle)
+    with exclusive(directory / fingerprint[:_DIGITS]):
+        yield
 
 
 def drop_after_fork() -> None:
@@ -138,14 +72,14 @@ def drop_after_fork() -> None:
 
 
 def network_file_system(path: Path, mounts: str | None = None) -> str | None:
-    """Return the type of the network file system that `path` lies on, None for a local one.
+    r"""Return the type of the network file system that `path` lies on, None for a local one.
 
     Locks and forced writes cannot be relied upon across a network. File systems in user space count as remote, since
     what is behind them is unknown.
 
     Examples
     --------
-    >>> table = "/dev/sda1 / ext4 rw 0 0\\nserver:/x /mnt/the\\\\040share nfs4 rw 0 0\\n"
+    >>> table = "/dev/sda1 / ext4 rw 0 0\nserver:/x /mnt/the\\040share nfs4 rw 0 0\n"
     >>> network_file_system(Path("/mnt/the share/ledger"), table)
     'nfs4'
     >>> network_file_system(Path("/mnt/other"), table) is None
@@ -161,15 +95,13 @@ def network_file_system(path: Path, mounts: str | None = None) -> str | None:
         fields = line.split(" ")
         if len(fields) < 3:
             continue
-        point = Path(fields[1].encode("utf-8", "surrogateescape").decode("unicode_escape"))
+        point = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1]))
         if path.is_relative_to(point) and len(point.parts) >= best:
             best, kind = len(point.parts), fields[2]
     return kind if kind in _REMOTE or kind.startswith("fuse.") else None
 
 
 def _open_locked(path: Path) -> int:
-    if fcntl is None:
-        raise LedgerRefused("platform", "ledgers need file locks, which this system does not have")
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     _held.add(handle)
     try:
@@ -179,11 +111,3 @@ def _open_locked(path: Path) -> int:
         os.close(handle)
         raise
     return handle
-
-
-def _still_there(handle: int, path: Path) -> bool:
-    try:
-        there, here = os.stat(path), os.fstat(handle)
-    except FileNotFoundError:
-        return False
-    return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)

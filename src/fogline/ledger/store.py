@@ -69,6 +69,10 @@ END""",
 )
 
 
+# Python's binding raises these as well when a damaged file gives it names or sizes that make no sense.
+_FAILURES = (sqlite3.Error, UnicodeError, OverflowError, MemoryError, SystemError)
+
+
 class StoreFailed(Exception):
     """SQLite could not read or write: busy, full, read-only or broken. Says which, and nothing of the data."""
 
@@ -86,9 +90,11 @@ class Store:
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = Store.create(Path(folder.name, "ledger"))
-    >>> store.load().next_seq
+    >>> with store.reading():
+    ...     store.check().next_seq
     0
     >>> store.close()
+    >>> folder.cleanup()
     """
 
     def __init__(self, path: Path) -> None:
@@ -97,22 +103,26 @@ class Store:
         self.path = path
         try:
             self.connection = sqlite3.connect(
-                path.as_uri() + "?mode=rw", uri=True, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
+                path.as_uri() + "?mode=rw",
+                uri=True,
+                timeout=WAIT_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
             )
         except sqlite3.Error as error:
             raise LedgerRefused("file", f"the ledger cannot be opened: {type(error).__name__}") from None
         try:
             self._configure()
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             self.connection.close()
-            raise LedgerRefused("file", f"the ledger cannot be read: {error}") from None
+            raise LedgerRefused("file", f"the ledger cannot be read: {type(error).__name__}") from None
         except LedgerRefused:
             self.connection.close()
             raise
 
     def _configure(self) -> None:
         run = self.connection.execute
-        for pragma in ("synchronous=EXTRA", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
+        for pragma in ("synchronous=EXTRA", "cell_size_check=ON", "mmap_size=0"):
             run(f"PRAGMA {pragma}")
         run("PRAGMA temp_store=MEMORY")
         mode = run("PRAGMA journal_mode=DELETE").fetchone()[0]
@@ -155,9 +165,9 @@ class Store:
             self.connection.execute(begin)
             yield
             self.connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             self._roll_back()
-            raise StoreFailed(f"{type(error).__name__}: {error}") from None
+            raise StoreFailed(f"{error}" if isinstance(error, sqlite3.Error) else type(error).__name__) from None
         except BaseException:
             self._roll_back()
             raise
@@ -171,21 +181,17 @@ class Store:
 
     # -- checking ---------------------------------------------------------------------------------------
 
-    def load(self) -> Books:
-        """Return the books of the whole file, having checked everything that the file alone can tell."""
-        try:
-            with self.reading():
-                self._check_schema()
-                broken = self.connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-                if broken != "ok":
-                    raise LedgerRefused("integrity", "the ledger's file is damaged")
-                books = Books()
-                self.continue_books(books)
-                self._check_payloads()
-            with self.writing():
-                pass
-        except StoreFailed as error:
-            raise LedgerRefused("integrity", f"the ledger's file cannot be read and written: {error}") from None
+    def check(self) -> Books:
+        """Return the books of the whole file, having checked everything that the file alone can tell.
+
+        Runs in a transaction that is open already. While it lasts nobody else can write.
+        """
+        self._check_schema()
+        if self.connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+            raise LedgerRefused("integrity", "the ledger's file is damaged")
+        books = Books()
+        self.continue_books(books)
+        self._check_payloads()
         return books
 
     def _check_schema(self) -> None:
@@ -230,10 +236,10 @@ class Store:
     # -- rows -------------------------------------------------------------------------------------------
 
     def append(self, books: Books, content: str) -> None:
-        """Write the next entry, and take it into the books."""
+        """Take the next entry into the books, which may refuse it, and write it."""
         seq, digest = books.next_seq, chain(books.tip, content)
-        self.connection.execute("INSERT INTO entries (seq, content, hash) VALUES (?, ?, ?)", (seq, content, digest))
         books.apply(seq, content, digest)
+        self.connection.execute("INSERT INTO entries (seq, content, hash) VALUES (?, ?, ?)", (seq, content, digest))
 
     def append_payload(self, seq: int, body: bytes) -> None:
         """Write the payload of the commit at `seq`."""
@@ -241,12 +247,12 @@ class Store:
 
     def entry(self, seq: int) -> tuple[str, bytes] | None:
         """Return content and hash of an entry, whose hash is checked once more; None if there is none."""
-        rows = dict(
-            (row[0], row[1:])
+        rows = {
+            row[0]: row[1:]
             for row in self.connection.execute(
                 "SELECT seq, content, hash FROM entries WHERE seq BETWEEN ? AND ?", (seq - 1, seq)
             )
-        )
+        }
         if seq not in rows:
             return None
         content, digest = rows[seq]

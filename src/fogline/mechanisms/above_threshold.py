@@ -117,9 +117,7 @@ def gamma(size: int, beta: float, *, sensitivity: int, epsilon: float) -> int:
     threshold_scale, query_scale = _scales(check_count(sensitivity, "sensitivity"), check_epsilon(epsilon))
     # P(|z| > a) is twice the tail from a + 1.
     half = Fraction(beta) / 4
-    return max(0, laplace_reach(threshold_scale, half) - 1) + max(
-        0, laplace_reach(query_scale, half / size) - 1
-    )
+    return max(0, laplace_reach(threshold_scale, half) - 1) + max(0, laplace_reach(query_scale, half / size) - 1)
 
 
 def _scales(sensitivity: int, epsilon: float) -> tuple[float, float]:

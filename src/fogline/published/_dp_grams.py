@@ -98,9 +98,7 @@ def clip_norm(*, bandwidth: float, d: int, p_min: float | None = None) -> float:
     if p_min is not None:
         log_clip -= math.log(p_min) + 0.5 * d * math.log(math.pi) - float(gammaln(1.0 + 0.5 * d))
     if log_clip > 700.0:
-        raise ValueError(
-            f"bandwidth={bandwidth} is too small for d={d}: the clip h^(1-d) is not a finite number"
-        )
+        raise ValueError(f"bandwidth={bandwidth} is too small for d={d}: the clip h^(1-d) is not a finite number")
     return math.exp(log_clip)
 
 
@@ -125,9 +123,7 @@ def noise_scale(*, clip: float, n: int, m: int, n_steps: int, epsilon: float, de
     return clip / m / epsilon_batch * math.sqrt(8.0 * log_term)
 
 
-def noise_scale_small_epsilon(
-    *, clip: float, n: int, m: int, n_steps: int, epsilon: float, delta: float
-) -> float:
+def noise_scale_small_epsilon(*, clip: float, n: int, m: int, n_steps: int, epsilon: float, delta: float) -> float:
     r"""Equation (4), the limit of (2) for small epsilon; for comparison only, `dp_grams` uses (2).
 
     .. math:: \sigma_g = \frac{8 C_*}{n\varepsilon} \sqrt{T \log(2/\delta) \log\frac{2.5\,mT}{n\delta}}.
@@ -186,9 +182,7 @@ def _mean_clipped_terms(
     return mean
 
 
-def _draw_starts(
-    X: Array, starts: str | ArrayLike, fraction: float | None, rng: np.random.Generator
-) -> Array:
+def _draw_starts(X: Array, starts: str | ArrayLike, fraction: float | None, rng: np.random.Generator) -> Array:
     n, d = X.shape
     if not isinstance(starts, str):
         return complete_records(starts, "starts", d)

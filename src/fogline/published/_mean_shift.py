@@ -115,7 +115,5 @@ def mean_shift(
         raw_modes=frozen_array(points),
         bandwidth=h,
         n_steps=steps,
-        guarantee=NotPrivate(
-            mechanism="mean shift", reason="a function of the raw records, without any noise"
-        ),
+        guarantee=NotPrivate(mechanism="mean shift", reason="a function of the raw records, without any noise"),
     )

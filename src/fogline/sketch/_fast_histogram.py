@@ -18,8 +18,8 @@ __all__ = ["count_rows"]
 
 def count_rows(rows: NDArray[np.float64], spec: SketchSpec, counts: NDArray[np.int64]) -> None:
     """Add the rows to the flat ``counts`` of the grid."""
-    columns = (spec.lower, spec.upper, spec.cell_widths, spec.shift)
-    _count(rows, *(tuple(column.tolist()) for column in columns), spec.cells, counts)
+    lower, upper = tuple(spec.lower.tolist()), tuple(spec.upper.tolist())
+    _count(rows, lower, upper, tuple(spec.cell_widths.tolist()), tuple(spec.shift.tolist()), spec.cells, counts)
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

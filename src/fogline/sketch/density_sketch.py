@@ -37,6 +37,13 @@ class AlreadyReleased(RuntimeError):
     """A sketch was asked for a second release, which would cost a second budget that nobody counts."""
 
 
+class _Origin:
+    """Whether records counted together were released; shared by all sketches that hold them."""
+
+    def __init__(self, released: bool = False) -> None:
+        self.released = released
+
+
 class DensitySketch:
     r"""Exact, mergeable summary of records in a public box, from which one private density is released.
 
@@ -92,7 +99,11 @@ class DensitySketch:
     def _start(self, spec: SketchSpec) -> None:
         self.spec = spec
         self._counts = CellCounts(spec)
-        self._released = False
+        self._origins: tuple[_Origin, ...] = (_Origin(),)
+
+    @property
+    def _released(self) -> bool:
+        return any(origin.released for origin in self._origins)
 
     def __repr__(self) -> str:
         return f"DensitySketch(bounds={[list(b) for b in self.spec.bounds]}, {self.spec.n_coefficients} coefficients)"
@@ -109,15 +120,31 @@ class DensitySketch:
 
     def add_cells(self, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> DensitySketch:
         """Add counts of distinct cells that an engine made by the same rule. Returns the sketch itself."""
-        self._counts.add_counts(keys, counts)
+        cells = np.asarray(keys)
+        numbers = np.asarray(counts)
+        if (
+            cells.dtype.kind not in "iu"
+            or numbers.dtype.kind not in "iu"
+            or cells.shape != numbers.shape
+            or cells.ndim != 1
+        ):
+            raise ValueError("keys and counts must be integers, one count for each key")
+        if len(cells) and (cells.min() < 0 or cells.max() >= self._counts.total_cells or numbers.min() < 0):
+            raise ValueError("keys must be cells of the grid and counts must not be negative")
+        if len(np.unique(cells)) != len(cells):
+            raise ValueError("keys must be distinct")
+        self._counts.add_counts(cells.astype(np.int64), numbers.astype(np.int64))
         return self
 
     def merge(self, other: DensitySketch) -> DensitySketch:
-        """Return a new sketch of both record sets; refused, with the field that differs, for unlike sketches."""
+        """Return a new sketch of both record sets; refused, with the field that differs, for unlike sketches.
+
+        A release of the merged sketch counts as one of its parts, and one of a part as one of the whole.
+        """
         self.spec.require_same(other.spec)
         merged = DensitySketch.__new__(DensitySketch)
         merged._start(self.spec)
-        merged._released = self._released or other._released
+        merged._origins = (*self._origins, *other._origins)
         for part in (self, other):
             merged._counts.add_counts(*part._counts.nonzero())
         return merged
@@ -142,8 +169,8 @@ class DensitySketch:
                 raise ValueError(f"path: not a sketch of format {FORMAT}: {header.get('format')!r}")
             sketch = cls.__new__(cls)
             sketch._start(SketchSpec.from_dict(header["spec"]))
-            sketch._released = bool(header["released"])
-            sketch._counts.add_counts(data["keys"], data["counts"])
+            sketch._origins = (_Origin(bool(header["released"])),)
+            sketch.add_cells(data["keys"], data["counts"])
         return sketch
 
     # -- the release ----------------------------------------------------------------------------------
@@ -190,7 +217,8 @@ class DensitySketch:
             sensitivity=lattice_sensitivity(self.spec, relation, contributions),
             rho=rho,
         )
-        self._released = True
+        for origin in self._origins:
+            origin.released = True
         reason = door_reason()
         guarantee = Guarantee(
             epsilon=budget_epsilon,

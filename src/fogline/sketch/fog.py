@@ -27,8 +27,8 @@ __all__ = ["Found", "fog_level", "peak_p_values", "significant_peaks", "what_wou
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-TEST_RUNGS = {1: (0, 2, 4, 6, 8), 2: (1, 4, 6, 8), 3: (2, 4, 6, 8)}
-"""Rungs of a ladder of nine at which peaks are tested, by dimension."""
+TEST_RUNGS = {1: (0, 3, 5, 7, 10), 2: (2, 4, 7, 10), 3: (2, 4, 7, 10)}
+"""Rungs of a ladder of eleven at which peaks are tested, by dimension."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,10 @@ class _Layer:
 
 def _layers(density: PrivateDensity, ladder: Ladder) -> list[_Layer]:
     rungs = _rungs(ladder)
+    key = ("layers", tuple(tuple(ladder.readings[q].bandwidth.tolist()) for q in rungs))
+    if key in density._memory:
+        known: list[_Layer] = density._memory[key]
+        return known
     null = null_of(density, [ladder.readings[q] for q in rungs])
     layers = []
     for scale, (rung, ground) in enumerate(zip(rungs, null.grounds, strict=True)):
@@ -84,6 +88,7 @@ def _layers(density: PrivateDensity, ladder: Ladder) -> list[_Layer]:
         points = np.stack([a[i] for a, i in zip(axes, index, strict=True)], axis=1)
         spacing = np.array([a[1] - a[0] for a in axes])
         layers.append(_Layer(rung, peaks, points, p, np.array([a[0] for a in axes]), spacing))
+    density._memory[key] = layers
     return layers
 
 
@@ -137,12 +142,13 @@ def what_would_help(density: PrivateDensity, ladder: Ladder, level: float) -> st
     cure = (
         f"about {shortfall:.1f} times the epsilon (or the records) would show it if it is real"
         if share > 0.5
-        else f"about {shortfall**2:.1f} times the records would show it if it is real; more epsilon would help little"
+        else f"about {shortfall**2:.1f} times the records would show it if it is real, more epsilon alone would not"
     )
+    where = ", ".join(f"{h:.3g}" for h in reading.bandwidth)
     return (
-        f"nothing stands above the fog: the clearest peak, at bandwidth {np.round(reading.bandwidth, 4).tolist()}, has "
-        f"{100 / shortfall:.0f}% of the prominence needed; {share:.0%} of the noise there is privacy noise; {cure}, "
-        "as would a larger bandwidth if the peak is broad"
+        f"nothing stands above the fog: the clearest peak, at bandwidth {where}, has {100 / shortfall:.0f}% of the "
+        f"prominence needed; {share:.0%} of the noise there is privacy noise; {cure}; a larger bandwidth may show a "
+        "broad peak"
     )
 
 

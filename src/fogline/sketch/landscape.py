@@ -16,6 +16,8 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 __all__ = ["Peaks", "find_peaks"]
 
@@ -140,8 +142,17 @@ def _key_passes(fields: FloatArray, basin: IntArray, heights: FloatArray, edge: 
 def _join_downward(
     level: FloatArray, first: IntArray, second: IntArray, heights: FloatArray, fields: int
 ) -> FloatArray:
-    """Union-find over the passes, highest first; the outside counts as infinitely high."""
+    """Join basins over the passes, highest first; the outside counts as infinitely high.
+
+    Only the passes of a maximum spanning forest matter: the others lead back into what is joined already.
+    """
     peaks = len(heights)
+    descending = np.argsort(-level, kind="stable")
+    rank = np.empty(len(level))
+    rank[descending] = np.arange(1, len(level) + 1)
+    graph = coo_array((rank, (first, second)), shape=(peaks + fields, peaks + fields)).tocsr()
+    forest = minimum_spanning_tree(graph).tocoo()
+    order = np.argsort(forest.data)
     parent = list(range(peaks + fields))
     top = heights.tolist() + [np.inf] * fields
     passes = np.full(peaks, -np.inf)
@@ -152,13 +163,11 @@ def _join_downward(
             i = parent[i]
         return i
 
-    order = np.argsort(-level, kind="stable")
-    for h, a, b in zip(level[order].tolist(), first[order].tolist(), second[order].tolist(), strict=True):
+    highest_first = level[descending[forest.data[order].astype(int) - 1]].tolist()
+    for height, a, b in zip(highest_first, forest.row[order].tolist(), forest.col[order].tolist(), strict=True):
         a, b = find(a), find(b)
-        if a == b:
-            continue
         if top[a] > top[b]:
             a, b = b, a
-        passes[a] = h  # a is the lower of the two: its component ends here
+        passes[a] = height  # a is the lower of the two: its component ends here
         parent[a] = b
     return passes

@@ -28,7 +28,7 @@ __all__ = ["ModeTable", "read_modes"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-LADDER_RUNGS = 9
+LADDER_RUNGS = 11
 LADDER_REACH = 4 / 3
 """The ladder goes from the smallest readable bandwidth to this many times the largest planned one."""
 
@@ -106,17 +106,20 @@ def make_ladder(density: PrivateDensity, bandwidth: Any = "auto") -> Ladder:
 
 
 def best_peaks(ladder: Ladder, k: int) -> tuple[FloatArray, IntArray]:
-    """Give the k highest peaks at the scale where the k-th stands clearest above the next and above nothing.
+    """Give the k highest peaks at the scale where the k-th stands clearest above the next and above the noise.
 
-    A real mode persists from scale to scale, a bump of the noise does not: the score of a scale is the mean over
-    itself and its neighbours.
+    Heights are in noise deviations; noise alone reaches about the square root of twice the log of the number of
+    places it can peak at. A real mode persists from scale to scale, a bump of the noise does not: the score of a
+    scale is the mean over itself and its neighbours.
     """
     candidates = [separated_peaks(reading) for reading in ladder.readings]
     available = np.array([min(len(points), k) for points, _ in candidates])
     scores = np.empty(len(candidates))
-    for q, ((_, heights), noise) in enumerate(zip(candidates, ladder.noise / ladder.peak, strict=True)):
-        kth, following = np.concatenate([heights, np.zeros(k + 1)])[k - 1 : k + 1]
-        scores[q] = (kth - max(following, 0.0) + 0.5 * kth) / noise
+    for q, (reading, (_, heights)) in enumerate(zip(ladder.readings, candidates, strict=True)):
+        kth, following = np.concatenate([heights, np.zeros(k + 1)])[k - 1 : k + 1] / reading.noise_sd
+        places = float(np.prod(reading.spec.widths / reading.bandwidth)) / 3
+        reach = np.sqrt(2 * np.log(max(places, 2.0)))
+        scores[q] = (kth - max(following, 0.0)) + 0.5 * (kth - reach)
     padded = np.pad(scores, 1, mode="edge")
     smoothed = (padded[:-2] + padded[1:-1] + padded[2:]) / 3
     q = int(np.argmax(np.where(available == available.max(), smoothed, -np.inf)))

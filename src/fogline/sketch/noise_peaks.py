@@ -37,7 +37,7 @@ __all__ = ["Ground", "Null", "Tail", "kernel_energy", "simulate_null", "smooth_r
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-SIMULATIONS = {1: 256, 2: 48, 3: 24}
+SIMULATIONS = {1: 256, 2: 32, 3: 20}
 """Simulated fields by dimension: a field of more dimensions holds more peaks to learn from."""
 
 TAIL_PEAKS = {1: 0.5, 2: 2.0, 3: 4.0}
@@ -55,8 +55,8 @@ RIDGES = 2
 RIDGE_PEAKS = 0.1
 """How many peaks a line the tail of ridges is fitted to."""
 
-RIDGE_SPACING = 4
-"""Only every fourth grid line of the simulations is used for them: the others are much alike."""
+RIDGE_LINES = 6
+"""About so many grid lines an axis of each simulation are used for them: neighbouring ones are much alike."""
 
 SEED = 5772156649
 """Simulations only calibrate a threshold: a fixed seed makes reading a release repeatable."""
@@ -234,7 +234,7 @@ def _ridge_tail(standard: FloatArray) -> Tail:
     lines = []
     for axis in range(1, standard.ndim):
         line = np.moveaxis(standard, axis, -1)
-        thinned = line[(slice(None), *(slice(None, None, RIDGE_SPACING) for _ in range(line.ndim - 2)))]
+        thinned = line[(slice(None), *(slice(None, None, max(1, n // RIDGE_LINES)) for n in line.shape[1:-1]))]
         lines.append(thinned.reshape(-1, line.shape[-1]))
     tails = [(find_peaks(batch), len(batch)) for batch in lines]
     relief = np.concatenate([np.where(peaks.interior, peaks.prominence, -np.inf) for peaks, _ in tails])

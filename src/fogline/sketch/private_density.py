@@ -130,17 +130,12 @@ class PrivateDensity:
     @property
     def bandwidth_range(self) -> tuple[FloatArray, FloatArray]:
         """Smallest and largest bandwidth that can be read, in data units."""
-        smallest = 1.0 if any(self.spec.steps) else 0.75
-        return smallest * self.spec.planned[0], 2.0 * self.spec.planned[-1]
+        return self.spec.readable
 
     def reading(self, bandwidth: float | ArrayLike | None = None) -> Reading:
         """Read the density at one bandwidth; readings are kept."""
         h = self.bandwidth if bandwidth is None else as_bandwidth(bandwidth, self.spec.widths)
-        low, high = self.bandwidth_range
-        if np.any(h < low * (1 - 1e-9)) or np.any(h > high * (1 + 1e-9)):
-            raise ValueError(
-                f"bandwidth {h.tolist()} is outside the range of this release, {low.tolist()} to {high.tolist()}"
-            )
+        self.spec.require_readable(h)
         key = tuple(h.tolist())
         if key not in self._readings:
             sd = self.noise_scale / np.sqrt(self.weights)

@@ -13,6 +13,7 @@ bandwidth near a planned one can be read from the same release with a known, sma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -54,22 +55,29 @@ WEIGHT_BITS = 24
 
 AUTO_SCALES: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {
     1: ((1 / 64, 1 / 28, 1 / 12), (0.3, 0.3, 0.4)),
-    2: ((1 / 20, 1 / 11), (0.4, 0.6)),
-    3: ((1 / 14, 1 / 8), (0.4, 0.6)),
+    2: ((1 / 36, 1 / 20, 1 / 11), (0.08, 0.32, 0.6)),
+    3: ((1 / 18, 1 / 13, 1 / 8), (0.08, 0.32, 0.6)),
 }
 """Planned bandwidths by dimension, as fractions of the box width, and their shares of the weight."""
 
 
-def as_bandwidth(bandwidth: float | ArrayLike, widths: FloatArray, *, name: str = "bandwidth") -> FloatArray:
+def as_bandwidth(bandwidth: Any, widths: FloatArray, *, name: str = "bandwidth") -> FloatArray:
     """Bandwidth an axis in data units: an array is taken as it is, a scalar as a fraction of each width."""
-    value = np.asarray(bandwidth, dtype=np.float64)
+    value = _numbers(bandwidth, name)
     if value.ndim == 0:
         value = value * widths
     if value.shape != widths.shape:
         raise ValueError(f"{name} must be a number or one value an axis ({len(widths)}), got shape {value.shape}")
-    if not np.all(np.isfinite(value) & (value > 0)):
-        raise ValueError(f"{name} must be positive and finite, got {bandwidth!r}")
+    if not np.all(np.isfinite(value) & (value > 0) & (value <= widths)):
+        raise ValueError(f"{name} must be positive and at most the width of the box, got {bandwidth!r}")
     return value
+
+
+def _numbers(value: Any, name: str) -> FloatArray:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number or a list of numbers, got {value!r}") from None
 
 
 @dataclass(frozen=True)
@@ -112,7 +120,11 @@ class SketchSpec:
             fractions, weights = AUTO_SCALES[d]
             planned = np.array(fractions)[:, None] * widths
         else:
-            entries = [bandwidths] if np.ndim(bandwidths) == 0 else list(bandwidths)
+            entries = (
+                list(bandwidths)
+                if isinstance(bandwidths, Sequence | np.ndarray) and np.size(np.asarray(bandwidths, dtype=object))
+                else [bandwidths]
+            )
             if not entries:
                 raise ValueError("bandwidths must hold at least one bandwidth")
             planned = np.array([as_bandwidth(b, widths, name="bandwidths") for b in entries])
@@ -258,6 +270,20 @@ class SketchSpec:
         r"""Fourier transform :math:`\exp(-\sum_j h_j^2\omega_j^2/2)` of the Gaussian kernel at the kept frequencies."""
         return np.asarray(np.exp(-0.5 * np.sum((self.angular * bandwidth) ** 2, axis=1)))
 
+    @property
+    def readable(self) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest bandwidth that can be read from a release, in data units."""
+        smallest = 1.0 if any(self.steps) else 0.75
+        return smallest * self.planned[0], 2.0 * self.planned[-1]
+
+    def require_readable(self, bandwidth: FloatArray, *, name: str = "bandwidth") -> None:
+        """Raise an error if a release cannot be read at a bandwidth."""
+        low, high = self.readable
+        if np.any(bandwidth < low * (1 - 1e-9)) or np.any(bandwidth > high * (1 + 1e-9)):
+            raise ValueError(
+                f"{name} {bandwidth.tolist()} is outside the range of this release, {low.tolist()} to {high.tolist()}"
+            )
+
     # -- agreement ---------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
@@ -293,20 +319,23 @@ class SketchSpec:
         coefficients = volume * float(np.prod([r + 0.5 for r in self.reach]))
         excess = max(coefficients / MAX_COEFFICIENTS, cells / MAX_CELLS)
         if excess > 1:
-            fitting = np.round(self.planned[0] / self.widths * excess ** (1 / self.d) * 1.05, 4)
+            fitting = self.planned[0] / self.widths * excess ** (1 / self.d) * 1.05
+            shown = ", ".join(f"{f:.2g}" for f in fitting)
+            cure = f"a smallest bandwidth of about [{shown}] of the box width would fit"
+            if np.any((np.array(self.steps) > 0) & (self.cell_widths < self.planned[0] / (2 * CELLS_PER_BANDWIDTH))):
+                cure = "steps so fine need no mention: leave them out"
             raise ValueError(
-                f"bandwidths are too small for this box: {coefficients:.0f} coefficients and {cells:.0f} cells; "
-                f"a smallest bandwidth of about {fitting.tolist()} of the box width would fit"
+                f"bandwidths are too small for this box ({coefficients:.3g} coefficients, {cells:.3g} cells): {cure}"
             )
 
 
 def _check_steps(steps: Any, widths: FloatArray) -> FloatArray:
     if steps is None:
         return np.zeros(len(widths))
-    entries = [steps] if np.ndim(steps) == 0 else list(steps)
+    entries = list(steps) if isinstance(steps, Sequence | np.ndarray) and not isinstance(steps, str) else [steps]
     if len(entries) != len(widths):
         raise ValueError(f"steps must have one value an axis ({len(widths)}), got {len(entries)}")
-    value = np.array([0.0 if s is None else float(s) for s in entries])
+    value = np.array([0.0 if s is None else float(_numbers(s, "steps")) for s in entries])
     if not np.all(np.isfinite(value) & (value >= 0) & (value < widths)):
         raise ValueError(f"steps must be None or positive and below the width of the axis, got {steps!r}")
     return value

@@ -11,7 +11,7 @@ planned bandwidth. With :math:`G_{qr}` the exact covariance of the privacy noise
    u^{-1} = h_q^{-2} + h_r^{-2},
 
 the positions have covariance :math:`T_{qr} = d\,l_q l_r (G_{qr} + S_{qr})`. The squared bias of scale q is what
-its distance to some smaller scale exceeds six times the variance of that difference; the mode is read at the
+its distance to some smaller scale exceeds nine times the variance of that difference; the mode is read at the
 scale with the least estimated bias squared plus variance.
 
 The noise of neighbouring scales is almost the same noise, so differences must be judged by the covariance
@@ -34,11 +34,16 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-BIAS_GUARD = 6.0
+BIAS_GUARD = 9.0
 """A difference between scales counts as bias beyond this many times its variance."""
 
-HIDDEN_RUNGS, HIDDEN_SHARE = 2, 0.6
-"""A bias below the variance of the distance to the scale two rungs down goes unseen: this share of it is added."""
+STEADY = 0.15
+"""Bias is judged against scales at which the position is known to this part of the bandwidth: there the error is
+still linear in the noise, and the track has not wandered to a bump."""
+
+HIDDEN_RUNGS, HIDDEN_SHARE = 2, 0.4
+"""Bias that is too small to be acted on still widens the error: by this share of the squared distance, expected or
+seen, to the scale two rungs down."""
 
 VISIBLE = 3.0
 """A track can be used at a scale where it stands this many noise deviations high."""
@@ -87,6 +92,7 @@ class Ladder:
 class Tracks:
     """Positions, heights and curvatures of k modes at Q scales; lengths in units of the ladder."""
 
+    found_at: IntArray  # (k,) rung where each was found
     position: FloatArray  # (Q, k, d), data units
     height: FloatArray  # (Q, k), kernel averages
     curvature: FloatArray  # (Q, k, d), eigenvalues of minus the Hessian of the kernel average
@@ -99,7 +105,7 @@ class Located:
     position: FloatArray  # (k, d)
     scale: IntArray  # (k,) index into the ladder
     privacy_variance: FloatArray  # (k,) sum over the axes, ladder units
-    sampling_variance: FloatArray
+    sampling_variance: FloatArray  # with the allowance for bias
     bias_squared: FloatArray
     weight: FloatArray
     spread: FloatArray  # tau squared
@@ -148,7 +154,7 @@ def follow(ladder: Ladder, starts: FloatArray, found_at: IntArray) -> Tracks:
         value, _, hessian = reading.jet(position[q])
         height[q] = value * ladder.peak[q]
         curvature[q] = -np.linalg.eigvalsh(hessian * ladder.unit[:, None] * ladder.unit) * ladder.peak[q]
-    return Tracks(position, height, curvature)
+    return Tracks(found_at, position, height, curvature)
 
 
 def locate(ladder: Ladder, tracks: Tracks) -> Located:
@@ -166,40 +172,38 @@ def locate(ladder: Ladder, tracks: Tracks) -> Located:
     moved = np.sum(((tracks.position[:, None] - tracks.position[None]) / ladder.unit) ** 2, axis=-1)
     excess = np.maximum(moved - BIAS_GUARD * np.maximum(spread_of_difference, 0), 0)
     size = len(ladder.scales)
-    smaller = np.tri(size, k=-1, dtype=bool)[:, :, None] & usable[None]
+    steady = usable & (variance < ladder.d * (STEADY * ladder.scales[:, None]) ** 2)
+    smaller = np.tri(size, k=-1, dtype=bool)[:, :, None] & steady[None]
     bias = np.max(np.where(smaller, excess, 0), axis=1)
     objective = np.where(usable, bias + variance, np.inf)
-    chosen = np.where(np.isfinite(objective).any(axis=0), np.argmin(objective, axis=0), size - 1)
+    chosen = np.where(np.isfinite(objective).any(axis=0), np.argmin(objective, axis=0), tracks.found_at)
     column = np.arange(len(chosen))
+    privacy_part = np.einsum("qqk->qk", t_privacy)[chosen, column]
     below = np.maximum(chosen - HIDDEN_RUNGS, 0)
-    privacy_part = _with_hidden_bias(t_privacy, chosen, below)
-    total_part = _with_hidden_bias(t_total, chosen, below)
+    unseen = np.maximum(spread_of_difference, moved)[chosen, below, column]
+    unseen = HIDDEN_SHARE * np.where(usable[below, column], unseen, 0)
     return Located(
         position=tracks.position[chosen, column],
         scale=chosen,
         privacy_variance=privacy_part,
-        sampling_variance=total_part - privacy_part,
+        sampling_variance=variance[chosen, column] - privacy_part + unseen,
         bias_squared=bias[chosen, column],
         weight=weight,
         spread=spread,
     )
 
 
-def _with_hidden_bias(covariance: FloatArray, chosen: IntArray, below: IntArray) -> FloatArray:
-    """Variance at the chosen scale, plus a share of that of its distance to a smaller one: bias too small to see."""
-    k = np.arange(len(chosen))
-    here, there = covariance[chosen, chosen, k], covariance[below, below, k]
-    return np.asarray(here + HIDDEN_SHARE * np.maximum(here + there - 2 * covariance[chosen, below, k], 0))
-
-
 def _usable(ladder: Ladder, tracks: Tracks) -> BoolArray:
-    """A track serves at a scale where it stands clear of the noise and no higher track has come to the same place."""
+    """Where a track stands clear of the noise and no stronger track has come to the same place."""
+    k = len(tracks.found_at)
     usable = tracks.height > VISIBLE * ladder.noise[:, None]
+    strength = (tracks.height / ladder.noise[:, None])[tracks.found_at, np.arange(k)]
+    rank = np.argsort(np.argsort(-strength, kind="stable"))
+    stronger = rank[None] < rank[:, None]
     for q, h in enumerate(ladder.scales):
         u = tracks.position[q] / ladder.unit
         distance = np.linalg.norm(u[:, None] - u[None], axis=-1)
-        np.fill_diagonal(distance, np.inf)
-        usable[q] &= ~np.any(distance < h / 2, axis=1)
+        usable[q] &= ~np.any((distance < h / 2) & stronger, axis=1)
     return np.asarray(usable)
 
 

@@ -1,0 +1,36 @@
+"""The budget on disk: what may still be learnt from a data set, what was, and for whom.
+
+`ledger` is the public face; `protocol` the seven steps of a question; `session` an open file and its writers;
+`store` the SQLite file; `books` what its entries add up to; `charges` and `tallies` the arithmetic; `high_water` the
+mark kept elsewhere; `locks` one question at a time; `founding` how a ledger begins. `stress` tries to break it.
+"""
+
+import os
+
+if os.name != "posix":  # pragma: no cover
+    raise ImportError("fogline.ledger needs the file locks and forced writes of a POSIX system")
+
+from fogline.ledger.charges import ApproximateCost, Caps, Charge, IntegralCost
+from fogline.ledger.ledger import Ledger
+from fogline.ledger.question import Question
+from fogline.ledger.receipts import Answer, Entry, Plan, Receipt, Remaining
+from fogline.ledger.refusals import BudgetExceeded, LedgerRefused, ReleaseFailed
+from fogline.ledger.view import LedgerView
+
+__all__ = [
+    "Answer",
+    "ApproximateCost",
+    "BudgetExceeded",
+    "Caps",
+    "Charge",
+    "Entry",
+    "IntegralCost",
+    "Ledger",
+    "LedgerRefused",
+    "LedgerView",
+    "Plan",
+    "Question",
+    "Receipt",
+    "ReleaseFailed",
+    "Remaining",
+]

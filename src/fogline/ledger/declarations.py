@@ -1,0 +1,59 @@
+"""What may be declared in a ledger, and in which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fogline._validation import check_neighbours
+from fogline.ledger.charges import AnyCost, Caps
+from fogline.ledger.refusals import LedgerRefused
+
+__all__ = ["cost_of", "dataset_declaration", "name_of"]
+
+
+def dataset_declaration(dataset: str, version: str, neighbours: str, caps: Caps) -> dict[str, Any]:
+    """Return the entry that declares a data set.
+
+    Examples
+    --------
+    >>> dataset_declaration("patients", "2024", "replace", Caps(epsilon=1.0, delta=1e-6))["neighbours"]
+    'replace'
+    """
+    return {
+        "kind": "dataset",
+        "dataset": name_of(dataset, "dataset"),
+        "version": name_of(version, "version"),
+        "neighbours": check_neighbours(neighbours),
+        "caps": caps.to_dict(),
+    }
+
+
+def name_of(value: object, what: str) -> str:
+    """Return a name that people can read and every system can hold.
+
+    Examples
+    --------
+    >>> name_of("", "dataset")
+    Traceback (most recent call last):
+    ValueError: dataset must be a text of 1 to 200 printable characters
+    """
+    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 200:
+        raise ValueError(f"{what} must be a text of 1 to 200 printable characters")
+    return value
+
+
+def cost_of(cost: Any) -> Any:
+    """Return a cost, or that of an estimator which has a method `cost()`.
+
+    Examples
+    --------
+    >>> cost_of("a histogram")
+    Traceback (most recent call last):
+    fogline.ledger.refusals.LedgerRefused: str has no cost: it cannot be planned or paid for (check: cost)
+    """
+    if not isinstance(cost, AnyCost):
+        method = getattr(cost, "cost", None)
+        if not callable(method):
+            raise LedgerRefused("cost", f"{type(cost).__name__} has no cost: it cannot be planned or paid for")
+        return method()
+    return cost

@@ -1,0 +1,384 @@
+"""The budget on disk: reserve before touching data, never refund, answer a repeated question from the cache for free.
+
+1. Validate all that is public. 2. Lock the question. 3. In one transaction: return the cached answer, its hash checked,
+or append a `reserve`. 4. Raise the high-water mark in another directory. 5. Only now let the release touch the data.
+6. Store the payload with a `commit`. 7. Return what the ledger holds, with its receipt.
+
+A reservation without a commit is burned. Errors up to step 3 are free; after it there is one constant error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from fogline.ledger.charges import AnyCost, Caps, Charge
+from fogline.ledger.declarations import cost_of, dataset_declaration, name_of
+from fogline.ledger.export import entries, write_lines
+from fogline.ledger.founding import found, located, marks_for
+from fogline.ledger.protocol import Desk, Request, receipt_at, spend
+from fogline.ledger.question import Question
+from fogline.ledger.receipts import Answer, Entry, Plan, Receipt, Remaining
+from fogline.ledger.refusals import LedgerRefused
+from fogline.ledger.room import Room, sweep
+from fogline.ledger.session import MarkFailed, Session
+from fogline.ledger.statements import planned, remaining
+from fogline.ledger.store import StoreFailed
+from fogline.ledger.tallies import Account, Place
+from fogline.ledger.view import LedgerView
+
+__all__ = ["MAX_PAYLOAD", "Ledger"]
+
+MAX_PAYLOAD = 8 * 2**20
+FilePath = str | os.PathLike[str]
+
+
+class Ledger:
+    """A privacy budget on disk that cannot be overspent. Make one with `create`, use one with `open`.
+
+    Several processes may use one file at a time; a process opens it once, and a forked child opens it anew.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fogline.accounting import Cost
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger.create(f"{folder.name}/budget", dataset="patients", epsilon=1.0, delta=1e-6,
+    ...                        high_water=f"{folder.name}/marks")
+    >>> question = Question("patients", "1", "count", "1", {"scale": 10})
+    >>> ask = dict(cost=Cost(0.005), neighbours="add-remove", certified=True)
+    >>> ledger.spend(question, release=lambda: b"about 90", **ask)
+    Answer(8 bytes, new, entry 3)
+    >>> ledger.spend(question, release=lambda: b"never called", **ask).payload
+    b'about 90'
+    >>> ledger.plan(Cost(0.005)).times
+    3
+    >>> ledger.verify()
+    4
+    >>> ledger.close()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        locks = session.path.with_name(session.path.name + ".locks")
+        try:
+            locks.mkdir(mode=0o700, exist_ok=True)
+            sweep(locks)
+            self._desk = Desk(session, locks, Room(locks))
+        except OSError:
+            session.close()
+            raise LedgerRefused("read-only", "there is no place for locks beside the ledger") from None
+
+    @classmethod
+    def create(
+        cls,
+        path: FilePath,
+        *,
+        dataset: str,
+        epsilon: float,
+        delta: float,
+        neighbours: str = "add-remove",
+        version: str = "1",
+        approximate: tuple[float, float] | None = None,
+        integral: float | None = None,
+        high_water: FilePath | None = None,
+    ) -> Ledger:
+        """Make a new ledger with one data set and open it.
+
+        Parameters
+        ----------
+        path : path
+            Of a file that does not exist yet, on a local file system.
+        dataset, epsilon, delta, neighbours, version, approximate, integral
+            The first data set, as in `add_dataset`.
+        high_water : path, optional
+            Directory of the high-water mark, by default ``$XDG_STATE_HOME/fogline`` or ``~/.local/state/fogline``.
+            Must be the same on each opening, and best not on the same backup as the ledger.
+        """
+        declaration = dataset_declaration(dataset, version, neighbours, Caps(epsilon, delta, approximate, integral))
+        target = found(path, high_water, [declaration])
+        return cls.open(target, high_water=high_water)
+
+    @classmethod
+    def open(cls, path: FilePath, *, high_water: FilePath | None = None) -> Ledger:
+        """Open a ledger, having checked all of it; any doubt is a refusal that names the check."""
+        target = located(path)
+        return cls(Session(target, marks_for(target, high_water)))
+
+    @classmethod
+    def adopt(cls, path: FilePath, *, high_water: FilePath | None = None) -> Ledger:
+        """Open a ledger that has no high-water mark here, because it was moved from elsewhere.
+
+        You vouch that this is the newest copy and that no other will be used. The adoption is an entry of its own.
+        Where there is a mark, it is not overruled: the file must agree with it, as on `open`.
+        """
+        target = located(path)
+        ledger = cls(Session(target, marks_for(target, high_water), adopting=True))
+        ledger._declare({"kind": "adopt", "ledger": ledger.id})
+        return ledger
+
+    def close(self) -> None:
+        """Close the file; whatever is asked afterwards is refused."""
+        self._session.close()
+        self._desk.room.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_desk"):
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # an estimator that is cloned spends from the same ledger
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("a Ledger is not pickled: workers never hold it, open it where it is used")
+
+    @property
+    def path(self) -> Path:
+        """Where the ledger is."""
+        return self._session.path
+
+    @property
+    def id(self) -> str:
+        """The ledger's identity, which its receipts bear."""
+        return self._session.ledger
+
+    # -- declarations -----------------------------------------------------------------------------------
+
+    def add_dataset(
+        self,
+        dataset: str,
+        *,
+        epsilon: float,
+        delta: float,
+        neighbours: str = "add-remove",
+        version: str = "1",
+        approximate: tuple[float, float] | None = None,
+        integral: float | None = None,
+    ) -> None:
+        """Add a data set with its cap.
+
+        Parameters
+        ----------
+        dataset, version : str
+            A name, and which edition of the data it stands for. All editions draw on one budget, since they hold the
+            same people; see `new_version`.
+        epsilon, delta : float
+            The most that all releases accounted in zCDP may amount to together.
+        neighbours : {"add-remove", "replace"}
+            Releases that are proved only for the other relation are refused.
+        approximate : (epsilon, delta), optional
+            A separate cap for mechanisms known only by epsilon and delta, added up. Without it they are refused.
+        integral : float, optional
+            A separate cap, an epsilon, for integrally private draws.
+        """
+        self._declare(dataset_declaration(dataset, version, neighbours, Caps(epsilon, delta, approximate, integral)))
+
+    def new_version(self, dataset: str, version: str) -> None:
+        """Declare that the data have changed: questions are asked of the new version, on the same budget."""
+        self._declare({"kind": "version", "dataset": dataset, "version": name_of(version, "version")})
+
+    def declare_partition(self, dataset: str, name: str, parts: Sequence[str]) -> None:
+        """Declare that each protected unit lies in at most one of the named parts, whatever it does.
+
+        Releases on different parts then cost together what the dearest part costs ("add-remove") or what the two
+        dearest parts cost ("replace"). The ledger cannot check the claim; it stands in the history as yours.
+        """
+        if isinstance(parts, str) or len(set(parts)) != len(parts) or len(parts) < 2:
+            raise ValueError("parts must be two or more different names")
+        listed = [name_of(part, "parts") for part in parts]
+        content = {"kind": "partition", "dataset": dataset, "partition": name_of(name, "name"), "parts": listed}
+        self._declare(content)
+
+    def add_analyst(
+        self,
+        analyst: str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        approximate: tuple[float, float] | None = None,
+        integral: float | None = None,
+    ) -> None:
+        """Add an analyst, with a cap on all they spend, over all data sets, or without one.
+
+        The cap says how much an analyst may *spend*. Answers that are in the ledger already are as good as published,
+        and free to all.
+        """
+        caps = Caps(epsilon, delta, approximate, integral)
+        content = {"kind": "analyst", "analyst": name_of(analyst, "analyst")}
+        self._declare({**content, "caps": None if caps == Caps() else caps.to_dict()})
+
+    def set_cap(
+        self,
+        *,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        epsilon: float,
+        delta: float,
+        approximate: tuple[float, float] | None = None,
+        integral: float | None = None,
+    ) -> None:
+        """Change the cap of a data set or an analyst, not below what is spent. The change stays in the history."""
+        if (dataset is None) == (analyst is None):
+            raise TypeError("name a dataset or an analyst")
+        caps = Caps(epsilon, delta, approximate, integral).to_dict()
+        self._declare({"kind": "cap", "dataset": dataset, "analyst": analyst, "caps": caps})
+
+    def _declare(self, content: dict[str, Any]) -> None:
+        try:
+            self._session.write("declare", lambda: self._session.append(content))
+        except StoreFailed as error:
+            raise LedgerRefused("file", f"the ledger cannot be written: {error}") from None
+        except MarkFailed:
+            raise LedgerRefused("high-water", "this was written, but not the high-water mark") from None
+
+    # -- spending ---------------------------------------------------------------------------------------
+
+    def spend(
+        self,
+        question: Question,
+        *,
+        cost: AnyCost,
+        neighbours: str,
+        certified: bool,
+        release: Callable[[], bytes],
+        analyst: str | None = None,
+        partition: tuple[str, str] | None = None,
+        max_payload: int = MAX_PAYLOAD,
+    ) -> Answer:
+        """Answer a question: from the ledger if it was asked before, else by `release`, once it is paid for.
+
+        Parameters
+        ----------
+        question : Question
+        cost : Cost, ApproximateCost or IntegralCost
+        neighbours : {"add-remove", "replace"}
+            What the cost is proved for.
+        certified : bool
+            Whether fogline stands behind the cost for every data set; refused if not.
+        release : callable
+            Touches the data and returns the answer as bytes. Called at most once, after the reservation is on the disk.
+        analyst : str, optional
+            Who asks; pays from their cap as well.
+        partition : (name, part), optional
+            The part of a declared partition that `release` looks at, and nothing else.
+        max_payload : int
+            The most bytes the answer may have; the disk must have room for them before anything is charged.
+
+        Raises
+        ------
+        LedgerRefused
+            Nothing was charged and no data were touched. `BudgetExceeded` is one of these.
+        ReleaseFailed
+            Something failed after the reservation, which is spent. What failed is not said.
+        """
+        request = Request.checked(question, cost, neighbours, certified, analyst, partition, max_payload)
+        try:
+            return spend(self._desk, request, release)
+        finally:
+            del release  # an error's traceback must not lead to the data
+
+    def on(
+        self, dataset: str | None = None, *, analyst: str | None = None, partition: tuple[str, str] | None = None
+    ) -> LedgerView:
+        """Return the ledger as one analyst sees one data set, or a part of it: what estimators are given.
+
+        Parameters
+        ----------
+        dataset : str, optional
+            Need not be named where there is only one.
+        """
+        return LedgerView(self, self._session.read(lambda: self._only(dataset)), analyst=analyst, partition=partition)
+
+    def ask(self, mechanism: str, **asked: Any) -> Answer:
+        """Ask the only data set in the ledger; the rest is as in `LedgerView.ask`."""
+        return self.on().ask(mechanism, **asked)
+
+    # -- looking ----------------------------------------------------------------------------------------
+
+    def version(self, dataset: str | None = None) -> str:
+        """Return the current version of a data set."""
+        books = self._session
+        return books.read(lambda: books.books.dataset(self._only(dataset)).versions[-1])
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The names of the data sets."""
+        return self._session.read(lambda: tuple(self._session.books.datasets))
+
+    @property
+    def analysts(self) -> tuple[str, ...]:
+        """The names of the analysts."""
+        return self._session.read(lambda: tuple(self._session.books.analysts))
+
+    def remaining(self, dataset: str | None = None, analyst: str | None = None) -> Remaining:
+        """Return what is left of a data set's budget, and of an analyst's where one is named: the lesser."""
+        return self._session.read(lambda: remaining(self._accounts(self._only(dataset), analyst)))
+
+    def plan(
+        self,
+        cost: AnyCost | Any,
+        *,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        partition: tuple[str, str] | None = None,
+    ) -> Plan:
+        """Return what a cost, or an estimator that has a method `cost()`, would come to. Free.
+
+        A plan knows nothing of cached answers: asking again is cheaper than planned.
+        """
+        charge = Charge.of(cost_of(cost))
+
+        def look() -> Plan:
+            name = self._only(dataset)
+            place = Place(name, self._session.books.dataset(name).neighbours, partition)
+            return planned(self._accounts(name, analyst), charge, place)
+
+        return self._session.read(look)
+
+    def history(self) -> tuple[Entry, ...]:
+        """Return all entries, oldest first, their chain checked once more."""
+        return self._session.read(lambda: tuple(entries(self._session.store)))
+
+    def verify(self) -> int:
+        """Check everything as on opening, and return the number of entries; any doubt is a refusal."""
+        return self._session.verify()
+
+    def export(self, path: FilePath) -> None:
+        """Write all entries as lines of JSON to a new file: for archives and auditors, without the answers."""
+        target = Path(path).resolve()
+        if target == self.path:
+            raise ValueError("path must not be the ledger itself")
+        write_lines(target, self.history())
+
+    def _only(self, dataset: str | None) -> str:
+        known = self._session.books.datasets
+        if dataset is None:
+            if len(known) != 1:
+                raise LedgerRefused("dataset", f"name one of the data sets: {', '.join(map(repr, known))}")
+            return next(iter(known))
+        self._session.books.dataset(dataset)
+        return dataset
+
+    def _accounts(self, dataset: str, analyst: str | None) -> list[Account]:
+        books = self._session.books
+        accounts = [books.dataset(dataset).account]
+        return accounts if analyst is None else [*accounts, books.analyst(analyst)]
+
+    def _holds(self, receipt: Receipt) -> bool:
+        session = self._session
+        return session.read(lambda: receipt_at(session.store, receipt.commit, session.ledger) == receipt)

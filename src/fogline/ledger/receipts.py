@@ -1,0 +1,171 @@
+"""What a ledger hands out: answers and their receipts, entries, what is left, and what something would cost."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from fogline.ledger.charges import Charge
+
+if TYPE_CHECKING:
+    from fogline.ledger.ledger import Ledger
+
+__all__ = ["Answer", "Entry", "Plan", "Receipt", "Remaining"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """Where an answer stands in its ledger. Public, and small enough to go with every artefact.
+
+    Parameters
+    ----------
+    ledger : str
+        Identity of the ledger.
+    dataset, version : str
+    question : str
+        Fingerprint of the question, and of the part of the data set it was asked of.
+    reserve, commit : int
+        Sequence numbers of the reservation and of the answer.
+    hash : str
+        Chain hash of the answer's entry: it stands for everything the ledger held up to there.
+    payload : str
+        SHA-256 of the answer.
+    currency : str
+    amount, delta : int
+        What was charged, in units of 1e-12 and 1e-18.
+
+    Examples
+    --------
+    >>> receipt = Receipt(ledger="a" * 32, dataset="patients", version="1", question="b" * 64, reserve=2, commit=3,
+    ...                   hash="c" * 64, payload="d" * 64, currency="zcdp", amount=5, delta=0)
+    >>> Receipt.from_dict(receipt.to_dict()) == receipt
+    True
+    >>> receipt.covers(b"another answer")
+    False
+    """
+
+    ledger: str
+    dataset: str
+    version: str
+    question: str
+    reserve: int
+    commit: int
+    hash: str
+    payload: str
+    currency: str
+    amount: int
+    delta: int
+
+    def covers(self, payload: bytes) -> bool:
+        """Say whether `payload` is the answer that this is the receipt of."""
+        return hashlib.sha256(payload).hexdigest() == self.payload
+
+    def verify(self, ledger: Ledger) -> bool:
+        """Say whether `ledger` holds exactly this."""
+        return ledger._holds(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the receipt in terms of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Receipt:
+        """Return the receipt that `to_dict` described; refuse missing or unknown fields."""
+        if set(values) != {field.name for field in fields(cls)}:
+            raise ValueError("these are not the fields of a receipt")
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the ledger holds for a question.
+
+    Parameters
+    ----------
+    payload : bytes
+    receipt : Receipt
+    cached : bool
+        Whether it was there before and cost nothing now.
+    """
+
+    payload: bytes
+    receipt: Receipt
+    cached: bool
+
+    def __repr__(self) -> str:
+        state = "cached" if self.cached else "new"
+        return f"Answer({len(self.payload)} bytes, {state}, entry {self.receipt.commit})"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the ledger.
+
+    Parameters
+    ----------
+    seq : int
+    kind : str
+        "genesis", "dataset", "version", "partition", "analyst", "cap", "reserve", "commit" or "adopt".
+    time : str
+        For information only: the clock when it was written, or the time of the entry before if that was later.
+    content : mapping
+        All that the entry says.
+    hash : str
+        Chain hash up to and including this entry.
+    """
+
+    seq: int
+    kind: str
+    time: str
+    content: Mapping[str, Any]
+    hash: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remaining:
+    """What is left, rounded down.
+
+    Parameters
+    ----------
+    rho : float
+        zCDP that may still be spent.
+    delta : float
+        Probability that mechanisms with a delta of their own may still spend. Spending it lessens `rho`.
+    epsilon : float
+        What `rho` amounts to at the delta that is left: a single release of about (epsilon, delta) fits.
+    approximate : (epsilon, delta) or None
+        For mechanisms known only by epsilon and delta; None if there is no cap for them.
+    integral : float or None
+        For integrally private draws.
+    """
+
+    rho: float
+    delta: float
+    epsilon: float
+    approximate: tuple[float, float] | None
+    integral: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What something would cost. Making a plan is free.
+
+    Parameters
+    ----------
+    charge : Charge
+        In whole units, rounded up.
+    fits : bool
+        Whether it can be afforded.
+    times : int
+        How often it can be afforded, counted up to a million.
+    before, after : Remaining or None
+        What is left now, and would be left; `after` is None if it does not fit.
+    """
+
+    charge: Charge
+    fits: bool
+    times: int
+    before: Remaining
+    after: Remaining | None

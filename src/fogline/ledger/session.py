@@ -1,0 +1,353 @@
+"""An open ledger: one connection, its books, its high-water mark, and the queue of those who want to write.
+
+Writes are grouped. Whoever holds the pen writes for all who wait: one transaction, one forced write of the file and one
+of the mark serve every thread that came meanwhile, and none of them goes on before they are done.
+
+A session lives in one process. A forked child must not use its parent's connection, nor even close it: closing could
+roll back what the parent is writing. The child's handle is dead, and its connection is left alone for ever.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+from weakref import WeakSet
+
+from fogline.ledger.books import Books
+from fogline.ledger.high_water import HighWater, Mark
+from fogline.ledger.locks import drop_after_fork
+from fogline.ledger.refusals import LedgerRefused
+from fogline.ledger.steps import reached
+from fogline.ledger.store import Store, StoreFailed
+
+__all__ = ["MarkFailed", "Session"]
+
+T = TypeVar("T")
+Purpose = Literal["reserve", "commit", "declare"]
+
+
+class MarkFailed(Exception):
+    """A reservation was written and its high-water mark was not: it is spent."""
+
+
+@dataclass
+class _Turn:
+    """One wish to write, and what became of it."""
+
+    purpose: Purpose
+    action: Callable[[], Any]
+    result: Any = None
+    error: BaseException | None = None
+    done: bool = False
+    ready: threading.Event = field(default_factory=threading.Event)
+    """Set when the turn is done, or when it has become this turn's part to write for all who wait."""
+
+
+class Session:
+    """See the module.
+
+    Parameters
+    ----------
+    path : Path
+        Resolved, of a file that exists.
+    marks : HighWater
+    adopting : bool
+        Whether this copy may be taken for the newest although there is no mark of it.
+    """
+
+    def __init__(self, path: Path, marks: HighWater, *, adopting: bool = False) -> None:
+        self._pen = threading.RLock()
+        self._gate = threading.Lock()
+        self._waiting: list[_Turn] = []
+        self._led = False
+        self._marks = marks
+        self.path = path
+        self._pid = os.getpid()
+        self._identity = _identity(path)
+        self._store: Store | None = None
+        with _registry_lock:
+            if any(other._identity == self._identity and other._store is not None for other in _sessions):
+                raise LedgerRefused("handle", "this process has the ledger open already: use that handle")
+            store = Store(path)
+            try:
+                with store.reading():
+                    self._books: Books | None = store.check()
+                    self._check_mark(store, self._books, adopting)
+                with store.writing():
+                    pass  # it can be written
+            except StoreFailed as error:
+                store.close()
+                raise LedgerRefused("integrity", f"the ledger cannot be read and written: {error}") from None
+            except BaseException:
+                store.close()
+                raise
+            self._store = store
+            _sessions.add(self)
+        self.ledger = self._books.ledger
+        self._seen = (self._books.next_seq - 1, self._books.tip)
+
+    # -- life and death ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the file. Closing twice is no error; a forked child's handle closes without touching anything."""
+        if self._pid != os.getpid():
+            self._bury()
+            return
+        with self._pen:
+            store, self._store = self._store, None
+            if store is not None:
+                store.close()
+
+    def _bury(self) -> None:
+        """Make sure that nothing ever closes a connection that belongs to the parent process."""
+        store, self._store = self._store, None
+        if store is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(store.connection))
+
+    @property
+    def store(self) -> Store:
+        """The file, for an action within its turn."""
+        if self._pid != os.getpid():
+            raise LedgerRefused("fork", "a ledger cannot be used in a forked process: open it there")
+        if self._store is None:
+            raise LedgerRefused("handle", "this ledger was closed")
+        return self._store
+
+    @property
+    def books(self) -> Books:
+        """The books, for an action within its turn."""
+        if self._books is None:
+            raise LedgerRefused("handle", "the books are not open")
+        return self._books
+
+    # -- turns ------------------------------------------------------------------------------------------
+
+    def write(self, purpose: Purpose, action: Callable[[], T]) -> T:
+        """Do `action` in a transaction that is on the disk when this returns.
+
+        An action may refuse (`LedgerRefused`) before it appends anything; others of its group are not affected.
+
+        Raises
+        ------
+        LedgerRefused
+            By the action, or because the file is in doubt: nothing was written.
+        StoreFailed
+            When the file cannot be written. What was to be appended counts as spent if it is found there later.
+        MarkFailed
+            When a reservation was written and its mark was not.
+        """
+        turn = _Turn(purpose, action)
+        _ = self.store
+        with self._gate:
+            self._waiting.append(turn)
+            leading, self._led = not self._led, True
+        if not leading:
+            self._await(turn)
+        if not turn.done:
+            self._lead()
+        if turn.error is not None:
+            raise turn.error
+        result: T = turn.result
+        return result
+
+    def read(self, action: Callable[[], T]) -> T:
+        """Do `action` on one state of the file, with the books brought up to date."""
+        with self._pen:
+            try:
+                with self.store.reading():
+                    self._catch_up()
+                    return action()
+            except StoreFailed as error:
+                raise LedgerRefused("file", f"the ledger cannot be read: {error}") from None
+
+    def append(self, content: dict[str, Any]) -> int:
+        """Append an entry, in a writing turn, and return its number."""
+        books = self.books
+        seq = books.next_seq
+        self.store.append(books, books.compose(content, _now()))
+        return seq
+
+    def _await(self, turn: _Turn) -> None:
+        """Wait until a turn is done or has to lead; one who is interrupted leaves the queue in order."""
+        try:
+            turn.ready.wait()
+        except BaseException:
+            with self._gate:
+                if turn in self._waiting:
+                    self._waiting.remove(turn)
+                    if turn.ready.is_set():
+                        self._pass_on()
+            raise
+
+    def _lead(self) -> None:
+        """Write for all who wait, then let the next one lead."""
+        with self._gate:
+            group, self._waiting = self._waiting, []
+        try:
+            with self._pen:
+                self._serve(group)
+        finally:
+            with self._gate:
+                self._pass_on()
+            for turn in group:
+                turn.done = True
+                turn.ready.set()
+
+    def _pass_on(self) -> None:
+        if self._waiting:
+            self._waiting[0].ready.set()
+        else:
+            self._led = False
+
+    def _serve(self, group: list[_Turn]) -> None:
+        """Do all turns of a group in one transaction, and raise the mark if any of them calls for it."""
+        purposes = {turn.purpose for turn in group}
+        try:
+            if purposes != {"commit"}:
+                self._prepare_mark()
+            with self.store.writing():
+                self._catch_up()
+                for purpose in purposes:
+                    reached(f"{purpose} begun")
+                for turn in group:
+                    self._take(turn)
+                for purpose in purposes:
+                    reached(f"{purpose} written")
+            self._seen = (self.books.next_seq - 1, self.books.tip)
+        except BaseException as error:
+            self._books = None  # they may hold what the file does not: read it again
+            for turn in group:
+                turn.error = _like(error)
+            if not isinstance(error, StoreFailed | LedgerRefused):
+                raise
+        else:
+            for purpose in purposes:
+                reached(f"{purpose} committed")
+            self._raise_mark([turn for turn in group if turn.purpose != "commit" and turn.error is None])
+
+    def _take(self, turn: _Turn) -> None:
+        try:
+            turn.result = turn.action()
+        except LedgerRefused as error:
+            turn.error = error
+
+    def _prepare_mark(self) -> None:
+        try:
+            self._marks.prepare(self.ledger)
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else "unknown"
+            raise LedgerRefused("high-water", f"the high-water mark cannot be written: {reason}") from None
+
+    def _raise_mark(self, turns: list[_Turn]) -> None:
+        if not any(isinstance(turn.result, int) for turn in turns):  # answered from the cache: nothing was appended
+            return
+        try:
+            self._marks.raise_to(Mark(self.ledger, self._seen[0], self._seen[1].hex()))
+        except (OSError, LedgerRefused):
+            for turn in turns:
+                turn.error = MarkFailed() if isinstance(turn.result, int) else None
+
+    # -- doubts -----------------------------------------------------------------------------------------
+
+    def _catch_up(self) -> None:
+        """Take what other processes wrote into the books, or read everything again after a failure."""
+        if _identity(self.path) != self._identity:
+            raise LedgerRefused("file", "the ledger's file was replaced while it was open")
+        if self._books is not None:
+            self.store.continue_books(self._books)
+            self._seen = (self._books.next_seq - 1, self._books.tip)
+            return
+        books = self.store.check()
+        self._require(self.store, books, *self._seen, "chain")
+        self._books = books
+        self._seen = (books.next_seq - 1, books.tip)
+
+    def verify(self) -> int:
+        """Check everything from the beginning, as on opening; return the number of entries."""
+
+        def again() -> int:
+            books = self.store.check()
+            self._require(self.store, books, *self._seen, "chain")
+            self._check_mark(self.store, books, adopting=False)
+            return books.next_seq
+
+        return self.read(again)
+
+    def _check_mark(self, store: Store, books: Books, adopting: bool) -> None:
+        mark = self._marks.read(books.ledger)
+        if mark is None:
+            if adopting:
+                return
+            raise LedgerRefused(
+                "high-water",
+                f"there is no high-water mark of this ledger in {self._marks.directory}: if this is the newest copy,"
+                " moved here on purpose, use Ledger.adopt",
+            )
+        self._require(store, books, mark.seq, bytes.fromhex(mark.hash), "high-water")
+
+    @staticmethod
+    def _require(store: Store, books: Books, seq: int, digest: bytes, check: str) -> None:
+        """Refuse a file that does not hold the entry that is known to be in it."""
+        found = store.entry(seq) if seq < books.next_seq else None
+        if found is None or found[1] != digest:
+            raise LedgerRefused(check, "the ledger is older than what is known of it: an old copy was put back")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        raise LedgerRefused("file", f"there is no ledger at {path}") from None
+    return status.st_dev, status.st_ino
+
+
+def _like(error: BaseException) -> BaseException:
+    """Return an error of its own for each turn: one object must not be raised in several threads."""
+    if isinstance(error, LedgerRefused):
+        return LedgerRefused(error.check, error.message)
+    return StoreFailed(str(error) if isinstance(error, StoreFailed) else type(error).__name__)
+
+
+_sessions: WeakSet[Session] = WeakSet()
+_registry_lock = threading.Lock()
+_stopped: list[Session] = []
+
+
+def _before_fork() -> None:
+    """Let no transaction be under way while the process is copied."""
+    _registry_lock.acquire()
+    for session in list(_sessions):
+        session._pen.acquire()
+        _stopped.append(session)
+
+
+def _after_fork_in_parent() -> None:
+    for session in _stopped:
+        session._pen.release()
+    _stopped.clear()
+    _registry_lock.release()
+
+
+def _after_fork_in_child() -> None:
+    global _registry_lock
+    for session in _stopped:
+        session._bury()
+        session._pen = threading.RLock()
+    _stopped.clear()
+    _sessions.clear()
+    _registry_lock = threading.Lock()
+    drop_after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

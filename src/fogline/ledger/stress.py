@@ -1,0 +1,122 @@
+"""Try to break a ledger, at length: ``python -m fogline.ledger.stress [--short]`` prints a table in Markdown.
+
+Seeds are fresh and printed. A trial that breaks something says so in the table, and the exit code is 1. Trials that
+need rights that are not there (mounting a disk, tracing system calls) say that they were skipped.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fogline.ledger import full_disk, power_loss, trials
+
+__all__ = ["Trial", "all_trials", "main", "table"]
+
+Trial = tuple[str, Callable[[Path], str], bool]
+"""A name, what to do in a folder, and whether it wants a disk rather than memory."""
+
+_SKIPPED = "skipped: "
+
+
+def all_trials(seed: int, *, short: bool = False) -> list[Trial]:
+    """Return every trial, at full length or shortened about ten times.
+
+    Examples
+    --------
+    >>> [name for name, _, _ in all_trials(0)][:2]
+    ['24 processes, a budget for 10', '24 processes, the same questions']
+    """
+    less = 10 if short else 1
+    return [
+        ("24 processes, a budget for 10", trials.race, True),
+        ("24 processes, the same questions", lambda folder: trials.race(folder, same=True), True),
+        ("kill -9 at every step", trials.kill_at_each_step, True),
+        ("kill -9 at random", lambda folder: trials.kill_at_random(folder, 200 // less, seed), True),
+        ("bit flips", lambda folder: trials.bit_flips(folder, 2000 // less, seed), False),
+        ("truncation", lambda folder: trials.truncations(folder, 64 * less), False),
+        ("old copy put back", trials.old_copy, True),
+        ("clock set back", trials.clock_set_back, True),
+        ("disk full at every level", _mounting(full_disk.filled_at_every_level), False),
+        ("disk full during the release", _mounting(full_disk.filled_while_releasing), False),
+        ("disk read-only", _mounting(full_disk.read_only), False),
+        ("limit on the size of files", full_disk.largest_file, False),
+        ("power cut after every call", lambda folder: _power(folder, 40 // less, seed), False),
+        ("power cut, a disk that lies", lambda folder: _lying_disk(folder, seed), False),
+        ("reservations, 1 thread, disk", lambda folder: _speed(folder, 1, 600 // less), True),
+        ("reservations, 32 threads, disk", lambda folder: _speed(folder, 32, 9600 // less), True),
+        ("reservations, 1 thread, memory", lambda folder: _speed(folder, 1, 9600 // less), False),
+        ("full questions, 32 threads, disk", lambda folder: trials.throughput(folder, 32, 9600 // less), True),
+        ("opening a long ledger", lambda folder: trials.opening(folder, 100_000 // less), False),
+    ]
+
+
+def table(listed: Sequence[Trial], *, say: Callable[[str], None] = print) -> int:
+    """Run trials and say a table of what they saw; return how many broke something.
+
+    Examples
+    --------
+    >>> table([("nothing", lambda folder: "nothing happened", False)])
+    | trial | seen | seconds |
+    | --- | --- | ---: |
+    | nothing | nothing happened | 0.0 |
+    0
+    """
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    broken = 0
+    say("| trial | seen | seconds |")
+    say("| --- | --- | ---: |")
+    for name, trial, disk in listed:
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory(dir=None if disk else memory) as folder:
+            try:
+                seen = trial(Path(folder))
+            except trials.Broken as failure:
+                broken += 1
+                seen = f"**BROKEN: {failure}**"
+        say(f"| {name} | {seen} | {time.perf_counter() - start:.1f} |")
+    return broken
+
+
+def _mounting(trial: Callable[[Path], str]) -> Callable[[Path], str]:
+    def run(folder: Path) -> str:
+        return trial(folder) if full_disk.mountable(folder) else _SKIPPED + "no right to mount a disk"
+
+    return run
+
+
+def _power(folder: Path, questions: int, seed: int) -> str:
+    if not power_loss.traceable():
+        return _SKIPPED + "strace is not installed or not allowed"
+    return power_loss.power_loss(folder, questions, seed=seed)
+
+
+def _lying_disk(folder: Path, seed: int) -> str:
+    """Check that the power cuts would notice."""
+    if not power_loss.traceable():
+        return _SKIPPED + "strace is not installed or not allowed"
+    try:
+        power_loss.power_loss(folder, 3, seed=seed, honest=False)
+    except trials.Broken as failure:
+        return f"noticed, as it must be: {failure}"
+    raise trials.Broken("a disk that forces nothing was not noticed")
+
+
+def _speed(folder: Path, askers: int, questions: int) -> str:
+    return trials.throughput(folder, askers, questions, reserve_only=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run all trials; return 1 if any broke something."""
+    seed = secrets.randbits(32)
+    print(f"seed {seed}\n", flush=True)
+    listed = all_trials(seed, short="--short" in arguments)
+    return int(table(listed, say=lambda line: print(line, flush=True)) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,89 @@
+"""Short versions of what `python -m fogline.ledger.stress` does at length."""
+
+import multiprocessing.forkserver
+
+import pytest
+
+from fogline.ledger import full_disk, power_loss, stress, trials
+
+
+def test_twenty_four_processes_share_a_budget_for_ten(tmp_path):
+    assert "10 released, 10 reserved" in trials.race(tmp_path)
+
+
+def test_equal_questions_of_many_processes_are_charged_once(tmp_path):
+    assert "2 released, 2 reserved" in trials.race(tmp_path, contenders=8, same=True)
+
+
+def test_kill_at_every_step(tmp_path):
+    assert "acknowledged and kept" in trials.kill_at_each_step(tmp_path)
+
+
+def test_kill_at_random(tmp_path):
+    trials.kill_at_random(tmp_path, times=12, seed=7, longest=0.08)
+
+
+def test_bit_flips(tmp_path):
+    assert "0 unnoticed" in trials.bit_flips(tmp_path, flips=250, seed=11)
+
+
+def test_truncation(tmp_path):
+    trials.truncations(tmp_path, every=1000)
+
+
+def test_old_copies_and_clocks(tmp_path):
+    (tmp_path / "a").mkdir()
+    trials.old_copy(tmp_path / "a")
+    trials.clock_set_back(tmp_path)
+
+
+def test_small_disks(tmp_path):
+    if not full_disk.mountable(tmp_path):
+        pytest.skip("no right to mount a disk")
+    for number, trial in enumerate([full_disk.filled_while_releasing, full_disk.read_only]):
+        (tmp_path / str(number)).mkdir()
+        trial(tmp_path / str(number))
+    (tmp_path / "levels").mkdir()
+    full_disk.filled_at_every_level(tmp_path / "levels", step=2**14)
+
+
+def test_limits_on_files(tmp_path):
+    full_disk.largest_file(tmp_path)
+
+
+def test_power_cuts(tmp_path):
+    if not power_loss.traceable():
+        pytest.skip("strace is not installed or not allowed")
+    power_loss.power_loss(tmp_path, questions=3, every=2, seed=5)
+
+
+def test_power_cuts_notice_a_disk_that_lies(tmp_path):
+    if not power_loss.traceable():
+        pytest.skip("strace is not installed or not allowed")
+    with pytest.raises(trials.Broken):
+        power_loss.power_loss(tmp_path, questions=2, honest=False)
+
+
+def test_speed_and_opening_count_what_they_did(tmp_path):
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    assert "reservations a minute" in trials.throughput(tmp_path / "a", askers=4, questions=40, reserve_only=True)
+    assert "questions answered" in trials.throughput(tmp_path / "b", askers=4, questions=40)
+    assert "402 entries" in trials.opening(tmp_path / "c", entries=400, askers=8)
+
+
+def test_the_table_says_what_broke():
+    lines = []
+
+    def broken(folder):
+        trials.require(False, "it fell over")
+
+    assert stress.table([("one", broken, True), ("two", lambda folder: "fine", False)], say=lines.append) == 1
+    assert "**BROKEN: it fell over**" in lines[2]
+    assert len(stress.all_trials(0)) == len(stress.all_trials(0, short=True))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_server_left():
+    yield
+    multiprocessing.forkserver._forkserver._stop()
