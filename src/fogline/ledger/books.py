@@ -55,7 +55,7 @@ class Books:
     --------
     >>> books = Books()
     >>> content = books.compose({"kind": "genesis", "ledger": "a" * 32, "format": FORMAT}, "2024-01-01T00:00:00")
-    >>> books.apply(0, content, chain(GENESIS, content))
+    >>> _ = books.apply(0, content, chain(GENESIS, content))
     >>> books.next_seq
     1
     """
@@ -91,11 +91,11 @@ class Books:
 
     # -- reading ----------------------------------------------------------------------------------------
 
-    def apply(self, seq: int, content: str, digest: bytes) -> None:
-        """Take the next entry into the books; refuse it if it does not follow from those before."""
+    def apply(self, seq: int, content: str, digest: bytes) -> dict[str, Any]:
+        """Take the next entry into the books and return it; refuse it if it does not follow from those before."""
         if seq != self.next_seq or chain(self.tip, content) != digest:
             raise LedgerRefused("chain", f"entry {self.next_seq} of the ledger is missing or was changed")
-        entry = json.loads(content)
+        entry: dict[str, Any] = json.loads(content)
         kind = entry["kind"]
         if entry["seq"] != seq or (seq == 0) != (kind == "genesis"):
             raise LedgerRefused("chain", f"entry {seq} of the ledger is out of its place")
@@ -107,6 +107,7 @@ class Books:
             raise LedgerRefused("schema", f"entry {seq} of the ledger is of an unknown kind") from None
         handler(self, entry)
         self.next_seq, self.tip, self.time = seq + 1, digest, entry["time"]
+        return entry
 
     def _genesis(self, entry: dict[str, Any]) -> None:
         if entry["format"] != FORMAT:

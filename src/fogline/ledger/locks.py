@@ -38,12 +38,13 @@ def exclusive(path: Path) -> Iterator[int]:
     ...     handle > 0
     True
     """
-    handle = _open_locked(path)
+    handle, process = _open_locked(path), os.getpid()
     try:
         yield handle
     finally:
-        _held.discard(handle)
-        os.close(handle)
+        if os.getpid() == process:  # a forked child let go of it when it began
+            _held.discard(handle)
+            os.close(handle)
 
 
 @contextmanager

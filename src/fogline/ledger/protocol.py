@@ -29,6 +29,7 @@ __all__ = ["Desk", "Request", "receipt_at", "spend"]
 
 _MOST_PAYLOAD = 2**29
 _releasing = threading.local()
+os.register_at_fork(after_in_child=lambda: setattr(_releasing, "now", False))
 
 
 @dataclass(frozen=True)

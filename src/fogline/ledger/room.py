@@ -43,8 +43,7 @@ class Room:
         self._lock = threading.Lock()
         self._needed = 0
         self._kept = 0
-        self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._handle = _own(self.path)
 
     def take(self, size: int) -> None:
         """Keep `size` bytes more, or raise OSError."""
@@ -96,7 +95,19 @@ def sweep(directory: Path) -> None:
             continue
         with suppress(OSError):  # somebody's
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(path)
+            if os.path.samestat(os.stat(path), os.fstat(handle)):
+                os.unlink(path)
+        os.close(handle)
+
+
+def _own(path: Path) -> int:
+    """Open and lock a file; again, if another process has swept it away between the two."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(path), os.fstat(handle)):
+                return handle
         os.close(handle)
 
 

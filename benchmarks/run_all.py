@@ -1,0 +1,17 @@
+"""Run every benchmark and write docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from page import write_page
+
+SCRIPTS = ("modes.py",)
+
+if __name__ == "__main__":
+    here = Path(__file__).resolve().parent
+    for script in SCRIPTS:
+        subprocess.run([sys.executable, str(here / script)], check=True, cwd=here)
+    print(f"wrote {write_page().name}")
