@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -339,6 +340,42 @@ def test_a_writer_that_fails_leaves_everyone_with_true_books(folder, monkeypatch
         assert ledger.remaining() == left
         assert counted(ledger) == (3, 3)
         ask(ledger, 90)
+
+
+def test_one_who_is_interrupted_while_waiting_leaves_the_queue_in_order(folder):
+    class Interrupted(threading.Event):
+        def wait(self, timeout=None):
+            raise KeyboardInterrupt
+
+    with reopen(folder) as ledger:
+        held = ledger._session
+        for promoted in (False, True):
+            turn, after = (
+                session._Turn("declare", lambda: pytest.fail("it was given up")),
+                session._Turn("declare", int),
+            )
+            turn.ready = Interrupted()
+            if promoted:
+                turn.ready.set()
+            held._waiting, held._led = [turn, after], True
+            with pytest.raises(KeyboardInterrupt):
+                held._await(turn)
+            assert held._waiting == [after]
+            assert after.ready.is_set() == promoted
+        held._waiting, held._led = [], False
+        ask(ledger, 92)
+
+
+def test_what_killed_processes_left_is_swept_away(folder):
+    (identity,) = [path.stem for path in (folder / "marks").glob("*.json")]
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (folder / "marks" / f"{identity}.{dead.pid}.new").write_bytes(b"half a mark")
+    (folder / "ledger.locks" / f"room.{dead.pid}").write_bytes(bytes(1000))
+    with reopen(folder):
+        assert [path.suffix for path in (folder / "marks").iterdir() if path.suffix == ".new"] == []
+        assert len(list((folder / "ledger.locks").glob("room.*"))) == 1
+    assert not list((folder / "ledger.locks").glob("room.*"))
 
 
 def test_limits_on_file_size_are_felt_before_the_charge(folder, monkeypatch):

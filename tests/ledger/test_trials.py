@@ -1,7 +1,5 @@
 """Short versions of what `python -m fogline.ledger.stress` does at length."""
 
-import multiprocessing.forkserver
-
 import pytest
 
 from fogline.ledger import full_disk, power_loss, stress, trials
@@ -81,9 +79,3 @@ def test_the_table_says_what_broke():
     assert stress.table([("one", broken, True), ("two", lambda folder: "fine", False)], say=lines.append) == 1
     assert "**BROKEN: it fell over**" in lines[2]
     assert len(stress.all_trials(0)) == len(stress.all_trials(0, short=True))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_server_left():
-    yield
-    multiprocessing.forkserver._forkserver._stop()

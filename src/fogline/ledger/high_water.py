@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,6 +114,13 @@ class HighWater:
             sync_directory(self.directory)
             reached("mark durable")
 
+    def sweep(self, ledger: str) -> None:
+        """Remove the drafts of processes that are no more."""
+        for path in self.directory.glob(f"{ledger}.*.new"):
+            with suppress(ValueError, OSError):
+                if not _alive(int(path.suffixes[-2].removeprefix("."))):
+                    path.unlink()
+
     def _file(self, ledger: str) -> Path:
         return self.directory / f"{ledger}.json"
 
@@ -145,6 +153,16 @@ def sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _write_all(handle: int, body: bytes) -> None:

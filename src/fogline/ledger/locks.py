@@ -76,7 +76,7 @@ def network_file_system(path: Path, mounts: str | None = None) -> str | None:
     r"""Return the type of the network file system that `path` lies on, None for a local one.
 
     Locks and forced writes cannot be relied upon across a network. File systems in user space count as remote, since
-    what is behind them is unknown.
+    what is behind them is unknown. Where there is no table of mounts (macOS) nothing can be told: None.
 
     Examples
     --------

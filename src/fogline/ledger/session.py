@@ -90,6 +90,7 @@ class Session:
             self._store = store
             _sessions.add(self)
         self.ledger = self._books.ledger
+        marks.sweep(self.ledger)
         self._seen = (self._books.next_seq - 1, self._books.tip)
 
     # -- life and death ---------------------------------------------------------------------------------

@@ -191,7 +191,8 @@ class Store:
         self._check_integrity()
         books, answers = Books(), 0
         rows = self.connection.execute(
-            "SELECT e.seq, e.content, e.hash, p.body FROM entries e LEFT JOIN payloads p ON p.seq = e.seq ORDER BY e.seq"
+            "SELECT e.seq, e.content, e.hash, p.body FROM entries e"
+            " LEFT JOIN payloads p ON p.seq = e.seq ORDER BY e.seq"
         )
         for seq, content, digest, body in rows:
             entry = _apply(books, seq, content, digest)
