@@ -8,6 +8,7 @@ with a cell is not, so a missing or infinite value passes through `records` with
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -230,7 +231,8 @@ def records(X: object, d: int | None = None) -> NDArray[np.float64]:
     --------
     >>> records([1, float("nan"), None])
     array([[ 1.], [nan], [nan]])
-    >>> records([[1, 2]], d=3)
+    >>> import numpy as np
+    >>> records(np.ones((1, 2)), d=3)
     Traceback (most recent call last):
     ValueError: X must have 3 columns, got 2
     """
@@ -269,7 +271,7 @@ def _float_array(X: Any, d: int | None) -> NDArray[np.float64]:
     check_dense(X)
     if isinstance(X, np.ma.MaskedArray):
         _refuse_dtype(X.dtype, "X")
-        return np.where(np.ma.getmaskarray(X), np.nan, np.ma.getdata(X).astype(np.float64))
+        return np.where(np.ma.getmaskarray(X), np.nan, _cast(np.ma.getdata(X), "X"))
     if isinstance(X, np.ndarray):
         return _cast(X, "X")
     if type(X).__module__.partition(".")[0] == "pyarrow":
@@ -307,9 +309,9 @@ def _cast(array: NDArray[Any], name: str) -> NDArray[np.float64]:
 def _column(column: Any, name: str) -> NDArray[np.float64]:
     """Return one column of a frame as floats, whatever its library's idea of a missing value."""
     _refuse_dtype(column.dtype, name)
-    if hasattr(column, "iloc"):  # pandas: nullable columns turn into objects unless told what NA becomes
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
     with np.errstate(all="ignore"):
+        if hasattr(column, "iloc"):  # pandas: nullable columns turn into objects unless told what NA becomes
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
         return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
@@ -341,33 +343,46 @@ def _arrow(data: Any) -> NDArray[np.float64]:
 
 
 def _cells(rows: Sequence[Any], d: int | None) -> NDArray[np.float64]:
-    """Return a plain list as floats, cell by cell where numpy finds no common numeric type."""
-    try:
-        array = np.asarray(rows)
-    except (ValueError, OverflowError):
-        array = None
-    if array is not None and array.dtype.kind in _NUMERIC_KINDS:
-        return _cast(array, "X")
-    nested = [isinstance(row, Sequence | np.ndarray) and not isinstance(row, str | bytes) for row in rows]
-    if not any(nested):
-        return np.array([_cell(row) for row in rows], dtype=np.float64)
-    # A broken row contributes nothing, as a broken line of a file does; its width cannot be an error.
-    width = d if d is not None else len(next(row for row, is_row in zip(rows, nested, strict=True) if is_row))
-    missing = [math.nan] * width
-    return np.array(
-        [
-            [_cell(cell) for cell in row] if is_row and len(row) == width else missing
-            for row, is_row in zip(rows, nested, strict=True)
-        ],
-        dtype=np.float64,
-    ).reshape(len(rows), width)
+    """Return a plain list as floats of shape (n, d); a list declares nothing, so nothing in it can be an error.
+
+    A row that is not d cells contributes nothing, as a broken line of a file does. With one column a bare cell is a
+    row. Without a wanted width the first row that is a list gives it.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what numpy thinks of a cell is not news
+        try:
+            array = np.asarray(rows)
+        except Exception:
+            array = np.empty(0, dtype=object)
+    if d is None:
+        nested = [row for row in rows if _is_row(row)]
+        d = len(nested[0]) if nested else 1
+    if array.dtype.kind in _NUMERIC_KINDS and array.shape in ((len(rows), d), (len(rows),) if d == 1 else None):
+        return _cast(array, "X").reshape(len(rows), d)
+    missing = [math.nan] * d
+    result = [missing] * len(rows)
+    for i, row in enumerate(rows):
+        if _is_row(row):
+            if len(row) == d:
+                result[i] = [_cell(cell) for cell in row]
+        elif d == 1:
+            result[i] = [_cell(row)]
+    return np.array(result, dtype=np.float64).reshape(len(rows), d)
+
+
+def _is_row(row: object) -> bool:
+    if isinstance(row, np.ndarray):
+        return row.ndim > 0
+    return isinstance(row, Sequence) and not isinstance(row, str | bytes)
 
 
 def _cell(cell: object) -> float:
     """Return a number as a float and anything else as a missing value."""
+    if isinstance(cell, np.ndarray) and cell.ndim == 0 and cell is not np.ma.masked:
+        cell = cell.item()
     if not isinstance(cell, Real):
         return math.nan
     try:
         return float(cell)
-    except OverflowError:
+    except (OverflowError, TypeError, ValueError):
         return math.nan

@@ -10,7 +10,7 @@ import builtins
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -89,8 +89,8 @@ class SeededDoor:
     """
 
     seed: int
-    certified: bool = False
-    reason: str = "the noise was seeded, and whoever knows the seed can take it away"
+    certified: bool = field(default=False, init=False)
+    reason: str = field(default="the noise was seeded, and whoever knows the seed can take it away", init=False)
 
     def __post_init__(self) -> None:
         noise, auxiliary = np.random.SeedSequence(self.seed).spawn(2)

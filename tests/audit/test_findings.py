@@ -32,7 +32,6 @@ def test_replacing_a_record_by_a_missing_one_at_wide_bandwidths(bandwidth):
     assert report.passed, str(report)
 
 
-@pytest.mark.xfail(reason="an open quote in one line swallows all lines after it")
 @pytest.mark.parametrize("line", ['"5.5,1', '5.5,"1', '"'])
 def test_one_line_of_a_file_moves_one_record(line, tmp_path):
     pytest.importorskip("duckdb")
@@ -46,7 +45,6 @@ def test_one_line_of_a_file_moves_one_record(line, tmp_path):
     assert report.passed, str(report)
 
 
-@pytest.mark.xfail(reason="no rows: cell_keys is never called, and the pickled caches of the grid show it")
 def test_no_rows_leave_the_same_pickle_without_numba(monkeypatch):
     monkeypatch.setattr(histogram, "_counter_known", True)
     monkeypatch.setattr(histogram, "_counter", None)
@@ -54,7 +52,6 @@ def test_no_rows_leave_the_same_pickle_without_numba(monkeypatch):
     assert report.passed, str(report)
 
 
-@pytest.mark.xfail(reason="the shape of a plain list, and odd cells in it, decide whether an error is raised")
 @pytest.mark.parametrize(
     ("D", "D_prime"),
     [
@@ -72,7 +69,6 @@ def test_broken_rows_of_a_list_are_not_news(D, D_prime):
     assert report.passed, str(report)
 
 
-@pytest.mark.xfail(reason="casts of frames and masked arrays warn about cells")
 @pytest.mark.parametrize("kind", ["frame", "masked"])
 def test_casts_do_not_warn(kind):
     pandas = pytest.importorskip("pandas")
@@ -84,7 +80,6 @@ def test_casts_do_not_warn(kind):
     assert not [failure for failure in report.failures if "warnings" in failure], str(report)
 
 
-@pytest.mark.xfail(reason="SeededDoor takes certified=True")
 def test_seeded_noise_is_never_certified():
     try:
         door = SeededDoor(7, certified=True)
@@ -107,7 +102,6 @@ def test_merging_does_not_make_a_second_release_free():
     assert released == 1
 
 
-@pytest.mark.xfail(reason="a sketch merges with itself: every record then counts twice")
 def test_a_sketch_does_not_merge_with_itself():
     def release(data):
         sketch = DensitySketch(BOX).update(data)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fogline.accounting import Cost, GaussianEvent, ParallelEvent, cost
 from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger import ApproximateCost, Caps, Charge, IntegralCost, Question
-from fogline.ledger.charges import DELTA_UNITS, UNITS
+from fogline.ledger.charges import DELTA_UNITS, UNITS, whole_units
 from fogline.ledger.question import canonical
 from fogline.ledger.statements import planned, remaining
 from fogline.ledger.tallies import Account, Place, Tally
@@ -23,6 +23,15 @@ def test_charges_round_up_by_less_than_a_unit(rho, delta):
     charge = Charge.of(Cost(rho, delta))
     assert 0 <= Fraction(charge.amount, UNITS) - Fraction(rho) < Fraction(1, UNITS)
     assert 0 <= Fraction(charge.delta, DELTA_UNITS) - Fraction(delta) < Fraction(1, DELTA_UNITS)
+
+
+@given(st.floats(min_value=1e-12, max_value=1e3))
+def test_whole_units_are_charged_as_themselves(rho):
+    if Fraction(rho) * UNITS < 1:
+        return
+    rounded = whole_units(rho)
+    assert rounded <= rho
+    assert Charge.of(Cost(rounded)).amount == Fraction(rho) * UNITS // 1
 
 
 @given(st.floats(min_value=1e-3, max_value=50), st.floats(min_value=1e-12, max_value=0.1), st.floats(0, 0.999))
@@ -96,6 +105,7 @@ def test_plans_with_deltas_stop_where_either_is_spent():
         lambda: Caps(epsilon=1e9, delta=1e-6),
         lambda: Caps(epsilon=1e-9, delta=1e-30),
         lambda: Caps(approximate=1.0),
+        lambda: whole_units(1e-13),
         lambda: Caps(integral=-1.0),
     ],
 )

@@ -5,9 +5,9 @@ The cell of a record is computed in SQL by the same double-precision expression 
 such file, no such column, a text column in Parquet) is a clear error; what is wrong with its cells or lines
 is not known to anyone: a cell that cannot be read as a number is missing, a broken line contributes nothing.
 
-Records are what the grammar of CSV says they are: a quoted cell may hold line breaks, and a quote that is
-never closed takes what follows into its cell. The scan is sequential: DuckDB's parallel one guesses where a
-record begins and may count the inside of such a cell as a record of its own.
+A line of a CSV file is a record. Quotes are honoured within a line and nowhere else: a quote that is never closed
+must not swallow the lines after it, since one record could then remove many. A quoted cell with a line break in it is
+therefore two lines, of which the first is read as far as it goes.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ DELIMITERS = (",", ";", "\t", "|")
 MAX_HEADER = 1_000_000
 SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 NUMBERS = (*SIGNED, *(f"U{name}" for name in SIGNED), "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
+NOWHERE = "\x1f"
+"""What separates the one column of a line from nothing; a line that holds it is broken."""
+
 PARQUET = "read_parquet(?, hive_partitioning=false)"
 
 
@@ -88,7 +91,7 @@ class FileTable:
         """Cells of the grid that are not empty, and their counts: one ``GROUP BY``."""
         if spec.d != len(self.columns):
             raise ValueError(f"columns: {len(self.columns)} columns were named, but bounds has {spec.d} axes")
-        columns = [_quoted_name(c) if self._is_parquet else f"c{self._names.index(c)}" for c in self.columns]
+        columns = [_quoted_name(c) if self._is_parquet else self._field(self._names.index(c)) for c in self.columns]
         sql, before, after = cell_query(spec, columns, self._relation())
         connection = _connect()
         try:
@@ -106,15 +109,23 @@ class FileTable:
     def _relation(self) -> str:
         if self._is_parquet:
             return PARQUET
-        names = ", ".join(f"c{j}: 'VARCHAR'" for j in range(len(self._names)))  # DuckDB's names ignore case
         return (
-            "read_csv(?, delim=?, header=true, auto_detect=false, ignore_errors=true, null_padding=true, "
-            "strict_mode=false, parallel=false, hive_partitioning=false, "
-            f"""quote='"', escape='"', columns={{{names}}})"""
+            "(SELECT rtrim(line, chr(13)) AS line FROM read_csv(?, columns={line: 'VARCHAR'}, header=false, skip=1, "
+            f"delim='{NOWHERE}', quote='', escape='', auto_detect=false, ignore_errors=true, strict_mode=false, "
+            "hive_partitioning=false))"
         )
 
+    def _field(self, index: int) -> str:
+        """SQL for one field of a line; only lines with a quote in them need the grammar of quotes."""
+        delimiter = "chr(9)" if self._delimiter == "\t" else f"'{self._delimiter}'"
+        plain = f"split_part(line, {delimiter}, {index + 1})"
+        cut = re.escape(self._delimiter) if self._delimiter != "\t" else r"\t"
+        pattern = f"""("(?:[^"]|"")*"|[^{cut}]*)(?:{cut}|$)"""
+        quoted = f"""regexp_replace(regexp_extract_all(line, '{pattern}', 1)[{index + 1}], '^"([^"]*)"$', '\\1')"""
+        return f"""CASE WHEN contains(line, '"') THEN {quoted} ELSE {plain} END"""
+
     def _arguments(self) -> list[Any]:
-        return [_literal(self.path)] if self._is_parquet else [_literal(self.path), self._delimiter]
+        return [_literal(self.path)]
 
     def _parquet_schema(self) -> list[tuple[str, str]]:
         connection = _connect()

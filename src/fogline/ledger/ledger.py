@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from fogline.ledger.charges import AnyCost, Caps, Charge
+from fogline.accounting.zcdp import rho_of
+from fogline.ledger.charges import AnyCost, Caps, Charge, whole_units
 from fogline.ledger.declarations import cost_of, dataset_declaration, name_of
 from fogline.ledger.export import entries, write_lines
 from fogline.ledger.founding import found, located, marks_for
@@ -291,6 +292,11 @@ class Ledger:
             return spend(self._desk, request, release)
         finally:
             del release  # an error's traceback must not lead to the data
+
+    @staticmethod
+    def rho_of(epsilon: float, delta: float) -> float:
+        """Return the rho of a release stated as (epsilon, delta), in whole units: a cap of as much affords it."""
+        return whole_units(rho_of(epsilon, delta))
 
     def on(
         self, dataset: str | None = None, *, analyst: str | None = None, partition: tuple[str, str] | None = None

@@ -158,17 +158,23 @@ def check_balance(folder: Path, cap: int) -> tuple[int, int]:
 
 
 def _victim(folder: Path, first: int, step: str) -> None:
+    """Die at a step; or ask, in four threads whose writes are grouped, until somebody kills this process."""
+
     def die(reached: str) -> None:
         if reached == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
     ledger = reopen(folder)
-    with observing(die):
-        for number in range(first, first + 10_000):
+
+    def work(asker: int) -> None:
+        for number in range(first + 10_000 * asker, first + 10_000 * (asker + 1)):
             try:
                 _acknowledge(folder, number, ask(ledger, number, lambda: _touch(folder)))
             except BudgetExceeded:
                 return
+
+    with observing(die):
+        _in_threads(work, 1 if step else 4)
 
 
 def kill_at_each_step(folder: Path) -> str:
@@ -192,7 +198,7 @@ def kill_at_each_step(folder: Path) -> str:
 def kill_at_random(folder: Path, times: int = 200, seed: int = 0, longest: float = 0.15) -> str:
     """Kill a process that asks one question after another, at moments that nobody chose."""
     rng = np.random.default_rng(seed)
-    cap = 50 * times
+    cap = 200 * times
     new_ledger(folder, cap).close()
     context = processes()
     for number in range(times):

@@ -67,6 +67,10 @@ class LedgerView:
             partition=partition or self.partition,
         )
 
+    def rho_of(self, epsilon: float, delta: float) -> float:
+        """Return the rho of a release stated as (epsilon, delta), as `Ledger.rho_of` does."""
+        return self.ledger.rho_of(epsilon, delta)
+
     def ask(
         self,
         mechanism: str,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,8 @@ class DensitySketch:
         A release of the merged sketch counts as one of its parts, and one of a part as one of the whole.
         """
         self.spec.require_same(other.spec)
+        if any(origin in other._origins for origin in self._origins):
+            raise ValueError("other: a sketch cannot be merged with itself or with one that holds the same records")
         merged = DensitySketch.__new__(DensitySketch)
         merged._start(self.spec)
         merged._origins = (*self._origins, *other._origins)
@@ -233,7 +236,8 @@ class DensitySketch:
             mechanism="discrete Gaussian noise on Fourier sums",
             proof=PROOF,
         )
-        return PrivateDensity(self.spec, noisy.values, scale=noisy.scale, guarantee=guarantee)
+        fresh = replace(self.spec)  # without the caches that counting records has filled
+        return PrivateDensity(fresh, noisy.values, scale=noisy.scale, guarantee=guarantee)
 
 
 def lattice_sensitivity(spec: SketchSpec, neighbours: str, max_contributions: int) -> float:

@@ -139,6 +139,13 @@ class SketchSpec:
         spec._check_size()
         return spec
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone: what was computed from them so far would tell how a sketch was used."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
     # -- sizes ---------------------------------------------------------------------------------------
 
     @property
