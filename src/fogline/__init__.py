@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from fogline import audit, contenders, datasets, metrics, published
     from fogline.accounting import Budget, Guarantee
     from fogline.estimators import PrivateModes
+    from fogline.ledger import Ledger
     from fogline.sketch import DensitySketch, PrivateDensity
 
 __all__ = [
     "Budget",
     "DensitySketch",
     "Guarantee",
+    "Ledger",
     "PrivateDensity",
     "PrivateModes",
     "__version__",
@@ -35,6 +37,7 @@ _HOMES = {
     "Budget": "fogline.accounting",
     "DensitySketch": "fogline.sketch",
     "Guarantee": "fogline.accounting",
+    "Ledger": "fogline.ledger",
     "PrivateDensity": "fogline.sketch",
     "PrivateModes": "fogline.estimators",
 }

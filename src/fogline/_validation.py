@@ -23,6 +23,7 @@ __all__ = [
     "check_delta",
     "check_dense",
     "check_epsilon",
+    "check_ledger",
     "check_level",
     "check_max_contributions",
     "check_neighbours",
@@ -248,6 +249,20 @@ def records(X: object, d: int | None = None) -> NDArray[np.float64]:
     if d is not None and array.shape[1] != d:
         raise ValueError(f"X must have {d} column{'' if d == 1 else 's'}, got {array.shape[1]}")
     return array
+
+
+def check_ledger(ledger: Any) -> Any:
+    """Return `ledger` if it is None or can be asked; anything else must not pass for a budget.
+
+    Examples
+    --------
+    >>> check_ledger("ledger.db")
+    Traceback (most recent call last):
+    TypeError: ledger must be an open fogline.Ledger, or None, got str
+    """
+    if ledger is not None and not callable(getattr(ledger, "ask", None)):
+        raise TypeError(f"ledger must be an open fogline.Ledger, or None, got {type(ledger).__name__}")
+    return ledger
 
 
 def check_dense(X: object, name: str = "X") -> None:

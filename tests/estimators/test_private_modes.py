@@ -182,7 +182,7 @@ def test_nothing_is_checked_before_fit():
         ({"steps": [1, 1]}, ValueError, "steps"),
         ({"neighbours": "swap"}, ValueError, "neighbours"),
         ({"max_contributions": 0}, ValueError, "max_contributions"),
-        ({"ledger": object()}, NotImplementedError, "ledger"),
+        ({"ledger": object()}, TypeError, "ledger"),
     ],
 )
 def test_a_bad_parameter_is_named_and_nothing_is_spent(monkeypatch, wrong, error, name):

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.accounting import Cost, GaussianEvent, ParallelEvent, cost
+from fogline.accounting.costs import whole_units
 from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger import ApproximateCost, Caps, Charge, IntegralCost, Question
-from fogline.ledger.charges import DELTA_UNITS, UNITS, whole_units
+from fogline.ledger.charges import DELTA_UNITS, UNITS
 from fogline.ledger.question import canonical
 from fogline.ledger.statements import planned, remaining
 from fogline.ledger.tallies import Account, Place, Tally
@@ -105,7 +106,6 @@ def test_plans_with_deltas_stop_where_either_is_spent():
         lambda: Caps(epsilon=1e9, delta=1e-6),
         lambda: Caps(epsilon=1e-9, delta=1e-30),
         lambda: Caps(approximate=1.0),
-        lambda: whole_units(1e-13),
         lambda: Caps(integral=-1.0),
     ],
 )

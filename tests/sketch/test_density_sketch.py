@@ -146,7 +146,7 @@ def test_merge_is_exact_and_changes_neither_part():
         ({"neighbours": None}, ValueError, "neighbours"),
         ({"max_contributions": 0}, ValueError, "max_contributions"),
         ({"max_contributions": 1.5}, TypeError, "max_contributions"),
-        ({"ledger": object()}, NotImplementedError, "ledger"),
+        ({"ledger": object()}, TypeError, "ledger"),
     ],
 )
 def test_a_bad_request_names_its_parameter_and_releases_nothing(wrong, error, name):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from fogline.accounting._rounding import round_up
+from fogline.accounting._rounding import round_down, round_up
 from fogline.accounting.events import (
     AboveThresholdEvent,
     ComposedEvent,
@@ -28,7 +28,10 @@ from fogline.accounting.events import (
     StableHistogramEvent,
 )
 
-__all__ = ["Cost", "UnsupportedEvent", "cost", "registered_events"]
+__all__ = ["RHO_UNITS", "Cost", "UnsupportedEvent", "cost", "registered_events", "whole_units"]
+
+RHO_UNITS = 10**12
+"""A ledger counts rho in units of one over this."""
 
 E = TypeVar("E")
 
@@ -183,3 +186,18 @@ def _total(costs: Iterable[Cost]) -> Cost:
 
 def _rounded(rho: Fraction, delta: Fraction) -> Cost:
     return Cost(round_up(rho), round_up(min(delta, Fraction(1))))
+
+
+def whole_units(rho: float) -> float:
+    """Return the largest rho up to `rho` that a ledger charges as itself; below one unit, `rho` unchanged.
+
+    Costs round up to units and caps round down: a release that costs exactly a whole cap would otherwise be refused,
+    by one unit.
+
+    Examples
+    --------
+    >>> whole_units(0.1234567890123456)
+    0.123456789012
+    """
+    units = int(Fraction(rho) * RHO_UNITS)
+    return round_down(Fraction(units, RHO_UNITS)) if units else rho

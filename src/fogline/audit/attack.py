@@ -13,17 +13,18 @@ An attack that fails proves nothing: see `fogline.audit.replay` for what carries
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fogline._validation import check_count, check_delta, check_level
 from fogline.accounting import gdp, zcdp
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit.doors import MechanismStep, RecordingDoor
+from fogline.audit.scores import canary_of, fixed_scores, trained_scores
 from fogline.audit.witnesses import Witness, find_witnesses
 from fogline.mechanisms.entropy import IntArray, Source, use_door
 from fogline.sketch.density_sketch import DensitySketch
@@ -76,6 +77,11 @@ class AttackReport:
         return self.epsilon_lower > self.epsilon or (self.mu is not None and self.mu_lower > self.mu)
 
     @property
+    def witness(self) -> str:
+        """The name of the event that shows the most."""
+        return max(self.witnesses, key=lambda witness: witness.epsilon_lower).name
+
+    @property
     def verdict(self) -> str:
         """One sentence."""
         best = max(self.witnesses, key=lambda witness: witness.epsilon_lower)
@@ -108,9 +114,10 @@ def attack(
     release: Callable[[Any], Any],
     D: Any,
     D_prime: Any,
-    *,
     claim: Guarantee | float,
-    score: Score,
+    *,
+    score: Score | Mapping[str, Score] | None = None,
+    canary: ArrayLike | None = None,
     runs: int = 1000,
     delta: float | None = None,
     threshold: float | None = None,
@@ -127,17 +134,22 @@ def attack(
         Neighbours.
     claim : Guarantee or float
         What is claimed; a number is a rho of zCDP, and needs `delta`.
-    score : callable
-        ``score(output)``: a number, high where the output speaks for `D_prime`.
+    score : callable or mapping of names to callables, optional
+        ``score(output)``: a number, high where the output speaks for `D_prime`. By default the fixed witnesses
+        (the output nearest to the canary, an exact match, the number of outputs, the density at the canary) and
+        a score trained on one half of the runs; see `fogline.audit.scores`.
+    canary : array-like of shape (d,), optional
+        The record that the fixed witnesses look for; by default the one in which `D` and `D_prime` differ.
     runs : int
         On each side.
     delta : float, optional
         At which epsilon is compared; by default the claim's.
     threshold : float, optional
-        A threshold fixed beforehand: all runs count, and no other event is tried.
+        A threshold for the given score, fixed beforehand: all runs count, and no other event is tried.
     gaussian : bool
         Whether the claim is that of Gaussian noise, so that mu is compared with sqrt(2 rho) as well.
     confidence : float
+        With which all bounds hold together, whatever the number of scores.
 
     Returns
     -------
@@ -150,12 +162,34 @@ def attack(
     >>> report = attack(len, [1, 2], [1, 2, 3], claim=0.03, delta=1e-5, score=float, runs=400)
     >>> report.broken, round(report.epsilon_lower, 1)
     (True, 3.4)
+
+    One that now and then publishes a record, attacked without knowing how it works:
+
+    >>> rng = np.random.default_rng(0)
+    >>> def careless(data):
+    ...     return [rng.choice(data) if rng.random() < 0.3 else rng.normal()]
+    >>> report = attack(careless, [1.0, 2.0], [1.0, 7.0], claim=0.03, delta=1e-5, runs=800)
+    >>> report.broken, report.witness
+    (True, 'nearest output, upper tail')
     """
     runs = check_count(runs, "runs", minimum=2)
-    scores = [np.array([score(release(data)) for _ in range(runs)], dtype=np.float64) for data in (D, D_prime)]
+    level = check_level(confidence, "confidence")
     epsilon, chosen_delta, mu = _claimed(claim, delta, gaussian)
-    witnesses = find_witnesses(scores[0], scores[1], chosen_delta, check_level(confidence, "confidence"), threshold)
-    return AttackReport(epsilon, chosen_delta, mu, witnesses, confidence)
+    if threshold is not None and not callable(score):
+        raise TypeError("threshold needs one score that it is a threshold of")
+    if callable(score):
+        scores = [np.array([score(release(data)) for _ in range(runs)], dtype=np.float64) for data in (D, D_prime)]
+        witnesses = find_witnesses(scores[0], scores[1], chosen_delta, level, threshold)
+        return AttackReport(epsilon, chosen_delta, mu, witnesses, confidence)
+    outputs = [[release(data) for _ in range(runs)] for data in (D, D_prime)]
+    listed = _scored(outputs, score, canary_of(D, D_prime) if canary is None else canary)
+    each = 1.0 - (1.0 - level) / len(listed)
+    found = [
+        replace(witness, name=f"{name}, {witness.name}")
+        for name, (null, other) in listed.items()
+        for witness in find_witnesses(null, other, chosen_delta, each, None)
+    ]
+    return AttackReport(epsilon, chosen_delta, mu, tuple(found), confidence)
 
 
 def vector_attack(
@@ -259,7 +293,24 @@ def sketch_attack(
     return vector_attack(release, D, D_prime, runs=runs, source=source, confidence=confidence)
 
 
-# -- the claim, the exact vectors, the noise -----------------------------------------------------------------
+# -- the scores, the claim, the exact vectors, the noise -----------------------------------------------------
+
+
+def _scored(
+    outputs: list[list[Any]], score: Mapping[str, Score] | None, canary: ArrayLike | None
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return the scores of all outputs, on D and on D', by the names of the scores."""
+    fixed = fixed_scores(canary) if score is None else score
+    listed = {}
+    for name, function in fixed.items():
+        null, other = (np.array([function(output) for output in side], dtype=np.float64) for side in outputs)
+        half = len(null) // 2
+        around = score is None and np.mean(null[:half]) > np.mean(other[:half])
+        listed[name] = (-null, -other) if around else (null, other)
+    if score is None:
+        null, other = trained_scores(outputs, canary)
+        listed["trained score"] = (null, other)
+    return listed
 
 
 def _claimed(claim: Guarantee | float, delta: float | None, gaussian: bool) -> tuple[float, float, float | None]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fogline._validation import check_dense
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import check_dense, records
 from fogline.engines.files import FileTable
 from fogline.sketch import DensitySketch
 
-__all__ = ["as_source", "feed", "width_of"]
+__all__ = ["Pass", "as_source", "feed", "width_of"]
 
 
 def as_source(X: Any) -> Any:
@@ -30,8 +33,38 @@ def width_of(source: Any) -> int | None:
 
 def feed(sketch: DensitySketch, source: Any) -> None:
     """Count the records of an array, a frame, a path or a :class:`FileTable` into a sketch."""
-    source = as_source(source)
-    if isinstance(source, FileTable):
-        sketch.add_cells(*source.count_cells(sketch.spec))
-    else:
-        sketch.update(source)
+    Pass(source, sketch).run()
+
+
+class Pass:
+    """One pass over a source: errors of its schema come when it is made, records are counted when it is run.
+
+    Parameters
+    ----------
+    source : array, frame, path or FileTable
+    sketch : DensitySketch
+        What the records are counted into.
+    """
+
+    def __init__(self, source: Any, sketch: DensitySketch) -> None:
+        source = as_source(source)
+        if isinstance(source, FileTable):
+            source.require_width(sketch.spec.d)
+        else:
+            source = records(source, sketch.spec.d)
+        self._held: tuple[Any, DensitySketch] | None = (source, sketch)
+
+    def run(self) -> NDArray[np.int64]:
+        """Count the records and return the sketch's table of counts."""
+        if self._held is None:
+            raise RuntimeError("this pass is over")
+        source, sketch = self._held
+        if isinstance(source, FileTable):
+            sketch.add_cells(*source.count_cells(sketch.spec))
+        else:
+            sketch.update(source)
+        return sketch.table()
+
+    def forget(self) -> None:
+        """Let go of the source and the sketch: an error's traceback must not lead to the records."""
+        self._held = None

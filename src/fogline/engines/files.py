@@ -89,8 +89,7 @@ class FileTable:
 
     def count_cells(self, spec: SketchSpec) -> tuple[IntArray, IntArray]:
         """Cells of the grid that are not empty, and their counts: one ``GROUP BY``."""
-        if spec.d != len(self.columns):
-            raise ValueError(f"columns: {len(self.columns)} columns were named, but bounds has {spec.d} axes")
+        self.require_width(spec.d)
         columns = [_quoted_name(c) if self._is_parquet else self._field(self._names.index(c)) for c in self.columns]
         sql, before, after = cell_query(spec, columns, self._relation())
         connection = _connect()
@@ -103,6 +102,11 @@ class FileTable:
         keys = np.asarray(answer["cell"], dtype=np.int64)
         order = np.argsort(keys)
         return keys[order], np.asarray(answer["records"], dtype=np.int64)[order]
+
+    def require_width(self, d: int) -> None:
+        """Raise an error unless there is one column for each of d axes."""
+        if d != len(self.columns):
+            raise ValueError(f"columns: {len(self.columns)} columns were named, but bounds has {d} axes")
 
     # -- schema -------------------------------------------------------------------------------------------
 

@@ -14,9 +14,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from fogline import _validation
-from fogline.engines.feed import as_source, feed, width_of
+from fogline.accounting.costs import Cost
+from fogline.engines.feed import Pass, as_source, width_of
 from fogline.estimators._released import ReleasedState
 from fogline.sketch import DensitySketch
+from fogline.sketch.density_sketch import ReleaseTerms, release_density
 from fogline.sketch.spec import as_bandwidth
 
 __all__ = ["PrivateModes"]
@@ -46,8 +48,9 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Hide whether a person is in the data at all, or only what their record says.
     max_contributions : int, default 1
         Most records a person has, as declared by you.
-    ledger : object, optional
-        Where the budget is kept.
+    ledger : Ledger or LedgerView, optional
+        Where the budget is kept: reserved before the records are touched, never refunded, and a question that was
+        asked before is answered from it for free.
 
     Attributes
     ----------
@@ -145,29 +148,21 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         PrivateModes
             The estimator itself.
         """
-        _validation.check_epsilon(self.epsilon)
-        _validation.check_delta(self.delta)
+        terms = self._terms()
+        _validation.check_ledger(self.ledger)
         level = _validation.check_level(self.level)
         n_modes = None if self.n_modes is None else _validation.check_count(self.n_modes, "n_modes")
         source = as_source(X)
-        bounds = _validation.check_bounds(self.bounds)
-        width = width_of(source)
-        if len(bounds) == 1 and width is not None and width > 1:
-            bounds = np.repeat(bounds, width, axis=0)
-        fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
-        sketch = DensitySketch(bounds, bandwidths=self.bandwidth if fixed is None else [fixed], steps=self.steps)
-        if fixed is not None:
-            sketch.spec.require_readable(fixed)  # before anything is spent
-        feed(sketch, source)
-        density = sketch.release(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighbours=self.neighbours,
-            max_contributions=self.max_contributions,
-            ledger=self.ledger,
-        )
+        sketch = self._sketch(width_of(source))
+        spec = sketch.spec
+        reading = Pass(source, sketch)
+        self._remember_features(source, spec.d)
+        del X, source, sketch
+        try:
+            density = release_density(spec, terms, reading.run, self.ledger)
+        finally:
+            reading.forget()
         found = density.modes(n_modes, level=level, bandwidth=self.bandwidth)
-        self._remember_features(source, len(bounds))
         self.density_ = density
         self.guarantee_ = density.guarantee
         self.modes_ = found.positions
@@ -180,3 +175,28 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.bandwidth_ = found.bandwidths
         self.message_ = found.message
         return self
+
+    def cost(self) -> Cost:
+        """What one ``fit`` costs, from the parameters alone.
+
+        Examples
+        --------
+        >>> from fogline import PrivateModes
+        >>> PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(0, 1)]).cost().rho < 0.031
+        True
+        """
+        return self._terms().cost()
+
+    def _terms(self) -> ReleaseTerms:
+        return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions)
+
+    def _sketch(self, width: int | None) -> DensitySketch:
+        """Plan the sketch of a table with so many columns; raises before anything is spent."""
+        bounds = _validation.check_bounds(self.bounds)
+        if len(bounds) == 1 and width is not None and width > 1:
+            bounds = np.repeat(bounds, width, axis=0)
+        fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
+        sketch = DensitySketch(bounds, bandwidths=self.bandwidth if fixed is None else [fixed], steps=self.steps)
+        if fixed is not None:
+            sketch.spec.require_readable(fixed)
+        return sketch

@@ -10,7 +10,7 @@ import os
 if os.name != "posix":  # pragma: no cover
     raise ImportError("fogline.ledger needs the file locks and forced writes of a POSIX system")
 
-from fogline.ledger.charges import ApproximateCost, Caps, Charge, IntegralCost, whole_units
+from fogline.ledger.charges import ApproximateCost, Caps, Charge, IntegralCost
 from fogline.ledger.ledger import Ledger
 from fogline.ledger.question import Question
 from fogline.ledger.receipts import Answer, Entry, Plan, Receipt, Remaining
@@ -33,5 +33,4 @@ __all__ = [
     "Receipt",
     "ReleaseFailed",
     "Remaining",
-    "whole_units",
 ]

@@ -22,6 +22,7 @@ from typing import Any, Literal, get_args
 from fogline._validation import check_count, check_delta, check_epsilon, check_positive
 from fogline.accounting import Cost
 from fogline.accounting._rounding import round_down
+from fogline.accounting.costs import RHO_UNITS as UNITS
 from fogline.accounting.zcdp import rho_of
 
 __all__ = [
@@ -34,13 +35,11 @@ __all__ = [
     "Charge",
     "Currency",
     "IntegralCost",
-    "whole_units",
 ]
 
 Currency = Literal["zcdp", "approximate", "integral"]
 CURRENCIES: tuple[Currency, ...] = get_args(Currency)
 
-UNITS = 10**12
 DELTA_UNITS = 10**18
 _MOST = 2**62
 """SQLite counts in 64 bits; sums stay below by a factor of two."""
@@ -209,24 +208,6 @@ class Caps:
             approximate=None if pair is None else (pair[0], pair[1]),
             integral=values["integral"],
         )
-
-
-def whole_units(rho: float) -> float:
-    """Return the largest rho up to `rho` that is charged as itself, without being rounded up by a unit.
-
-    What costs exactly a whole cap would otherwise be refused, by :math:`10^{-12}`.
-
-    Examples
-    --------
-    >>> rho = rho_of(1.0, 1e-6)
-    >>> budget, _ = Caps(1.0, 1e-6).budget("zcdp", 0)
-    >>> Charge.of(Cost(rho)).amount - budget, Charge.of(Cost(whole_units(rho))).amount - budget
-    (1, 0)
-    """
-    units = _down(Fraction(check_positive(rho, "rho")), UNITS)
-    if units == 0:
-        raise ValueError(f"rho must be at least {1 / UNITS}, the unit of the ledger")
-    return round_down(Fraction(units, UNITS))
 
 
 def _pair(approximate: object) -> tuple[float, float]:

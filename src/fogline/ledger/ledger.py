@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from fogline.accounting.costs import whole_units
 from fogline.accounting.zcdp import rho_of
-from fogline.ledger.charges import AnyCost, Caps, Charge, whole_units
+from fogline.ledger.charges import AnyCost, Caps, Charge
 from fogline.ledger.declarations import cost_of, dataset_declaration, name_of
 from fogline.ledger.export import entries, write_lines
 from fogline.ledger.founding import found, located, marks_for

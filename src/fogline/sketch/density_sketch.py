@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fogline import _validation
 from fogline.accounting import zcdp
+from fogline.accounting.costs import Cost, whole_units
 from fogline.accounting.guarantee import Guarantee
 from fogline.mechanisms.entropy import door_reason
 from fogline.mechanisms.gaussian import add_gaussian
@@ -26,11 +28,14 @@ from fogline.sketch.histogram import CellCounts
 from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.spec import WEIGHT_BITS, SketchSpec
 
-__all__ = ["AlreadyReleased", "DensitySketch", "lattice_sensitivity"]
+__all__ = ["AlreadyReleased", "DensitySketch", "ReleaseTerms", "lattice_sensitivity", "release_density"]
 
 FloatArray = NDArray[np.float64]
 
 FORMAT = "fogline-sketch-1"
+CODE_VERSION = "density-1"
+"""Changes whenever the same question may get an answer of another law: a ledger then takes it for another question."""
+
 PROOF = "sketch/density_sketch.proof.md"
 
 
@@ -156,6 +161,10 @@ class DensitySketch:
         """Secret: cells that are not empty and their counts, in a form that equal record sets share."""
         return self._counts.nonzero()
 
+    def table(self) -> NDArray[np.int64]:
+        """Secret: counts as an array with one axis for each of the box's."""
+        return self._counts.table()
+
     def save(self, path: str | Path) -> None:
         """Write the sketch, counts included, to a file. The file is as secret as the records."""
         keys, counts = self.state()
@@ -198,46 +207,116 @@ class DensitySketch:
             record says (the number of records is public).
         max_contributions : int
             Most records a person has; declared by the caller, not enforced here.
-        ledger : object, optional
-            Where the budget is kept: an object with ``spend(question, cost, release)``.
+        ledger : Ledger or LedgerView, optional
+            Where the budget is kept. With a ledger a sketch may be released again: each release is paid for, and a
+            question that was asked before is answered from the ledger.
 
         Returns
         -------
         PrivateDensity
         """
-        budget_epsilon = _validation.check_epsilon(epsilon)
-        budget_delta = _validation.check_delta(delta)
-        relation = _validation.check_neighbours(neighbours)
-        contributions = _validation.check_max_contributions(max_contributions)
-        if ledger is not None:
-            raise NotImplementedError("ledger: budgets on disk are not built yet; pass ledger=None")
-        if self._released:
+        terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions)
+        _validation.check_ledger(ledger)
+        if ledger is None and self._released:
             raise AlreadyReleased("this sketch was released before; a second release needs a ledger to count it")
-        rho = zcdp.rho_of(budget_epsilon, budget_delta)
-        noisy = add_gaussian(
-            lambda: lattice_sums(self._counts.table(), self.spec),
-            size=self.spec.n_coefficients,
-            sensitivity=lattice_sensitivity(self.spec, relation, contributions),
-            rho=rho,
-        )
+        density = release_density(self.spec, terms, self.table, ledger)
         for origin in self._origins:
             origin.released = True
-        reason = door_reason()
-        guarantee = Guarantee(
-            epsilon=budget_epsilon,
-            delta=budget_delta,
-            rho=rho,
-            neighbours=relation,
-            unit="record" if contributions == 1 else "person",
-            max_contributions=contributions,
-            enforced=contributions == 1,
-            certified=not reason,
-            reason=reason,
+        return density
+
+
+@dataclass(frozen=True)
+class ReleaseTerms:
+    """What a release promises, and so what it costs; public."""
+
+    epsilon: float
+    delta: float
+    neighbours: _validation.Neighbours
+    max_contributions: int
+
+    @classmethod
+    def checked(cls, epsilon: Any, delta: Any, neighbours: Any, max_contributions: Any) -> ReleaseTerms:
+        """Check a user's wishes; every error names its parameter."""
+        return cls(
+            _validation.check_epsilon(epsilon),
+            _validation.check_delta(delta),
+            _validation.check_neighbours(neighbours),
+            _validation.check_max_contributions(max_contributions),
+        )
+
+    @property
+    def rho(self) -> float:
+        """The zCDP of the release, in whole units of a ledger."""
+        return whole_units(zcdp.rho_of(self.epsilon, self.delta))
+
+    def cost(self) -> Cost:
+        """What a ledger is charged."""
+        return Cost(self.rho)
+
+    def guarantee(self) -> Guarantee:
+        """What a release made now, through the current door, may claim."""
+        return Guarantee.certified_release(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rho=self.rho,
+            neighbours=self.neighbours,
+            unit="record" if self.max_contributions == 1 else "person",
+            max_contributions=self.max_contributions,
+            enforced=self.max_contributions == 1,
             mechanism="discrete Gaussian noise on Fourier sums",
             proof=PROOF,
+            reason=door_reason(),
         )
-        fresh = replace(self.spec)  # without the caches that counting records has filled
-        return PrivateDensity(fresh, noisy.values, scale=noisy.scale, guarantee=guarantee)
+
+
+def release_density(
+    spec: SketchSpec, terms: ReleaseTerms, read: Callable[[], NDArray[np.int64]], ledger: Any = None
+) -> PrivateDensity:
+    """Make the one noisy release of a table of cell counts, paid for by a ledger if there is one.
+
+    Parameters
+    ----------
+    spec : SketchSpec
+    terms : ReleaseTerms
+    read : callable
+        Returns the exact counts: the only step that touches records. It is called once, after the noise was drawn
+        and, with a ledger, after the reservation is on the disk; not at all if the ledger knows the answer.
+    ledger : Ledger or LedgerView, optional
+
+    Returns
+    -------
+    PrivateDensity
+    """
+    fresh = replace(spec)  # without the caches that counting records has filled
+
+    def release() -> PrivateDensity:
+        noisy = add_gaussian(
+            lambda: lattice_sums(read(), spec),
+            size=spec.n_coefficients,
+            sensitivity=lattice_sensitivity(spec, terms.neighbours, terms.max_contributions),
+            rho=terms.rho,
+        )
+        return PrivateDensity(fresh, noisy.values, scale=noisy.scale, guarantee=terms.guarantee())
+
+    if ledger is None:
+        return release()
+    answer = ledger.ask(
+        "density",
+        code_version=CODE_VERSION,
+        parameters={
+            "spec": spec.to_dict(),
+            "epsilon": terms.epsilon,
+            "delta": terms.delta,
+            "neighbours": terms.neighbours,
+            "max_contributions": terms.max_contributions,
+        },
+        cost=terms.cost(),
+        neighbours=terms.neighbours,
+        certified=not door_reason(),
+        release=lambda: release().to_bytes(),
+        max_payload=8 * spec.n_coefficients + 2**16,
+    )
+    return PrivateDensity.from_bytes(answer.payload, receipt=answer.receipt.to_dict())
 
 
 def lattice_sensitivity(spec: SketchSpec, neighbours: str, max_contributions: int) -> float:

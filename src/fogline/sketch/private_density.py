@@ -6,6 +6,7 @@ further privacy cost.
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,8 @@ class PrivateDensity:
     ----------
     guarantee : Guarantee
         Who is protected, against what, how much.
+    receipt : dict or None
+        What the ledger was charged, if one paid for the release.
     count : float
         Released number of records, at least 1.
     coefficients : complex array of shape (F,)
@@ -61,9 +64,18 @@ class PrivateDensity:
     True
     """
 
-    def __init__(self, spec: SketchSpec, released: NDArray[np.int64], *, scale: float, guarantee: Guarantee) -> None:
+    def __init__(
+        self,
+        spec: SketchSpec,
+        released: NDArray[np.int64],
+        *,
+        scale: float,
+        guarantee: Guarantee,
+        receipt: dict[str, Any] | None = None,
+    ) -> None:
         self.spec = spec
         self.guarantee = guarantee
+        self.receipt = receipt
         self._released = np.asarray(released, dtype=np.int64)
         self._scale = float(scale)
         self._readings: dict[tuple[float, ...], Reading] = {}
@@ -78,10 +90,11 @@ class PrivateDensity:
             "released": self._released,
             "scale": self._scale,
             "guarantee": self.guarantee,
+            "receipt": self.receipt,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["spec"], state["released"], scale=state["scale"], guarantee=state["guarantee"])  # type: ignore[misc]
+        self.__init__(state.pop("spec"), state.pop("released"), **state)  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PrivateDensity):
@@ -89,6 +102,7 @@ class PrivateDensity:
         return (
             self.spec == other.spec
             and self.guarantee == other.guarantee
+            and self.receipt == other.receipt
             and self._scale == other._scale
             and np.array_equal(self._released, other._released)
         )
@@ -231,25 +245,41 @@ class PrivateDensity:
 
     def save(self, path: str | Path) -> None:
         """Write the release to one file (JSON and integers, no pickle); nothing is lost."""
+        Path(path).write_bytes(self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> PrivateDensity:
+        """Read a release written by :meth:`save`."""
+        return cls.from_bytes(Path(path).read_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The file that :meth:`save` writes."""
         header = {
             "format": FORMAT,
             "spec": self.spec.to_dict(),
             "scale": self._scale.hex(),
             "guarantee": self.guarantee.to_dict(),
+            "receipt": self.receipt,
         }
-        with Path(path).open("wb") as file:
-            np.savez_compressed(file, header=np.array(json.dumps(header)), released=self._released)
+        file = io.BytesIO()
+        np.savez(file, header=np.array(json.dumps(header)), released=self._released)
+        return file.getvalue()
 
     @classmethod
-    def load(cls, path: str | Path) -> PrivateDensity:
-        """Read a release written by :meth:`save`."""
-        with np.load(Path(path), allow_pickle=False) as data:
-            header = json.loads(str(data["header"]))
-            if header.get("format") != FORMAT:
-                raise ValueError(f"path: not a density of format {FORMAT}: {header.get('format')!r}")
-            return cls(
-                SketchSpec.from_dict(header["spec"]),
-                data["released"],
-                scale=float.fromhex(header["scale"]),
-                guarantee=Guarantee.from_dict(header["guarantee"]),
-            )
+    def from_bytes(cls, data: bytes, *, receipt: dict[str, Any] | None = None) -> PrivateDensity:
+        """Inverse of :meth:`to_bytes`; a receipt given here takes the place of the one inside."""
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as content:
+                header = json.loads(str(content["header"]))
+                released = content["released"] if header.get("format") == FORMAT else None
+        except (OSError, ValueError, KeyError):
+            raise ValueError(f"path: not a density of format {FORMAT}") from None
+        if released is None:
+            raise ValueError(f"path: not a density of format {FORMAT}: {header.get('format')!r}")
+        return cls(
+            SketchSpec.from_dict(header["spec"]),
+            released,
+            scale=float.fromhex(header["scale"]),
+            guarantee=Guarantee.from_dict(header["guarantee"]),
+            receipt=header["receipt"] if receipt is None else receipt,
+        )
