@@ -237,3 +237,58 @@ def test_counts_an_engine_made_are_added():
     counted = DensitySketch([(0, 10)]).update(X)
     fed = DensitySketch([(0, 10)]).update(X[:100]).add_cells(*DensitySketch([(0, 10)]).update(X[100:]).state())
     assert same_state(counted, fed)
+
+
+# -- what a reviewer broke ------------------------------------------------------------------------------------
+
+
+def test_declared_counts_cannot_wrap():
+    sketch = DensitySketch([(0.0, 1.0)])
+    for counts in (np.array([2**63 - 1]), np.array([2**63 + 5], dtype=np.uint64), np.array([2**41, 1])):
+        with pytest.raises(ValueError, match="counts"):
+            sketch.add_cells(np.arange(len(counts)), counts)
+    assert sketch.state()[0].size == 0
+
+
+def test_only_one_of_many_threads_releases():
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Barrier
+
+    sketch = DensitySketch([(0.0, 1.0)]).update([[0.5]])
+    barrier = Barrier(4)
+
+    def release(_):
+        barrier.wait()
+        try:
+            sketch.release(epsilon=1.0, delta=1e-6)
+        except AlreadyReleased:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(release, range(4))) == 1
+
+
+def test_a_release_without_a_ledger_is_not_mended_by_one(tmp_path):
+    from fogline.ledger import Ledger
+
+    X = np.full((50, 1), 0.5)
+    with Ledger.create(
+        tmp_path / "a", dataset="x", epsilon=2.0, delta=1e-6, high_water=tmp_path / "marks"
+    ) as ledger:
+        uncounted = DensitySketch([(0.0, 1.0)]).update(X)
+        uncounted.release(epsilon=1.0, delta=1e-6)
+        with pytest.raises(AlreadyReleased):
+            uncounted.release(epsilon=1.0, delta=1e-6, ledger=ledger)
+        counted = DensitySketch([(0.0, 1.0)]).update(X)
+        first = counted.release(epsilon=0.5, delta=1e-6, ledger=ledger)
+        again = counted.release(epsilon=0.5, delta=1e-6, ledger=ledger)
+        assert first == again
+        assert first.receipt is not None
+        with pytest.raises(AlreadyReleased):
+            counted.release(epsilon=0.5, delta=1e-6)
+
+
+def test_more_cells_than_integers_hold_are_refused():
+    with pytest.raises(ValueError, match="too small"):
+        DensitySketch([(0, 2**22 - 1), (0, 2**21 - 1), (0, 2**21 - 1)], bandwidths=[0.3], steps=[1, 1, 1])

@@ -1,4 +1,4 @@
-"""The command line: ``fogline modes``, ``fogline demo``, ``fogline reproduce``.
+"""The command line: ``fogline modes``, ``plan``, ``ledger``, ``audit``, ``demo``, ``reproduce``.
 
 Nothing heavy is imported before it is needed: ``fogline --help`` answers at once.
 """

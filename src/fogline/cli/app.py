@@ -1,14 +1,12 @@
 """The commands: what each takes, what it prints, how it ends.
 
 Exit codes: 0 done (also when nothing stands above the fog), 1 something is missing on this machine, 2 the command or
-the schema of the file is wrong, 3 the records could not be read. All that can be refused is refused before the
-records are touched; after that there is one constant message, since any other might quote them.
+the schema of the file is wrong, 3 the records could not be read, 4 the ledger refused. All that can be refused is
+refused before the records are touched; after that there is one constant message, since any other might quote them.
 """
 
 from __future__ import annotations
 
-import json
-import shlex
 import sys
 import warnings
 from importlib.metadata import version
@@ -19,29 +17,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
+from fogline.cli.audit import audit
+from fogline.cli.common import (
+    SETTINGS,
+    Command,
+    Phase,
+    Unreadable,
+    need,
+    opened,
+    print_json,
+    refusals,
+    writable,
+    write,
+)
+from fogline.cli.ledger import ledger
+from fogline.cli.plan import plan
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModes
     from fogline.reproduce import Row
 
 __all__ = ["app"]
-
-SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-
-
-class Command(click.Command):
-    """A command that remembers the words it was called with."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse, and keep the words for the record."""
-        ctx.meta["fogline.command"] = shlex.join([*ctx.command_path.split(), *args])
-        return super().parse_args(ctx, args)
-
-
-class Unreadable(click.ClickException):
-    """The records could not be read; the message is constant."""
-
-    exit_code = 3
 
 
 @click.group(context_settings=SETTINGS, epilog="\b\nStart with:\n  fogline demo\n  fogline modes --help")
@@ -59,10 +55,12 @@ Examples:
         --n-modes 4 --json
   fogline modes visits.csv --columns age --bounds 0:120 --steps 1 --epsilon 1 --delta 1e-6
         --max-contributions 3 --report visits.html --save visits.npz
+  fogline modes visits.csv --columns age --bounds 0:120 --epsilon 0.3 --delta 1e-6
+        --ledger budget.fogline --dataset visits --analyst ada
 
 \b
 Exit codes: 0 done, also when no mode is found; 1 a library is missing or a file cannot be written;
-2 wrong usage or schema; 3 the records could not be read.
+2 wrong usage or schema; 3 the records could not be read; 4 the ledger refused.
 """
 
 
@@ -91,6 +89,10 @@ Exit codes: 0 done, also when no mode is found; 1 a library is missing or a file
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a self-contained HTML page.")
 @click.option("--save", type=click.Path(path_type=Path, dir_okay=False), help="Write the released density (.npz).")
+@click.option("--ledger", type=click.Path(path_type=Path), help="Pay from this ledger; asking again is free.")
+@click.option("--dataset", metavar="ID", help="The data set's name in the ledger, where it has several.")
+@click.option("--analyst", metavar="NAME", help="Who asks, as the ledger knows them.")
+@click.option("--high-water", type=click.Path(path_type=Path), help="Folder of the ledger's high-water mark.")
 @click.pass_context
 def modes(ctx: click.Context, /, **options: Any) -> None:
     """Find the modes of some columns of FILE (CSV or Parquet), privately.
@@ -100,29 +102,30 @@ def modes(ctx: click.Context, /, **options: Any) -> None:
     as_json: bool = options["as_json"]
     _need("duckdb", *([] if as_json else ["rich"]), *(["jinja2"] if options["report"] else []))
     for name in ("report", "save"):
-        _writable(options[name], f"--{name}")
+        writable(options[name], f"--{name}")
     estimator, table = _planned(options)
     command = str(ctx.meta["fogline.command"])
-    with _Phase("reading the file, releasing its density once", quiet=as_json):
-        _fit(estimator, table)
+    paid = _release(estimator, table, options)
     from fogline.report import find
 
-    with _Phase("reading modes and clusters from the release", quiet=as_json):
+    with Phase("reading modes and clusters from the release", quiet=as_json):
         findings = find(estimator)
     if as_json:
         from fogline.report import document
 
-        _print_json(document(findings, command))
+        print_json({**document(findings, command), **({} if paid is None else paid)})
     else:
-        from fogline.cli.show import show_modes
+        from fogline.cli.show import show_modes, show_payment
 
         show_modes(findings)
+        if paid is not None:
+            show_payment(paid)
     if options["save"] is not None:
-        _write(lambda: estimator.density_.save(options["save"]), "--save")
+        write(lambda: estimator.density_.save(options["save"]), "--save")
     if options["report"] is not None:
         from fogline.report import write_report
 
-        _write(lambda: write_report(estimator, options["report"], command=command), "--report")
+        write(lambda: write_report(estimator, options["report"], command=command), "--report")
     if not as_json:
         for what in ("save", "report"):
             if options[what] is not None:
@@ -170,6 +173,31 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModes, Any]:
     return PrivateModes(bounds=bounds, steps=steps, bandwidth=bandwidth, **chosen), table
 
 
+def _release(estimator: PrivateModes, table: Any, options: dict[str, Any]) -> dict[str, Any] | None:
+    """Fit, and return the receipt and whether the answer was there before, where a ledger paid."""
+    doing = "reading the file, releasing its density once"
+    if options["ledger"] is None:
+        for name in ("dataset", "analyst", "high_water"):
+            if options[name] is not None:
+                raise click.BadParameter("is of use only with --ledger", param_hint=f"--{name.replace('_', '-')}")
+        with Phase(doing, quiet=options["as_json"]):
+            _fit(estimator, table)
+        return None
+    from fogline.cli.columns import ColumnsView
+
+    with opened(options["ledger"], options["high_water"]) as books:
+        with refusals():
+            view = books.on(options["dataset"], analyst=options["analyst"])
+            before = len(books.history())
+        estimator.ledger = ColumnsView.of(view, table.columns)
+        with Phase(doing, quiet=options["as_json"]), refusals():
+            _fit(estimator, table)
+    receipt = estimator.density_.receipt
+    if receipt is None:
+        raise Unreadable("the ledger gave no receipt")
+    return {"receipt": receipt, "cached": receipt["commit"] < before}
+
+
 def _fit(estimator: PrivateModes, table: Any) -> None:
     """Fit, with one constant message for whatever goes wrong once records are touched."""
     from fogline.engines.files import ReadFailed
@@ -178,10 +206,21 @@ def _fit(estimator: PrivateModes, table: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning may depend on the records
             estimator.fit(table)
+    except tuple(_ledger_errors(estimator)):
+        raise
     except ReadFailed:
         raise Unreadable("the records of FILE could not be read") from None
     except Exception:
         raise Unreadable("the release failed; why is not said, since that may depend on the records") from None
+
+
+def _ledger_errors(estimator: PrivateModes) -> list[type[Exception]]:
+    """Return what a ledger raises, which says nothing of the records."""
+    if estimator.ledger is None:
+        return []
+    from fogline.ledger import LedgerRefused, ReleaseFailed
+
+    return [LedgerRefused, ReleaseFailed]
 
 
 # -- fogline demo -----------------------------------------------------------------------------------------
@@ -207,16 +246,16 @@ def demo(ctx: click.Context, out: Path) -> None:
     from fogline.datasets import load_faithful
     from fogline.report import find, write_report
 
-    _write(lambda: out.mkdir(parents=True, exist_ok=True), "--out")
+    write(lambda: out.mkdir(parents=True, exist_ok=True), "--out")
     table = load_faithful()
-    with _Phase("releasing the density of the table once, reading it"):
+    with Phase("releasing the density of the table once, reading it"):
         estimator = PrivateModes(epsilon=1.0, delta=1e-5, bounds=table.bounds, steps=table.steps).fit(table.X)
         findings = find(estimator, table.columns)
     show_modes(findings)
     target = out / "fogline-demo.html"
     title = "Old Faithful: how long it erupts, how long one waits"
     command = str(ctx.meta["fogline.command"])
-    _write(lambda: write_report(estimator, target, columns=table.columns, title=title, command=command), "--out")
+    write(lambda: write_report(estimator, target, columns=table.columns, title=title, command=command), "--out")
     click.echo(f"report: {target}")
 
 
@@ -248,7 +287,7 @@ def reproduce_modes_command(ctx: click.Context, /, **options: Any) -> None:
     as_json: bool = options["as_json"]
     if not as_json:
         _need("rich")
-    _writable(options["csv_file"], "--csv")
+    writable(options["csv_file"], "--csv")
     from fogline import reproduce as engine
     from fogline.cli import show
 
@@ -265,11 +304,11 @@ def reproduce_modes_command(ctx: click.Context, /, **options: Any) -> None:
         except (ValueError, TypeError) as error:
             raise parse.refused(error) from None
     if as_json:
-        _print_json(_rerun_document(rows, str(ctx.meta["fogline.command"])))
+        print_json(_rerun_document(rows, str(ctx.meta["fogline.command"])))
     else:
         show.show_rows(rows)
     if options["csv_file"] is not None:
-        _write(lambda: show.write_rows(rows, options["csv_file"]), "--csv")
+        write(lambda: show.write_rows(rows, options["csv_file"]), "--csv")
 
 
 def _rerun_document(rows: list[Row], command: str) -> dict[str, Any]:
@@ -290,43 +329,8 @@ def _rerun_document(rows: list[Row], command: str) -> dict[str, Any]:
 
 
 def _need(*libraries: str) -> None:
-    missing = [name for name in libraries if find_spec(name) is None]
-    if missing:
-        raise click.ClickException(f"this command needs {', '.join(missing)}: pip install 'fogline[cli]'")
+    need(*libraries, found=find_spec)
 
 
-def _writable(path: Path | None, option: str) -> None:
-    """Refuse a place that cannot be written before any budget is spent."""
-    if path is not None and not path.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {str(path.parent)!r}", param_hint=option)
-
-
-def _write(write: Any, option: str) -> None:
-    try:
-        write()
-    except OSError as error:
-        raise click.ClickException(f"{option}: cannot write: {error.strerror}") from None
-
-
-def _print_json(content: dict[str, Any]) -> None:
-    click.echo(json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False))
-
-
-class _Phase:
-    """A spinner on the terminal with the name of a phase: public words only."""
-
-    def __init__(self, name: str, *, quiet: bool = False) -> None:
-        self._name = name
-        self._status: Any = None
-        self._quiet = quiet or not sys.stderr.isatty()
-
-    def __enter__(self) -> None:
-        if not self._quiet:
-            from rich.console import Console
-
-            self._status = Console(stderr=True).status(self._name)
-            self._status.__enter__()
-
-    def __exit__(self, *details: object) -> None:
-        if self._status is not None:
-            self._status.__exit__(None, None, None)
+for _command in (ledger, plan, audit):
+    app.add_command(_command)

@@ -7,10 +7,11 @@ import re
 
 import click
 
-__all__ = ["bandwidth_option", "bounds_option", "columns_option", "refused", "steps_option"]
+__all__ = ["bandwidth_option", "bounds_option", "columns_option", "numbers_option", "refused", "steps_option"]
 
 _HINTS = {"path": "FILE", "X": "FILE", "bandwidths": "--bandwidth"}
 _OPTIONS = "columns bounds epsilon delta n_modes level steps neighbours max_contributions bandwidth runs cells seed"
+_OPTIONS += " n epsilons shape dataset analyst high_water pairs"
 
 
 def columns_option(text: str | None) -> list[str] | None:
@@ -86,6 +87,23 @@ def bandwidth_option(text: str) -> str | float | list[float]:
     if len(known) != len(numbers):
         raise click.BadParameter(f"expected auto or numbers, got {text!r}", param_hint="--bandwidth")
     return known[0] if len(known) == 1 else known
+
+
+def numbers_option(text: str | None, option: str) -> list[float] | None:
+    """Return the numbers of a list with commas.
+
+    Examples
+    --------
+    >>> numbers_option("0.1, 2", "--epsilons")
+    [0.1, 2.0]
+    """
+    if text is None:
+        return None
+    numbers = [_number(word) for word in text.split(",")]
+    known = [number for number in numbers if number is not None]
+    if len(known) != len(numbers):
+        raise click.BadParameter(f"expected numbers with commas between them, got {text!r}", param_hint=option)
+    return known
 
 
 def _number(word: str) -> float | None:

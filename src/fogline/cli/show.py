@@ -18,13 +18,23 @@ from fogline.reproduce import Row, geometric_mean_ratio
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["as_record", "progress_bar", "show_modes", "show_rows", "summary", "write_rows"]
+__all__ = [
+    "as_record",
+    "console_for_people",
+    "progress_bar",
+    "show_modes",
+    "show_payment",
+    "show_rows",
+    "summary",
+    "write_rows",
+]
 
 WIDTH = 110
 """Columns of output that is not a terminal."""
 
 
-def _console() -> Console:
+def console_for_people() -> Console:
+    """Return a console that is wide enough where it is no terminal."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
@@ -36,7 +46,7 @@ def show_modes(findings: Findings) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    estimator, console = findings.estimator, _console()
+    estimator, console = findings.estimator, console_for_people()
     density = estimator.density_
     if findings.k:
         table = Table(title=Text("Modes, highest first"), title_justify="left")
@@ -62,6 +72,16 @@ def show_modes(findings: Findings) -> None:
     console.print(str(estimator.guarantee_))
 
 
+def show_payment(paid: dict[str, Any]) -> None:
+    """Print what the ledger was charged, or that it was charged nothing."""
+    receipt, console = paid["receipt"], console_for_people()
+    where = f"entry {receipt['commit']} of the ledger, data set {receipt['dataset']!r}, version {receipt['version']!r}"
+    if paid["cached"]:
+        console.print(f"Free: this question was asked before, and the answer is that of {where}.", soft_wrap=True)
+    else:
+        console.print(f"Paid: rho = {receipt['amount'] / 1e12:.6g}, {where}.", soft_wrap=True)
+
+
 # -- reproduce --------------------------------------------------------------------------------------------
 
 
@@ -85,7 +105,7 @@ def show_rows(rows: Sequence[Row]) -> None:
             significant(row.nearest_mse),
             f"{row.seconds:.2f}",
         )
-    console = _console()
+    console = console_for_people()
     console.print(table)
     for method, found in summary(rows).items():
         mean = found["geometric_mean_ratio"]

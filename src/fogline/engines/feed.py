@@ -12,7 +12,7 @@ from fogline._validation import check_dense, records
 from fogline.engines.files import FileTable
 from fogline.sketch import DensitySketch
 
-__all__ = ["Pass", "as_source", "feed", "width_of"]
+__all__ = ["Pass", "as_source", "feed", "unit_of", "width_of"]
 
 
 def as_source(X: Any) -> Any:
@@ -29,6 +29,11 @@ def width_of(source: Any) -> int | None:
     if shape is None or len(shape) not in (1, 2):
         return None
     return 1 if len(shape) == 1 else int(shape[1])
+
+
+def unit_of(source: Any) -> str:
+    """What one row of a source is: a line of a text file, else a record."""
+    return source.unit if isinstance(source, FileTable) else "record"
 
 
 def feed(sketch: DensitySketch, source: Any) -> None:

@@ -103,6 +103,11 @@ class FileTable:
         order = np.argsort(keys)
         return keys[order], np.asarray(answer["records"], dtype=np.int64)[order]
 
+    @property
+    def unit(self) -> str:
+        """What the guarantee protects: a line of a text file (a cell with line breaks makes several), else a record."""
+        return "record" if self._is_parquet else "line"
+
     def require_width(self, d: int) -> None:
         """Raise an error unless there is one column for each of d axes."""
         if d != len(self.columns):

@@ -102,6 +102,7 @@ class ExpectedError:
         The guess, in words.
     modes : array of shape (k, d)
         The modes of the guess, highest first.
+    bounds : tuple of (float, float)
     delta, level : float
     neighbours : str
     runs : int
@@ -112,6 +113,7 @@ class ExpectedError:
     n: int
     shape: str
     modes: FloatArray
+    bounds: tuple[tuple[float, float], ...]
     delta: float
     level: float
     neighbours: str
@@ -256,6 +258,7 @@ def _simulated(setting: Setting, guess: Guess, epsilons: tuple[float, ...]) -> E
         n=setting.n,
         shape=guess.words,
         modes=guess.modes,
+        bounds=setting.spec.bounds,
         delta=setting.delta,
         level=setting.level,
         neighbours=setting.neighbours,

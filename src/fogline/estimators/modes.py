@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.engines.feed import Pass, as_source, width_of
+from fogline.engines.feed import Pass, as_source, unit_of, width_of
 from fogline.estimators._released import ReleasedState
 from fogline.sketch import DensitySketch
 from fogline.sketch.density_sketch import ReleaseTerms, release_density
@@ -148,11 +148,11 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         PrivateModes
             The estimator itself.
         """
-        terms = self._terms()
+        source = as_source(X)
+        terms = self._terms(unit_of(source))
         _validation.check_ledger(self.ledger)
         level = _validation.check_level(self.level)
         n_modes = None if self.n_modes is None else _validation.check_count(self.n_modes, "n_modes")
-        source = as_source(X)
         sketch = self._sketch(width_of(source))
         spec = sketch.spec
         reading = Pass(source, sketch)
@@ -187,8 +187,8 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         """
         return self._terms().cost()
 
-    def _terms(self) -> ReleaseTerms:
-        return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions)
+    def _terms(self, unit: str = "record") -> ReleaseTerms:
+        return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
 
     def _sketch(self, width: int | None) -> DensitySketch:
         """Plan the sketch of a table with so many columns; raises before anything is spent."""

@@ -218,6 +218,6 @@ def door_reason() -> str:
     ''
     """
     door = current_door()
-    if door.certified:
+    if type(door) is SystemDoor:  # what another door says of itself does not count
         return ""
     return str(getattr(door, "reason", "")) or "the noise did not come from the operating system"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,16 +40,26 @@ CODE_VERSION = "density-1"
 
 PROOF = "sketch/density_sketch.proof.md"
 
+UNCOUNTED = "no ledger"
+MOST_DECLARED = 2**41
+MOST_PARTS = 2**20
+"""Counts made elsewhere are taken on trust only so far that their sum, over all parts, stays below 2^61."""
+
+_CLAIMING = threading.Lock()
+
 
 class AlreadyReleased(RuntimeError):
     """A sketch was asked for a second release, which would cost a second budget that nobody counts."""
 
 
 class _Origin:
-    """Whether records counted together were released; shared by all sketches that hold them."""
+    """Who paid for releases of records counted together; shared by all sketches that hold them.
 
-    def __init__(self, released: bool = False) -> None:
-        self.released = released
+    Empty before the first release, then the id of the ledger that counts them, or UNCOUNTED.
+    """
+
+    def __init__(self, payer: str = "") -> None:
+        self.payer = payer
 
 
 class DensitySketch:
@@ -106,10 +118,20 @@ class DensitySketch:
         self.spec = spec
         self._counts = CellCounts(spec)
         self._origins: tuple[_Origin, ...] = (_Origin(),)
+        self._declared = 0
+        self._process = os.getpid()
 
-    @property
-    def _released(self) -> bool:
-        return any(origin.released for origin in self._origins)
+    def _claim(self, payer: str) -> None:
+        """Mark the records as released, before they are; refuse what nobody would count."""
+        if os.getpid() != self._process:
+            raise AlreadyReleased("this sketch was made in another process, which may release it as well")
+        with _CLAIMING:
+            if any(origin.payer and (payer == UNCOUNTED or origin.payer != payer) for origin in self._origins):
+                raise AlreadyReleased(
+                    "this sketch was released before; further releases need the ledger that counts them all"
+                )
+            for origin in self._origins:
+                origin.payer = payer
 
     def __repr__(self) -> str:
         return f"DensitySketch(bounds={[list(b) for b in self.spec.bounds]}, {self.spec.n_coefficients} coefficients)"
@@ -128,6 +150,9 @@ class DensitySketch:
         """Add counts of distinct cells that an engine made by the same rule. Returns the sketch itself."""
         cells = np.asarray(keys)
         numbers = np.asarray(counts)
+        self._declared += 1
+        if self._declared > MOST_PARTS:
+            raise ValueError(f"counts of more than {MOST_PARTS} parts cannot be added up safely")
         if (
             cells.dtype.kind not in "iu"
             or numbers.dtype.kind not in "iu"
@@ -139,6 +164,8 @@ class DensitySketch:
             raise ValueError("keys must be cells of the grid and counts must not be negative")
         if len(np.unique(cells)) != len(cells):
             raise ValueError("keys must be distinct")
+        if sum(numbers.tolist()) > MOST_DECLARED:
+            raise ValueError(f"counts must not add up to more than {MOST_DECLARED} records")
         self._counts.add_counts(cells.astype(np.int64), numbers.astype(np.int64))
         return self
 
@@ -153,6 +180,7 @@ class DensitySketch:
         merged = DensitySketch.__new__(DensitySketch)
         merged._start(self.spec)
         merged._origins = (*self._origins, *other._origins)
+        merged._declared = self._declared + other._declared
         for part in (self, other):
             merged._counts.add_counts(*part._counts.nonzero())
         return merged
@@ -161,6 +189,9 @@ class DensitySketch:
         """Secret: cells that are not empty and their counts, in a form that equal record sets share."""
         return self._counts.nonzero()
 
+    def _payers(self) -> list[str]:
+        return sorted({origin.payer for origin in self._origins})
+
     def table(self) -> NDArray[np.int64]:
         """Secret: counts as an array with one axis for each of the box's."""
         return self._counts.table()
@@ -168,7 +199,7 @@ class DensitySketch:
     def save(self, path: str | Path) -> None:
         """Write the sketch, counts included, to a file. The file is as secret as the records."""
         keys, counts = self.state()
-        header = {"format": FORMAT, "secret": True, "spec": self.spec.to_dict(), "released": self._released}
+        header = {"format": FORMAT, "secret": True, "spec": self.spec.to_dict(), "payers": self._payers()}
         with Path(path).open("wb") as file:
             np.savez_compressed(file, header=np.array(json.dumps(header)), keys=keys, counts=counts)
 
@@ -181,7 +212,7 @@ class DensitySketch:
                 raise ValueError(f"path: not a sketch of format {FORMAT}: {header.get('format')!r}")
             sketch = cls.__new__(cls)
             sketch._start(SketchSpec.from_dict(header["spec"]))
-            sketch._origins = (_Origin(bool(header["released"])),)
+            sketch._origins = tuple(map(_Origin, header["payers"])) or (_Origin(),)
             sketch.add_cells(data["keys"], data["counts"])
         return sketch
 
@@ -217,12 +248,13 @@ class DensitySketch:
         """
         terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions)
         _validation.check_ledger(ledger)
-        if ledger is None and self._released:
-            raise AlreadyReleased("this sketch was released before; a second release needs a ledger to count it")
-        density = release_density(self.spec, terms, self.table, ledger)
-        for origin in self._origins:
-            origin.released = True
-        return density
+        self._claim(UNCOUNTED if ledger is None else payer_of(ledger))
+        return release_density(self.spec, terms, lambda: self.table().copy(), ledger)
+
+
+def payer_of(ledger: Any) -> str:
+    """Id of a ledger or of the ledger behind a view of it."""
+    return str(getattr(ledger, "ledger", ledger).id)
 
 
 @dataclass(frozen=True)
@@ -233,15 +265,19 @@ class ReleaseTerms:
     delta: float
     neighbours: _validation.Neighbours
     max_contributions: int
+    unit: str = "record"
 
     @classmethod
-    def checked(cls, epsilon: Any, delta: Any, neighbours: Any, max_contributions: Any) -> ReleaseTerms:
-        """Check a user's wishes; every error names its parameter."""
+    def checked(
+        cls, epsilon: Any, delta: Any, neighbours: Any, max_contributions: Any, unit: str = "record"
+    ) -> ReleaseTerms:
+        """Check a user's wishes; every error names its parameter. ``unit`` is what one row of the source is."""
         return cls(
             _validation.check_epsilon(epsilon),
             _validation.check_delta(delta),
             _validation.check_neighbours(neighbours),
             _validation.check_max_contributions(max_contributions),
+            unit,
         )
 
     @property
@@ -260,7 +296,7 @@ class ReleaseTerms:
             delta=self.delta,
             rho=self.rho,
             neighbours=self.neighbours,
-            unit="record" if self.max_contributions == 1 else "person",
+            unit=self.unit if self.max_contributions == 1 else "person",
             max_contributions=self.max_contributions,
             enforced=self.max_contributions == 1,
             mechanism="discrete Gaussian noise on Fourier sums",

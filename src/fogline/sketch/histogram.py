@@ -9,6 +9,7 @@ precision.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -30,7 +31,7 @@ DENSE_CELLS = 2**22
 
 def cell_keys(rows: FloatArray, spec: SketchSpec) -> IntArray:
     """Flat cell of each row (C order), or the number of cells for a row that falls nowhere."""
-    total = int(np.prod(spec.cells))
+    total = math.prod(spec.cells)
     key = np.zeros(len(rows))
     inside = np.ones(len(rows), dtype=bool)
     with np.errstate(all="ignore"):  # infinities and NaN are not news
@@ -59,7 +60,7 @@ class CellCounts:
 
     def __init__(self, spec: SketchSpec) -> None:
         self.spec = spec
-        self.total_cells = int(np.prod(spec.cells))
+        self.total_cells = math.prod(spec.cells)
         self.is_dense = self.total_cells <= DENSE_CELLS
         self._dense = np.zeros(self.total_cells if self.is_dense else 0, dtype=np.int64)
         self._keys = np.zeros(0, dtype=np.int64)

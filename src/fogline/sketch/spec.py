@@ -13,6 +13,7 @@ bandwidth near a planned one can be read from the same release with a known, sma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -306,12 +307,14 @@ class SketchSpec:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> SketchSpec:
         """Inverse of :meth:`to_dict`."""
-        return cls(
+        spec = cls(
             bounds=tuple((float(lo), float(hi)) for lo, hi in data["bounds"]),
             scales=tuple(tuple(map(float, s)) for s in data["scales"]),
             shares=tuple(map(float, data["shares"])),
             steps=tuple(map(float, data["steps"])),
         )
+        spec._check_size()
+        return spec
 
     def require_same(self, other: SketchSpec) -> None:
         """Raise an error that names the first field in which two specifications differ."""
@@ -321,10 +324,16 @@ class SketchSpec:
                 raise ValueError(f"sketches differ in {field}: {value} and {theirs[field]}")
 
     def _check_size(self) -> None:
-        cells = float(np.prod(self.cells))
+        cells = float(math.prod(self.cells))
         volume = {1: 2.0, 2: np.pi, 3: 4 * np.pi / 3}[self.d]
         coefficients = volume * float(np.prod([r + 0.5 for r in self.reach]))
-        excess = max(coefficients / MAX_COEFFICIENTS, cells / MAX_CELLS)
+        tables = max(float(n) * (2 * r + 1) for n, r in zip(self.cells, self.reach, strict=True))
+        excess = max(
+            coefficients / MAX_COEFFICIENTS,
+            cells / MAX_CELLS,
+            math.prod(self.torus_cells) / (8 * MAX_CELLS),
+            (tables / MAX_CELLS) ** (self.d / 2),
+        )
         if excess > 1:
             fitting = self.planned[0] / self.widths * excess ** (1 / self.d) * 1.05
             shown = ", ".join(f"{f:.2g}" for f in fitting)

@@ -1,0 +1,35 @@
+"""The one place that validates input.
+
+Two rules hold here. An error names the parameter and says what is wanted. And no error may depend on the
+*values* of the records: what is wrong with a schema (types, shapes, column counts) is public, what is wrong
+with a cell is not, so a missing or infinite value passes through `records` without a word.
+"""
+
+from fogline._validation.parameters import (
+    Neighbours,
+    check_bounds,
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_ledger,
+    check_level,
+    check_max_contributions,
+    check_neighbours,
+    check_positive,
+)
+from fogline._validation.rows import check_dense, records
+
+__all__ = [
+    "Neighbours",
+    "check_bounds",
+    "check_count",
+    "check_delta",
+    "check_dense",
+    "check_epsilon",
+    "check_ledger",
+    "check_level",
+    "check_max_contributions",
+    "check_neighbours",
+    "check_positive",
+    "records",
+]

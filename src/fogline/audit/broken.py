@@ -1,0 +1,145 @@
+"""Attacks that must succeed: on the papers' algorithms, and for comparison on another library's.
+
+An audit that breaks nothing could be blind. Here it is turned on algorithms whose privacy argument has a gap
+(``docs/gaps.md``), and as a black box on diffprivlib's k-means, which runs in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fogline.accounting.guarantee import Guarantee
+from fogline.audit.attack import AttackReport, attack
+from fogline.audit.lines import CONFIDENCE, OUTLIER, Line
+from fogline.audit.scores import fixed_scores
+from fogline.datasets import gaussian_mixture4
+from fogline.published import DPGramsResult, dp_grams
+
+__all__ = ["check_diffprivlib", "check_published"]
+
+_CLAIM = "epsilon 1, delta 1e-5, replace"
+_SCRIPT = Path(__file__).parents[3] / "benchmarks" / "diffprivlib_kmeans.py"
+_MOST_SECONDS = 300
+
+
+def check_published(seed: int, short: bool) -> Iterator[Line]:
+    """Break DP-GRAMS by an outlier among its starts, by its denominator, and by its vanishing clip."""
+    rng = np.random.default_rng(seed)
+    plain = gaussian_mixture4(300, random_state=0).X
+    outlier = _replaced(plain, OUTLIER)
+    for name, options, runs in (("all records start", {"initial_fraction": 1.0}, 150), ("defaults", {}, 250)):
+        release = _grams(rng, **options)
+        report = _fixed_event(release, plain, outlier, _near_outlier, runs)
+        yield _broken(f"dp_grams, {name}: an outlier drawn as a start is a mode (gap 1)", report)
+    flat = np.random.default_rng(0).normal(scale=0.1, size=(2000, 2))
+    release = _grams(rng, bandwidth=1.0, starts=[[8.0, 0.0]], step_size=1.0)
+    report = _fixed_event(release, flat, _replaced(flat, [8.0, 0.0]), _far, 200)
+    yield _broken("dp_grams, public start: one record in the denominator stops the ascent (gap 2)", report)
+    wide = np.random.default_rng(0).normal(scale=3.0, size=(200, 50))
+    canary = np.full(50, 4.0)
+    release = _grams(rng, bandwidth=5.0, initial_fraction=1.0)
+    shown = fixed_scores(canary)["exact match"]
+    report = _fixed_event(
+        release, wide, _replaced(wide, canary), lambda result: shown(result.raw_modes), 40 if short else 120
+    )
+    yield _broken("dp_grams, d = 50, h = 5: raw records come out bit for bit (gap 2)", report)
+
+
+def _replaced(records: Any, record: Any) -> Any:
+    other = records.copy()
+    other[0] = record
+    return other
+
+
+def _claim() -> Guarantee:
+    return Guarantee.uncertified(epsilon=1.0, delta=1e-5, reason="a claim to be attacked", neighbours="replace")
+
+
+def _grams(rng: np.random.Generator, **options: Any) -> Callable[[Any], DPGramsResult]:
+    return lambda X: dp_grams(X, epsilon=1.0, delta=1e-5, **options, random_state=rng)
+
+
+def _near_outlier(result: DPGramsResult) -> float:
+    return float((np.linalg.norm(result.modes - OUTLIER, axis=1) < 3.0).any())
+
+
+def _far(result: DPGramsResult) -> float:
+    return float(np.linalg.norm(result.modes[0]) > 4.0)
+
+
+def _fixed_event(
+    release: Callable[[Any], Any], D: Any, D_prime: Any, event: Callable[[Any], float], runs: int
+) -> AttackReport:
+    return attack(release, D, D_prime, _claim(), score=event, threshold=0.5, runs=runs, confidence=CONFIDENCE)
+
+
+def _broken(check: str, report: AttackReport) -> Line:
+    best = max(report.witnesses, key=lambda witness: witness.epsilon_lower)
+    seen = f"{best.name}: {best.hits_1} against {best.hits_0} of {best.runs} runs"
+    found = f"epsilon at least {report.epsilon_lower:.2f} ({seen})"
+    verdict = "false, as it must be" if report.broken else "NOT BROKEN: the audit lost its teeth"
+    return Line(check, found, report.broken, _CLAIM, "published", verdict)
+
+
+# -- diffprivlib ---------------------------------------------------------------------------------------------
+
+
+def check_diffprivlib(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001
+    """Attack diffprivlib's k-means as a black box; where it cannot be installed, say so. Never a failure of ours."""
+    claim = "epsilon 1"
+    check = "diffprivlib KMeans"
+    records = np.zeros((600, 1))
+    pair = [records, np.append(records, [[1.0]], axis=0)]
+    runs = 300 if short else 1500
+    try:
+        fitted, versions = _fits(pair, runs)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        yield Line(
+            check, f"not run: {type(error).__name__}, it could not be installed here", True, claim, "others", "-"
+        )
+        return
+    named = f"{check} {versions['diffprivlib']}, 1-D, k = 2, bounds (0, 1)"
+    parts: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+        ("cluster_centers_ only", lambda model: model["centres"]),
+        ("inertia_, as the fitted model holds it", lambda model: [model["inertia"]]),
+        ("labels_, as the fitted model holds it (their number)", lambda model: [model["labels"]]),
+    )
+    for part, shown in parts:
+        sides = [iter(side) for side in fitted]
+
+        def release(side: int, sides: Any = sides, shown: Any = shown) -> Any:
+            return shown(next(sides[side]))
+
+        stated = Guarantee.uncertified(epsilon=1.0, delta=0.0, reason="a claim to be attacked")
+        report = attack(release, 0, 1, stated, canary=[1.0], runs=runs, confidence=CONFIDENCE)
+        line = _broken(f"{named}: {part}", report)
+        verdict = "false" if report.broken else "stands"
+        yield Line(line.check, line.found, True, claim + ", add-remove", "others", verdict)
+
+
+def _fits(pair: list[Any], runs: int) -> tuple[list[list[dict[str, Any]]], dict[str, str]]:
+    """Fit k-means so many times on each data set, in its own environment."""
+    specification = importlib.util.spec_from_file_location("diffprivlib_kmeans", _SCRIPT)
+    if specification is None or specification.loader is None or not _SCRIPT.exists():
+        raise OSError("the script is not beside this installation")
+    script = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(script)
+    request = {"data": [side.tolist() for side in pair], "runs": runs, "epsilon": 1.0}
+    request |= {"bounds": [[0.0], [1.0]], "n_clusters": 2}
+    done = subprocess.run(
+        [str(script.install()), str(_SCRIPT)],
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        timeout=_MOST_SECONDS,
+        check=True,
+    )
+    answer = json.loads(done.stdout)
+    return answer["outputs"], answer["versions"]

@@ -1,0 +1,254 @@
+"""The long audit of what fogline stands behind: every certified estimator, the samplers and the mechanisms."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fogline.accounting.guarantee import Guarantee
+from fogline.audit.attack import attack, sketch_attack, vector_attack
+from fogline.audit.canaries import canary_pairs, random_pairs
+from fogline.audit.doors import MechanismStep, RecordingDoor
+from fogline.audit.lines import BOX, CONFIDENCE, OUTLIER, RELATIONS, Line
+from fogline.audit.noise_fit import noise_fit
+from fogline.audit.replay import ReplayReport, replay
+from fogline.datasets import gaussian_mixture4
+from fogline.estimators import PrivateModes
+from fogline.mechanisms import above_threshold, add_gaussian, add_laplace, choose, stable_histogram
+from fogline.mechanisms.entropy import SystemDoor, SystemSource, use_door
+from fogline.mechanisms.laplace import laplace_tail
+from fogline.sketch.density_sketch import DensitySketch
+from fogline.sketch.private_density import PrivateDensity
+from fogline.sketch.spec import SketchSpec
+
+__all__ = ["check_likelihood_ratio", "check_mechanisms", "check_noise", "check_outlier", "check_replay"]
+
+_FIXED = 0.1
+_CLAIM = "epsilon 1, delta 1e-5"
+
+
+def check_replay(seed: int, short: bool) -> Iterator[Line]:
+    """Replay the certified estimators on all canaries and on random pairs; answers from the operating system.
+
+    Random pairs are read at one bandwidth only, which is quicker; so are all pairs in two dimensions if `short`.
+    """
+    for d, relation in itertools.product((1, 2), RELATIONS):
+        box = BOX[:d]
+        total = 60 if short and d == 2 else 200
+        canaries = canary_pairs(box, neighbours=relation, seed=seed)
+        drawn = list(random_pairs(box, neighbours=relation, pairs=total - len(canaries), seed=seed))
+        full: Any = _FIXED if short and d == 2 else "auto"
+        for name, fit in (("PrivateModes", _modes), ("DensitySketch", _sketch)):
+            reports = [
+                replay(fit(box, relation, full), canaries, seed=None),
+                replay(fit(box, relation, _FIXED), drawn, seed=None),
+            ]
+            yield _replayed(f"{name}, d = {d}, {relation}: replay", reports)
+
+
+def _modes(box: Any, relation: str, bandwidth: Any) -> PrivateModes:
+    return PrivateModes(epsilon=1.0, delta=1e-5, bounds=box, neighbours=relation, bandwidth=bandwidth)
+
+
+def _sketch(box: Any, relation: str, bandwidth: Any) -> Callable[[Any], PrivateDensity]:
+    def release(data: Any) -> PrivateDensity:
+        sketch = DensitySketch(box, bandwidths=bandwidth if bandwidth == "auto" else [bandwidth])
+        return sketch.update(data).release(epsilon=1.0, delta=1e-5, neighbours=relation)
+
+    return release
+
+
+def _replayed(check: str, reports: list[ReplayReport]) -> Line:
+    pairs = sum(len(report.pairs) for report in reports)
+    ratio = max(report.largest_ratio for report in reports)
+    failures = [failure for report in reports for failure in report.failures]
+    found = "; ".join([f"{pairs} pairs, distance / sensitivity up to {ratio:.6f}", *failures[:3]])
+    return Line(check, found, all(report.passed for report in reports), "distance / sensitivity at most 1")
+
+
+def check_noise(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001
+    """Compare the noise of real releases, and of the samplers, with the exact laws."""
+    door = RecordingDoor(SystemDoor())
+    with use_door(door):
+        for _ in range(20 if short else 120):
+            DensitySketch(BOX[:1]).update([[1.0]]).release(epsilon=1.0, delta=1e-5)
+    steps = [step for step in door.steps if isinstance(step, MechanismStep)]
+    noise = np.concatenate([step.answer - step.exact for step in steps])
+    scale = steps[0].draws[0].scale
+    fits = [("noise of releases", noise_fit(noise, scale=scale))]
+    for law, width in itertools.product(("gaussian", "laplace"), (0.7, 20.0, 3000.0)):
+        draws = getattr(SystemSource(), law)(width, 5_000 if short else 60_000)
+        fits.append((f"{law} noise of scale {width:g}", noise_fit(draws, law=law, scale=width)))
+    for name, fit in fits:
+        found = f"{fit.size:,} draws, p = {fit.p_value:.3g}, variance ratio {fit.variance_ratio:.4f}"
+        yield Line(name, found, fit.passed(), "the exact law", "noise")
+
+
+def check_likelihood_ratio(seed: int, short: bool) -> Iterator[Line]:
+    """Attack 1-D sketches; the attack must have power and must stay below the claim."""
+    spec = SketchSpec.plan([(0, 10)], [0.05])
+    crowd = np.random.default_rng(seed).normal(4, 1, (100, 1))
+    after = np.append(crowd, [[10.0]], axis=0)
+    settings = [("add-remove", 1.0, 90_000), ("replace", 4.0, 20_000)]
+    for relation, epsilon, runs in settings:
+        before = crowd if relation == "add-remove" else np.append(crowd, [[0.0]], axis=0)
+        report = sketch_attack(
+            spec,
+            before,
+            after,
+            epsilon=epsilon,
+            delta=1e-5,
+            neighbours=relation,
+            runs=runs // 6 if short else runs,
+            source=SystemSource(),
+            confidence=CONFIDENCE,
+        )
+        assert report.mu is not None
+        ratio = report.mu_lower / report.mu
+        found = (
+            f"mu at least {report.mu_lower:.4f}: {ratio:.2f} of the claim; epsilon at least {report.epsilon_lower:.2f}"
+        )
+        claim = f"mu = sqrt(2 rho) = {report.mu:.4f}; epsilon {epsilon:g}, delta 1e-5"
+        passed = not report.broken and (short or ratio >= 0.8)
+        yield Line(f"DensitySketch, PrivateModes, {relation}: likelihood ratio", found, passed, claim)
+
+
+def check_outlier(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001
+    """Look for an outlier in what PrivateModes publishes, as does the attack that breaks DP-GRAMS."""
+    plain = gaussian_mixture4(300, random_state=0).X
+    odd = plain.copy()
+    odd[0] = OUTLIER
+    for n_modes in (4, None):
+        estimator = PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(-40, 40)] * 2, n_modes=n_modes, neighbours="replace")
+
+        def near(fitted: PrivateModes) -> float:
+            return float((np.linalg.norm(fitted.modes_ - OUTLIER, axis=1) < 3.0).any())
+
+        claim = estimator.fit(plain).guarantee_
+        runs = 12 if short else 60
+        report = attack(estimator.fit, plain, odd, claim, score=near, threshold=0.5, runs=runs, confidence=CONFIDENCE)
+        hits = report.witnesses[0]
+        found = f"epsilon at least {report.epsilon_lower:.2f} (near it {hits.hits_1} and {hits.hits_0} of {runs} times)"
+        check = f"PrivateModes, replace, n_modes = {n_modes}: an outlier among the modes"
+        yield Line(check, found, not report.broken, _CLAIM)
+    estimator = PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(0, 10)], bandwidth=_FIXED)
+    crowd = np.random.default_rng(0).normal(3, 1, (200, 1))
+    runs = 300 if short else 2000
+    report = attack(estimator.fit, crowd, np.append(crowd, [[9.0]], axis=0), claim, runs=runs, confidence=CONFIDENCE)
+    found = f"epsilon at least {report.epsilon_lower:.2f} ({runs} runs a side; {report.witness})"
+    yield Line("PrivateModes, add-remove: all witnesses and a trained score", found, not report.broken, _CLAIM)
+
+
+# -- mechanisms ----------------------------------------------------------------------------------------------
+
+
+def check_mechanisms(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001
+    """Attack each mechanism, at epsilon 1, on a pair that brings it near its claim."""
+    runs = 1_500 if short else 8_000
+    yield _gaussian(20 * runs)
+    yield _attacked(
+        "discrete Laplace, a sum of 0 and of 1",
+        lambda total: float(_laplace(total)),
+        0,
+        1,
+        runs=2 * runs,
+        allowed=1.0,
+    )
+    many = 50
+    ratio = math.log((math.exp(0.5) / (math.exp(0.5) + many - 1)) / (1 / (1 + (many - 1) * math.exp(0.5))))
+    yield _attacked(
+        f"exponential, the least of {many} becomes the best",
+        lambda utilities: float(choose(lambda: utilities, size=many, sensitivity=1, epsilon=1.0) == 0),
+        np.r_[0, np.ones(many - 1, dtype=int)],
+        np.r_[1, np.zeros(many - 1, dtype=int)],
+        runs=4 * runs,
+        threshold=0.5,
+        allowed=ratio,
+    )
+    yield _attacked(
+        "above threshold, one query rises and three fall",
+        lambda answers: float(_first_above(answers) == 3),
+        np.array([-1, -1, -1, 2]),
+        np.array([-2, -2, -2, 3]),
+        runs=4 * runs,
+        threshold=0.5,
+    )
+    yield _attacked(
+        "stable histogram, 60 records and 61",
+        lambda size: float(_histogram(size).counts.get("key", 0)),
+        60,
+        61,
+        runs=runs,
+        delta=1e-5,
+        allowed=1.0,
+    )
+    yield _rare_key()
+
+
+def _laplace(total: int) -> int:
+    return int(add_laplace(lambda: np.array([total]), size=1, sensitivity=1, epsilon=1.0).values[0])
+
+
+def _first_above(answers: Any) -> int | None:
+    return above_threshold(lambda: answers, size=4, threshold=0, sensitivity=1, epsilon=1.0)
+
+
+def _histogram(size: int) -> Any:
+    return stable_histogram(lambda: ["key"] * size, epsilon=1.0, delta=1e-5)
+
+
+def _gaussian(runs: int) -> Line:
+    report = vector_attack(
+        _gaussian_release, 0, 1000, claim=0.5, delta=1e-5, runs=runs, source=SystemSource(), confidence=CONFIDENCE
+    )
+    assert report.mu is not None
+    ratio = report.mu_lower / report.mu
+    found = f"mu at least {report.mu_lower:.4f}: {ratio:.2f} of the claim ({runs:,} runs a side)"
+    claim = f"mu = sqrt(2 rho) = {report.mu:.4f}"
+    passed = not report.broken and ratio >= 0.8
+    return Line(
+        "discrete Gaussian, 0 and 1000 at sensitivity 1000: likelihood ratio", found, passed, claim, "mechanisms"
+    )
+
+
+def _gaussian_release(total: int) -> Any:
+    return add_gaussian(lambda: np.array([total]), size=1, sensitivity=1000.0, rho=0.5)
+
+
+def _attacked(
+    check: str,
+    score: Callable[[Any], float],
+    D: Any,
+    D_prime: Any,
+    *,
+    runs: int,
+    delta: float = 0.0,
+    threshold: float | None = None,
+    allowed: float | None = None,
+) -> Line:
+    """Attack a mechanism by a number that it publishes; say what the pair would show with endless runs."""
+    claim = Guarantee.uncertified(epsilon=1.0, delta=delta, reason="an audit")
+    report = attack(score, D, D_prime, claim, score=float, runs=runs, threshold=threshold, confidence=CONFIDENCE)
+    found = f"epsilon at least {report.epsilon_lower:.2f} ({runs:,} runs a side)"
+    if allowed is not None:
+        found += f"; endless runs would show {allowed:.2f}"
+    stated = "epsilon 1" + (f", delta {delta:g}" if delta else "")
+    return Line(check, found, not report.broken, stated, "mechanisms")
+
+
+def _rare_key() -> Line:
+    """Check in exact numbers that a key of one record is shown with probability at most delta."""
+    worst = 0.0
+    for delta in (1e-2, 1e-5, 1e-9):
+        shown = stable_histogram(lambda: (), epsilon=1.0, delta=delta)
+        tail = Fraction(laplace_tail(shown.scale, shown.threshold - 1))
+        worst = max(worst, float(tail / Fraction(delta)))
+    found = f"shown with at most {worst:.3f} delta at delta 1e-2, 1e-5, 1e-9 (exact)"
+    return Line(
+        "stable histogram, a key of one record", found, worst <= 1, "shown with probability delta", "mechanisms"
+    )

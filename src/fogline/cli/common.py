@@ -1,0 +1,136 @@
+"""What the commands share: how they end, what they need, where they write, how they open a ledger.
+
+Exit codes: 0 done, 1 something is missing on this machine or an audit failed, 2 wrong usage or schema, 3 the records
+could not be read or a release failed, 4 the ledger refused.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fogline.cli import parse
+
+if TYPE_CHECKING:
+    from fogline.ledger import Ledger
+
+__all__ = [
+    "SETTINGS",
+    "Command",
+    "Phase",
+    "Refused",
+    "Unreadable",
+    "need",
+    "opened",
+    "print_json",
+    "refusals",
+    "writable",
+    "write",
+]
+
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Command(click.Command):
+    """A command that remembers the words it was called with."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and keep the words for the record."""
+        ctx.meta["fogline.command"] = shlex.join([*ctx.command_path.split(), *args])
+        return super().parse_args(ctx, args)
+
+
+class Unreadable(click.ClickException):
+    """The records could not be read, or a release failed; the message is constant."""
+
+    exit_code = 3
+
+
+class Refused(click.ClickException):
+    """The ledger refused; nothing was charged."""
+
+    exit_code = 4
+
+
+def need(*libraries: str, found: Callable[[str], object] = find_spec) -> None:
+    """Refuse to go on without some libraries."""
+    missing = [name for name in libraries if found(name) is None]
+    if missing:
+        raise click.ClickException(f"this command needs {', '.join(missing)}: pip install 'fogline[cli]'")
+
+
+def writable(path: Path | None, option: str) -> None:
+    """Refuse a place that cannot be written before anything is spent."""
+    if path is not None and not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {str(path.parent)!r}", param_hint=option)
+
+
+def write(writer: Callable[[], object], option: str) -> None:
+    """Write, and say which option could not be served."""
+    try:
+        writer()
+    except OSError as error:
+        raise click.ClickException(f"{option}: cannot write: {error.strerror}") from None
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print one document."""
+    click.echo(json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn what a ledger says into exit codes and one line each."""
+    try:
+        from fogline.ledger import LedgerRefused, ReleaseFailed
+    except ImportError as error:  # pragma: no cover - not on this system
+        raise click.ClickException(str(error)) from None
+    try:
+        yield
+    except LedgerRefused as error:
+        raise Refused(" ".join(str(error).split())) from None
+    except ReleaseFailed as error:
+        raise Unreadable(str(error)) from None
+    except (ValueError, TypeError) as error:
+        raise parse.refused(error) from None
+
+
+@contextmanager
+def opened(path: Path, high_water: Path | None) -> Iterator[Ledger]:
+    """Open a ledger for the time of a command."""
+    with refusals():
+        from fogline.ledger import Ledger
+
+        ledger = Ledger.open(path, high_water=high_water)
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+class Phase:
+    """A spinner on the terminal with the name of a phase: public words only."""
+
+    def __init__(self, name: str, *, quiet: bool = False) -> None:
+        self._name = name
+        self._status: Any = None
+        self._quiet = quiet or not sys.stderr.isatty()
+
+    def __enter__(self) -> None:
+        if not self._quiet:
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status(self._name)
+            self._status.__enter__()
+
+    def __exit__(self, *details: object) -> None:
+        if self._status is not None:
+            self._status.__exit__(None, None, None)

@@ -1,0 +1,286 @@
+"""``fogline ledger``: make a budget on disk, look at it, plan with it, check it, take it along.
+
+What is shown is what the ledger's entries say: names, public parameters, costs. No answer is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fogline.cli.common import SETTINGS, Command, need, opened, print_json, refusals, writable, write
+
+if TYPE_CHECKING:
+    from fogline.ledger import Entry, Plan, Remaining
+    from fogline.report.spending import Statement
+
+__all__ = ["ledger"]
+
+UNITS = 1e12
+
+path_argument = click.argument("path", type=click.Path(path_type=Path))
+high_water_option = click.option(
+    "--high-water",
+    type=click.Path(path_type=Path),
+    help="Folder of the high-water mark, the same each time; by default in your home.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+epsilon_option = click.option("--epsilon", type=float, required=True, help="Epsilon of the release.")
+delta_option = click.option("--delta", type=float, required=True, help="Delta of the release.")
+
+
+@click.group(
+    context_settings=SETTINGS,
+    epilog="\b\nExamples:\n  fogline ledger create budget.fogline --dataset visits --epsilon 2 --delta 1e-6\n"
+    "  fogline modes visits.csv --bounds 0:120 --epsilon 0.5 --delta 1e-6 --ledger budget.fogline\n"
+    "  fogline ledger show budget.fogline --picture spent.svg\n\n\b\n"
+    "Exit codes: 0 done; 2 wrong usage; 4 the ledger refused.",
+)
+def ledger() -> None:
+    """Keep a privacy budget on disk: it is reserved before data are touched, and never refunded."""
+
+
+@ledger.command(
+    cls=Command,
+    epilog="\b\nExample:\n  fogline ledger create budget.fogline --dataset visits --epsilon 2 --delta 1e-6",
+)
+@path_argument
+@click.option("--dataset", metavar="ID", required=True, help="A name for the data set.")
+@click.option("--epsilon", type=float, required=True, help="The most that all releases together may amount to.")
+@click.option("--delta", type=float, required=True, help="At this delta.")
+@click.option(
+    "--neighbours",
+    type=click.Choice(["add-remove", "replace"]),
+    default="add-remove",
+    show_default=True,
+    help="Hide that a record is there, or only what it says; fixed for good.",
+)
+@high_water_option
+@json_option
+def create(path: Path, as_json: bool, **options: Any) -> None:
+    """Make a new ledger at PATH with one data set and its cap."""
+    with refusals():
+        from fogline.ledger import Ledger
+
+        with Ledger.create(path, **options) as made:
+            left = made.remaining()
+            content = {"ledger": made.id, "path": str(made.path), "dataset": options["dataset"], "rho": left.rho}
+    if as_json:
+        print_json({"format": "fogline-ledger-create-1", **content})
+    else:
+        click.echo(
+            f"ledger: {path}\n{options['dataset']}: epsilon {options['epsilon']:g} at delta {options['delta']:g} "
+            f"({options['neighbours']}), which is rho = {left.rho:.6g}"
+        )
+
+
+@ledger.command(cls=Command, epilog="\b\nExample:\n  fogline ledger show budget.fogline --picture spent.svg")
+@path_argument
+@high_water_option
+@json_option
+@click.option(
+    "--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw what was spent on what (.svg or .html)."
+)
+def show(path: Path, high_water: Path | None, as_json: bool, picture: Path | None) -> None:
+    """Show the caps, what was spent, and what is left."""
+    _shown(as_json)
+    writable(picture, "--picture")
+    with opened(path, high_water) as books, refusals():
+        from fogline.report.spending import spending_picture, statements, write_picture
+
+        listed = statements(books)
+        analysts = {name: books.remaining(listed[0].dataset, name) for name in books.analysts}
+        identity = books.id
+    if as_json:
+        content = {"format": "fogline-ledger-show-1", "ledger": identity, "analysts": sorted(analysts)}
+        print_json({**content, "datasets": [statement.to_dict() for statement in listed]})
+    else:
+        _show_statements(listed)
+        if analysts:
+            click.echo(f"analysts: {', '.join(sorted(analysts))}")
+    if picture is not None:
+        write(lambda: write_picture(spending_picture(listed), picture, title="What was spent"), "--picture")
+        if not as_json:
+            click.echo(f"picture: {picture}")
+
+
+@ledger.command(cls=Command, epilog="\b\nExample:\n  fogline ledger history budget.fogline --json")
+@path_argument
+@high_water_option
+@json_option
+def history(path: Path, high_water: Path | None, as_json: bool) -> None:
+    """List all entries, oldest first."""
+    _shown(as_json)
+    with opened(path, high_water) as books, refusals():
+        entries = books.history()
+    if as_json:
+        listed = [{"content": dict(entry.content), "hash": entry.hash} for entry in entries]
+        print_json({"format": "fogline-ledger-history-1", "entries": listed})
+    else:
+        _show_entries(entries)
+
+
+@ledger.command(
+    cls=Command,
+    epilog="\b\nExample:\n  fogline ledger plan budget.fogline --epsilon 0.5 --delta 1e-6",
+)
+@path_argument
+@epsilon_option
+@delta_option
+@click.option("--times", type=click.IntRange(min=1), default=1, show_default=True, help="So many such releases.")
+@click.option("--dataset", metavar="ID", help="Where the ledger has several.")
+@click.option("--analyst", metavar="NAME", help="Who would ask.")
+@high_water_option
+@json_option
+@click.pass_context
+def plan(ctx: click.Context, path: Path, high_water: Path | None, as_json: bool, **options: Any) -> None:
+    """Say what a release would cost, whether it fits, and how many fit. Free.
+
+    The exit code is 4 if it does not fit.
+    """
+    with opened(path, high_water) as books, refusals():
+        from fogline.accounting import Cost
+        from fogline.ledger import Ledger
+
+        cost = Cost(Ledger.rho_of(options["epsilon"], options["delta"]))
+        found = books.plan(cost, dataset=options["dataset"], analyst=options["analyst"])
+    times: int = options["times"]
+    fits = found.times >= times
+    if as_json:
+        print_json(_plan_document(found, times))
+    else:
+        _show_plan(found, options, fits)
+    if not fits:
+        ctx.exit(4)
+
+
+@ledger.command(cls=Command, epilog="\b\nExample:\n  fogline ledger verify budget.fogline")
+@path_argument
+@high_water_option
+@json_option
+def verify(path: Path, high_water: Path | None, as_json: bool) -> None:
+    """Check the file, the whole chain, all sums, all answers and the high-water mark."""
+    with opened(path, high_water) as books, refusals():
+        entries = books.verify()
+        identity = books.id
+    if as_json:
+        print_json({"format": "fogline-ledger-verify-1", "ledger": identity, "entries": entries, "sound": True})
+    else:
+        click.echo(f"sound: {entries} entries, chain, sums, answers and high-water mark agree")
+
+
+@ledger.command(cls=Command, epilog="\b\nExample:\n  fogline ledger export budget.fogline budget.jsonl")
+@path_argument
+@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
+@high_water_option
+def export(path: Path, out: Path, high_water: Path | None) -> None:
+    """Write all entries to a new file OUT, one JSON object a line, without the answers."""
+    writable(out, "OUT")
+    with opened(path, high_water) as books, refusals():
+        try:
+            books.export(out)
+        except FileExistsError:
+            raise click.BadParameter(f"there is a file {str(out)!r} already", param_hint="OUT") from None
+        except OSError as error:
+            raise click.ClickException(f"OUT: cannot write: {error.strerror}") from None
+    click.echo(f"entries: {out}")
+
+
+# -- what is printed -----------------------------------------------------------------------------------------
+
+
+def _shown(as_json: bool) -> None:
+    if not as_json:
+        need("rich")
+
+
+def _print_table(title: str, headings: list[str], rows: list[list[str]], *, text: Callable[[str], bool]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from fogline.cli.show import console_for_people
+
+    table = Table(title=Text(title), title_justify="left")
+    for heading in headings:
+        table.add_column(heading, justify="left" if text(heading) else "right")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console_for_people().print(table)
+
+
+def _show_statements(listed: tuple[Statement, ...]) -> None:
+    rows = []
+    for statement in listed:
+        spent, budget = statement.spent.get("zcdp", (0, 0))[0], statement.budget("zcdp")
+        part = f"{100 * spent / budget:.3g}%" if budget else "-"
+        answered = sum(item.answered for item in statement.items)
+        caps = statement.caps
+        cap = "-" if caps.epsilon is None else f"{caps.epsilon:g} at {caps.delta:g}"
+        rows.append(
+            [
+                statement.dataset,
+                statement.version,
+                statement.neighbours,
+                cap,
+                part,
+                f"{statement.remaining.epsilon:.4g}",
+                f"{statement.remaining.rho:.4g}",
+                str(answered),
+                str(len(statement.items) - answered),
+            ]
+        )
+    headings = ["data set", "version", "neighbours", "cap (epsilon at delta)", "spent", "epsilon left", "rho left"]
+    words = ("data set", "version", "neighbours")
+    _print_table("Budgets", [*headings, "answers", "burned"], rows, text=lambda heading: heading in words)
+    items = [
+        [statement.dataset, str(item.seq), item.label, item.analyst or "", f"{item.amount / UNITS:.4g}"]
+        + ["" if item.answered else "no answer"]
+        for statement in listed
+        for item in statement.items
+    ]
+    if items:
+        headings = ["data set", "entry", "question", "analyst", "cost", "note"]
+        _print_table("Spent on", headings, items, text=lambda heading: heading not in ("entry", "cost"))
+
+
+def _show_entries(entries: tuple[Entry, ...]) -> None:
+    rows = [[str(entry.seq), entry.time[:19], entry.kind, _told(entry)] for entry in entries]
+    _print_table("Entries", ["entry", "time (UTC)", "kind", "what"], rows, text=lambda heading: heading != "entry")
+
+
+def _told(entry: Entry) -> str:
+    content = entry.content
+    if entry.kind == "reserve":
+        who = f" for {content['analyst']}" if content["analyst"] else ""
+        asked = content["asked"]
+        return f"{asked['mechanism']} on {asked['dataset']}{who}: {content['amount'] / UNITS:.6g} {content['currency']}"
+    if entry.kind == "commit":
+        return f"answer to entry {content['reserve']}"
+    named = [str(content[key]) for key in ("dataset", "analyst", "version", "partition", "ledger") if content.get(key)]
+    return ", ".join(named)
+
+
+def _show_plan(found: Plan, options: dict[str, Any], fits: bool) -> None:
+    each = found.charge.amount / UNITS
+    more = "a million or more" if found.times >= 10**6 else str(found.times)
+    what = f"a release of epsilon {options['epsilon']:g} at delta {options['delta']:g}"
+    click.echo(f"cost: {what} costs rho = {each:.6g}")
+    click.echo(f"left: rho = {found.before.rho:.6g}, epsilon {found.before.epsilon:.4g}")
+    click.echo(f"fits: {'yes' if fits else 'no'} ({options['times']} asked for, {more} would fit)")
+
+
+def _plan_document(found: Plan, times: int) -> dict[str, Any]:
+    def told(left: Remaining | None) -> dict[str, float] | None:
+        return None if left is None else {"epsilon": left.epsilon, "delta": left.delta, "rho": left.rho}
+
+    return {
+        "format": "fogline-ledger-plan-1",
+        "cost": {"currency": found.charge.currency, "amount": found.charge.amount / UNITS},
+        "fits": found.times >= times,
+        "times": found.times,
+        "before": told(found.before),
+        "after": told(found.after),
+    }
