@@ -92,15 +92,15 @@ def show(path: Path, high_water: Path | None, as_json: bool, picture: Path | Non
         from fogline.report.spending import spending_picture, statements, write_picture
 
         listed = statements(books)
-        analysts = {name: books.remaining(listed[0].dataset, name) for name in books.analysts}
+        analysts = list(books.analysts)
         identity = books.id
     if as_json:
-        content = {"format": "fogline-ledger-show-1", "ledger": identity, "analysts": sorted(analysts)}
+        content = {"format": "fogline-ledger-show-1", "ledger": identity, "analysts": analysts}
         print_json({**content, "datasets": [statement.to_dict() for statement in listed]})
     else:
         _show_statements(listed)
         if analysts:
-            click.echo(f"analysts: {', '.join(sorted(analysts))}")
+            click.echo(f"analysts: {', '.join(analysts)}")
     if picture is not None:
         write(lambda: write_picture(spending_picture(listed), picture, title="What was spent"), "--picture")
         if not as_json:
@@ -136,7 +136,7 @@ def history(path: Path, high_water: Path | None, as_json: bool) -> None:
 @high_water_option
 @json_option
 @click.pass_context
-def plan(ctx: click.Context, path: Path, high_water: Path | None, as_json: bool, **options: Any) -> None:
+def plan(ctx: click.Context, /, path: Path, high_water: Path | None, as_json: bool, **options: Any) -> None:
     """Say what a release would cost, whether it fits, and how many fit. Free.
 
     The exit code is 4 if it does not fit.
@@ -236,8 +236,14 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
     words = ("data set", "version", "neighbours")
     _print_table("Budgets", [*headings, "answers", "burned"], rows, text=lambda heading: heading in words)
     items = [
-        [statement.dataset, str(item.seq), item.label, item.analyst or "", f"{item.amount / UNITS:.4g}"]
-        + ["" if item.answered else "no answer"]
+        [
+            statement.dataset,
+            str(item.seq),
+            item.label,
+            item.analyst or "",
+            f"{item.amount / UNITS:.4g}",
+            "" if item.answered else "no answer",
+        ]
         for statement in listed
         for item in statement.items
     ]

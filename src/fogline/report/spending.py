@@ -230,10 +230,8 @@ def _bar(statement: Statement, currency: Currency, budget: int, top: float) -> t
     left = float(LEFT)
     for label, hue, amount, answered in _slabs(items, hues):
         width = BAR * amount / budget
-        slab = element("title", text=f"{label}: {_percent(amount, budget)}{'' if answered else ', without an answer'}")
-        opacity = 1 if answered else HALF
-        place = {"x": left, "y": top + 12, "width": width, "height": 34}
-        parts.append(element("rect", slab, **place, fill=hue, fill_opacity=opacity, stroke="#ffffff"))
+        title = element("title", text=f"{label}: {_percent(amount, budget)}{'' if answered else ', without an answer'}")
+        parts.append(_slab(title, left, top + 12, width, hue, 1.0 if answered else HALF))
         if width > 54:
             parts.append(element("text", text=_percent(amount, budget), x=left + 8, y=top + 34, class_="on"))
         left += width
@@ -253,6 +251,12 @@ def _bar(statement: Statement, currency: Currency, budget: int, top: float) -> t
         y += 22
         parts.append(element("text", text=f"and {len(hues) - MOST_LABELS} other questions", x=LEFT + 20, y=y))
     return parts, y + 48
+
+
+def _slab(title: str, left: float, top: float, width: float, hue: str, opacity: float) -> str:
+    return element(
+        "rect", title, x=left, y=top, width=width, height=34, fill=hue, fill_opacity=opacity, stroke="#ffffff"
+    )
 
 
 def _slabs(items: Sequence[Item], hues: Mapping[str, str]) -> list[tuple[str, str, int, bool]]:

@@ -14,6 +14,8 @@ the positions have covariance :math:`T_{qr} = d\,l_q l_r (G_{qr} + S_{qr})`. The
 its distance to some smaller scale exceeds nine times the variance of that difference; the mode is read at the
 scale with the least estimated bias squared plus variance.
 
+Before that, positions are corrected for the pull of the other modes' tails, which the kernel widens.
+
 The noise of neighbouring scales is almost the same noise, so differences must be judged by the covariance
 :math:`V_q + V_r - 2T_{qr}`; and the curvature seen at a small scale is that of a noise bump, so it is modelled
 through :math:`\tau^2` instead.
@@ -158,9 +160,21 @@ def follow(ladder: Ladder, starts: FloatArray, found_at: IntArray) -> Tracks:
 
 
 def locate(ladder: Ladder, tracks: Tracks) -> Located:
-    """Choose for each mode the scale with the least estimated squared bias plus variance."""
+    """Choose for each mode the scale with the least estimated squared bias plus variance.
+
+    A first choice gives the places of the modes; the second corrects each position for what the tails of the other
+    modes, widened by the kernel, pull it: larger and so less noisy scales can then be used.
+    """
     usable = _usable(ladder, tracks)
     spread, weight = _local_shape(ladder, tracks, usable)
+    first = _choose(ladder, tracks, tracks.position, usable, spread, weight)
+    pull = _neighbours_pull(ladder, tracks.position, first.position, spread, weight)
+    return _choose(ladder, tracks, tracks.position - pull, usable, spread, weight)
+
+
+def _choose(
+    ladder: Ladder, tracks: Tracks, positions: FloatArray, usable: BoolArray, spread: FloatArray, weight: FloatArray
+) -> Located:
     flatness = _flatness(ladder, tracks, spread, weight)  # (Q, k)
     privacy = ladder.gradient_covariance()
     sampling = _sampling_covariance(ladder, spread, weight)  # (Q, Q, k)
@@ -169,7 +183,7 @@ def locate(ladder: Ladder, tracks: Tracks) -> Located:
     t_total = t_privacy + pair * sampling
     variance = np.einsum("qqk->qk", t_total)
     spread_of_difference = variance[:, None] + variance[None] - 2 * t_total
-    moved = np.sum(((tracks.position[:, None] - tracks.position[None]) / ladder.unit) ** 2, axis=-1)
+    moved = np.sum(((positions[:, None] - positions[None]) / ladder.unit) ** 2, axis=-1)
     excess = np.maximum(moved - BIAS_GUARD * np.maximum(spread_of_difference, 0), 0)
     size = len(ladder.scales)
     steady = usable & (variance < ladder.d * (STEADY * ladder.scales[:, None]) ** 2)
@@ -182,8 +196,9 @@ def locate(ladder: Ladder, tracks: Tracks) -> Located:
     below = np.maximum(chosen - HIDDEN_RUNGS, 0)
     unseen = np.maximum(spread_of_difference, moved)[chosen, below, column]
     unseen = HIDDEN_SHARE * np.where(usable[below, column], unseen, 0)
+    spec = ladder.readings[0].spec
     return Located(
-        position=tracks.position[chosen, column],
+        position=np.clip(positions[chosen, column], spec.lower, spec.upper),
         scale=chosen,
         privacy_variance=privacy_part,
         sampling_variance=variance[chosen, column] - privacy_part + unseen,
@@ -191,6 +206,36 @@ def locate(ladder: Ladder, tracks: Tracks) -> Located:
         weight=weight,
         spread=spread,
     )
+
+
+def _neighbours_pull(
+    ladder: Ladder, positions: FloatArray, centres: FloatArray, spread: FloatArray, weight: FloatArray
+) -> FloatArray:
+    r"""How far the kernel moves each mode toward the others, shape (Q, k, d), data units.
+
+    With local Gaussians of weight :math:`p` and variance :math:`v = h^2 + \tau^2`, the others' slope at mode i over its
+    own curvature is
+
+    .. math:: s_i(h) = \sum_{j \ne i} \frac{p_j}{p_i}\Bigl(\frac{v_i}{v_j}\Bigr)^{1+d/2}
+       e^{-|\mu_j - x_i|^2/2v_j}\,(\mu_j - x_i);
+
+    the density itself has :math:`s_i(0)`, so the kernel's part is the difference, kept below half a bandwidth.
+    """
+    towards = (centres[None, None] - positions[:, :, None]) / ladder.unit  # (Q, i, j, d)
+    distance = np.sum(towards**2, axis=-1)
+    others = ~np.eye(len(centres), dtype=bool)
+
+    def pull(h2: FloatArray) -> FloatArray:
+        v = h2[:, None] + spread  # (Q, k)
+        ratio = v[:, :, None] / v[:, None]
+        strength = weight / weight[:, None] * ratio ** (1 + ladder.d / 2) * np.exp(-distance / (2 * v[:, None]))
+        return np.asarray(np.einsum("qij,qijd->qid", strength * others, towards))
+
+    h2 = ladder.scales**2
+    moved = pull(h2) - pull(0 * h2)
+    length = np.linalg.norm(moved, axis=-1, keepdims=True)
+    moved *= np.minimum(1.0, 0.5 * ladder.scales[:, None, None] / np.maximum(length, 1e-300))
+    return np.asarray(moved * ladder.unit)
 
 
 def _usable(ladder: Ladder, tracks: Tracks) -> BoolArray:
