@@ -20,6 +20,10 @@ from fogline.accounting.zcdp import epsilon_of
 __all__ = ["Guarantee"]
 
 
+ROWS = ("record", "line of the file")
+"""Units that are a row of the source and nothing more."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """Who is protected, against what, how much, and whether fogline stands behind it.
@@ -232,8 +236,8 @@ class Guarantee:
 
     def _whom(self) -> str:
         if _is_trivial(self.unit, self.max_contributions):
-            return "one record"
-        if self.unit == "record":
+            return f"one {self.unit}"
+        if self.unit in ROWS:
             return f"up to {self.max_contributions} records"
         how = "enforced" if self.enforced else "as declared, not enforced"
         plural = "" if self.max_contributions == 1 else "s"
@@ -246,9 +250,9 @@ class Guarantee:
 
     def _promise(self) -> str:
         relation = (
-            f"with or without any single {self.unit}'s data"
+            f"with or without the data of any single {self.unit}"
             if self.neighbours == "add-remove"
-            else f"if any single {self.unit}'s data were exchanged for other data, the number being public"
+            else f"if the data of any single {self.unit} were exchanged for other data, the number being public"
         )
         exception = f", except with a probability of {_up(self.delta)}" if self.delta > 0 else ", without exception"
         return (
@@ -259,7 +263,7 @@ class Guarantee:
 
     def _contributions(self) -> str:
         if _is_trivial(self.unit, self.max_contributions):
-            return "What is protected is one record; a person who appears in several records is protected less."
+            return f"What is protected is one {self.unit}; a person who appears in several is protected less."
         how = "was enforced on the data" if self.enforced else "was declared by the data's owner and not checked"
         return f"It is assumed that one {self.unit} has at most {self.max_contributions} record(s), which {how}."
 
@@ -273,7 +277,7 @@ class Guarantee:
 
 def _is_trivial(unit: str, max_contributions: int) -> bool:
     """Say whether the unit is one record, so that there is no bound to enforce."""
-    return unit == "record" and max_contributions == 1
+    return unit in ROWS and max_contributions == 1
 
 
 def _up(value: float) -> str:

@@ -106,7 +106,7 @@ class FileTable:
     @property
     def unit(self) -> str:
         """What the guarantee protects: a line of a text file (a cell with line breaks makes several), else a record."""
-        return "record" if self._is_parquet else "line"
+        return "record" if self._is_parquet else "line of the file"
 
     def require_width(self, d: int) -> None:
         """Raise an error unless there is one column for each of d axes."""

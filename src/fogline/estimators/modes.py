@@ -7,7 +7,7 @@ can be. The proof is that of :mod:`fogline.sketch.density_sketch`; the rest is p
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,9 @@ from fogline.estimators._released import ReleasedState
 from fogline.sketch import DensitySketch
 from fogline.sketch.density_sketch import ReleaseTerms, release_density
 from fogline.sketch.spec import as_bandwidth
+
+if TYPE_CHECKING:
+    from fogline.estimators.expected import ExpectedError
 
 __all__ = ["PrivateModes"]
 
@@ -186,6 +189,27 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         True
         """
         return self._terms().cost()
+
+    def expected_error(self, n: int, *, shape: Any = "uniform", epsilons: Any = None) -> ExpectedError:
+        """What a fit on n records could tell, before any are touched; free.
+
+        Parameters
+        ----------
+        n : int
+            A guess of the number of records.
+        shape : "uniform", Mixture or array
+            A public guess of the density: flat, a mixture, or a public sample that looks like the records.
+        epsilons : sequence of float, optional
+            Budgets to compare; by default a few from 0.1 to 5, and the estimator's own.
+
+        Returns
+        -------
+        ExpectedError
+            Expected standard errors, and the chance that each mode stands above the fog, by epsilon.
+        """
+        from fogline.estimators.expected import expected_mode_error
+
+        return expected_mode_error(self, n, shape=shape, epsilons=epsilons)
 
     def _terms(self, unit: str = "record") -> ReleaseTerms:
         return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)

@@ -16,7 +16,9 @@ __all__ = ["outlook_picture"]
 
 FloatArray = NDArray[np.float64]
 
-PRIVACY, SAMPLING = "#1d6996", "#b8620e"
+PRIVACY, SAMPLING = "#16232c", "#8a98a1"
+"""Greys for the parts of an error; the colours belong to the modes."""
+
 LINES = (
     ".frame{fill:none;stroke:#5d6f7a}.tick{stroke:#5d6f7a}.grid{stroke:#e3e9ec}.middle{text-anchor:middle}"
     ".line{fill:none;stroke-width:2.4;stroke-linejoin:round}.thin{fill:none;stroke-width:1.2;stroke-opacity:.8}"
@@ -69,13 +71,15 @@ def _errors(expected: ExpectedError, epsilons: FloatArray) -> list[str]:
     parts = [axes]
     for k in range(total.shape[1]):
         parts.append(_line(frame, epsilons, np.log10(total[:, k]), HUES[k % len(HUES)], "thin"))
-    for values, hue, label, y in ((privacy, PRIVACY, "privacy", 76), (sampling, SAMPLING, "sampling", 96)):
+    for values, hue, label, y in ((privacy, PRIVACY, "privacy", 312), (sampling, SAMPLING, "sampling", 330)):
         seen = np.isfinite(values).any(axis=1)
         middle = np.full(len(epsilons), np.nan)
         middle[seen] = np.nanmedian(values[seen], axis=1)
         parts.append(_line(frame, epsilons, np.log10(middle), hue, "line", dots=True))
-        parts.append(element("rect", x=310, y=y - 9, width=18, height=4, fill=hue))
-        parts.append(element("text", text=f"{label}, median mode", x=334, y=y))
+        parts.append(element("rect", x=82, y=y - 7, width=18, height=3, fill=hue))
+        parts.append(element("text", text=f"part of {label}, median mode", x=108, y=y))
+    parts.append(element("rect", x=82, y=342, width=18, height=1.2, fill=HUES[0]))
+    parts.append(element("text", text="each mode, both parts", x=108, y=348))
     return parts
 
 
