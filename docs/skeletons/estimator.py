@@ -19,9 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from fogline import DensitySketch, PrivateDensity, _validation
-from fogline.engines.feed import as_source, feed
+from fogline import PrivateDensity, _validation
+from fogline.accounting import Cost
+from fogline.engines.feed import as_source, release_source, unit_of
 from fogline.estimators._released import ReleasedState
+from fogline.sketch.density_sketch import ReleaseTerms
+from fogline.sketch.spec import SketchSpec
 
 __all__ = ["DensestPlace"]
 
@@ -48,6 +51,8 @@ class DensestPlace(ReleasedState, BaseEstimator):
         Hide whether a person is in the data at all, or only what their record says.
     max_contributions : int, default 1
         Most records a person has, as declared by you.
+    ledger : Ledger or LedgerView, optional
+        Where the budget is kept.
 
     Attributes
     ----------
@@ -97,6 +102,7 @@ class DensestPlace(ReleasedState, BaseEstimator):
         bounds: ArrayLike | None = None,
         neighbours: str = "add-remove",
         max_contributions: int = 1,
+        ledger: Any = None,
     ) -> None:
         # Store, nothing else: scikit-learn clones by these names, and fit never changes them.
         self.epsilon = epsilon
@@ -104,6 +110,11 @@ class DensestPlace(ReleasedState, BaseEstimator):
         self.bounds = bounds
         self.neighbours = neighbours
         self.max_contributions = max_contributions
+        self.ledger = ledger
+
+    def cost(self) -> Cost:
+        """What one ``fit`` costs, from the parameters alone: a ledger asks this to plan."""
+        return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions).cost()
 
     def fit(self, X: Any, y: Any = None) -> DensestPlace:  # noqa: ARG002
         """Release the density of the records once and read its highest place.
@@ -120,24 +131,19 @@ class DensestPlace(ReleasedState, BaseEstimator):
             The estimator itself.
         """
         # 1. Validate all that is public, each error naming its parameter.
-        _validation.check_epsilon(self.epsilon)
-        _validation.check_delta(self.delta)
-        _validation.check_neighbours(self.neighbours)
-        _validation.check_max_contributions(self.max_contributions)
         source = as_source(X)
-        sketch = DensitySketch(self.bounds)
-        # 2. Feed the records: exact integer counts, in one pass. Nothing else here sees them.
-        feed(sketch, source)
-        # 3. Release: noise is added once, and from here on everything may be published.
-        density = sketch.release(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighbours=self.neighbours,
-            max_contributions=self.max_contributions,
-        )
+        terms = ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit_of(source))
+        _validation.check_ledger(self.ledger)
+        spec = SketchSpec.plan(self.bounds)
+        self._remember_features(source, spec.d)
+        # 2. and 3. Release once: the budget is reserved, noise drawn, records counted, and from here on everything may
+        # be published. Nothing else here sees the records.
+        try:
+            density = release_source(source, spec, terms, self.ledger)
+        finally:
+            del X, source  # an error's traceback must not lead to them
         # 4. Read, and set the results last: a fit that fails leaves no half-fitted estimator.
         place = highest_point(density)
-        self._remember_features(source, sketch.spec.d)
         self.place_ = place
         self.density_ = density
         self.guarantee_ = density.guarantee

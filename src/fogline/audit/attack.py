@@ -311,12 +311,17 @@ def _scored(
         seen = [side[: max(1, len(side) // 2)] for side in (null, other)]
         if score is None and np.ptp(np.concatenate(seen)) == 0:
             continue  # this algorithm has nothing of the kind to look at: leave the confidence to the others
-        around = score is None and np.mean(seen[0]) > np.mean(seen[1])
+        around = score is None and _shown(-seen[0], -seen[1]) > _shown(*seen)
         listed[name] = (-null, -other) if around else (null, other)
     if score is None:
         null, other = trained_scores(outputs, canary)
         listed["trained score"] = (null, other)
     return listed
+
+
+def _shown(null: FloatArray, other: FloatArray) -> float:
+    """Return how much epsilon a score would seem to show; only to choose a direction."""
+    return max(witness.epsilon_lower for witness in find_witnesses(null, other, 0.0, 0.5, None))
 
 
 def _claimed(claim: Guarantee | float, delta: float | None, gaussian: bool) -> tuple[float, float, float | None]:

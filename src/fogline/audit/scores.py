@@ -4,7 +4,7 @@ Four *fixed* witnesses look for one record, the canary, in whatever was publishe
 output to it, whether it appears bit for bit, how many outputs there are, and the density published at its place.
 A *trained* one learns from half of the runs which outputs follow from which data set.
 
-A fixed score is turned around where the first half of the runs shows that it is lower on D'. All that is
+A fixed score is turned around where the first half of the runs shows more that way. All that is
 learnt is learnt on the first half, so that the second half, on which events are counted, is fresh.
 """
 
@@ -27,7 +27,7 @@ Score = Callable[[Any], float]
 
 _POINTS = ("modes_", "cluster_centers_", "means_", "params_", "modes", "centers", "params", "values")
 _FAR = 1e300
-_NUMBERS = 64
+_NUMBERS = 24
 
 
 def points_of(output: Any) -> FloatArray:
@@ -122,6 +122,8 @@ def trained_scores(outputs: Sequence[Sequence[Any]], canary: ArrayLike | None) -
         (slice(quarter, half), slice(0, quarter)),
         (slice(0, half), slice(half, runs)),
     ):
+        if judge.start == judge.stop:
+            continue
         model = _learnt(features[0][learn], features[1][learn])
         for mine, side in zip(scores, features, strict=True):
             mine[judge] = model(side[judge])
@@ -165,18 +167,22 @@ def _density(output: Any, place: FloatArray) -> float:
 
 
 def _features(output: Any, looks: Sequence[Score], canary: ArrayLike | None) -> FloatArray:
-    """Return numbers of one length for any output: the fixed witnesses, and its points in order, cut or filled up."""
+    """Return numbers of one length for any output.
+
+    They are the fixed witnesses, the distances of its points from the canary, and its points, both as they are and
+    in order, since a set of centres has none; cut or filled up.
+    """
     points = points_of(output)
     order = np.lexsort(points.T[::-1]) if points.size else np.arange(len(points))
-    listed = points[order].ravel()
+    parts = [points.ravel(), points[order].ravel()]
     if canary is not None:
         place = np.atleast_1d(np.asarray(canary, dtype=np.float64)).ravel()
-        far = np.linalg.norm(_comparable(output, place) - place, axis=1)
-        listed = np.concatenate([np.sort(far)[: _NUMBERS // 4], listed])
-    numbers = np.zeros(_NUMBERS)
-    numbers[: min(_NUMBERS, len(listed))] = listed[:_NUMBERS]
-    row = np.concatenate([[look(output) for look in looks], numbers])
-    return np.asarray(np.arcsinh(np.nan_to_num(row, nan=0.0, posinf=_FAR, neginf=-_FAR)))
+        parts.append(np.sort(np.linalg.norm(_comparable(output, place) - place, axis=1)))
+    numbers = np.zeros((len(parts), _NUMBERS))
+    for row, part in zip(numbers, parts, strict=True):
+        row[: min(_NUMBERS, len(part))] = part[:_NUMBERS]
+    listed = np.concatenate([[look(output) for look in looks], numbers.ravel()])
+    return np.asarray(np.arcsinh(np.nan_to_num(listed, nan=0.0, posinf=_FAR, neginf=-_FAR)))
 
 
 def _learnt(null: FloatArray, other: FloatArray) -> Callable[[FloatArray], FloatArray]:

@@ -28,7 +28,7 @@ Exit codes: 0 the claim stands; 1 it does not; 2 wrong usage.
 
 
 @click.command(cls=Command, epilog=EXAMPLES)
-@click.argument("estimator", type=click.Choice(ESTIMATORS, case_sensitive=False))
+@click.argument("estimator", type=click.Choice(ESTIMATORS), metavar="ESTIMATOR")
 @click.option("--bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each column.")
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the fit that is audited.")
 @click.option("--delta", type=float, required=True, help="Its delta.")
@@ -45,7 +45,8 @@ def audit(ctx: click.Context, /, estimator: str, as_json: bool, **options: Any) 
     """Audit ESTIMATOR: replay its fits on pairs of neighbours; nothing but noise may tell them apart.
 
     A fit on D is recorded, then repeated on a neighbour D' with the same noisy answers. All that can be seen must
-    be the same to the last bit, and the exact sums must differ by no more than the noise was made for.
+    be the same to the last bit, and the exact sums must differ by no more than the noise was made for. ESTIMATOR is
+    PrivateModes, the only one so far.
     """
     if not as_json:
         need("rich")

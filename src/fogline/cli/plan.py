@@ -44,7 +44,7 @@ and a weight if you like (gaussian:3,0.8@0.7;7,0.8@0.3); or a file with a public
 @click.option(
     "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value a column."
 )
-@click.option("--runs", type=int, help="Simulated fits an epsilon; by default 16, 8 or 3 by dimension.")
+@click.option("--runs", type=int, help="Simulated fits an epsilon; by default 16, 6 or 3 by dimension.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw it (.svg or .html).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.pass_context

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_dense, records
 from fogline.engines.files import FileTable
-from fogline.sketch import DensitySketch
+from fogline.sketch import DensitySketch, PrivateDensity
+from fogline.sketch.density_sketch import ReleaseTerms, release_density
+from fogline.sketch.spec import SketchSpec
 
-__all__ = ["Pass", "as_source", "feed", "unit_of", "width_of"]
+__all__ = ["Pass", "as_source", "feed", "release_source", "unit_of", "width_of"]
 
 
 def as_source(X: Any) -> Any:
@@ -39,6 +41,20 @@ def unit_of(source: Any) -> str:
 def feed(sketch: DensitySketch, source: Any) -> None:
     """Count the records of an array, a frame, a path or a :class:`FileTable` into a sketch."""
     Pass(source, sketch).run()
+
+
+def release_source(source: Any, spec: SketchSpec, terms: ReleaseTerms, ledger: Any = None) -> PrivateDensity:
+    """Release the density of a source once: what every estimator's ``fit`` does between validating and reading.
+
+    Errors of the schema come first, then the noise is drawn (and, with a ledger, the budget reserved), and only then
+    are the records counted. When it fails, nothing in the traceback below this call leads to them.
+    """
+    one_pass = Pass(source, DensitySketch.of(spec))
+    del source
+    try:
+        return release_density(spec, terms, one_pass.run, ledger)
+    finally:
+        one_pass.forget()
 
 
 class Pass:

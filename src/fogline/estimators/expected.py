@@ -40,7 +40,7 @@ IntArray = NDArray[np.int64]
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Tried where none are given."""
 
-RUNS = {1: 16, 2: 8, 3: 3}
+RUNS = {1: 16, 2: 6, 3: 3}
 """Simulated fits an epsilon, by dimension."""
 
 MOST_RECORDS = 5_000_000

@@ -15,11 +15,10 @@ from sklearn.base import BaseEstimator
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.engines.feed import Pass, as_source, unit_of, width_of
+from fogline.engines.feed import as_source, release_source, unit_of, width_of
 from fogline.estimators._released import ReleasedState
-from fogline.sketch import DensitySketch
-from fogline.sketch.density_sketch import ReleaseTerms, release_density
-from fogline.sketch.spec import as_bandwidth
+from fogline.sketch.density_sketch import ReleaseTerms
+from fogline.sketch.spec import SketchSpec, as_bandwidth
 
 if TYPE_CHECKING:
     from fogline.estimators.expected import ExpectedError
@@ -156,15 +155,12 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         _validation.check_ledger(self.ledger)
         level = _validation.check_level(self.level)
         n_modes = None if self.n_modes is None else _validation.check_count(self.n_modes, "n_modes")
-        sketch = self._sketch(width_of(source))
-        spec = sketch.spec
-        reading = Pass(source, sketch)
+        spec = self._spec(width_of(source))
         self._remember_features(source, spec.d)
-        del X, source, sketch
         try:
-            density = release_density(spec, terms, reading.run, self.ledger)
+            density = release_source(source, spec, terms, self.ledger)
         finally:
-            reading.forget()
+            del X, source  # an error's traceback must not lead to the records
         found = density.modes(n_modes, level=level, bandwidth=self.bandwidth)
         self.density_ = density
         self.guarantee_ = density.guarantee
@@ -214,13 +210,13 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     def _terms(self, unit: str = "record") -> ReleaseTerms:
         return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
 
-    def _sketch(self, width: int | None) -> DensitySketch:
+    def _spec(self, width: int | None) -> SketchSpec:
         """Plan the sketch of a table with so many columns; raises before anything is spent."""
         bounds = _validation.check_bounds(self.bounds)
         if len(bounds) == 1 and width is not None and width > 1:
             bounds = np.repeat(bounds, width, axis=0)
         fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
-        sketch = DensitySketch(bounds, bandwidths=self.bandwidth if fixed is None else [fixed], steps=self.steps)
+        spec = SketchSpec.plan(bounds, self.bandwidth if fixed is None else [fixed], self.steps)
         if fixed is not None:
-            sketch.spec.require_readable(fixed)
-        return sketch
+            spec.require_readable(fixed)
+        return spec

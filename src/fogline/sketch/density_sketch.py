@@ -114,6 +114,13 @@ class DensitySketch:
             raise ValueError(f"features must be 'auto' or 'grid', got {features!r}")
         self._start(SketchSpec.plan(bounds, bandwidths, steps))
 
+    @classmethod
+    def of(cls, spec: SketchSpec) -> DensitySketch:
+        """Empty sketch of a given specification."""
+        sketch = cls.__new__(cls)
+        sketch._start(spec)
+        return sketch
+
     def _start(self, spec: SketchSpec) -> None:
         self.spec = spec
         self._counts = CellCounts(spec)
@@ -177,8 +184,7 @@ class DensitySketch:
         self.spec.require_same(other.spec)
         if any(origin in other._origins for origin in self._origins):
             raise ValueError("other: a sketch cannot be merged with itself or with one that holds the same records")
-        merged = DensitySketch.__new__(DensitySketch)
-        merged._start(self.spec)
+        merged = DensitySketch.of(self.spec)
         merged._origins = (*self._origins, *other._origins)
         merged._declared = self._declared + other._declared
         for part in (self, other):
@@ -210,8 +216,7 @@ class DensitySketch:
             header = json.loads(str(data["header"]))
             if header.get("format") != FORMAT:
                 raise ValueError(f"path: not a sketch of format {FORMAT}: {header.get('format')!r}")
-            sketch = cls.__new__(cls)
-            sketch._start(SketchSpec.from_dict(header["spec"]))
+            sketch = cls.of(SketchSpec.from_dict(header["spec"]))
             sketch._origins = tuple(map(_Origin, header["payers"])) or (_Origin(),)
             sketch.add_cells(data["keys"], data["counts"])
         return sketch

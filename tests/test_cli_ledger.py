@@ -1,0 +1,391 @@
+"""``fogline ledger`` and ``fogline modes --ledger``: what is paid, what is free, what is refused, what is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from fogline import PrivateDensity
+from fogline.accounting import Cost
+from fogline.cli.app import app
+from fogline.ledger import Ledger, Receipt
+from fogline.report.spending import spending_picture, statements
+
+DELTA = ["--delta", "1e-6"]
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "books").mkdir()
+    return tmp_path / "books" / "ledger", ["--high-water", tmp_path / "marks"]
+
+
+@pytest.fixture
+def ledger(place):
+    path, marks = place
+    result = run("ledger", "create", path, "--dataset", "visits", "--epsilon", "1", *DELTA, *marks)
+    assert result.exit_code == 0, result.output
+    return path, marks
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(30, 5, (800, 2)), rng.normal(70, 5, (800, 2))])
+    np.savetxt(tmp_path / "table.csv", X, delimiter=",", header="a,b", comments="")
+    return tmp_path / "table.csv"
+
+
+def modes(table, ledger, *words, epsilon="0.5", columns="a"):
+    path, marks = ledger
+    options = ["--columns", columns, "--bounds", "0:100", "--epsilon", epsilon, *DELTA, "--ledger", path, *marks]
+    return run("modes", table, *options, *words)
+
+
+def shown(ledger):
+    path, marks = ledger
+    return json.loads(run("ledger", "show", path, *marks, "--json").stdout)["datasets"][0]
+
+
+# -- create, show, history, verify, export ----------------------------------------------------------------
+
+
+def test_create_says_what_the_cap_is_in_rho(place):
+    path, marks = place
+    words = ["--dataset", "visits", "--epsilon", "1", *DELTA, "--neighbours", "replace", *marks, "--json"]
+    result = run("ledger", "create", path, *words)
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert document["rho"] == Ledger.rho_of(1.0, 1e-6)
+    with Ledger.open(path, high_water=marks[1]) as opened:
+        assert opened.id == document["ledger"]
+        assert opened.history()[1].content["neighbours"] == "replace"
+
+
+def test_a_new_ledger_shows_its_cap_and_nothing_spent(ledger):
+    path, marks = ledger
+    result = run("ledger", "show", path, *marks)
+    assert result.exit_code == 0, result.output
+    assert "visits" in result.stdout
+    assert "0%" in result.stdout
+    assert shown(ledger)["items"] == []
+    assert shown(ledger)["remaining"]["epsilon"] == pytest.approx(1)
+
+
+def test_history_lists_every_entry(ledger, table):
+    path, marks = ledger
+    assert modes(table, ledger).exit_code == 0
+    text = run("ledger", "history", path, *marks).stdout
+    assert [kind in text for kind in ("genesis", "dataset", "reserve", "commit")] == [True] * 4
+    entries = json.loads(run("ledger", "history", path, *marks, "--json").stdout)["entries"]
+    assert [entry["content"]["kind"] for entry in entries] == ["genesis", "dataset", "reserve", "commit"]
+
+
+def test_verify_counts_the_entries(ledger):
+    path, marks = ledger
+    assert run("ledger", "verify", path, *marks).stdout.startswith("sound: 2 entries")
+    assert json.loads(run("ledger", "verify", path, *marks, "--json").stdout)["sound"] is True
+
+
+def test_export_writes_lines_and_never_over_a_file(ledger, tmp_path):
+    path, marks = ledger
+    out = tmp_path / "out.jsonl"
+    assert run("ledger", "export", path, out, *marks).exit_code == 0
+    assert len(out.read_text().splitlines()) == 2
+    again = run("ledger", "export", path, out, *marks)
+    assert again.exit_code == 2
+    assert "already" in again.stderr
+    assert run("ledger", "export", path, tmp_path / "no" / "out", *marks).exit_code == 2
+
+
+# -- plan -------------------------------------------------------------------------------------------------
+
+
+def test_plan_says_what_fits_and_costs_nothing(ledger):
+    path, marks = ledger
+    words = ["ledger", "plan", path, "--epsilon", "0.5", *DELTA, *marks]
+    result = run(*words)
+    assert result.exit_code == 0
+    assert "fits: yes (1 asked for, 3 would fit)" in result.stdout
+    document = json.loads(run(*words, "--json").stdout)
+    assert document["times"] == 3
+    assert document["after"]["rho"] == pytest.approx(document["before"]["rho"] - document["cost"]["amount"])
+    assert run(*words, "--times", "3").exit_code == 0
+    assert run(*words, "--times", "4").exit_code == 4
+    assert shown(ledger)["items"] == []
+
+
+def test_plan_foretells_what_modes_pays(ledger, table):
+    path, marks = ledger
+    plan = json.loads(run("ledger", "plan", path, "--epsilon", "0.5", *DELTA, *marks, "--json").stdout)
+    assert modes(table, ledger).exit_code == 0
+    assert shown(ledger)["spent"]["zcdp"]["amount"] == plan["cost"]["amount"]
+
+
+# -- modes --ledger ---------------------------------------------------------------------------------------
+
+
+def test_a_repeated_question_is_free_and_the_output_says_so(ledger, table, tmp_path):
+    page = tmp_path / "page.html"
+    first = modes(table, ledger, "--save", tmp_path / "first.npz")
+    assert first.exit_code == 0, first.output
+    assert "Paid: rho = " in first.stdout
+    spent = shown(ledger)["spent"]
+    second = modes(table, ledger, "--save", tmp_path / "second.npz", "--report", page)
+    assert second.exit_code == 0, second.output
+    assert "Free: this question was asked before" in second.stdout
+    assert shown(ledger)["spent"] == spent
+    released = [PrivateDensity.load(tmp_path / name) for name in ("first.npz", "second.npz")]
+    assert released[0] == released[1]
+    assert page.stat().st_size > 10_000
+
+
+def test_the_receipt_is_in_the_document_and_holds(ledger, table):
+    path, marks = ledger
+    documents = [json.loads(modes(table, ledger, "--json").stdout) for _ in range(2)]
+    assert [document["cached"] for document in documents] == [False, True]
+    assert documents[0]["receipt"] == documents[1]["receipt"]
+    with Ledger.open(path, high_water=marks[1]) as opened:
+        assert Receipt.from_dict(documents[0]["receipt"]).verify(opened)
+
+
+def test_other_columns_are_another_question(ledger, table):
+    answers = [json.loads(modes(table, ledger, "--json", columns=name).stdout) for name in ("a", "b")]
+    assert [answer["cached"] for answer in answers] == [False, False]
+    assert [item["label"] for item in shown(ledger)["items"]] == ["density, a, epsilon 0.5", "density, b, epsilon 0.5"]
+
+
+def test_a_spent_budget_ends_with_4_and_one_line_before_the_records_are_touched(ledger, table, monkeypatch):
+    from fogline.engines import FileTable
+
+    monkeypatch.setattr(FileTable, "count_cells", lambda *_: pytest.fail("the records were touched"))
+    result = modes(table, ledger, epsilon="1.5")
+    assert result.exit_code == 4
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert "budget" in result.stderr
+    assert shown(ledger)["items"] == []
+
+
+def test_a_release_that_fails_ends_with_3_and_is_spent(ledger, table, monkeypatch):
+    from fogline.engines import FileTable
+
+    said = set()
+    for secret in ("secret 1", "secret 2"):
+        with monkeypatch.context() as patched:
+            patched.setattr(FileTable, "count_cells", lambda *_, word=secret: (_ for _ in ()).throw(OSError(word)))
+            result = modes(table, ledger, epsilon="0.3" if secret.endswith("1") else "0.31")
+        assert result.exit_code == 3
+        assert result.stdout == ""
+        said.add(result.stderr)
+    assert len(said) == 1
+    assert "secret" not in said.pop()
+    assert [item["answered"] for item in shown(ledger)["items"]] == [False, False]
+    path, marks = ledger
+    assert "no answer" in run("ledger", "show", path, *marks).stdout
+
+
+def test_several_data_sets_and_an_analyst(ledger, table):
+    path, marks = ledger
+    with Ledger.open(path, high_water=marks[1]) as opened:
+        opened.add_dataset("stays", epsilon=2.0, delta=1e-6)
+        opened.add_analyst("ada", epsilon=0.6, delta=1e-6)
+    unnamed = modes(table, ledger)
+    assert unnamed.exit_code == 4
+    assert "'visits', 'stays'" in unnamed.stderr
+    assert modes(table, ledger, "--dataset", "stays", "--analyst", "ada").exit_code == 0
+    assert modes(table, ledger, "--dataset", "stays", "--analyst", "ada", epsilon="0.55").exit_code == 4
+    assert modes(table, ledger, "--dataset", "stays", "--analyst", "bob").exit_code == 4
+    document = json.loads(run("ledger", "show", path, *marks, "--json").stdout)
+    assert document["analysts"] == ["ada"]
+    assert [len(dataset["items"]) for dataset in document["datasets"]] == [0, 1]
+    assert document["datasets"][1]["items"][0]["analyst"] == "ada"
+
+
+# -- the picture ------------------------------------------------------------------------------------------
+
+
+def test_the_picture_stands_alone_and_escapes_names(place, tmp_path):
+    path, marks = place
+    with Ledger.create(path, dataset="<b>&", epsilon=1.0, delta=1e-6, integral=3.0, high_water=marks[1]) as opened:
+        opened.declare_partition("<b>&", "sex", ["f", "m"])
+        for part in ("f", "m"):
+            opened.on("<b>&", partition=("sex", part)).ask(
+                "count",
+                code_version="1",
+                parameters={"epsilon": 0.5},
+                cost=Cost(0.005),
+                neighbours="add-remove",
+                certified=True,
+                release=lambda: b"90",
+            )
+        listed = statements(opened)
+    assert [item.amount for item in listed[0].items] == [5_000_000_001, 0]  # rounded up
+    assert sum(item.amount for item in listed[0].items) == listed[0].spent["zcdp"][0]
+    drawing = spending_picture(listed)
+    root = ET.fromstring(drawing)
+    text = " ".join(root.itertext())
+    assert "<b>&, version 1" in text
+    assert "count, epsilon 0.5, sex = f" in text
+    assert "integrally private" in text
+    assert "http" not in drawing.replace("http://www.w3.org/2000/svg", "")
+    for name in ("spent.svg", "spent.html"):
+        result = run("ledger", "show", path, *marks, "--picture", tmp_path / name)
+        assert result.exit_code == 0, result.output
+        assert drawing in (tmp_path / name).read_text(encoding="utf-8")
+    assert run("ledger", "show", path, *marks, "--picture", tmp_path / "no" / "x.svg").exit_code == 2
+
+
+def test_a_bar_of_many_questions_stays_small(place):
+    path, marks = place
+    with Ledger.create(path, dataset="d", epsilon=5.0, delta=1e-6, high_water=marks[1]) as opened:
+        for number in range(70):
+            opened.ask(
+                "count",
+                code_version="1",
+                parameters={"number": number, "epsilon": number / 100},
+                cost=Cost(0.001),
+                neighbours="add-remove",
+                certified=True,
+                release=lambda: b"9",
+            )
+        drawing = spending_picture(statements(opened))
+    assert "10 more questions" in drawing
+    assert "and 58 other questions" in drawing
+
+
+# -- bad input --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["show", "history", "verify"])
+def test_no_ledger_there(command, place):
+    path, marks = place
+    result = run("ledger", command, path, *marks)
+    assert result.exit_code == 4
+    assert "there is no ledger" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", bytes(range(256)) * 35, b"SQLite format 3\0" + bytes(5000)])
+def test_garbage_is_refused(content, place):
+    path, marks = place
+    path.write_bytes(content)
+    for words in (["show"], ["verify"], ["plan", "--epsilon", "1", *DELTA]):
+        result = run("ledger", words[0], path, *words[1:], *marks)
+        assert result.exit_code == 4, result.output
+        assert "Traceback" not in result.output
+
+
+def test_another_version_is_refused(ledger, monkeypatch, tmp_path):
+    from fogline.ledger import books, founding
+
+    path = tmp_path / "books" / "newer"
+    with monkeypatch.context() as patched:
+        patched.setattr(founding, "FORMAT", 99)
+        patched.setattr(books, "FORMAT", 99)
+        made = run("ledger", "create", path, "--dataset", "d", "--epsilon", "1", *DELTA, *ledger[1])
+        assert made.exit_code == 0, made.output
+    result = run("ledger", "show", path, *ledger[1])
+    assert result.exit_code == 4
+    assert "format 99" in result.stderr
+
+
+def test_a_lost_high_water_mark_is_refused(ledger, tmp_path):
+    result = run("ledger", "show", ledger[0], "--high-water", tmp_path / "elsewhere")
+    assert result.exit_code == 4
+    assert "high-water" in result.stderr
+
+
+def test_a_ledger_is_not_made_twice(ledger):
+    path, marks = ledger
+    result = run("ledger", "create", path, "--dataset", "visits", "--epsilon", "1", *DELTA, *marks)
+    assert result.exit_code == 4
+    assert "already" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        (["--epsilon", "-1"], "--epsilon"),
+        (["--epsilon", "inf"], "--epsilon"),
+        (["--delta", "2"], "--delta"),
+        (["--dataset", ""], "--dataset"),
+        (["--neighbours", "friends"], "--neighbours"),
+    ],
+)
+def test_a_bad_option_is_named(changed, named, place):
+    path, marks = place
+    result = run("ledger", "create", path, "--dataset", "d", "--epsilon", "1", *DELTA, *marks, *changed)
+    assert result.exit_code == 2, result.output
+    assert named in result.stderr
+    assert not path.exists()
+
+
+def test_the_mark_cannot_lie_beside_the_ledger(place):
+    path, _ = place
+    words = ["--dataset", "d", "--epsilon", "1", *DELTA, "--high-water", path.parent]
+    result = run("ledger", "create", path, *words)
+    assert result.exit_code == 2
+    assert "--high-water" in result.stderr
+
+
+def test_an_unknown_data_set_is_refused(ledger, table):
+    path, marks = ledger
+    assert modes(table, ledger, "--dataset", "nobody").exit_code == 4
+    assert run("ledger", "plan", path, "--epsilon", "1", *DELTA, "--dataset", "nobody", *marks).exit_code == 4
+
+
+def test_the_other_relation_is_refused(ledger, table):
+    result = modes(table, ledger, "--neighbours", "replace")
+    assert result.exit_code == 4
+    assert "replace" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--dataset", "--analyst", "--high-water"])
+def test_options_of_a_ledger_need_a_ledger(option, table):
+    result = run("modes", table, "--bounds", "0:100", "--epsilon", "1", *DELTA, option, "x")
+    assert result.exit_code == 2
+    assert option in result.stderr
+
+
+# -- the machine ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs wait4")
+@pytest.mark.parametrize("words", [["--help"], ["ledger", "--help"], ["ledger", "show", "--help"]])
+def test_help_answers_at_once_and_loads_nothing_heavy(words):
+    code = (
+        "import sys; from fogline.cli.app import app\n"
+        f"try: app({words!r}, prog_name='fogline')\n"
+        "except SystemExit: print([m for m in ('numpy', 'rich', 'duckdb', 'sqlite3', 'sklearn') if m in sys.modules])"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    text = process.stdout.read()
+    process.stdout.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert b"Usage" in text
+    assert text.rstrip().endswith(b"[]")
+    assert usage.ru_utime + usage.ru_stime < 0.5
+
+
+@pytest.mark.parametrize(
+    "words", [["ledger"], *(["ledger", name] for name in ("create", "show", "history", "plan", "verify", "export"))]
+)
+def test_help_has_examples(words):
+    text = run(*words, "--help").stdout
+    assert "Example" in text
+    assert "fogline " + " ".join(words) in text
