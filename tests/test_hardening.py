@@ -537,3 +537,15 @@ def test_published_algorithms_take_any_bits_or_name_the_parameter(X):
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # overflow: they promise nothing
             require_named(r"\b(X|bandwidth|starts)\b", outcome(run))
+
+
+# -- the page that says so ------------------------------------------------------------------------------------
+
+
+def test_the_threat_model_names_tests_that_exist():
+    root = Path(__file__).parent.parent
+    text = (root / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text))
+    assert len(named) > 20
+    for path, function in named:
+        assert f"def {function}" in (root / path).read_text(encoding="utf-8"), f"{path}::{function}"

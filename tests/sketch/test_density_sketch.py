@@ -273,9 +273,7 @@ def test_a_release_without_a_ledger_is_not_mended_by_one(tmp_path):
     from fogline.ledger import Ledger
 
     X = np.full((50, 1), 0.5)
-    with Ledger.create(
-        tmp_path / "a", dataset="x", epsilon=2.0, delta=1e-6, high_water=tmp_path / "marks"
-    ) as ledger:
+    with Ledger.create(tmp_path / "a", dataset="x", epsilon=2.0, delta=1e-6, high_water=tmp_path / "marks") as ledger:
         uncounted = DensitySketch([(0.0, 1.0)]).update(X)
         uncounted.release(epsilon=1.0, delta=1e-6)
         with pytest.raises(AlreadyReleased):

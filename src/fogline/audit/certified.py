@@ -35,14 +35,14 @@ _CLAIM = "epsilon 1, delta 1e-5"
 def check_replay(seed: int, short: bool) -> Iterator[Line]:
     """Replay the certified estimators on all canaries and on random pairs; answers from the operating system.
 
-    Random pairs are read at one bandwidth only, which is quicker; so are all pairs in two dimensions if `short`.
+    Random pairs are read at one bandwidth only, which is quicker; so are all pairs if `short`.
     """
     for d, relation in itertools.product((1, 2), RELATIONS):
         box = BOX[:d]
         total = 60 if short and d == 2 else 200
         canaries = canary_pairs(box, neighbours=relation, seed=seed)
         drawn = list(random_pairs(box, neighbours=relation, pairs=total - len(canaries), seed=seed))
-        full: Any = _FIXED if short and d == 2 else "auto"
+        full: Any = _FIXED if short else "auto"
         for name, fit in (("PrivateModes", _modes), ("DensitySketch", _sketch)):
             reports = [
                 replay(fit(box, relation, full), canaries, seed=None),

@@ -183,13 +183,12 @@ def _release(estimator: PrivateModes, table: Any, options: dict[str, Any]) -> di
         with Phase(doing, quiet=options["as_json"]):
             _fit(estimator, table)
         return None
-    from fogline.cli.columns import ColumnsView
 
     with opened(options["ledger"], options["high_water"]) as books:
         with refusals():
             view = books.on(options["dataset"], analyst=options["analyst"])
             before = len(books.history())
-        estimator.ledger = ColumnsView.of(view, table.columns)
+        estimator.ledger = view
         with Phase(doing, quiet=options["as_json"]), refusals():
             _fit(estimator, table)
     receipt = estimator.density_.receipt

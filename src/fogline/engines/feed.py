@@ -14,7 +14,7 @@ from fogline.sketch import DensitySketch, PrivateDensity
 from fogline.sketch.density_sketch import ReleaseTerms, release_density
 from fogline.sketch.spec import SketchSpec
 
-__all__ = ["Pass", "as_source", "feed", "release_source", "unit_of", "width_of"]
+__all__ = ["Pass", "as_source", "feed", "names_of", "release_source", "unit_of", "width_of"]
 
 
 def as_source(X: Any) -> Any:
@@ -33,6 +33,12 @@ def width_of(source: Any) -> int | None:
     return 1 if len(shape) == 1 else int(shape[1])
 
 
+def names_of(source: Any) -> tuple[str, ...] | None:
+    """Names of a source's columns, as its schema tells them; None where they have no names."""
+    names = getattr(source, "columns", None)
+    return None if names is None else tuple(map(str, names))
+
+
 def unit_of(source: Any) -> str:
     """What one row of a source is: a line of a text file, else a record."""
     return source.unit if isinstance(source, FileTable) else "record"
@@ -49,10 +55,11 @@ def release_source(source: Any, spec: SketchSpec, terms: ReleaseTerms, ledger: A
     Errors of the schema come first, then the noise is drawn (and, with a ledger, the budget reserved), and only then
     are the records counted. When it fails, nothing in the traceback below this call leads to them.
     """
+    columns = names_of(source)
     one_pass = Pass(source, DensitySketch.of(spec))
     del source
     try:
-        return release_density(spec, terms, one_pass.run, ledger)
+        return release_density(spec, terms, one_pass.run, ledger, columns=columns)
     finally:
         one_pass.forget()
 

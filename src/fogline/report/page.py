@@ -125,6 +125,7 @@ def _content(findings: Findings) -> dict[str, Any]:
         ),
         "rest": f"{100 * min(max(rest, 0.0), 1.0):.0f}%",
         "other": None if findings.standings.other is None else significant(findings.standings.other.ratio, 2),
+        "receipt": density.receipt,
         "versions": versions(),
         "date": datetime.now(UTC).strftime("%-d %B %Y"),
     }

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -311,7 +311,12 @@ class ReleaseTerms:
 
 
 def release_density(
-    spec: SketchSpec, terms: ReleaseTerms, read: Callable[[], NDArray[np.int64]], ledger: Any = None
+    spec: SketchSpec,
+    terms: ReleaseTerms,
+    read: Callable[[], NDArray[np.int64]],
+    ledger: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
 ) -> PrivateDensity:
     """Make the one noisy release of a table of cell counts, paid for by a ledger if there is one.
 
@@ -323,6 +328,8 @@ def release_density(
         Returns the exact counts: the only step that touches records. It is called once, after the noise was drawn
         and, with a ledger, after the reservation is on the disk; not at all if the ledger knows the answer.
     ledger : Ledger or LedgerView, optional
+    columns : sequence of str, optional
+        Public names of the columns where there are any: the same box of other columns is another question.
 
     Returns
     -------
@@ -350,6 +357,7 @@ def release_density(
             "delta": terms.delta,
             "neighbours": terms.neighbours,
             "max_contributions": terms.max_contributions,
+            "columns": None if columns is None else list(columns),
         },
         cost=terms.cost(),
         neighbours=terms.neighbours,
