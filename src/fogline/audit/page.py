@@ -98,7 +98,7 @@ def _facts(seed: int, length: str, date: str, seconds: float) -> str:
 
 
 def _table(lines: Sequence[Line]) -> str:
-    rows = ["| what was attacked | claim | best found | claim |", "| --- | --- | --- | --- |"]
+    rows = ["| what was checked | claim | best found | the claim |", "| --- | --- | --- | --- |"]
     for line in lines:
         verdict = line.verdict or ("stands" if line.passed else "**FAILED**")
         rows.append(f"| {_cell(line.check)} | {_cell(line.claim)} | {_cell(line.found)} | {_cell(verdict)} |")

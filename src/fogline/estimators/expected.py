@@ -26,7 +26,7 @@ from fogline.accounting import zcdp
 from fogline.estimators._guesses import Guess, Setting, guess_of, width_of
 from fogline.mechanisms.gaussian import gaussian_scale
 from fogline.sketch.density_sketch import lattice_sensitivity
-from fogline.sketch.fog import TEST_RUNGS, null_of
+from fogline.sketch.fog import null_of, tested_rungs
 from fogline.sketch.modes import ModeTable, make_ladder
 from fogline.sketch.noise_peaks import kernel_energy, smooth_reading
 from fogline.sketch.private_density import PrivateDensity
@@ -321,7 +321,7 @@ def _fog(setting: Setting, density: PrivateDensity) -> tuple[float, FloatArray, 
     """Return the fogline where it hides the smallest share, the bandwidth there, and that share."""
     fixed = setting.bandwidth if isinstance(setting.bandwidth, str) else np.array(setting.bandwidth)
     ladder = make_ladder(density, fixed)
-    rungs = [0] if len(ladder.readings) == 1 else list(TEST_RUNGS[ladder.d])
+    rungs = tested_rungs(ladder)
     null = null_of(density, [ladder.readings[q] for q in rungs])
     height = max(float(smooth_reading(density).on_grid(2.0).values.max()), 0.0)
     best = (np.inf, 0.0, ladder.readings[0].bandwidth)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fogline.sketch import PrivateDensity
-from fogline.sketch.fog import TEST_RUNGS, null_of
+from fogline.sketch.fog import null_of, tested_rungs
 from fogline.sketch.modes import make_ladder
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ def standings(density: PrivateDensity, modes: ArrayLike, *, level: float, bandwi
     """
     places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
     ladder = make_ladder(density, bandwidth)
-    readings = [ladder.readings[q] for q in TEST_RUNGS if q < len(ladder.readings)] or [ladder.readings[0]]
-    null = null_of(density, readings)
+    null = null_of(density, [ladder.readings[q] for q in tested_rungs(ladder)])
     best: list[Standing | None] = [None] * len(places)
     other: Standing | None = None
     scales = []

@@ -81,9 +81,8 @@ class DensitySketch:
 
     Notes
     -----
-    The secret state is an integer histogram on a fine public grid: the same for any order, chunking or
-    partition of the records. With at most ``c`` records a person, adding or removing a person moves the
-    released vector by at most ``c`` times the norm of one feature vector, whatever the data.
+    The secret state is an integer histogram: the same for any order or partition of the records. With at most ``c``
+    records a person, a person moves the released vector by at most ``c`` norms of one feature vector.
 
     References
     ----------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fogline.sketch.private_density import PrivateDensity
     from fogline.sketch.tracks import Ladder
 
-__all__ = ["Found", "fog_level", "peak_p_values", "significant_peaks", "what_would_help"]
+__all__ = ["Found", "fog_level", "null_of", "peak_p_values", "significant_peaks", "tested_rungs", "what_would_help"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -40,7 +40,8 @@ class Found:
     p_values: FloatArray
 
 
-def _rungs(ladder: Ladder) -> list[int]:
+def tested_rungs(ladder: Ladder) -> list[int]:
+    """Rungs of a ladder at which peaks are tested."""
     return [0] if len(ladder.readings) == 1 else list(TEST_RUNGS[ladder.d])
 
 
@@ -72,7 +73,7 @@ class _Layer:
 
 
 def _layers(density: PrivateDensity, ladder: Ladder) -> list[_Layer]:
-    rungs = _rungs(ladder)
+    rungs = tested_rungs(ladder)
     key = ("layers", tuple(tuple(ladder.readings[q].bandwidth.tolist()) for q in rungs))
     if key in density._memory:
         known: list[_Layer] = density._memory[key]
@@ -100,9 +101,9 @@ def significant_peaks(density: PrivateDensity, ladder: Ladder, level: float) -> 
         remaining = []
         for parent, i, p in kept:
             children = [c for c in fresh if parent.basin(layer.points[c[1]]) == i]
-            if len(children) == 1:  # the same mode seen again: keep the clearer view
+            if len(children) == 1:  # the same mode seen again: followed from the coarser view, which noise bends less
                 fresh.remove(children[0])
-                remaining.append(min([(parent, i, p), children[0]], key=lambda entry: entry[2]))
+                remaining.append((parent, i, min(p, children[0][2])))
             elif not children:
                 remaining.append((parent, i, p))
         kept = remaining + fresh
@@ -126,7 +127,7 @@ def peak_p_values(density: PrivateDensity, ladder: Ladder, positions: FloatArray
 
 def what_would_help(density: PrivateDensity, ladder: Ladder, level: float) -> str:
     """Say what kept every peak below the fogline."""
-    rungs = _rungs(ladder)
+    rungs = tested_rungs(ladder)
     null = null_of(density, [ladder.readings[q] for q in rungs])
     shortfall, rung = np.inf, rungs[-1]
     for scale, (q, ground) in enumerate(zip(rungs, null.grounds, strict=True)):
