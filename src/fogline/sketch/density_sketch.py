@@ -93,9 +93,7 @@ class DensitySketch:
     --------
     >>> import numpy as np
     >>> from fogline import DensitySketch
-    >>> rng = np.random.default_rng(0)
-    >>> sketch = DensitySketch(bounds=[(0, 10)])
-    >>> _ = sketch.update(rng.normal(4, 1, size=(2000, 1)))
+    >>> sketch = DensitySketch(bounds=[(0, 10)]).update(np.random.default_rng(0).normal(4, 1, size=(2000, 1)))
     >>> density = sketch.release(epsilon=1.0, delta=1e-6, neighbours="add-remove")
     >>> bool(density.pdf([[4.0]])[0] > density.pdf([[8.0]])[0])
     True

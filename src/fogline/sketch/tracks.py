@@ -43,6 +43,9 @@ STEADY = 0.15
 """Bias is judged against scales at which the position is known to this part of the bandwidth: there the error is
 still linear in the noise, and the track has not wandered to a bump."""
 
+APART = 2.0
+"""Positions are corrected for neighbours at least so many bandwidths away."""
+
 HIDDEN_RUNGS, HIDDEN_SHARE = 2, 0.4
 """Bias that is too small to be acted on still widens the error: by this share of the squared distance, expected or
 seen, to the scale two rungs down."""
@@ -168,6 +171,8 @@ def locate(ladder: Ladder, tracks: Tracks) -> Located:
     usable = _usable(ladder, tracks)
     spread, weight = _local_shape(ladder, tracks, usable)
     first = _choose(ladder, tracks, tracks.position, usable, spread, weight)
+    if len(ladder.scales) == 1:  # a bandwidth that was asked for: its modes, not those of the density behind it
+        return first
     pull = _neighbours_pull(ladder, tracks.position, first.position, spread, weight)
     return _choose(ladder, tracks, tracks.position - pull, usable, spread, weight)
 
@@ -234,6 +239,8 @@ def _neighbours_pull(
     h2 = ladder.scales**2
     moved = pull(h2) - pull(0 * h2)
     length = np.linalg.norm(moved, axis=-1, keepdims=True)
+    nearest = np.sqrt(np.min(np.where(others, distance, np.inf), axis=-1))  # modes that nearly merge are left alone
+    moved[nearest < APART * ladder.scales[:, None]] = 0.0
     moved *= np.minimum(1.0, 0.5 * ladder.scales[:, None, None] / np.maximum(length, 1e-300))
     return np.asarray(moved * ladder.unit)
 
