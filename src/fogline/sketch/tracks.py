@@ -46,7 +46,7 @@ still linear in the noise, and the track has not wandered to a bump."""
 APART = 2.0
 """Positions are corrected for neighbours at least so many bandwidths away."""
 
-HIDDEN_RUNGS, HIDDEN_SHARE = 2, 0.4
+HIDDEN_RUNGS, HIDDEN_SHARE = 2, 0.2
 """Bias that is too small to be acted on still widens the error: by this share of the squared distance, expected or
 seen, to the scale two rungs down."""
 
