@@ -148,7 +148,7 @@ def _modes_coverage() -> str:
 def _modes_own() -> str:
     return (
         "## Modes: mixtures that nothing was tuned on\n\nNearest-mode mean squared error with the number of modes "
-        "known, 20 runs, beside mean shift without privacy on the same data, and the mean squared error that the "
+        "known, beside mean shift without privacy on the same data, and the mean squared error that the "
         "released covariances state.\n\n"
     ) + _table(
         "modes_own",
@@ -156,6 +156,7 @@ def _modes_own() -> str:
             "data": "data",
             "n": "n",
             "epsilon": "epsilon",
+            "runs": "runs",
             "private_mse": "PrivateModes",
             "mean_shift_mse": "mean shift",
             "ratio": "ratio",
