@@ -166,7 +166,7 @@ def _modes_own() -> str:
 
 
 def _modes_speed() -> str:
-    return "## Modes: speed\n\nCPU time, one thread, best of three, in one process.\n\n" + _table(
+    return "## Modes: speed\n\nCPU time, one thread, best of seven, in one process.\n\n" + _table(
         "modes_speed", {"what": "what", "value": "value"}
     )
 

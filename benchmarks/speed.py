@@ -21,7 +21,7 @@ __all__ = ["fit_seconds", "start_seconds", "update_ratios"]
 BOX = [(-10.0, 10.0), (-10.0, 10.0)]
 
 
-def best_of(action: Callable[[], Any], repeats: int = 3) -> float:
+def best_of(action: Callable[[], Any], repeats: int = 7) -> float:
     """Least CPU time of some repetitions."""
     times = []
     for _ in range(repeats):
