@@ -111,9 +111,6 @@ class Located:
     scale: IntArray  # (k,) index into the ladder
     privacy_variance: FloatArray  # (k,) sum over the axes, ladder units
     sampling_variance: FloatArray  # with the allowance for bias
-    bias_squared: FloatArray
-    weight: FloatArray
-    spread: FloatArray  # tau squared
 
 
 def polish(reading: Reading, points: FloatArray, *, rounds: int = 25) -> FloatArray:
@@ -170,22 +167,26 @@ def locate(ladder: Ladder, tracks: Tracks) -> Located:
     """
     usable = _usable(ladder, tracks)
     spread, weight = _local_shape(ladder, tracks, usable)
-    first = _choose(ladder, tracks, tracks.position, usable, spread, weight)
+    flatness = _flatness(ladder, tracks, spread, weight)  # (Q, k)
+    pair = ladder.d * flatness[:, None] * flatness[None]
+    t_privacy = pair * ladder.gradient_covariance()[:, :, None]
+    t_total = t_privacy + pair * _sampling_covariance(ladder, spread, weight)  # (Q, Q, k)
+    first = _choose(ladder, tracks, tracks.position, usable, t_privacy, t_total)
     if len(ladder.scales) == 1:  # a bandwidth that was asked for: its modes, not those of the density behind it
         return first
     pull = _neighbours_pull(ladder, tracks.position, first.position, spread, weight)
-    return _choose(ladder, tracks, tracks.position - pull, usable, spread, weight)
+    return _choose(ladder, tracks, tracks.position - pull, usable, t_privacy, t_total)
 
 
 def _choose(
-    ladder: Ladder, tracks: Tracks, positions: FloatArray, usable: BoolArray, spread: FloatArray, weight: FloatArray
+    ladder: Ladder,
+    tracks: Tracks,
+    positions: FloatArray,
+    usable: BoolArray,
+    t_privacy: FloatArray,
+    t_total: FloatArray,
 ) -> Located:
-    flatness = _flatness(ladder, tracks, spread, weight)  # (Q, k)
-    privacy = ladder.gradient_covariance()
-    sampling = _sampling_covariance(ladder, spread, weight)  # (Q, Q, k)
-    pair = ladder.d * flatness[:, None] * flatness[None]
-    t_privacy = pair * privacy[:, :, None]
-    t_total = t_privacy + pair * sampling
+    """Choose scales for given positions, whose covariances over the scales are T: its privacy part, and in all."""
     variance = np.einsum("qqk->qk", t_total)
     spread_of_difference = variance[:, None] + variance[None] - 2 * t_total
     moved = np.sum(((positions[:, None] - positions[None]) / ladder.unit) ** 2, axis=-1)
@@ -207,9 +208,6 @@ def _choose(
         scale=chosen,
         privacy_variance=privacy_part,
         sampling_variance=variance[chosen, column] - privacy_part + unseen,
-        bias_squared=bias[chosen, column],
-        weight=weight,
-        spread=spread,
     )
 
 
