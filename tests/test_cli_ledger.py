@@ -151,6 +151,22 @@ def test_a_repeated_question_is_free_and_the_output_says_so(ledger, table, tmp_p
     assert page.stat().st_size > 10_000
 
 
+def test_a_new_version_is_asked_anew_on_the_same_budget(ledger, table):
+    path, marks = ledger
+    modes(table, ledger)
+    spent = shown(ledger)["spent"]["zcdp"]["amount"]
+    result = run("ledger", "new-version", path, "quarter 2", *marks)
+    assert result.exit_code == 0, result.output
+    assert "visits: now version quarter 2" in result.stdout
+    assert "Paid: rho = " in modes(table, ledger).stdout
+    assert shown(ledger)["version"] == "quarter 2"
+    assert shown(ledger)["spent"]["zcdp"]["amount"] == pytest.approx(2 * spent)
+    for words in (["quarter 2"], [""], ["quarter 3", "--dataset", "nobody"]):
+        refused = run("ledger", "new-version", path, *words, *marks)
+        assert refused.exit_code in (2, 4), refused.output
+        assert "Traceback" not in refused.output
+
+
 def test_the_receipt_is_in_the_document_and_holds(ledger, table):
     path, marks = ledger
     documents = [json.loads(modes(table, ledger, "--json").stdout) for _ in range(2)]
@@ -383,7 +399,11 @@ def test_help_answers_at_once_and_loads_nothing_heavy(words):
 
 
 @pytest.mark.parametrize(
-    "words", [["ledger"], *(["ledger", name] for name in ("create", "show", "history", "plan", "verify", "export"))]
+    "words",
+    [
+        ["ledger"],
+        *(["ledger", name] for name in ("create", "show", "history", "plan", "new-version", "verify", "export")),
+    ],
 )
 def test_help_has_examples(words):
     text = run(*words, "--help").stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import fogline.contenders.noisy_histogram as module
+from fogline.audit import attack, canary_pairs, replay
 from fogline.contenders.noisy_histogram import (
     _cell_counts,
     _quadratic_offset,
@@ -79,6 +81,31 @@ def test_noise_of_the_counts_has_its_scale():
     assert result.counts.shape == (80, 80)
     assert result.counts.std() == pytest.approx(result.noise_scale, rel=0.05)
     assert result.noise_scale == pytest.approx(1 / math.sqrt(2 * result.guarantee.rho))
+
+
+def in_one_dimension(X):
+    return noisy_histogram_modes(X, **(OPTIONS | {"bounds": [(-10, 10)], "n_modes": 2}))
+
+
+def test_replay_on_all_canaries():
+    report = replay(in_one_dimension, canary_pairs([(-10, 10)], neighbours="add-remove"))
+    assert report.passed, str(report)
+    assert report.largest_ratio == 1
+
+
+def test_the_count_of_a_cell_does_not_tell_too_much():
+    """The likelihood ratio of one record more: the count of its cell."""
+    crowd = np.zeros((30, 1))
+    more = np.append(crowd, [[9.9]], axis=0)
+    seeds = itertools.count()
+
+    def release(X):
+        with seeded_noise(next(seeds)):
+            return in_one_dimension(X)
+
+    claim = release(crowd).guarantee
+    report = attack(release, crowd, more, claim=claim, score=lambda result: result.counts[-1], runs=300)
+    assert not report.broken
 
 
 def test_missing_and_outside_records_change_nothing():

@@ -350,13 +350,28 @@ def test_a_plan_is_free_and_says_how_often(ledger):
     refused("budget", spend, ledger, question(99), cost=Cost(0.01), release=forbidden)
 
 
-def test_a_cloned_estimator_spends_from_the_same_ledger(ledger):
-    assert clone(Costly(ledger)).ledger is ledger
+def test_a_cloned_estimator_asks_the_same_ledger_questions_of_its_own(ledger):
+    ledger.add_analyst("ana")
+    view = ledger.on(analyst="ana")
+    first, second = clone(Costly(ledger)).ledger, clone(clone(Costly(view))).ledger
+    assert first.ledger is second.ledger is ledger
+    assert (second.dataset, second.analyst, first.analyst) == ("patients", "ana", None)
     assert copy.copy(ledger) is ledger
-    view = ledger.on()
-    assert clone(Costly(view)).ledger is view
-    with pytest.raises(TypeError, match="not pickled"):
-        pickle.dumps(ledger)
+    assert copy.copy(view) is view
+    asked = {"code_version": "1", "parameters": {}, "cost": PRICE, "neighbours": "add-remove", "certified": True}
+    before = ledger.remaining().rho
+    for asker, payload in ((ledger, b"all"), (first, b"fold 1"), (second, b"fold 2"), (second.on(), b"fold 2")):
+        assert asker.ask("count", release=lambda: payload, **asked).payload == payload  # noqa: B023
+    assert ledger.ask("count", release=forbidden, **asked).payload == b"all"
+    assert before - ledger.remaining().rho == pytest.approx(3 * PRICE.rho)
+    assert "mark" in repr(first)
+    assert "mark" not in repr(view)
+
+
+def test_a_ledger_is_not_pickled(ledger):
+    for held in (ledger, ledger.on(), ledger.on().afresh()):
+        with pytest.raises(TypeError, match="not pickled"):
+            pickle.dumps(held)
 
 
 def test_a_view_asks_the_current_version(ledger):

@@ -18,7 +18,7 @@ from fogline.mechanisms import (
     private_count,
 )
 from fogline.mechanisms.laplace import laplace_reach, laplace_tail
-from fogline.mechanisms.lattice import LIMIT, exact_integers, noisy_sum
+from fogline.mechanisms.lattice import LEAST_SCALE, LIMIT, exact_integers, noisy_sum
 from fogline.testing import seeded_noise
 
 int64s = st.integers(-(2**63), 2**63 - 1)
@@ -35,7 +35,7 @@ def test_gaussian_scale_meets_rho_by_both_accounts_and_hardly_more(sensitivity, 
     scale = gaussian_scale(sensitivity, rho)
     assert Fraction(sensitivity) ** 2 <= 2 * Fraction(rho) * Fraction(scale) ** 2
     assert _opendp.gaussian_rho(scale, sensitivity) <= rho
-    assert scale <= sensitivity / math.sqrt(2 * rho) * (1 + 1e-14)
+    assert scale <= max(sensitivity / math.sqrt(2 * rho), float(LEAST_SCALE)) * (1 + 1e-14)
 
 
 @given(sizes, sizes)
@@ -44,7 +44,7 @@ def test_laplace_scale_meets_epsilon_by_both_accounts_and_hardly_more(sensitivit
     scale = laplace_scale(sensitivity, epsilon)
     assert Fraction(sensitivity) <= Fraction(epsilon) * Fraction(scale)
     assert _opendp.laplace_epsilon(scale, sensitivity) <= epsilon
-    assert scale <= sensitivity / epsilon * (1 + 1e-14)
+    assert scale <= max(sensitivity / epsilon, float(LEAST_SCALE)) * (1 + 1e-14)
 
 
 @given(sizes, sizes)
@@ -88,10 +88,37 @@ def test_the_noise_has_the_scale_that_is_claimed():
 
 
 def test_numbers_of_numpy_are_taken_exactly():
-    gaussian = add_gaussian(zeros(), size=1, sensitivity=np.float32(0.1), rho=np.float64(0.5))
-    assert gaussian.event.sensitivity == float(np.float32(0.1))
+    gaussian = add_gaussian(zeros(), size=1, sensitivity=np.float32(1.1), rho=np.float64(0.5))
+    assert gaussian.event.sensitivity == float(np.float32(1.1))
     laplace = add_laplace(zeros(), size=np.int64(1), sensitivity=np.int64(2), epsilon=np.float32(0.3))
     assert cost(laplace.event).rho <= float(np.float32(0.3)) ** 2 / 2
+
+
+@pytest.mark.parametrize("sensitivity", [0.5, 1e-200, 5e-324])
+def test_a_sensitivity_below_one_step_counts_as_one(sensitivity):
+    gaussian = add_gaussian(zeros(), size=1, sensitivity=sensitivity, rho=0.5)
+    assert (gaussian.event.sensitivity, gaussian.scale) == (1.0, gaussian_scale(1.0, 0.5))
+    laplace = add_laplace(zeros(), size=1, sensitivity=sensitivity, epsilon=0.5)
+    assert (laplace.event.sensitivity, laplace.scale) == (1.0, laplace_scale(1.0, 0.5))
+
+
+@pytest.mark.parametrize("budget", [1e30, 1.7976931348623157e308])
+def test_noise_has_a_least_scale(budget):
+    gaussian = add_gaussian(zeros(), size=1, sensitivity=1, rho=budget)
+    laplace = add_laplace(zeros(), size=1, sensitivity=1, epsilon=budget)
+    assert min(gaussian.scale, laplace.scale) >= LEAST_SCALE
+    assert cost(gaussian.event).rho <= budget
+    assert cost(laplace.event).rho <= budget
+
+
+@pytest.mark.parametrize(("sensitivity", "budget"), [(1.0, 5e-324), (1.7976931348623157e308, 1.0), (1e60, 1e-30)])
+def test_noise_has_a_greatest_scale(sensitivity, budget):
+    asked = []
+    with pytest.raises(ValueError, match=r"scale of the noise, sensitivity / sqrt\(2 rho\)"):
+        add_gaussian(lambda: asked.append(1), size=1, sensitivity=sensitivity, rho=budget)
+    with pytest.raises(ValueError, match="scale of the noise, sensitivity / epsilon"):
+        add_laplace(lambda: asked.append(1), size=1, sensitivity=sensitivity, epsilon=budget)
+    assert asked == []
 
 
 def test_no_entries_and_extreme_values():

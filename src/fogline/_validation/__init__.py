@@ -16,6 +16,7 @@ from fogline._validation.parameters import (
     check_max_contributions,
     check_neighbours,
     check_positive,
+    check_real,
 )
 from fogline._validation.rows import check_dense, records
 
@@ -31,5 +32,6 @@ __all__ = [
     "check_max_contributions",
     "check_neighbours",
     "check_positive",
+    "check_real",
     "records",
 ]

@@ -20,6 +20,7 @@ __all__ = [
     "check_max_contributions",
     "check_neighbours",
     "check_positive",
+    "check_real",
 ]
 
 Neighbours = Literal["add-remove", "replace"]
@@ -58,6 +59,20 @@ def check_positive(value: object, name: str) -> float:
     number = _number(value, name)
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be finite and greater than 0, got {number!r}")
+    return number
+
+
+def check_real(value: object, name: str) -> float:
+    """Return `value` as a finite float of any sign.
+
+    Examples
+    --------
+    >>> check_real(-1, "power")
+    -1.0
+    """
+    number = _number(value, name)
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {number!r}")
     return number
 
 

@@ -17,7 +17,7 @@ _NUMERIC_KINDS = "iufb"
 _ARROW_NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool", "decimal")
 
 
-def records(X: object, d: int | None = None) -> NDArray[np.float64]:
+def records(X: object, d: int | None = None, *, name: str = "X") -> NDArray[np.float64]:
     """Return the records as float64 of shape (n, d), without any error that depends on a cell.
 
     Parameters
@@ -27,6 +27,8 @@ def records(X: object, d: int | None = None) -> NDArray[np.float64]:
         error; in a plain list, which declares nothing, a cell that is no number becomes a missing value.
     d : int, optional
         The number of columns that is wanted.
+    name : str
+        Of the parameter, for the errors.
 
     Returns
     -------
@@ -42,17 +44,17 @@ def records(X: object, d: int | None = None) -> NDArray[np.float64]:
     Traceback (most recent call last):
     ValueError: X must have 3 columns, got 2
     """
-    array = _float_array(X, d)
+    array = _float_array(X, d, name)
     if array.ndim == 1 and array.size == 0 and d is not None:
         array = array.reshape(0, d)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
-        raise ValueError(f"X must have one or two dimensions (records, columns), got {array.ndim}")
+        raise ValueError(f"{name} must have one or two dimensions (records, columns), got {array.ndim}")
     if array.shape[1] == 0:
-        raise ValueError("X must have at least one column")
+        raise ValueError(f"{name} must have at least one column")
     if d is not None and array.shape[1] != d:
-        raise ValueError(f"X must have {d} column{'' if d == 1 else 's'}, got {array.shape[1]}")
+        raise ValueError(f"{name} must have {d} column{'' if d == 1 else 's'}, got {array.shape[1]}")
     return array
 
 
@@ -70,27 +72,27 @@ def check_dense(X: object, name: str = "X") -> None:
         raise TypeError(f"{name}: sparse input is not supported, pass {name}.toarray() if zeros are values")
 
 
-def _float_array(X: Any, d: int | None) -> NDArray[np.float64]:
+def _float_array(X: Any, d: int | None, name: str) -> NDArray[np.float64]:
     """Dispatch on how `X` declares its types."""
     if X is None or isinstance(X, str | bytes):
-        raise TypeError(f"X must be an array, a frame or a list of records, got {type(X).__name__}")
-    check_dense(X)
+        raise TypeError(f"{name} must be an array, a frame or a list of records, got {type(X).__name__}")
+    check_dense(X, name)
     if isinstance(X, np.ma.MaskedArray):
-        _refuse_dtype(X.dtype, "X")
-        return np.where(np.ma.getmaskarray(X), np.nan, _cast(np.ma.getdata(X), "X"))
+        _refuse_dtype(X.dtype, name)
+        return np.where(np.ma.getmaskarray(X), np.nan, _cast(np.ma.getdata(X), name))
     if isinstance(X, np.ndarray):
-        return _cast(X, "X")
+        return _cast(X, name)
     if type(X).__module__.partition(".")[0] == "pyarrow":
-        return _arrow(X)
+        return _arrow(X, name)
     if hasattr(X, "columns") and hasattr(X, "__array__"):
-        return _frame(X)
+        return _frame(X, name)
     if hasattr(X, "dtype") and hasattr(X, "to_numpy"):
-        return _column(X, "X")
+        return _column(X, name)
     if hasattr(X, "__array__"):
-        return _cast(np.asarray(X), "X")
+        return _cast(np.asarray(X), name)
     if isinstance(X, Sequence):
         return _cells(X, d)
-    raise TypeError(f"X must be an array, a frame or a list of records, got {type(X).__name__}")
+    raise TypeError(f"{name} must be an array, a frame or a list of records, got {type(X).__name__}")
 
 
 def _refuse_dtype(dtype: object, name: str) -> None:
@@ -121,29 +123,29 @@ def _column(column: Any, name: str) -> NDArray[np.float64]:
         return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
-def _frame(frame: Any) -> NDArray[np.float64]:
+def _frame(frame: Any, name: str) -> NDArray[np.float64]:
     """Return a data frame as floats; the error for a column that is not numeric names it."""
-    names = [str(name) for name in frame.columns]
+    names = [str(label) for label in frame.columns]
     if not names:
-        raise ValueError("X must have at least one column")
+        raise ValueError(f"{name} must have at least one column")
     select = (lambda j: frame.iloc[:, j]) if hasattr(frame, "iloc") else frame.to_series
-    columns = [_column(select(j), f"column {name!r}") for j, name in enumerate(names)]
+    columns = [_column(select(j), f"column {label!r}") for j, label in enumerate(names)]
     return np.column_stack(columns)
 
 
-def _arrow(data: Any) -> NDArray[np.float64]:
+def _arrow(data: Any, name: str) -> NDArray[np.float64]:
     """Return an Arrow table, batch or array as floats; its declared types alone decide what is an error."""
     named = (
-        [(f"column {name!r}", data.column(j)) for j, name in enumerate(data.schema.names)]
+        [(f"column {label!r}", data.column(j)) for j, label in enumerate(data.schema.names)]
         if hasattr(data, "schema")
-        else [("X", data)]
+        else [(name, data)]
     )
     if not named:
-        raise ValueError("X must have at least one column")
+        raise ValueError(f"{name} must have at least one column")
     columns = []
-    for name, column in named:
+    for label, column in named:
         if not str(column.type).startswith(_ARROW_NUMBERS):
-            raise TypeError(f"{name} must hold real numbers, got type {column.type}")
+            raise TypeError(f"{label} must hold real numbers, got type {column.type}")
         columns.append(column.cast("float64", safe=False).to_numpy(zero_copy_only=False))
     return np.column_stack(columns)
 

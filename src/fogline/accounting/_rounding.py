@@ -40,10 +40,14 @@ def square_root_up(value: Fraction) -> float:
     True
     >>> square_root_up(Fraction(9, 4))
     1.5
+    >>> square_root_up(Fraction(1, 2**2000)) == 2.0**-1000
+    True
     """
     if value < 0:
         raise ValueError("value must not be negative")
-    root = math.sqrt(value)
+    # Halved exponents: a root that a float can hold may have a square that none can.
+    exponent = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    root = math.ldexp(math.sqrt(value / Fraction(4) ** exponent), exponent)
     while Fraction(root) ** 2 < value:
         root = math.nextafter(root, math.inf)
     while root > 0 and Fraction(math.nextafter(root, 0.0)) ** 2 >= value:

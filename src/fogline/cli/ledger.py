@@ -1,4 +1,4 @@
-"""``fogline ledger``: make a budget on disk, look at it, plan with it, check it, take it along.
+"""``fogline ledger``: make a budget on disk, look at it, plan with it, continue it, check it, take it along.
 
 What is shown is what the ledger's entries say: names, public parameters, costs. No answer is read.
 """
@@ -155,6 +155,27 @@ def plan(ctx: click.Context, /, path: Path, high_water: Path | None, as_json: bo
         _show_plan(found, options, fits)
     if not fits:
         ctx.exit(4)
+
+
+@ledger.command(
+    "new-version",
+    cls=Command,
+    epilog="\b\nExample:\n  fogline ledger new-version budget.fogline 'quarter 2'",
+)
+@path_argument
+@click.argument("version")
+@click.option("--dataset", metavar="ID", help="Where the ledger has several.")
+@high_water_option
+def new_version(path: Path, version: str, dataset: str | None, high_water: Path | None) -> None:
+    """Say that the data have changed, and are now called VERSION. The budget stays the same.
+
+    A ledger knows a question by its parameters, never by the records: without this, a question that was asked before
+    has the old answer.
+    """
+    with opened(path, high_water) as books, refusals():
+        name = books.on(dataset).dataset or ""
+        books.new_version(name, version)
+    click.echo(f"{name}: now version {version}; what was asked before can be asked again, and is paid for")
 
 
 @ledger.command(cls=Command, epilog="\b\nExample:\n  fogline ledger verify budget.fogline")

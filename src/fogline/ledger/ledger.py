@@ -143,8 +143,8 @@ class Ledger:
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # an estimator that is cloned spends from the same ledger
+    def __deepcopy__(self, memo: dict[int, Any]) -> LedgerView:
+        return LedgerView(self, None).afresh()  # an estimator that is cloned pays for questions of its own
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a Ledger is not pickled: workers never hold it, open it where it is used")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fogline.mechanisms.failures import ReleaseFailed
+
 __all__ = ["BudgetExceeded", "LedgerRefused", "ReleaseFailed"]
 
 
@@ -44,19 +46,3 @@ class BudgetExceeded(LedgerRefused):
 
     def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[str, str]]:
         return BudgetExceeded, (self.message, self.check)
-
-
-class ReleaseFailed(RuntimeError):
-    """Something went wrong after the budget was reserved. What, is not said: it may depend on the data.
-
-    Examples
-    --------
-    >>> print(ReleaseFailed())
-    the release failed after its budget was reserved; the reservation is spent
-    """
-
-    def __init__(self) -> None:
-        super().__init__("the release failed after its budget was reserved; the reservation is spent")
-
-    def __reduce__(self) -> tuple[type[ReleaseFailed], tuple[()]]:
-        return ReleaseFailed, ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +18,11 @@ __all__ = ["LedgerView"]
 
 class LedgerView:
     """Made by `Ledger.on`; passed as ``ledger=`` to estimators and releases, as a `Ledger` of one data set can be.
+
+    A question is known by its public parameters, never by the records that a fit is given: asked again with other
+    records it has the old answer. Who means other records (a fold of a cross-validation, a sample, a corrected table)
+    says so: by `Ledger.new_version`, by a part of a partition, or by `afresh`. ``sklearn.base.clone`` does the last,
+    so that each fit of a ``GridSearchCV`` is a question of its own, sees its own fold, and is paid for.
 
     Examples
     --------
@@ -40,21 +46,29 @@ class LedgerView:
     """
 
     def __init__(
-        self, ledger: Ledger, dataset: str, *, analyst: str | None = None, partition: tuple[str, str] | None = None
+        self,
+        ledger: Ledger,
+        dataset: str | None,
+        *,
+        analyst: str | None = None,
+        partition: tuple[str, str] | None = None,
+        mark: str | None = None,
     ) -> None:
         self.ledger = ledger
         self.dataset = dataset
         self.analyst = analyst
         self.partition = partition
+        self.mark = mark
 
     def __repr__(self) -> str:
-        return f"LedgerView({str(self.ledger.path)!r}, {self.dataset!r}, {self.analyst!r}, {self.partition!r})"
+        shown = f"LedgerView({str(self.ledger.path)!r}, {self.dataset!r}, {self.analyst!r}, {self.partition!r}"
+        return f"{shown})" if self.mark is None else f"{shown}, mark={self.mark!r})"
 
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> LedgerView:
+        return self.afresh()
 
     def on(
         self, dataset: str | None = None, *, analyst: str | None = None, partition: tuple[str, str] | None = None
@@ -65,6 +79,35 @@ class LedgerView:
             dataset or self.dataset,
             analyst=analyst or self.analyst,
             partition=partition or self.partition,
+            mark=self.mark,
+        )
+
+    def afresh(self) -> LedgerView:
+        """Return this view with a new mark: what is asked through it was never asked before, and is paid for.
+
+        Through the *same* view a question asked again has its answer from the ledger, as always.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from fogline.accounting import Cost
+        >>> from fogline.ledger import Ledger
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger.create(f"{folder.name}/budget", dataset="patients", epsilon=1.0, delta=1e-6,
+        ...                        high_water=f"{folder.name}/marks")
+        >>> asked = dict(code_version="1", parameters={}, cost=Cost(0.005), neighbours="add-remove", certified=True)
+        >>> fold = ledger.on().afresh()
+        >>> [view.ask("count", release=lambda: b"about 45", **asked).cached for view in (ledger.on(), fold, fold)]
+        [False, False, True]
+        >>> ledger.close()
+        >>> folder.cleanup()
+        """
+        return LedgerView(
+            self.ledger,
+            self.dataset,
+            analyst=self.analyst,
+            partition=self.partition,
+            mark=secrets.token_hex(8),
         )
 
     def rho_of(self, epsilon: float, delta: float) -> float:
@@ -84,7 +127,9 @@ class LedgerView:
         max_payload: int | None = None,
     ) -> Answer:
         """Ask the current version of the data set; everything else is as in `Ledger.spend`."""
-        question = Question(self.dataset, self.ledger.version(self.dataset), mechanism, code_version, parameters)
+        dataset = self.dataset or str(self.ledger.on().dataset)
+        told = dict(parameters) if self.mark is None else {**parameters, "asked afresh": self.mark}
+        question = Question(dataset, self.ledger.version(dataset), mechanism, code_version, told)
         sized = {} if max_payload is None else {"max_payload": max_payload}
         try:
             return self.ledger.spend(

@@ -28,7 +28,7 @@ from fogline.accounting.costs import cost
 from fogline.accounting.events import GaussianEvent
 from fogline.mechanisms import _opendp
 from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, current_door
-from fogline.mechanisms.lattice import exact_integers, noisy_sum
+from fogline.mechanisms.lattice import exact_integers, in_steps, noisy_sum, sampled_scale
 
 __all__ = ["NoisyVector", "add_gaussian", "gaussian_scale"]
 
@@ -56,7 +56,7 @@ class NoisyVector:
 
 
 def gaussian_scale(sensitivity: float, rho: float) -> float:
-    """Return the scale at which the discrete Gaussian is rho-zCDP, rounded up.
+    """Return the scale at which the discrete Gaussian is rho-zCDP, rounded up and at least 2^-10.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def gaussian_scale(sensitivity: float, rho: float) -> float:
     2.0
     """
     sensitivity, rho = check_positive(sensitivity, "sensitivity"), check_positive(rho, "rho")
-    least = square_root_up(Fraction(sensitivity) ** 2 / (2 * Fraction(rho)))
-    return round_up(Fraction(least) * _MARGIN)
+    square = sampled_scale(Fraction(sensitivity) ** 2 / (2 * Fraction(rho)), "sensitivity / sqrt(2 rho)", power=2)
+    return round_up(Fraction(square_root_up(square)) * _MARGIN)
 
 
 def add_gaussian(
@@ -91,7 +91,8 @@ def add_gaussian(
     size : int
         Public length of the vector.
     sensitivity : float
-        Greatest Euclidean distance between the exact vectors of neighbours. May well be fractional.
+        Greatest Euclidean distance between the exact vectors of neighbours, in lattice steps. May well be fractional;
+        below 1, which integers cannot move by, it counts as 1.
     rho : float
         The zCDP of this release.
     parameters : tuple of (name, value)
@@ -109,7 +110,7 @@ def add_gaussian(
     ((2,), 1.0)
     """
     size = check_count(size, "size", minimum=0)
-    sensitivity, rho = check_positive(sensitivity, "sensitivity"), check_positive(rho, "rho")
+    sensitivity, rho = in_steps(sensitivity), check_positive(rho, "rho")
     scale = gaussian_scale(sensitivity, rho)
     event = GaussianEvent(sensitivity=sensitivity, scale=scale)
     door = current_door()

@@ -28,7 +28,7 @@ from fogline.accounting._rounding import round_up
 from fogline.accounting.events import LaplaceEvent
 from fogline.mechanisms import _opendp
 from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, current_door
-from fogline.mechanisms.lattice import exact_integers, noisy_sum
+from fogline.mechanisms.lattice import exact_integers, in_steps, noisy_sum, sampled_scale
 
 __all__ = ["NoisyCounts", "add_laplace", "laplace_reach", "laplace_scale", "laplace_tail"]
 
@@ -57,7 +57,7 @@ class NoisyCounts:
 
 
 def laplace_scale(sensitivity: float, epsilon: float) -> float:
-    """Return the scale at which the discrete Laplace is epsilon-DP, rounded up.
+    """Return the scale at which the discrete Laplace is epsilon-DP, rounded up and at least 2^-10.
 
     Parameters
     ----------
@@ -71,7 +71,8 @@ def laplace_scale(sensitivity: float, epsilon: float) -> float:
     2.0
     """
     sensitivity, epsilon = check_positive(sensitivity, "sensitivity"), check_epsilon(epsilon)
-    return round_up(Fraction(sensitivity) / Fraction(epsilon) * _MARGIN)
+    scale = sampled_scale(Fraction(sensitivity) / Fraction(epsilon), "sensitivity / epsilon")
+    return round_up(scale * _MARGIN)
 
 
 def add_laplace(
@@ -91,7 +92,8 @@ def add_laplace(
     size : int
         Public length of the vector.
     sensitivity : float
-        Greatest distance between the exact vectors of neighbours, as a sum of absolute values.
+        Greatest distance between the exact vectors of neighbours, as a sum of absolute values. Below 1, which integers
+        cannot move by, it counts as 1.
     epsilon : float
     parameters : tuple of (name, value)
         Further public facts for the record.
@@ -108,7 +110,7 @@ def add_laplace(
     ((2,), 2.0)
     """
     size = check_count(size, "size", minimum=0)
-    sensitivity, epsilon = check_positive(sensitivity, "sensitivity"), check_epsilon(epsilon)
+    sensitivity, epsilon = in_steps(sensitivity), check_epsilon(epsilon)
     scale = laplace_scale(sensitivity, epsilon)
     event = LaplaceEvent(sensitivity=sensitivity, scale=scale)
     door = current_door()
