@@ -1,11 +1,13 @@
 """What a release costs and what it promises.
 
 `events` say what happened, `costs` what that costs, `zcdp` and `gdp` what the cost means, `budget` what may
-be spent and `guarantee` what is promised in the end.
+be spent and `guarantee` what is promised in the end. `power_divergence` and `hellinger_privacy` are budgets in
+other divergences, and `currency` turns any of them into the rho of Gaussian noise.
 """
 
 from fogline.accounting.budget import Budget, Share, Shares
 from fogline.accounting.costs import Cost, UnsupportedEvent, cost
+from fogline.accounting.currency import GaussianBudget
 from fogline.accounting.events import (
     AboveThresholdEvent,
     ComposedEvent,
@@ -17,6 +19,8 @@ from fogline.accounting.events import (
     StableHistogramEvent,
 )
 from fogline.accounting.guarantee import Guarantee
+from fogline.accounting.hellinger_privacy import HellingerBudget
+from fogline.accounting.power_divergence import PowerBudget
 
 __all__ = [
     "AboveThresholdEvent",
@@ -25,10 +29,13 @@ __all__ = [
     "Cost",
     "Event",
     "ExponentialEvent",
+    "GaussianBudget",
     "GaussianEvent",
     "Guarantee",
+    "HellingerBudget",
     "LaplaceEvent",
     "ParallelEvent",
+    "PowerBudget",
     "Share",
     "Shares",
     "StableHistogramEvent",

@@ -1,0 +1,27 @@
+"""Parametric families: densities with the derivatives that a fit needs.
+
+A `Family` is a value without data. Everything here is computed from public parameters and public grids; what is
+fitted to a release stays post-processing. Write your own by subclassing `UnivariateFamily`.
+"""
+
+from fogline.families.family import Family, UnivariateFamily, parameter_box
+from fogline.families.location_scale import Logistic, Lognormal, Normal, StudentT
+from fogline.families.multivariate_normal import MultivariateNormal
+from fogline.families.named import NAMES, family_named
+from fogline.families.positive import Exponential, Gamma, Weibull
+
+__all__ = [
+    "NAMES",
+    "Exponential",
+    "Family",
+    "Gamma",
+    "Logistic",
+    "Lognormal",
+    "MultivariateNormal",
+    "Normal",
+    "StudentT",
+    "UnivariateFamily",
+    "Weibull",
+    "family_named",
+    "parameter_box",
+]

@@ -1,0 +1,58 @@
+"""Families by name, as a command line or an estimator's `family` parameter gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fogline.families.family import Family
+from fogline.families.location_scale import Logistic, Lognormal, Normal, StudentT
+from fogline.families.multivariate_normal import MultivariateNormal
+from fogline.families.positive import Exponential, Gamma, Weibull
+
+__all__ = ["NAMES", "family_named"]
+
+_MAKERS: dict[str, Callable[[], Family]] = {
+    "normal": Normal,
+    "lognormal": Lognormal,
+    "gamma": Gamma,
+    "weibull": Weibull,
+    "logistic": Logistic,
+    "exponential": Exponential,
+    "bivariate normal": lambda: MultivariateNormal(2),
+    "trivariate normal": lambda: MultivariateNormal(3),
+}
+
+NAMES = (*_MAKERS, "t")
+"""Names that `family_named` knows. Student's t is written with its degrees of freedom: "t4"."""
+
+
+def family_named(family: object) -> Family:
+    """Return a family from its name, or `family` itself if it is one.
+
+    Parameters
+    ----------
+    family : str or Family
+        One of `NAMES`, where Student's t is written with its degrees of freedom.
+
+    Examples
+    --------
+    >>> family_named("weibull").parameters
+    ('shape', 'scale')
+    >>> family_named("t2.5").name
+    't2.5'
+    >>> family_named("normla")
+    Traceback (most recent call last):
+    ValueError: family must be one of normal, lognormal, ...
+    """
+    if isinstance(family, Family) and not isinstance(family, type):  # a class has the attributes, too
+        return family
+    if not isinstance(family, str):
+        raise TypeError(f"family must be a name or a Family, got {type(family).__name__}")
+    if family in _MAKERS:
+        return _MAKERS[family]()
+    if family.startswith("t"):
+        try:
+            return StudentT(float(family[1:]))
+        except ValueError:
+            pass
+    raise ValueError(f'family must be one of {", ".join(_MAKERS)} or "t4" (any degrees of freedom), got {family!r}')
