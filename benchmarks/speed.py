@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -15,8 +16,11 @@ import fogline.sketch.histogram as histogram
 from fogline import DensitySketch, PrivateModes
 from fogline.datasets import gaussian_mixture4
 from fogline.published import dp_grams
+from fogline.sketch import random_features
+from fogline.sketch.planning import plan_spec
+from fogline.sketch.spec import SketchSpec
 
-__all__ = ["fit_seconds", "start_seconds", "update_ratios"]
+__all__ = ["feature_ratios", "fit_seconds", "start_seconds", "update_ratios"]
 
 BOX = [(-10.0, 10.0), (-10.0, 10.0)]
 
@@ -48,7 +52,7 @@ def fit_seconds() -> list[dict[str, Any]]:
 def update_ratios() -> list[dict[str, Any]]:
     """``update`` of ten million rows against ``numpy.bincount`` of their cells, made beforehand."""
     X = np.random.default_rng(0).normal(0, 3, (10**7, 2))
-    spec = DensitySketch(BOX).spec
+    spec = SketchSpec.plan(BOX)
     keys = np.concatenate([histogram.cell_keys(X[i : i + 2**16], spec) for i in range(0, len(X), 2**16)])
     bare = best_of(lambda: np.bincount(keys, minlength=int(np.prod(spec.cells)) + 1))
     DensitySketch(BOX).update(X[:10])
@@ -59,6 +63,23 @@ def update_ratios() -> list[dict[str, Any]]:
     return [
         {"what": "update of 10^7 rows with the fast extra, times a bare bincount", "value": fast / bare},
         {"what": "update of 10^7 rows without it, times a bare bincount", "value": plain / bare},
+    ]
+
+
+def feature_ratios() -> list[dict[str, Any]]:
+    """Random features of 70000 records of 50 columns, 4096 frequencies, against the bare matrix product."""
+    X = np.random.default_rng(0).uniform(size=(70_000, 50))
+    box = [(0.0, 1.0)] * 50
+    frequencies = plan_spec(box, features=4096).frequencies.T.astype(np.float64, order="C")
+    phases = np.empty((len(X), 4096))
+    DensitySketch(box, features=4096).update(X[:10])
+    bare = best_of(lambda: np.matmul(X, frequencies, out=phases), repeats=3)
+    fast = best_of(lambda: DensitySketch(box, features=4096).update(X), repeats=3)
+    with patch.object(random_features, "_fast_adder", lambda: None):
+        plain = best_of(lambda: DensitySketch(box, features=4096).update(X), repeats=3)
+    return [
+        {"what": "features of 70000 x 50, 4096 frequencies, fast extra, times a bare product", "value": fast / bare},
+        {"what": "the same without the fast extra", "value": plain / bare},
     ]
 
 

@@ -248,9 +248,14 @@ def test_a_bad_table_is_named_and_nothing_is_spent(monkeypatch, X, error, messag
     assert "Ann" not in str(caught.value)
 
 
-def test_more_than_three_columns_says_that_they_are_to_come():
-    with pytest.raises(ValueError, match=r"4 axes.*not built yet"):
-        PrivateModes(epsilon=1.0, delta=1e-5, bounds=(0, 1)).fit(np.zeros((10, 4)))
+def test_more_than_three_columns_are_read_by_random_features():
+    estimator = PrivateModes(epsilon=1.0, delta=1e-5, bounds=(0, 1), bandwidth=0.3)
+    with seeded_noise(1):
+        estimator.fit(np.full((10, 4), 0.5))
+    assert estimator.density_.spec.to_dict()["features"] == "random"
+    assert estimator.modes_.shape[1] == 4
+    with pytest.raises(ValueError, match=r"200 axes.*project"):
+        estimator.fit(np.zeros((10, 200)))
 
 
 def test_weights_of_records_are_not_accepted():
@@ -438,12 +443,7 @@ def test_repr_shows_parameters(found):
 
 # -- scikit-learn's own checks ------------------------------------------------------------------------------
 
-TOO_WIDE = "the check has more than 3 columns: random features are not built yet, and the error says so"
 EXPECTED_FAILURES = {
-    "check_n_features_in_after_fitting": TOO_WIDE,
-    "check_positive_only_tag_during_fit": TOO_WIDE,
-    "check_estimators_dtypes": TOO_WIDE,
-    "check_fit2d_1sample": TOO_WIDE,
     "check_dtype_object": "an array of objects declares no numbers; judging its cells would leak them",
     "check_estimators_empty_data_messages": "no rows is never an error: that there are none is secret",
     "check_fit1d": "one column may be given flat",

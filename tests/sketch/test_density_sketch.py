@@ -164,9 +164,10 @@ def test_epsilon_and_delta_have_no_default():
         sketch_of().release(epsilon=1.0)
 
 
-def test_only_grid_features_exist():
+@pytest.mark.parametrize("features", ["fourier", None, 2.5, True, [1024], 0])
+def test_features_are_of_a_known_kind(features):
     with pytest.raises(ValueError, match="features"):
-        DensitySketch([(0, 1)], features="random")
+        DensitySketch([(0, 1)], features=features)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -56,7 +56,7 @@ def counted(rows, spec, *, fast):
 
 
 def as_dict(counts):
-    keys, values = counts.nonzero()
+    keys, values = counts.state()
     assert keys.dtype == values.dtype == np.int64
     assert np.all(np.diff(keys) > 0)
     return dict(zip(keys.tolist(), values.tolist(), strict=True))
@@ -158,7 +158,7 @@ def test_any_partition_order_and_merge_is_the_same(data, name, dense, fast):
             parts.append(part)
         merged = CellCounts(spec)
         for i in rng.permutation(len(parts)):
-            merged.add_counts(*parts[i].nonzero())
+            merged.add_state(*parts[i].state())
     assert as_dict(merged) == as_dict(whole) == slow_counts(rows, spec)
     assert np.array_equal(merged.table(), whole.table())
     assert merged.table().shape == spec.cells

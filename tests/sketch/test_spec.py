@@ -53,8 +53,8 @@ def test_unusual_units_are_fine(bounds):
     assert len(np.unique(centres)) == spec.cells[0]
 
 
-def test_more_than_three_axes_says_that_random_features_are_to_come():
-    with pytest.raises(ValueError, match=r"4 axes.*not built yet"):
+def test_more_than_three_axes_need_random_features():
+    with pytest.raises(ValueError, match=r"4 axes.*features='random'"):
         SketchSpec.plan([(0, 1)] * 4)
 
 

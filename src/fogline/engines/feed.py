@@ -12,7 +12,8 @@ from fogline._validation import check_dense, records
 from fogline.engines.files import FileTable
 from fogline.sketch import DensitySketch, PrivateDensity
 from fogline.sketch.density_sketch import ReleaseTerms, release_density
-from fogline.sketch.spec import SketchSpec
+from fogline.sketch.planning import Spec
+from fogline.sketch.random_spec import RandomSpec
 
 __all__ = ["Pass", "as_source", "feed", "names_of", "release_source", "unit_of", "width_of"]
 
@@ -49,11 +50,12 @@ def feed(sketch: DensitySketch, source: Any) -> None:
     Pass(source, sketch).run()
 
 
-def release_source(source: Any, spec: SketchSpec, terms: ReleaseTerms, ledger: Any = None) -> PrivateDensity:
+def release_source(source: Any, spec: Spec, terms: ReleaseTerms, ledger: Any = None) -> PrivateDensity:
     """Release the density of a source once: what every estimator's ``fit`` does between validating and reading.
 
     Errors of the schema come first, then the noise is drawn (and, with a ledger, the budget reserved), and only then
-    are the records counted. When it fails, nothing in the traceback below this call leads to them.
+    are the records counted. When that fails, with a ledger or without, the error is a constant, and nothing in the
+    traceback below this call leads to them.
     """
     columns = names_of(source)
     one_pass = Pass(source, DensitySketch.of(spec))
@@ -83,14 +85,16 @@ class Pass:
         self._held: tuple[Any, DensitySketch] | None = (source, sketch)
 
     def run(self) -> NDArray[np.int64]:
-        """Count the records and return the sketch's table of counts."""
+        """Count the records and return the sketch's table."""
         if self._held is None:
             raise RuntimeError("this pass is over")
         source, sketch = self._held
-        if isinstance(source, FileTable):
-            sketch.add_cells(*source.count_cells(sketch.spec))
-        else:
+        if not isinstance(source, FileTable):
             sketch.update(source)
+        elif isinstance(sketch.spec, RandomSpec):
+            source.each_batch(sketch.update)
+        else:
+            sketch.add_cells(*source.count_cells(sketch.spec))
         return sketch.table()
 
     def forget(self) -> None:

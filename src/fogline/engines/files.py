@@ -1,4 +1,4 @@
-"""CSV and Parquet files, counted by DuckDB in one pass and constant memory.
+"""CSV and Parquet files, counted by DuckDB, or read in batches for random features, in one pass and constant memory.
 
 The cell of a record is computed in SQL by the same double-precision expression as in
 :mod:`fogline.sketch.histogram`, so the counts are the same integers. What is wrong with a file's schema (no
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,9 @@ NUMBERS = (*SIGNED, *(f"U{name}" for name in SIGNED), "FLOAT", "DOUBLE", "DECIMA
 NOWHERE = "\x1f"
 """What separates the one column of a line from nothing; a line that holds it is broken."""
 
+BATCH_ROWS = 2**14
+"""Rows handed over at a time."""
+
 PARQUET = "read_parquet(?, hive_partitioning=false)"
 
 
@@ -53,6 +56,12 @@ class FileTable:
         A ``.csv``, ``.tsv``, ``.txt`` (with a header line) or ``.parquet`` file.
     columns : sequence of str, optional
         Names of the columns, in the order of the bounds; by default all of the file's.
+
+    Notes
+    -----
+    A line of a text file is a record, and a line ends at a line feed, at a carriage return, or at both together,
+    within quotes too. Where a person's text holds a carriage return that person has several lines: say so in
+    ``max_contributions``, or write the file anew.
 
     Examples
     --------
@@ -90,8 +99,7 @@ class FileTable:
     def count_cells(self, spec: SketchSpec) -> tuple[IntArray, IntArray]:
         """Cells of the grid that are not empty, and their counts: one ``GROUP BY``."""
         self.require_width(spec.d)
-        columns = [_quoted_name(c) if self._is_parquet else self._field(self._names.index(c)) for c in self.columns]
-        sql, before, after = cell_query(spec, columns, self._relation())
+        sql, before, after = cell_query(spec, self._expressions(), self._relation())
         connection = _connect()
         try:
             answer = connection.execute(sql, [*before, *self._arguments(), *after]).fetchnumpy()
@@ -102,6 +110,23 @@ class FileTable:
         keys = np.asarray(answer["cell"], dtype=np.int64)
         order = np.argsort(keys)
         return keys[order], np.asarray(answer["records"], dtype=np.int64)[order]
+
+    def each_batch(self, take: Callable[[NDArray[np.float64]], object]) -> None:
+        """Hand the records over, batch by batch, as arrays of shape (rows, columns) with NaN for what is no number."""
+        numbers = ", ".join(f"TRY_CAST({column} AS DOUBLE)" for column in self._expressions())
+        connection = _connect()
+        try:
+            connection.execute(f"SELECT {numbers} FROM {self._relation()}", self._arguments())
+            while rows := connection.fetchmany(BATCH_ROWS):
+                take(np.array(rows, dtype=np.float64))
+        except Exception:
+            raise ReadFailed("the file could not be read") from None
+        finally:
+            connection.close()
+
+    def _expressions(self) -> list[str]:
+        """SQL for each column."""
+        return [_quoted_name(c) if self._is_parquet else self._field(self._names.index(c)) for c in self.columns]
 
     @property
     def unit(self) -> str:

@@ -15,8 +15,10 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.sketch.fourier import LATTICE_BITS, lattice_sums
 from fogline.sketch.histogram import CellCounts
 from fogline.sketch.modes import ModeTable
+from fogline.sketch.planning import Spec
 from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.spec import SketchSpec
+from fogline.sketch.random_features import PhaseSums
+from fogline.sketch.random_spec import RandomSpec
 
 __all__ = ["Guess", "Setting", "Shape", "guess_of", "width_of"]
 
@@ -56,7 +58,7 @@ class Shape(Protocol):
 class Setting:
     """Everything public that a simulated fit depends on."""
 
-    spec: SketchSpec
+    spec: Spec
     n: int
     delta: float
     level: float
@@ -79,6 +81,10 @@ class Setting:
 
     def sums(self, rows: FloatArray) -> IntArray:
         """Return the exact sums of some records."""
+        if isinstance(self.spec, RandomSpec):
+            sums = PhaseSums(self.spec)
+            sums.add_rows(rows)
+            return sums.table()
         counts = CellCounts(self.spec)
         counts.add_rows(rows)
         return lattice_sums(counts.table(), self.spec)
@@ -134,7 +140,8 @@ def _sample_guess(shape: Any, setting: Setting) -> Guess:
     blur = spec.planned[0] / 2
     # Exact sums, read as if they bore noise about as large as that of the draw, so that the scale fits the sample.
     still = np.zeros(spec.n_coefficients)
-    scale = np.sqrt(len(rows)) / 16 * 2.0**LATTICE_BITS
+    step = np.sqrt(spec.squared_norm) if isinstance(spec, RandomSpec) else 2.0**LATTICE_BITS
+    scale = np.sqrt(len(rows)) / 16 * step
     modes = setting.read(setting.density(setting.sums(rows), still, scale)).positions
     words = f"like a public sample of {len(rows)} rows with {len(modes)} mode{'' if len(modes) == 1 else 's'}"
 
@@ -145,7 +152,7 @@ def _sample_guess(shape: Any, setting: Setting) -> Guess:
     return Guess((hashlib.sha256(rows.tobytes()).hexdigest(), len(rows)), words, modes, draw)
 
 
-def _summits(shape: Shape, spec: SketchSpec) -> FloatArray:
+def _summits(shape: Shape, spec: Spec) -> FloatArray:
     """Local maxima of a mixture within the box, highest first: guarded Newton steps from each centre."""
     found: list[tuple[float, FloatArray]] = []
     for centre in np.asarray(shape.centers, dtype=np.float64):

@@ -29,8 +29,11 @@ from fogline.sketch.density_sketch import lattice_sensitivity
 from fogline.sketch.fog import null_of, tested_rungs
 from fogline.sketch.modes import ModeTable, make_ladder
 from fogline.sketch.noise_peaks import kernel_energy, smooth_reading
+from fogline.sketch.planning import plan_spec
 from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.spec import SketchSpec, as_bandwidth
+from fogline.sketch.random_spec import RandomSpec
+from fogline.sketch.search import fog_anywhere
+from fogline.sketch.spec import as_bandwidth
 
 __all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error"]
 
@@ -41,7 +44,7 @@ EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Tried where none are given."""
 
 RUNS = {1: 16, 2: 6, 3: 3}
-"""Simulated fits an epsilon, by dimension."""
+"""Simulated fits an epsilon, by dimension; in more dimensions as many as in three."""
 
 MOST_RECORDS = 5_000_000
 """Records that are drawn at most in one run."""
@@ -222,10 +225,10 @@ def expected_mode_error(
     fixed = None
     if not isinstance(estimator.bandwidth, str):
         fixed = as_bandwidth(estimator.bandwidth, bounds[:, 1] - bounds[:, 0])
-    spec = SketchSpec.plan(bounds, estimator.bandwidth if fixed is None else [fixed], estimator.steps)
+    spec = plan_spec(bounds, estimator.bandwidth if fixed is None else [fixed], estimator.steps)
     if fixed is not None:
         spec.require_readable(fixed)
-    repeats = RUNS[spec.d] if runs is None else _validation.check_count(runs, "runs")
+    repeats = RUNS[min(spec.d, 3)] if runs is None else _validation.check_count(runs, "runs")
     bandwidth = "auto" if fixed is None else tuple(fixed.tolist())
     setting = Setting(spec, size, delta, level, relation, contributions, n_modes, bandwidth, repeats)
     return _simulated(setting, guess_of(shape, setting), tried)
@@ -321,6 +324,8 @@ def _fog(setting: Setting, density: PrivateDensity) -> tuple[float, FloatArray, 
     """Return the fogline where it hides the smallest share, the bandwidth there, and that share."""
     fixed = setting.bandwidth if isinstance(setting.bandwidth, str) else np.array(setting.bandwidth)
     ladder = make_ladder(density, fixed)
+    if isinstance(setting.spec, RandomSpec):
+        return fog_anywhere(density, ladder, setting.level)
     rungs = tested_rungs(ladder)
     null = null_of(density, [ladder.readings[q] for q in rungs])
     height = max(float(smooth_reading(density).on_grid(2.0).values.max()), 0.0)

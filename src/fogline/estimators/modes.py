@@ -2,7 +2,8 @@ r"""Modes of a density under differential privacy.
 
 ``fit`` counts the records on a public grid, releases the Fourier sums of the counts with discrete Gaussian noise,
 once, and reads everything else from that release: which peaks stand above the fog, where they are, how sure one
-can be. The proof is that of :mod:`fogline.sketch.density_sketch`; the rest is post-processing.
+can be. With more than three columns the sums are those of random features. The proofs are those of
+:mod:`fogline.sketch.density_sketch` and :mod:`fogline.sketch.random_features`; the rest is post-processing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from fogline.accounting.costs import Cost
 from fogline.engines.feed import as_source, release_source, unit_of, width_of
 from fogline.estimators._released import ReleasedState
 from fogline.sketch.density_sketch import ReleaseTerms
-from fogline.sketch.spec import SketchSpec, as_bandwidth
+from fogline.sketch.planning import Spec, plan_spec
+from fogline.sketch.spec import as_bandwidth
 
 if TYPE_CHECKING:
     from fogline.estimators.expected import ExpectedError
@@ -34,8 +36,8 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     epsilon, delta : float
         Privacy budget of one ``fit``; both required.
     bounds : array-like of shape (d, 2)
-        Public range of each column, d up to 3; one pair serves all columns. Records outside contribute nothing.
-        Never take them from the data.
+        Public range of each column, for any number of columns that the noise allows (see Notes); one pair serves all.
+        Records outside contribute nothing. Never take them from the data.
     n_modes : int, optional
         How many modes to return; by default those that stand above the fogline.
     level : float, default 0.05
@@ -59,7 +61,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     modes_ : array of shape (k, d)
         The modes, highest first; k = 0 when nothing stands above the fog.
     heights_ : array of shape (k,)
-        Density at the modes.
+        Density at the modes, each at its own bandwidth; with more than three columns all at the smallest of them.
     covariances_, privacy_covariances_, sampling_covariances_ : arrays of shape (k, d, d)
         Error of each position: in all, from the privacy noise, from the draw of the records.
     standard_errors_ : array of shape (k, d)
@@ -73,6 +75,14 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         What is promised, and to whom.
     message_ : str
         What would help, when nothing or too little was found; else empty.
+
+    Notes
+    -----
+    Up to three columns the density is read on a grid. Beyond, peaks are sought from public starting points, from the
+    largest bandwidth of the release to the smallest, and the ripples that random features leave are taken away
+    (:mod:`fogline.sketch.search`). Smoothing by a bandwidth as wide as a cluster lowers its peak by
+    :math:`2^{-d/2}`, while the noise stays as it is: each column more asks for about 1.4 times the records, or the
+    epsilon. Where nothing can be seen, ``message_`` says how many would do; ``expected_error`` says it before a fit.
 
     See Also
     --------
@@ -210,13 +220,13 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     def _terms(self, unit: str = "record") -> ReleaseTerms:
         return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
 
-    def _spec(self, width: int | None) -> SketchSpec:
+    def _spec(self, width: int | None) -> Spec:
         """Plan the sketch of a table with so many columns; raises before anything is spent."""
         bounds = _validation.check_bounds(self.bounds)
         if len(bounds) == 1 and width is not None and width > 1:
             bounds = np.repeat(bounds, width, axis=0)
         fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
-        spec = SketchSpec.plan(bounds, self.bandwidth if fixed is None else [fixed], self.steps)
+        spec = plan_spec(bounds, self.bandwidth if fixed is None else [fixed], self.steps)
         if fixed is not None:
             spec.require_readable(fixed)
         return spec

@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fogline import _validation
-from fogline.accounting import zcdp
-from fogline.accounting.costs import Cost, whole_units
-from fogline.accounting.guarantee import Guarantee
 from fogline.mechanisms.entropy import door_reason
+from fogline.mechanisms.failures import sealed
 from fogline.mechanisms.gaussian import add_gaussian
 from fogline.sketch.fourier import LATTICE_BITS, TABLE_BITS, lattice_sums
 from fogline.sketch.histogram import CellCounts
+from fogline.sketch.origins import UNCOUNTED, AlreadyReleased, Origin, claim, payer_of, require_own
+from fogline.sketch.planning import Spec, plan_spec, spec_from_dict
 from fogline.sketch.private_density import PrivateDensity
+from fogline.sketch.random_features import PhaseSums, random_sensitivity
+from fogline.sketch.random_spec import RandomSpec
 from fogline.sketch.spec import WEIGHT_BITS, SketchSpec
+from fogline.sketch.terms import PROOF, ReleaseTerms
 
 __all__ = ["AlreadyReleased", "DensitySketch", "ReleaseTerms", "lattice_sensitivity", "release_density"]
 
@@ -38,28 +40,10 @@ FORMAT = "fogline-sketch-1"
 CODE_VERSION = "density-1"
 """Changes whenever the same question may get an answer of another law: a ledger then takes it for another question."""
 
-PROOF = "sketch/density_sketch.proof.md"
+RANDOM_PROOF = "sketch/random_features.proof.md"
 
-UNCOUNTED = "no ledger"
-MOST_DECLARED = 2**41
 MOST_PARTS = 2**20
 """Counts made elsewhere are taken on trust only so far that their sum, over all parts, stays below 2^61."""
-
-_CLAIMING = threading.Lock()
-
-
-class AlreadyReleased(RuntimeError):
-    """A sketch was asked for a second release, which would cost a second budget that nobody counts."""
-
-
-class _Origin:
-    """Who paid for releases of records counted together; shared by all sketches that hold them.
-
-    Empty before the first release, then the id of the ledger that counts them, or UNCOUNTED.
-    """
-
-    def __init__(self, payer: str = "") -> None:
-        self.payer = payer
 
 
 class DensitySketch:
@@ -68,20 +52,22 @@ class DensitySketch:
     Parameters
     ----------
     bounds : array-like of shape (d, 2)
-        The public box, one ``(low, high)`` an axis, d up to 3. Records outside it contribute nothing.
+        The public box, one ``(low, high)`` an axis. Records outside it contribute nothing.
     bandwidths : "auto", float or list
         Planned bandwidths. A number is a fraction of each axis's width, an array holds one value an axis in
-        data units. From one release any bandwidth between 0.8 times the smallest and 2 times the largest can
-        be read.
-    features : {"auto", "grid"}
-        Only grid features exist so far.
+        data units. From one release any bandwidth from a little below the smallest to somewhat above the largest
+        can be read; ``spec.readable`` tells the range.
+    features : {"auto", "grid", "random"} or int
+        Grid features serve up to 3 axes, random ones any number; "auto" takes the grid where it can. A number is that
+        of random frequencies: more make the kernel truer and cost time, the privacy noise stays the same.
     steps : None, float or list
         Public rounding step of each axis (1 for whole numbers), None for a continuous one. Bandwidths too fine
         for the rounding are lifted, so that heaps of equal values are not taken for modes.
 
     Notes
     -----
-    The secret state is an integer histogram: the same for any order or partition of the records. With at most ``c``
+    The secret state is an integer histogram, or a vector of integer sums of random features: the same for any order or
+    partition of the records. With at most ``c``
     records a person, a person moves the released vector by at most ``c`` norms of one feature vector.
 
     References
@@ -104,38 +90,24 @@ class DensitySketch:
         bounds: ArrayLike | None = None,
         *,
         bandwidths: Any = "auto",
-        features: str = "auto",
+        features: Any = "auto",
         steps: Any = None,
     ) -> None:
-        if features not in ("auto", "grid"):
-            raise ValueError(f"features must be 'auto' or 'grid', got {features!r}")
-        self._start(SketchSpec.plan(bounds, bandwidths, steps))
+        self._start(plan_spec(bounds, bandwidths, steps, features=features))
 
     @classmethod
-    def of(cls, spec: SketchSpec) -> DensitySketch:
+    def of(cls, spec: Spec) -> DensitySketch:
         """Empty sketch of a given specification."""
         sketch = cls.__new__(cls)
         sketch._start(spec)
         return sketch
 
-    def _start(self, spec: SketchSpec) -> None:
+    def _start(self, spec: Spec) -> None:
         self.spec = spec
-        self._counts = CellCounts(spec)
-        self._origins: tuple[_Origin, ...] = (_Origin(),)
+        self._counts = PhaseSums(spec) if isinstance(spec, RandomSpec) else CellCounts(spec)
+        self._origins: tuple[Origin, ...] = (Origin(),)
         self._declared = 0
         self._process = os.getpid()
-
-    def _claim(self, payer: str) -> None:
-        """Mark the records as released, before they are; refuse what nobody would count."""
-        if os.getpid() != self._process:
-            raise AlreadyReleased("this sketch was made in another process, which may release it as well")
-        with _CLAIMING:
-            if any(origin.payer and (payer == UNCOUNTED or origin.payer != payer) for origin in self._origins):
-                raise AlreadyReleased(
-                    "this sketch was released before; further releases need the ledger that counts them all"
-                )
-            for origin in self._origins:
-                origin.payer = payer
 
     def __repr__(self) -> str:
         return f"DensitySketch(bounds={[list(b) for b in self.spec.bounds]}, {self.spec.n_coefficients} coefficients)"
@@ -152,26 +124,19 @@ class DensitySketch:
 
     def add_cells(self, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> DensitySketch:
         """Add counts of distinct cells that an engine made by the same rule. Returns the sketch itself."""
-        cells = np.asarray(keys)
-        numbers = np.asarray(counts)
-        self._declared += 1
+        if not isinstance(self._counts, CellCounts):
+            raise TypeError("cells are counted for grid features; records are added by update()")
+        self._add_declared(keys, counts)
+        return self
+
+    def _declare(self, parts: int) -> None:
+        self._declared += parts
         if self._declared > MOST_PARTS:
             raise ValueError(f"counts of more than {MOST_PARTS} parts cannot be added up safely")
-        if (
-            cells.dtype.kind not in "iu"
-            or numbers.dtype.kind not in "iu"
-            or cells.shape != numbers.shape
-            or cells.ndim != 1
-        ):
-            raise ValueError("keys and counts must be integers, one count for each key")
-        if len(cells) and (cells.min() < 0 or cells.max() >= self._counts.total_cells or numbers.min() < 0):
-            raise ValueError("keys must be cells of the grid and counts must not be negative")
-        if len(np.unique(cells)) != len(cells):
-            raise ValueError("keys must be distinct")
-        if sum(numbers.tolist()) > MOST_DECLARED:
-            raise ValueError(f"counts must not add up to more than {MOST_DECLARED} records")
-        self._counts.add_counts(cells.astype(np.int64), numbers.astype(np.int64))
-        return self
+
+    def _add_declared(self, *state: Any) -> None:
+        self._declare(1)
+        self._counts.add_declared(*state)
 
     def merge(self, other: DensitySketch) -> DensitySketch:
         """Return a new sketch of both record sets; refused, with the field that differs, for unlike sketches.
@@ -179,24 +144,29 @@ class DensitySketch:
         A release of the merged sketch counts as one of its parts, and one of a part as one of the whole.
         """
         self.spec.require_same(other.spec)
+        for part in (self, other):  # the merged sketch would pass for one of this process
+            require_own(part._process)
         if any(origin in other._origins for origin in self._origins):
             raise ValueError("other: a sketch cannot be merged with itself or with one that holds the same records")
         merged = DensitySketch.of(self.spec)
         merged._origins = (*self._origins, *other._origins)
-        merged._declared = self._declared + other._declared
+        merged._declare(self._declared + other._declared)
         for part in (self, other):
-            merged._counts.add_counts(*part._counts.nonzero())
+            merged._counts.add_state(*part.state())
         return merged
 
     def state(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Secret: cells that are not empty and their counts, in a form that equal record sets share."""
-        return self._counts.nonzero()
+        """Secret: cells that are not empty and their counts, or the count and the sums of random features.
+
+        Equal record sets have equal states.
+        """
+        return self._counts.state()
 
     def _payers(self) -> list[str]:
         return sorted({origin.payer for origin in self._origins})
 
     def table(self) -> NDArray[np.int64]:
-        """Secret: counts as an array with one axis for each of the box's."""
+        """Secret: counts as an array with one axis for each of the box's, or the integer vector of random features."""
         return self._counts.table()
 
     def save(self, path: str | Path) -> None:
@@ -213,9 +183,9 @@ class DensitySketch:
             header = json.loads(str(data["header"]))
             if header.get("format") != FORMAT:
                 raise ValueError(f"path: not a sketch of format {FORMAT}: {header.get('format')!r}")
-            sketch = cls.of(SketchSpec.from_dict(header["spec"]))
-            sketch._origins = tuple(map(_Origin, header["payers"])) or (_Origin(),)
-            sketch.add_cells(data["keys"], data["counts"])
+            sketch = cls.of(spec_from_dict(header["spec"]))
+            sketch._origins = tuple(map(Origin, header["payers"])) or (Origin(),)
+            sketch._add_declared(data["keys"], data["counts"])
         return sketch
 
     # -- the release ----------------------------------------------------------------------------------
@@ -250,80 +220,28 @@ class DensitySketch:
         """
         terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions)
         _validation.check_ledger(ledger)
-        self._claim(UNCOUNTED if ledger is None else payer_of(ledger))
+        claim(self._origins, UNCOUNTED if ledger is None else payer_of(ledger), self._process)
         return release_density(self.spec, terms, lambda: self.table().copy(), ledger)
 
 
-def payer_of(ledger: Any) -> str:
-    """Id of a ledger or of the ledger behind a view of it."""
-    return str(getattr(ledger, "ledger", ledger).id)
-
-
-@dataclass(frozen=True)
-class ReleaseTerms:
-    """What a release promises, and so what it costs; public."""
-
-    epsilon: float
-    delta: float
-    neighbours: _validation.Neighbours
-    max_contributions: int
-    unit: str = "record"
-
-    @classmethod
-    def checked(
-        cls, epsilon: Any, delta: Any, neighbours: Any, max_contributions: Any, unit: str = "record"
-    ) -> ReleaseTerms:
-        """Check a user's wishes; every error names its parameter. ``unit`` is what one row of the source is."""
-        return cls(
-            _validation.check_epsilon(epsilon),
-            _validation.check_delta(delta),
-            _validation.check_neighbours(neighbours),
-            _validation.check_max_contributions(max_contributions),
-            unit,
-        )
-
-    @property
-    def rho(self) -> float:
-        """The zCDP of the release, in whole units of a ledger."""
-        return whole_units(zcdp.rho_of(self.epsilon, self.delta))
-
-    def cost(self) -> Cost:
-        """What a ledger is charged."""
-        return Cost(self.rho)
-
-    def guarantee(self) -> Guarantee:
-        """What a release made now, through the current door, may claim."""
-        return Guarantee.certified_release(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            rho=self.rho,
-            neighbours=self.neighbours,
-            unit=self.unit if self.max_contributions == 1 else "person",
-            max_contributions=self.max_contributions,
-            enforced=self.max_contributions == 1,
-            mechanism="discrete Gaussian noise on Fourier sums",
-            proof=PROOF,
-            reason=door_reason(),
-        )
-
-
 def release_density(
-    spec: SketchSpec,
+    spec: Spec,
     terms: ReleaseTerms,
     read: Callable[[], NDArray[np.int64]],
     ledger: Any = None,
     *,
     columns: Sequence[str] | None = None,
 ) -> PrivateDensity:
-    """Make the one noisy release of a table of cell counts, paid for by a ledger if there is one.
+    """Make the one noisy release of a sketch's table, paid for by a ledger if there is one.
 
     Parameters
     ----------
-    spec : SketchSpec
+    spec : SketchSpec or RandomSpec
     terms : ReleaseTerms
     read : callable
-        Returns the exact counts: the only step that touches records. It is called once, after the noise was drawn
-        and, with a ledger, after the reservation is on the disk; not at all if the ledger knows the answer.
+        Returns the exact table (:meth:`DensitySketch.table`): the only step that touches records. It is called once,
+        after the noise was drawn and, with a ledger, after the reservation is on the disk; not at all if the ledger
+        knows the answer.
     ledger : Ledger or LedgerView, optional
     columns : sequence of str, optional
         Public names of the columns where there are any: the same box of other columns is another question.
@@ -333,15 +251,16 @@ def release_density(
     PrivateDensity
     """
     fresh = replace(spec)  # without the caches that counting records has filled
+    proof = RANDOM_PROOF if isinstance(spec, RandomSpec) else PROOF
 
     def release() -> PrivateDensity:
         noisy = add_gaussian(
-            lambda: lattice_sums(read(), spec),
+            sealed(lambda: read() if isinstance(spec, RandomSpec) else lattice_sums(read(), spec)),
             size=spec.n_coefficients,
             sensitivity=lattice_sensitivity(spec, terms.neighbours, terms.max_contributions),
             rho=terms.rho,
         )
-        return PrivateDensity(fresh, noisy.values, scale=noisy.scale, guarantee=terms.guarantee())
+        return PrivateDensity(fresh, noisy.values, scale=noisy.scale, guarantee=terms.guarantee(proof))
 
     if ledger is None:
         return release()
@@ -350,30 +269,30 @@ def release_density(
         code_version=CODE_VERSION,
         parameters={
             "spec": spec.to_dict(),
-            "epsilon": terms.epsilon,
-            "delta": terms.delta,
-            "neighbours": terms.neighbours,
-            "max_contributions": terms.max_contributions,
+            **terms.question(),
             "columns": None if columns is None else list(columns),
         },
         cost=terms.cost(),
         neighbours=terms.neighbours,
         certified=not door_reason(),
         release=lambda: release().to_bytes(),
-        max_payload=8 * spec.n_coefficients + 2**16,
+        max_payload=8 * (spec.n_coefficients + len(json.dumps(spec.to_dict()))) + 2**16,
     )
     return PrivateDensity.from_bytes(answer.payload, receipt=answer.receipt.to_dict())
 
 
-def lattice_sensitivity(spec: SketchSpec, neighbours: str, max_contributions: int) -> float:
+def lattice_sensitivity(spec: Spec, neighbours: str, max_contributions: int) -> float:
     r"""How far the lattice sums of neighbouring data sets can be apart, in steps, in Euclidean norm.
 
     .. math:: c\,2^{22} + \sqrt{K} \quad\text{(add-remove)}, \qquad c\,\sqrt{2 - 2\kappa}\;2^{22} + \sqrt{K}
        \quad\text{(replace)},
 
     with :math:`K` coefficients, :math:`c` contributions and :math:`\kappa` the least value of the kernel that
-    the features make. The square root is what the floor to the lattice adds.
+    the features make. The square root is what the floor to the lattice adds. Random features have their own formula,
+    :func:`~fogline.sketch.random_features.random_sensitivity`.
     """
+    if isinstance(spec, RandomSpec):
+        return random_sensitivity(spec, neighbours, max_contributions)
     per_record = 1.0 if neighbours == "add-remove" else math.sqrt(2 - 2 * least_kernel(spec))
     steps = max_contributions * per_record * 2.0**LATTICE_BITS + math.sqrt(spec.n_coefficients)
     return math.nextafter(steps * (1 + 1e-12), math.inf)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ CHUNK_ROWS = 2**15
 
 DENSE_CELLS = 2**22
 """Up to this many cells the counts are a plain array of 32 MiB; above, sorted keys and counts."""
+
+MOST_DECLARED = 2**41
+"""Most records of counts made elsewhere that are taken on trust."""
 
 
 def cell_keys(rows: FloatArray, spec: SketchSpec) -> IntArray:
@@ -78,9 +82,9 @@ class CellCounts:
                 self._dense += np.bincount(keys, minlength=self.total_cells + 1)[:-1]
             else:
                 unique, counts = np.unique(keys[keys < self.total_cells], return_counts=True)
-                self.add_counts(unique, counts.astype(np.int64))
+                self.add_state(unique, counts.astype(np.int64))
 
-    def add_counts(self, keys: IntArray, counts: IntArray) -> None:
+    def add_state(self, keys: IntArray, counts: IntArray) -> None:
         """Add counts of distinct cells, such as another sketch's or the answer to a ``GROUP BY``."""
         if self.is_dense:
             self._dense[keys] += counts
@@ -90,7 +94,25 @@ class CellCounts:
         np.add.at(sums, inverse, np.concatenate([self._counts, counts]))
         self._keys, self._counts = joined, sums
 
-    def nonzero(self) -> tuple[IntArray, IntArray]:
+    def add_declared(self, keys: Any, counts: Any) -> None:
+        """Add counts that were made elsewhere, after checking that records can have made them."""
+        cells, numbers = np.asarray(keys), np.asarray(counts)
+        if (
+            cells.dtype.kind not in "iu"
+            or numbers.dtype.kind not in "iu"
+            or cells.shape != numbers.shape
+            or cells.ndim != 1
+        ):
+            raise ValueError("keys and counts must be integers, one count for each key")
+        if len(cells) and (cells.min() < 0 or cells.max() >= self.total_cells or numbers.min() < 0):
+            raise ValueError("keys must be cells of the grid and counts must not be negative")
+        if len(np.unique(cells)) != len(cells):
+            raise ValueError("keys must be distinct")
+        if sum(numbers.tolist()) > MOST_DECLARED:
+            raise ValueError(f"counts must not add up to more than {MOST_DECLARED} records")
+        self.add_state(cells.astype(np.int64), numbers.astype(np.int64))
+
+    def state(self) -> tuple[IntArray, IntArray]:
         """Keys, ascending, and counts of the cells that are not empty: the canonical form."""
         if self.is_dense:
             keys = np.flatnonzero(self._dense)

@@ -82,10 +82,10 @@ def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandw
         starts, at = best_peaks(ladder, n_modes)
         message = "" if len(starts) == n_modes else f"only {len(starts)} of {n_modes} peaks exist at any bandwidth"
     if not len(starts):
-        return _empty(density.spec.d, message)
+        return no_modes(density.spec.d, message)
     tracks = follow(ladder, starts, at)
     located = locate(ladder, tracks)
-    return _table(density, ladder, located, message)
+    return make_table(ladder, located, fog.peak_p_values(density, ladder, located.position), message)
 
 
 def make_ladder(density: PrivateDensity, bandwidth: Any = "auto") -> Ladder:
@@ -96,7 +96,7 @@ def make_ladder(density: PrivateDensity, bandwidth: Any = "auto") -> Ladder:
         if bandwidth != "auto":
             raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
         low = density.bandwidth_range[0][0] / unit[0]
-        high = LADDER_REACH * spec.planned[-1][0] / unit[0]
+        high = min(LADDER_REACH * spec.planned[-1][0], density.bandwidth_range[1][0]) / unit[0]
         scales = np.geomspace(low, high, LADDER_RUNGS)
     else:
         fixed = as_bandwidth(bandwidth, spec.widths)
@@ -143,11 +143,17 @@ def separated_peaks(reading: Reading) -> tuple[FloatArray, FloatArray]:
     return points[chosen], heights[chosen]
 
 
-def _table(density: PrivateDensity, ladder: Ladder, located: Located, message: str) -> ModeTable:
+def make_table(
+    ladder: Ladder, located: Located, p_values: FloatArray, message: str, *, common: bool = False
+) -> ModeTable:
+    """Put what is known of located modes together, highest first.
+
+    Heights are those at each mode's own bandwidth, or in ``common`` at the smallest of them: in many dimensions the
+    kernel lowers a peak so much that heights at different bandwidths cannot be compared.
+    """
     d = ladder.d
-    heights = np.array(
-        [ladder.readings[q].value(x[None])[0] for q, x in zip(located.scale, located.position, strict=True)]
-    )
+    scales = np.full_like(located.scale, located.scale.min()) if common else located.scale
+    heights = np.array([ladder.readings[q].value(x[None])[0] for q, x in zip(scales, located.position, strict=True)])
     shape = _error_shape(ladder, located) / d
     order = np.argsort(-heights, kind="stable")
     return ModeTable(
@@ -155,7 +161,7 @@ def _table(density: PrivateDensity, ladder: Ladder, located: Located, message: s
         heights=heights[order],
         privacy_covariances=(located.privacy_variance[:, None, None] * shape)[order],
         sampling_covariances=(located.sampling_variance[:, None, None] * shape)[order],
-        p_values=fog.peak_p_values(density, ladder, located.position)[order],
+        p_values=p_values[order],
         bandwidths=(ladder.scales[located.scale][:, None] * ladder.unit)[order],
         message=message,
     )
@@ -173,6 +179,7 @@ def _error_shape(ladder: Ladder, located: Located) -> FloatArray:
     return shapes
 
 
-def _empty(d: int, message: str) -> ModeTable:
+def no_modes(d: int, message: str) -> ModeTable:
+    """Give the table without rows."""
     square = np.zeros((0, d, d))
     return ModeTable(np.zeros((0, d)), np.zeros(0), square, square, np.zeros(0), np.zeros((0, d)), message)

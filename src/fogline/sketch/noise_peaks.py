@@ -32,7 +32,7 @@ from fogline.sketch.reading import Reading
 if TYPE_CHECKING:
     from fogline.sketch.private_density import PrivateDensity
 
-__all__ = ["Ground", "Null", "Tail", "kernel_energy", "simulate_null", "smooth_reading"]
+__all__ = ["Ground", "Null", "Tail", "kernel_energy", "noise_sums", "simulate_null", "smooth_reading"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -211,7 +211,7 @@ def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> Null:
     """Simulate privacy plus sampling noise and fit the laws of its peaks."""
     d = density.spec.d
     grounds = tuple(_ground(density, reading) for reading in readings)
-    sums = _noise_sums(density, grounds[0].shape)
+    sums = noise_sums(density, grounds[0].shape)
     tails, ridges, curvatures = [], [], []
     rarest = np.full(len(sums), np.inf)
     for ground in grounds:
@@ -290,10 +290,11 @@ def _at_least(reading: Reading, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def smooth_reading(density: PrivateDensity) -> Reading:
     """Reading from which sampling noise is simulated: smoother than the density's own."""
-    return density.reading(np.minimum(SMOOTHER * density.bandwidth, density.bandwidth_range[1]))
+    reading: Reading = density.reading(np.minimum(SMOOTHER * density.bandwidth, density.bandwidth_range[1]))
+    return reading
 
 
-def _noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> NDArray[np.complex128]:
+def noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> NDArray[np.complex128]:
     """Simulated noise of the Fourier sums, privacy and sampling together; shape (simulations, F)."""
     spec = density.spec
     rng = np.random.default_rng(SEED)

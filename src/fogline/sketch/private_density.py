@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from fogline._validation import check_count, check_level
 from fogline.accounting.guarantee import Guarantee
 from fogline.sketch.fourier import LATTICE_BITS
+from fogline.sketch.planning import Spec, spec_from_dict
+from fogline.sketch.random_reading import RandomReading
+from fogline.sketch.random_spec import UNIT, RandomSpec
 from fogline.sketch.reading import Grid, Reading
-from fogline.sketch.spec import WEIGHT_BITS, SketchSpec, as_bandwidth
+from fogline.sketch.spec import WEIGHT_BITS, as_bandwidth
 
 if TYPE_CHECKING:
     from fogline.sketch.modes import ModeTable
@@ -66,19 +70,19 @@ class PrivateDensity:
 
     def __init__(
         self,
-        spec: SketchSpec,
+        spec: Spec,
         released: NDArray[np.int64],
         *,
         scale: float,
         guarantee: Guarantee,
         receipt: dict[str, Any] | None = None,
     ) -> None:
-        self.spec = spec
+        self.spec: Any = spec  # of either kind: who reads a grid, or searches without one, knows which
         self.guarantee = guarantee
         self.receipt = receipt
         self._released = np.asarray(released, dtype=np.int64)
         self._scale = float(scale)
-        self._readings: dict[tuple[float, ...], Reading] = {}
+        self._readings: dict[tuple[float, ...], Any] = {}
         self._memory: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
@@ -114,16 +118,24 @@ class PrivateDensity:
     @property
     def weights(self) -> FloatArray:
         """Weight of each kept frequency, both signs together; sums to one up to rounding down."""
+        if isinstance(self.spec, RandomSpec):
+            return self.spec.feature_weights
         return np.asarray((self.spec.integer_weights / 2.0**WEIGHT_BITS) ** 2)
 
     @property
     def noise_scale(self) -> float:
         """Standard deviation of the noise on each weighted sum, in records."""
+        if isinstance(self.spec, RandomSpec):
+            return self._scale / math.sqrt(self.spec.squared_norm)
         return self._scale / 2.0**LATTICE_BITS
 
     @property
     def coefficients(self) -> NDArray[np.complex128]:
         """Released Fourier sums in records, the count first."""
+        if isinstance(self.spec, RandomSpec):
+            cosines, sines = self._released[1:].reshape(2, -1) / float(UNIT)
+            count = self._released[:1] / float(self.spec.count_unit)
+            return np.concatenate([count + 0j, cosines - 1j * sines])
         n = len(self.spec.frequencies)
         sums = self._released[:n].astype(np.complex128)
         sums[1:] += 1j * self._released[n:]
@@ -144,16 +156,24 @@ class PrivateDensity:
     @property
     def bandwidth_range(self) -> tuple[FloatArray, FloatArray]:
         """Smallest and largest bandwidth that can be read, in data units."""
-        return self.spec.readable
+        low, high = self.spec.readable
+        return low, high
 
-    def reading(self, bandwidth: float | ArrayLike | None = None) -> Reading:
-        """Read the density at one bandwidth; readings are kept."""
+    def reading(self, bandwidth: float | ArrayLike | None = None) -> Any:
+        """Read the density at one bandwidth; readings are kept.
+
+        A :class:`~fogline.sketch.reading.Reading` of a grid, or a
+        :class:`~fogline.sketch.random_reading.RandomReading`.
+        """
         h = self.bandwidth if bandwidth is None else as_bandwidth(bandwidth, self.spec.widths)
         self.spec.require_readable(h)
         key = tuple(h.tolist())
         if key not in self._readings:
             sd = self.noise_scale / np.sqrt(self.weights)
-            self._readings[key] = Reading(self.spec, self.coefficients, sd, self.count, h)
+            if isinstance(self.spec, RandomSpec):
+                self._readings[key] = RandomReading(self.spec, self.coefficients, sd, self.count, h)
+            else:
+                self._readings[key] = Reading(self.spec, self.coefficients, sd, self.count, h)
         return self._readings[key]
 
     @property
@@ -165,11 +185,17 @@ class PrivateDensity:
             chosen = candidates[-1]
             for h in candidates:
                 reading = self.reading(h)
-                if reading.on_grid(2.0).values.max() >= VISIBLE * reading.noise_sd:
+                if self._height(reading) >= VISIBLE * reading.noise_sd:
                     chosen = h
                     break
             self._memory["bandwidth"] = chosen
         return np.asarray(self._memory["bandwidth"]).copy()
+
+    def _height(self, reading: Any) -> float:
+        """Height of the highest peak; without a grid to look at, the mean density at the records, which is below it."""
+        if isinstance(reading, RandomReading):
+            return reading.typical_height
+        return float(reading.on_grid(2.0).values.max())
 
     # -- questions ----------------------------------------------------------------------------------------
 
@@ -179,9 +205,10 @@ class PrivateDensity:
             points = points[:, None]
         if points.ndim != 2 or points.shape[1] != self.spec.d:
             raise ValueError(f"x must have shape (points, {self.spec.d}), got {points.shape}")
-        return points
+        with np.errstate(invalid="ignore"):  # nothing is said about points where there is nothing to read: NaN
+            return np.where(np.abs(points) < 1e100, points, np.nan)
 
-    def _blocks(self, x: ArrayLike, bandwidth: Any) -> tuple[Reading, list[FloatArray]]:
+    def _blocks(self, x: ArrayLike, bandwidth: Any) -> tuple[Any, list[FloatArray]]:
         reading = self.reading(bandwidth)
         points = self._points(x)
         size = max(1, 2**21 // max(1, len(reading.angular)))
@@ -204,34 +231,49 @@ class PrivateDensity:
 
     def noise_sd(self, bandwidth: float | ArrayLike | None = None) -> float:
         """Exact standard deviation of the privacy noise of :meth:`pdf`, the same at every point."""
-        return self.reading(bandwidth).noise_sd
+        return float(self.reading(bandwidth).noise_sd)
 
     def grid(self, bandwidth: float | ArrayLike | None = None, *, per_bandwidth: float = 4.0) -> Grid:
-        """Density on a regular grid over the box, by FFT, with so many points a bandwidth."""
-        return self.reading(bandwidth).on_grid(per_bandwidth)
+        """Density on a regular grid over the box, by FFT, with so many points a bandwidth; grid features only."""
+        grid: Grid = self.reading(bandwidth).on_grid(per_bandwidth)
+        return grid
 
     def fogline(self, bandwidth: float | ArrayLike | None = None, level: float = 0.05, *, at: Any = None) -> Any:
         """How far a peak must stand out before it cannot be noise, in density units.
 
         Privacy noise and sampling noise alone raise a peak of this prominence anywhere in the box with
         probability ``level``. Sampling noise grows with the density: the value holds where the density is
-        highest, or at the points ``at``, one for each.
+        highest, or at the points ``at``, one for each. With random features the noise includes their side lobes,
+        and the highest place is the highest peak that was found.
         """
+        reading = self.reading(bandwidth)
+        places = None if at is None else self._points(at)
+        if isinstance(self.spec, RandomSpec):
+            from fogline.sketch.search import fog_level_anywhere
+
+            return fog_level_anywhere(self, reading, check_level(level), places)
         from fogline.sketch.fog import fog_level
 
-        reading = self.reading(bandwidth)
-        return fog_level(self, reading, check_level(level), None if at is None else self._points(at))
+        return fog_level(self, reading, check_level(level), places)
 
     def modes(self, n_modes: int | None = None, *, level: float = 0.05, bandwidth: Any = "auto") -> ModeTable:
         """Modes of the density: the best ``n_modes``, or all that stand above the fogline at ``level``."""
+        k = None if n_modes is None else check_count(n_modes, "n_modes")
+        if isinstance(self.spec, RandomSpec):
+            from fogline.sketch.search import read_modes_anywhere
+
+            return read_modes_anywhere(self, k, check_level(level), bandwidth)
         from fogline.sketch.modes import read_modes
 
-        k = None if n_modes is None else check_count(n_modes, "n_modes")
         return read_modes(self, k, check_level(level), bandwidth)
 
     def sample(self, k: int, *, bandwidth: float | ArrayLike | None = None, random_state: Any = None) -> FloatArray:
         """Draw k points from the positive part of the density; free, and as private as the density itself."""
         size = check_count(k, "k", minimum=0)
+        if isinstance(self.spec, RandomSpec):
+            from fogline.sketch.search_sample import sample_anywhere
+
+            return sample_anywhere(self, size, bandwidth, np.random.default_rng(random_state))
         grid = self.grid(bandwidth)
         mass = np.maximum(grid.values.ravel(), 0.0)
         mass = mass / mass.sum() if mass.sum() > 0 else np.full(mass.size, 1 / mass.size)
@@ -277,7 +319,7 @@ class PrivateDensity:
         if released is None:
             raise ValueError(f"path: not a density of format {FORMAT}: {header.get('format')!r}")
         return cls(
-            SketchSpec.from_dict(header["spec"]),
+            spec_from_dict(header["spec"]),
             released,
             scale=float.fromhex(header["scale"]),
             guarantee=Guarantee.from_dict(header["guarantee"]),

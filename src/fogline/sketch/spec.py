@@ -14,7 +14,6 @@ bandwidth near a planned one can be read from the same release with a known, sma
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,8 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.fft import next_fast_len
 
 from fogline._validation import check_bounds
+from fogline.sketch.bandwidths import as_bandwidth, check_steps, check_stored, lift_to_steps, wanted_bandwidths
 
-__all__ = ["COUNT_WEIGHT", "MAX_COEFFICIENTS", "SketchSpec", "as_bandwidth"]
+__all__ = ["COUNT_WEIGHT", "MAX_COEFFICIENTS", "SketchSpec", "as_bandwidth", "require_same", "wanted_bandwidths"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -48,9 +48,6 @@ PAD = 3.0
 CELLS_PER_BANDWIDTH = 8
 """Cell width is at most the smallest planned bandwidth over this."""
 
-STEP_SMOOTHING = 0.75
-"""Values rounded to steps of s are read with bandwidths of 0.75 s or more: the ripple is then below 4e-5."""
-
 WEIGHT_BITS = 24
 """Integer weights are q_m = floor(2**24 * sqrt(2 a_m))."""
 
@@ -62,23 +59,12 @@ AUTO_SCALES: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {
 """Planned bandwidths by dimension, as fractions of the box width, and their shares of the weight."""
 
 
-def as_bandwidth(bandwidth: Any, widths: FloatArray, *, name: str = "bandwidth") -> FloatArray:
-    """Bandwidth an axis in data units: an array is taken as it is, a scalar as a fraction of each width."""
-    value = _numbers(bandwidth, name)
-    if value.ndim == 0:
-        value = value * widths
-    if value.shape != widths.shape:
-        raise ValueError(f"{name} must be a number or one value an axis ({len(widths)}), got shape {value.shape}")
-    if not np.all(np.isfinite(value) & (value > 0) & (value <= widths)):
-        raise ValueError(f"{name} must be positive and at most the width of the box, got {bandwidth!r}")
-    return value
-
-
-def _numbers(value: Any, name: str) -> FloatArray:
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number or a list of numbers, got {value!r}") from None
+def require_same(mine: Any, theirs: Any) -> None:
+    """Raise an error that names the first field in which two specifications differ."""
+    other = theirs.to_dict()
+    for field, value in mine.to_dict().items():
+        if other.get(field) != value:
+            raise ValueError(f"sketches differ in {field}: {value} and {other.get(field)}")
 
 
 @dataclass(frozen=True)
@@ -109,28 +95,17 @@ class SketchSpec:
         """Check the user's wishes and complete them; every error names its parameter."""
         box = check_bounds(bounds)
         d = len(box)
-        if d > 3:
-            raise ValueError(
-                f"bounds has {d} axes: grid features serve up to 3; random features for more are not built yet"
-            )
+        _check_axes(d)
         widths = box[:, 1] - box[:, 0]
-        step = _check_steps(steps, widths)
-        if isinstance(bandwidths, str):
-            if bandwidths != "auto":
-                raise ValueError(f"bandwidths must be 'auto', a number or a list of bandwidths, got {bandwidths!r}")
+        step = check_steps(steps, widths)
+        wanted = wanted_bandwidths(bandwidths, widths)
+        if wanted is None:
             fractions, weights = AUTO_SCALES[d]
             planned = np.array(fractions)[:, None] * widths
         else:
-            entries = (
-                list(bandwidths)
-                if isinstance(bandwidths, Sequence | np.ndarray) and np.size(np.asarray(bandwidths, dtype=object))
-                else [bandwidths]
-            )
-            if not entries:
-                raise ValueError("bandwidths must hold at least one bandwidth")
-            planned = np.array([as_bandwidth(b, widths, name="bandwidths") for b in entries])
+            planned = wanted
             weights = tuple([1 / len(planned)] * len(planned)) if shares is None else tuple(map(float, shares))
-        planned, weights = _lift_to_steps(planned, weights, step)
+        planned, weights = lift_to_steps(planned, weights, step)
         spec = cls(
             bounds=tuple((float(lo), float(hi)) for lo, hi in box),
             scales=tuple(tuple(map(float, row)) for row in planned),
@@ -306,24 +281,23 @@ class SketchSpec:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> SketchSpec:
-        """Inverse of :meth:`to_dict`."""
+        """Inverse of :meth:`to_dict`; refused where no plan could have made it."""
         spec = cls(
             bounds=tuple((float(lo), float(hi)) for lo, hi in data["bounds"]),
             scales=tuple(tuple(map(float, s)) for s in data["scales"]),
             shares=tuple(map(float, data["shares"])),
             steps=tuple(map(float, data["steps"])),
         )
+        check_stored(spec.bounds, spec.scales, spec.shares, spec.steps)
         spec._check_size()
         return spec
 
-    def require_same(self, other: SketchSpec) -> None:
+    def require_same(self, other: Any) -> None:
         """Raise an error that names the first field in which two specifications differ."""
-        mine, theirs = self.to_dict(), other.to_dict()
-        for field, value in mine.items():
-            if theirs[field] != value:
-                raise ValueError(f"sketches differ in {field}: {value} and {theirs[field]}")
+        require_same(self, other)
 
     def _check_size(self) -> None:
+        _check_axes(self.d)
         cells = float(math.prod(self.cells))
         volume = {1: 2.0, 2: np.pi, 3: 4 * np.pi / 3}[self.d]
         coefficients = volume * float(np.prod([r + 0.5 for r in self.reach]))
@@ -345,31 +319,6 @@ class SketchSpec:
             )
 
 
-def _check_steps(steps: Any, widths: FloatArray) -> FloatArray:
-    if steps is None:
-        return np.zeros(len(widths))
-    entries = list(steps) if isinstance(steps, Sequence | np.ndarray) and not isinstance(steps, str) else [steps]
-    if len(entries) != len(widths):
-        raise ValueError(f"steps must have one value an axis ({len(widths)}), got {len(entries)}")
-    value = np.array([0.0 if s is None else float(_numbers(s, "steps")) for s in entries])
-    if not np.all(np.isfinite(value) & (value >= 0) & (value < widths)):
-        raise ValueError(f"steps must be None or positive and below the width of the axis, got {steps!r}")
-    return value
-
-
-def _lift_to_steps(
-    planned: FloatArray, shares: tuple[float, ...], steps: FloatArray
-) -> tuple[FloatArray, tuple[float, ...]]:
-    """Sort the scales, check that they are proportional, and lift those too fine for the rounding of the data."""
-    if len(shares) != len(planned) or not np.isclose(sum(shares), 1) or min(shares) <= 0:
-        raise ValueError(f"shares must be positive, one for each bandwidth, and sum to 1, got {shares}")
-    order = np.argsort(planned[:, 0], kind="stable")
-    planned, shares = planned[order], tuple(shares[i] for i in order)
-    ratio = planned / planned[0]
-    if not np.allclose(ratio, ratio[:, :1], rtol=1e-9):
-        raise ValueError("bandwidths must be proportional to each other; rescale the box to mix shapes")
-    lift = float(np.max(STEP_SMOOTHING * steps / planned[0], initial=0.0))
-    if lift > 1:
-        factors = np.maximum(ratio[:, 0], lift)
-        planned = factors[:, None] * planned[0]
-    return planned, shares
+def _check_axes(d: int) -> None:
+    if d > 3:
+        raise ValueError(f"bounds has {d} axes: grid features serve up to 3; use features='random' or 'auto' for more")

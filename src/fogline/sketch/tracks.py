@@ -24,13 +24,12 @@ through :math:`\tau^2` instead.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.sketch.reading import Reading
-
-__all__ = ["Ladder", "Located", "follow", "locate", "polish"]
+__all__ = ["Climbable", "Ladder", "Located", "follow", "locate", "polish"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -54,14 +53,29 @@ VISIBLE = 3.0
 """A track can be used at a scale where it stands this many noise deviations high."""
 
 
+class Climbable(Protocol):
+    """What climbing asks of a reading: where it may go, how far a step reaches, and derivatives."""
+
+    spec: Any
+    bandwidth: FloatArray
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise."""
+
+    def jet(self, points: FloatArray, /) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Density, gradient and Hessian at points."""
+
+
 @dataclass(frozen=True)
 class Ladder:
     """Readings of one release at several proportional bandwidths, smallest first, and what their noise shares.
 
-    ``scales`` are in units of ``unit`` (data units an axis); ``peak`` turns a density into a kernel average.
+    ``scales`` are in units of ``unit`` (data units an axis); ``peak`` turns a density into a kernel average. Readings
+    are those of a grid (:class:`~fogline.sketch.reading.Reading`) or of random features.
     """
 
-    readings: tuple[Reading, ...]
+    readings: tuple[Any, ...]
     scales: FloatArray
     unit: FloatArray
     count: float
@@ -113,7 +127,7 @@ class Located:
     sampling_variance: FloatArray  # with the allowance for bias
 
 
-def polish(reading: Reading, points: FloatArray, *, rounds: int = 25) -> FloatArray:
+def polish(reading: Climbable, points: FloatArray, *, rounds: int = 25) -> FloatArray:
     """Climb to the local maximum by guarded Newton steps of at most half a bandwidth."""
     h = reading.bandwidth
     points = points.copy()
