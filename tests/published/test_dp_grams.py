@@ -14,13 +14,12 @@ from fogline.published import dp_grams
 from fogline.published._dp_grams import (
     _draw_batches,
     _draw_starts,
-    _kernel_factor,
     _mean_clipped_terms,
     clip_norm,
     noise_scale,
     noise_scale_small_epsilon,
 )
-from fogline.published._kernel import kernel_density
+from fogline.published._kernel import kernel_density, kernel_factor
 from fogline.published._regimes import choose_regime, privacy_constant
 
 PRIVACY = {"epsilon": 1.0, "delta": 1e-5}
@@ -182,7 +181,7 @@ def test_batches_are_uniform_without_replacement(n):
 
 def test_noise_is_correlated_as_the_kernel_of_the_starts():
     starts, h = np.array([[0.0, 0.0], [0.5, 0.0], [0.5, 0.0], [9.0, 9.0]]), 0.7
-    factor = _kernel_factor(starts, h)
+    factor = kernel_factor(starts, h)
     distance = ((starts[:, None] - starts) ** 2).sum(axis=2)
     np.testing.assert_allclose(factor @ factor.T, np.exp(-distance / (2 * h**2)), atol=1e-9)
     assert factor.shape[1] == 3, "starts that coincide share their noise"

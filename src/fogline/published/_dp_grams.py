@@ -22,13 +22,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.lapack import dpstrf
 from scipy.special import gammaln
 
 from fogline._validation import check_count, check_delta, check_epsilon, check_positive
 from fogline.accounting.guarantee import Guarantee
 from fogline.published._checks import check_fraction, complete_records, frozen_array
-from fogline.published._kernel import data_scale, kernel_density, kernel_weights, row_blocks
+from fogline.published._kernel import data_scale, kernel_density, kernel_factor, kernel_weights, row_blocks
 from fogline.published._merging import merge
 from fogline.published._regimes import BANDWIDTH_SCALE, choose_regime
 
@@ -135,21 +134,6 @@ def noise_scale_small_epsilon(*, clip: float, n: int, m: int, n_steps: int, epsi
     """
     logs = math.log(2.0 / delta) * math.log(2.5 * m * n_steps / (n * delta))
     return 8.0 * clip / (n * epsilon) * math.sqrt(n_steps * logs)
-
-
-def _kernel_factor(starts: Array, bandwidth: float) -> Array:
-    """Return L with ``L @ L.T`` the kernel matrix of the starts (Algorithm 1, line 4), up to 1e-10.
-
-    Pivoted Cholesky stops at the numerical rank, which for a smooth kernel is far below the number of starts
-    and does not mind starts that coincide.
-    """
-    scaled = starts / bandwidth
-    square = np.einsum("ij,ij->i", scaled, scaled)
-    matrix = np.exp(-0.5 * np.maximum(square[:, None] + square - 2.0 * scaled @ scaled.T, 0.0))
-    factor, pivots, rank, _ = dpstrf(matrix, lower=1, tol=1e-10)
-    result = np.zeros((starts.shape[0], rank))
-    result[pivots - 1] = np.tril(factor)[:, :rank]
-    return result
 
 
 def _draw_batches(rows: int, n: int, m: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -306,7 +290,7 @@ def dp_grams(
     if gamma is not None:
         density = kernel_density(points, records, h)
         points = points[density >= gamma * density.max()]
-    factor = _kernel_factor(points, h)
+    factor = kernel_factor(points, h)
     for _ in range(T):
         mean = _mean_clipped_terms(points, records, bandwidth=h, clip=clip, m=m, rng=rng)
         noise = sigma * (factor @ rng.standard_normal((factor.shape[1], d)))

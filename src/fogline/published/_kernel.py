@@ -10,8 +10,18 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpstrf
+from scipy.spatial.distance import cdist
 
-__all__ = ["data_scale", "kernel_density", "kernel_weights", "row_blocks", "silverman_bandwidth"]
+__all__ = [
+    "data_scale",
+    "kernel_density",
+    "kernel_factor",
+    "kernel_weights",
+    "row_blocks",
+    "shift",
+    "silverman_bandwidth",
+]
 
 Array = NDArray[np.float64]
 
@@ -63,22 +73,14 @@ def row_blocks(rows: int, columns: int) -> Iterator[slice]:
 
 
 def _half_squares(points: Array, X: Array, bandwidth: float) -> Array:
-    """Return ``|x - X_i|^2 / 2h^2`` as a (points, records) array, coordinate by coordinate.
+    """Return ``|x - X_i|^2 / 2h^2`` as a (points, records) array, from the differences of the coordinates.
 
     The expansion |x|^2 - 2x.X + |X|^2 would be quicker in high dimension, but it cancels: a start *is* a
     record, and its own distance must come out as exactly zero.
     """
     scale = np.sqrt(0.5) / bandwidth
     left, right = points * scale, X * scale
-    result: Array = np.subtract.outer(left[:, 0], right[:, 0])
-    np.square(result, out=result)
-    if X.shape[1] > 1:
-        difference = np.empty_like(result)
-        for axis in range(1, X.shape[1]):
-            np.subtract.outer(left[:, axis], right[:, axis], out=difference)
-            np.square(difference, out=difference)
-            result += difference
-    return result
+    return np.asarray(cdist(left, right, "sqeuclidean"))
 
 
 def kernel_weights(points: Array, X: Array, bandwidth: float) -> tuple[Array, Array]:
@@ -121,3 +123,38 @@ def kernel_density(points: Array, X: Array, bandwidth: float) -> Array:
     for rows in row_blocks(points.shape[0], n):
         density[rows] = np.exp(-_half_squares(points[rows], X, bandwidth)).sum(axis=1)
     return np.asarray(density / (n * (np.sqrt(2.0 * np.pi) * bandwidth) ** d))
+
+
+def kernel_factor(starts: Array, bandwidth: float) -> Array:
+    """Return L with ``L @ L.T`` the kernel matrix of the starts, up to 1e-10: noise ``L @ z`` has that covariance.
+
+    Pivoted Cholesky stops at the numerical rank, which for a smooth kernel is far below the number of starts
+    and does not mind starts that coincide.
+
+    Examples
+    --------
+    >>> kernel_factor(np.array([[1.0], [1.0]]), 1.0).shape
+    (2, 1)
+    """
+    scaled = starts / bandwidth
+    square = np.einsum("ij,ij->i", scaled, scaled)
+    matrix = np.exp(-0.5 * np.maximum(square[:, None] + square - 2.0 * scaled @ scaled.T, 0.0))
+    factor, pivots, rank, _ = dpstrf(matrix, lower=1, tol=1e-10)
+    result = np.zeros((starts.shape[0], rank))
+    result[pivots - 1] = np.tril(factor)[:, :rank]
+    return result
+
+
+def shift(points: Array, X: Array, values: Array, bandwidth: float) -> Array:
+    """Mean of `values` (one row a record of `X`), weighted by the kernel of the records at each point.
+
+    Examples
+    --------
+    >>> shift(np.array([[0.5]]), np.array([[0.0], [1.0]]), np.array([[2.0], [4.0]]), 1.0).tolist()
+    [[3.0]]
+    """
+    moved = np.empty((points.shape[0], values.shape[1]))
+    for rows in row_blocks(points.shape[0], X.shape[0]):
+        weights, totals = kernel_weights(points[rows], X, bandwidth)
+        moved[rows] = weights @ values / totals
+    return moved

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fogline._validation import check_count, check_positive
 from fogline.published._checks import NotPrivate, complete_records, frozen_array
-from fogline.published._kernel import kernel_weights, row_blocks, silverman_bandwidth
+from fogline.published._kernel import shift, silverman_bandwidth
 from fogline.published._merging import merge
 
 __all__ = ["MeanShiftResult", "mean_shift"]
@@ -45,15 +45,6 @@ class MeanShiftResult:
     bandwidth: float
     n_steps: int
     guarantee: NotPrivate
-
-
-def _shift(points: Array, X: Array, bandwidth: float) -> Array:
-    """Move every point to the kernel-weighted mean of the records."""
-    moved = np.empty_like(points)
-    for rows in row_blocks(points.shape[0], X.shape[0]):
-        weights, totals = kernel_weights(points[rows], X, bandwidth)
-        moved[rows] = weights @ X / totals
-    return moved
 
 
 def mean_shift(
@@ -109,7 +100,7 @@ def mean_shift(
     if max_starts is not None and check_count(max_starts, "max_starts") < n:
         points = records[np.random.default_rng(random_state).choice(n, max_starts, replace=False)]
     for _ in range(steps):
-        points = _shift(points, records, h)
+        points = shift(points, records, records, h)
     return MeanShiftResult(
         modes=frozen_array(merge(points, n_modes=modes, radius=merge_factor * h)),
         raw_modes=frozen_array(points),

@@ -1,4 +1,4 @@
-r"""Rerun the tables of the papers, with fogline's certified estimator and the published algorithm side by side.
+"""Rerun the DP-GRAMS paper's table of modes, with fogline's certified estimator and the published one side by side.
 
 A cell is a mixture, a number of records and an epsilon; delta is 1e-5 and the number of modes is known. Every
 method sees the same data in the same run, and is measured against the centres of the components, as the paper
@@ -7,12 +7,10 @@ does. A seed fixes the data (and the published algorithms, which are experiments
 
 from __future__ import annotations
 
-import csv
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -24,19 +22,17 @@ from fogline.datasets import Sample, gaussian_mixture4, t_mixture5
 from fogline.estimators import PrivateModes
 from fogline.metrics import matching_mse, nearest_mode_mse
 from fogline.published import dp_grams, mean_shift
+from fogline.reproduce._shared import DELTA, Progress, check_methods, fresh_seed, mean_and_error, printed_rows
 
-__all__ = ["DELTA", "METHODS", "Cell", "Row", "geometric_mean_ratio", "paper_cells", "reproduce_modes"]
+__all__ = ["METHODS", "Cell", "Row", "geometric_mean_ratio", "paper_cells", "reproduce_modes"]
 
 FloatArray = NDArray[np.float64]
 
-DELTA = 1e-5
 MIXTURES = {"gaussian4": (gaussian_mixture4, 4, 10.0), "t5": (t_mixture5, 5, 12.0)}
 """By name: how to draw, the number of modes, half the width of the public box."""
 
 HISTOGRAM_BANDWIDTH = 1 / 15
 """Bandwidth of the noisy histogram, as a part of the box: between the two that `PrivateModes` plans for."""
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -107,12 +103,10 @@ def paper_cells(which: str = "all") -> list[Cell]:
     """
     if which not in ("all", "small"):
         raise ValueError(f'cells must be "small", "all" or a list of cells, got {which!r}')
-    text = resources.files("fogline.published").joinpath("tables/modes.csv").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
     names = list(Cell.__dataclass_fields__)[3:]
     cells = [
         Cell(row["mixture"], int(row["n"]), float(row["epsilon"]), *(float(row[name]) for name in names))
-        for row in csv.DictReader(lines)
+        for row in printed_rows("modes")
     ]
     return cells if which == "all" else [c for c in cells if c.n in (1000, 5000) and c.epsilon in (0.5, 1.0)]
 
@@ -153,12 +147,10 @@ def reproduce_modes(
     """
     runs = check_count(runs, "runs")
     chosen = paper_cells(cells) if isinstance(cells, str) else list(cells)
-    for method in methods:
-        if method not in METHODS:
-            raise ValueError(f"methods must be among {', '.join(METHODS)}, got {method!r}")
+    check_methods(methods, list(METHODS))
     if "certified" in methods:  # libraries load on first use: not part of a run's time
         _certified(np.empty((0, 2)), epsilon=1.0, k=1, half=1.0, rng=None)
-    root = seed if seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
+    root = fresh_seed(seed)
     total, done = len(chosen) * len(methods) * runs, 0
     kept: dict[tuple[str, int], list[_Run]] = {}
     rows = []
@@ -202,8 +194,8 @@ def _one_run(cell: Cell, method: str, root: int, run: int) -> _Run:
 
 
 def _row(cell: Cell, method: str, found: Sequence[_Run]) -> Row:
-    mse, mse_se = _mean([run.mse for run in found])
-    nearest, nearest_se = _mean([run.nearest for run in found])
+    mse, mse_se = mean_and_error([run.mse for run in found])
+    nearest, nearest_se = mean_and_error([run.nearest for run in found])
     return Row(
         cell.mixture,
         cell.n,
@@ -217,13 +209,6 @@ def _row(cell: Cell, method: str, found: Sequence[_Run]) -> Row:
         seconds=sum(run.seconds for run in found) / len(found),
         paper_mse=cell.mean_shift_mse if method == "mean_shift" else cell.dp_grams_mse,
     )
-
-
-def _mean(values: list[float]) -> tuple[float, float]:
-    array = np.array(values)
-    if len(array) < 2 or not np.isfinite(array).all():
-        return float(array.mean()), math.nan
-    return float(array.mean()), float(array.std(ddof=1) / math.sqrt(len(array)))
 
 
 # -- methods ----------------------------------------------------------------------------------------------

@@ -1,0 +1,32 @@
+"""Rerun tables of the papers: fogline's certified estimators and the published algorithms side by side.
+
+Every method sees the same data in the same run. A seed fixes the data (and the published algorithms, which are
+experiments), never the certified noise. delta is 1e-5 throughout.
+"""
+
+from fogline.reproduce._shared import DELTA
+from fogline.reproduce.clusters import ClusterRow, cluster_cells, reproduce_clusters
+from fogline.reproduce.hellinger import HellingerCell, HellingerRow, hellinger_cells, reproduce_hellinger
+from fogline.reproduce.modes import METHODS, Cell, Row, geometric_mean_ratio, paper_cells, reproduce_modes
+from fogline.reproduce.regression import RegressionRow, branch_error, regression_cells, reproduce_regression
+
+__all__ = [
+    "DELTA",
+    "METHODS",
+    "Cell",
+    "ClusterRow",
+    "HellingerCell",
+    "HellingerRow",
+    "RegressionRow",
+    "Row",
+    "branch_error",
+    "cluster_cells",
+    "geometric_mean_ratio",
+    "hellinger_cells",
+    "paper_cells",
+    "regression_cells",
+    "reproduce_clusters",
+    "reproduce_hellinger",
+    "reproduce_modes",
+    "reproduce_regression",
+]
