@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -10,7 +11,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["RESULTS", "markdown", "read_csv", "spread_over_cores", "write_csv"]
+__all__ = ["RESULTS", "markdown", "number", "read_csv", "spread_over_cores", "table", "write_csv"]
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
 """Figures and their CSV files, beside the page that shows them."""
@@ -57,6 +58,24 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     lines = ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
     lines += ["| " + " | ".join(str(row[name]) for name in names) + " |" for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def number(text: str, digits: int = 3) -> str:
+    """Short form of a number of a CSV file; nothing where it is missing."""
+    value = float(text)
+    return "" if math.isnan(value) else f"{value:.{digits}g}"
+
+
+def table(name: str, columns: dict[str, str]) -> str:
+    """Show some columns of docs/benchmarks/NAME.csv as a table, with these titles."""
+    return markdown([{title: _shown(row[column]) for column, title in columns.items()} for row in read_csv(name)])
+
+
+def _shown(text: str) -> str:
+    try:
+        return f"{float(text):.3g}" if "." in text or "e-" in text else text
+    except ValueError:
+        return text
 
 
 def _short(value: Any) -> Any:

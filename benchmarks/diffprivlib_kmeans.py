@@ -5,9 +5,9 @@ diffprivlib needs an older scikit-learn than fogline runs on, so it lives in an 
     python benchmarks/diffprivlib_kmeans.py --install      makes .venv-diffprivlib (once)
     .venv-diffprivlib/bin/python benchmarks/diffprivlib_kmeans.py < request.json
 
-The request holds `data` (several arrays of records), `runs`, `epsilon`, `bounds` (low and high, an array each) and
-`n_clusters`. The answer has for each array of records and each run what a fitted model holds besides labels:
-`centres`, `inertia`, `labels` (how many) and `seconds` for all. Every fit draws fresh noise.
+The request holds `data` (several arrays of records, or the name of a .npy file each), `runs`, `epsilon`, `bounds` (low
+and high, an array each) and `n_clusters`. The answer has for each array of records and each run what a fitted model
+holds besides labels: `centres`, `inertia`, `labels` (how many) and `seconds` for all. Every fit draws fresh noise.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     low, high = (np.array(side, dtype=float) for side in request["bounds"])
     start, outputs = time.perf_counter(), []
     for records in request["data"]:
-        X, side = np.array(records, dtype=float), []
+        X = np.load(records).astype(float) if isinstance(records, str) else np.array(records, dtype=float)
+        side = []
         for _ in range(request["runs"]):
             model = diffprivlib.models.KMeans(request["n_clusters"], epsilon=request["epsilon"], bounds=(low, high))
             model.fit(X)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
-from common import RESULTS, markdown, read_csv
+import page_clusters
+from common import RESULTS, markdown, number, read_csv, table
+from hellinger_page import hellinger_sections
 
 __all__ = ["write_page"]
 
@@ -22,15 +23,15 @@ def write_page() -> Path:
         _modes_coverage(),
         _modes_own(),
         _modes_speed(),
+        page_clusters.many_axes(),
+        page_clusters.clusters(),
+        page_clusters.gallery(),
+        page_clusters.regression(),
+        hellinger_sections(),
     ]
     path = RESULTS.parent / "benchmarks.md"
     path.write_text("\n".join(parts), encoding="utf-8")
     return path
-
-
-def _number(text: str, digits: int = 3) -> str:
-    value = float(text)
-    return "" if math.isnan(value) else f"{value:.{digits}g}"
 
 
 def _modes_table() -> str:
@@ -54,14 +55,14 @@ def _modes_table() -> str:
                 "mixture": mixture,
                 "n": n,
                 "epsilon": epsilon,
-                "certified": f"{_number(ours['mse'])} ± {_number(ours['mse_se'], 2)}",
-                "nearest mode": _number(ours["nearest_mse"]),
-                "paper": _number(ours["paper_mse"]),
+                "certified": f"{number(ours['mse'])} ± {number(ours['mse_se'], 2)}",
+                "nearest mode": number(ours["nearest_mse"]),
+                "paper": number(ours["paper_mse"]),
                 "**ratio**": f"**{ratio:.2g}**",
-                "successor": _number(ours["successor_mse"]),
-                "DP-GRAMS here": _number(methods["published"]["mse"]),
-                "noisy histogram": _number(methods["noisy_histogram"]["mse"]),
-                "mean shift, not private": _number(shifted.get((mixture, n), "nan")),
+                "successor": number(ours["successor_mse"]),
+                "DP-GRAMS here": number(methods["published"]["mse"]),
+                "noisy histogram": number(methods["noisy_histogram"]["mse"]),
+                "mean shift, not private": number(shifted.get((mixture, n), "nan")),
             }
         )
     _plot_table(by_cell)
@@ -106,22 +107,8 @@ def _plot_table(by_cell: dict[tuple[str, str, str], dict[str, dict[str, str]]]) 
     figure.savefig(RESULTS / "modes_table.svg", metadata={"Date": None})
 
 
-def _table(name: str, columns: dict[str, str]) -> str:
-    rows: list[dict[str, Any]] = []
-    for row in read_csv(name):
-        rows.append({title: _shown(row[column]) for column, title in columns.items()})
-    return markdown(rows)
-
-
-def _shown(text: str) -> str:
-    try:
-        return f"{float(text):.3g}" if "." in text or "e-" in text else text
-    except ValueError:
-        return text
-
-
 def _modes_number() -> str:
-    return "## Modes: how many\n\nNumber unknown, level 0.05. Uniform data have no mode.\n\n" + _table(
+    return "## Modes: how many\n\nNumber unknown, level 0.05. Uniform data have no mode.\n\n" + table(
         "modes_number",
         {
             "data": "data",
@@ -139,7 +126,7 @@ def _modes_coverage() -> str:
     return (
         "## Modes: do the 95% ellipses cover\n\nOur own mixtures have pairs of modes that nearly merge; where the fog "
         "hides one of a pair, its ellipse is drawn around something else.\n\n"
-    ) + _table(
+    ) + table(
         "modes_coverage",
         {"data": "data", "n": "n", "epsilon": "epsilon", "ellipses": "ellipses", "covered": "covered"},
     )
@@ -150,7 +137,7 @@ def _modes_own() -> str:
         "## Modes: mixtures that nothing was tuned on\n\nNearest-mode mean squared error with the number of modes "
         "known, beside mean shift without privacy on the same data, and the mean squared error that the "
         "released covariances state.\n\n"
-    ) + _table(
+    ) + table(
         "modes_own",
         {
             "data": "data",
@@ -166,7 +153,7 @@ def _modes_own() -> str:
 
 
 def _modes_speed() -> str:
-    return "## Modes: speed\n\nCPU time, one thread, best of seven, in one process.\n\n" + _table(
+    return "## Modes: speed\n\nCPU time, one thread, best of seven, in one process.\n\n" + table(
         "modes_speed", {"what": "what", "value": "value"}
     )
 

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from fogline import PrivateDensity
-from fogline.cli import app as cli_app
+from fogline.cli import common, release
+from fogline.cli.app import app
 
-app = cli_app.app
 BUDGET = ["--epsilon", "1", "--delta", "1e-5"]
 
 
@@ -162,7 +162,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_names_the_parameter_and_spends_nothing(case, table, monkeypatch):
-    monkeypatch.setattr(cli_app, "_fit", lambda *_: pytest.fail("the records were touched"))
+    monkeypatch.setattr(release, "fit", lambda *_: pytest.fail("the records were touched"))
     words, name = BAD[case]
     result = run("modes", table, *words)
     assert result.exit_code == 2, result.output
@@ -171,13 +171,15 @@ def test_bad_input_names_the_parameter_and_spends_nothing(case, table, monkeypat
     assert "Traceback" not in result.stderr
 
 
-def test_four_columns_are_too_many_for_now(tmp_path):
+def test_four_columns_are_released_by_random_features(tmp_path):
+    rng = np.random.default_rng(0)
     path = tmp_path / "wide.csv"
-    path.write_text("a,b,c,d\n1,2,3,4\n", encoding="utf-8")
-    result = run("modes", path, "--bounds", "0:10", *BUDGET)
-    assert result.exit_code == 2
-    assert "up to 3" in result.stderr
-    assert "--bounds" in result.stderr
+    np.savetxt(path, rng.normal(0, 0.5, (3000, 4)), delimiter=",", header="a,b,c,d", comments="")
+    result = run("modes", path, "--bounds=-4:4", "--epsilon", "2", "--delta", "1e-5", "--report", tmp_path / "w.html")
+    assert result.exit_code == 0, result.output
+    assert "p-value" in result.stdout
+    assert "share of mass" not in result.stdout
+    assert "The shape of 4 columns" in (tmp_path / "w.html").read_text(encoding="utf-8")
 
 
 def test_a_text_column_in_parquet(tmp_path):
@@ -286,7 +288,7 @@ def test_demo_writes_a_page_and_prints_its_path(tmp_path):
 
 @pytest.fixture
 def one_cell(monkeypatch):
-    from fogline import reproduce
+    from fogline.reproduce import modes as reproduce
 
     cells = reproduce.paper_cells()[4:5]
     monkeypatch.setattr(reproduce, "paper_cells", lambda which="all": cells)
@@ -326,8 +328,8 @@ def test_reproduce_names_a_bad_number_of_runs():
 
 @pytest.mark.parametrize("library", ["duckdb", "rich", "jinja2"])
 def test_a_missing_library_is_named_before_anything_is_spent(library, table, monkeypatch, tmp_path):
-    monkeypatch.setattr(cli_app, "find_spec", lambda name: None if name == library else object())
-    monkeypatch.setattr(cli_app, "_fit", lambda *_: pytest.fail("the records were touched"))
+    monkeypatch.setattr(common, "find_spec", lambda name: None if name == library else object())
+    monkeypatch.setattr(release, "fit", lambda *_: pytest.fail("the records were touched"))
     result = run("modes", table, "--bounds=-10:10", *BUDGET, "--report", tmp_path / "r.html")
     assert result.exit_code == 1
     assert library in result.stderr

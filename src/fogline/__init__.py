@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fogline import audit, contenders, datasets, metrics, published
     from fogline.accounting import Budget, Guarantee
-    from fogline.estimators import PrivateModes
+    from fogline.estimators import (
+        PrivateHellinger,
+        PrivateModalRegression,
+        PrivateModeClustering,
+        PrivateModes,
+        private_pca,
+    )
     from fogline.ledger import Ledger
     from fogline.sketch import DensitySketch, PrivateDensity
 
@@ -22,12 +28,16 @@ __all__ = [
     "Guarantee",
     "Ledger",
     "PrivateDensity",
+    "PrivateHellinger",
+    "PrivateModalRegression",
+    "PrivateModeClustering",
     "PrivateModes",
     "__version__",
     "audit",
     "contenders",
     "datasets",
     "metrics",
+    "private_pca",
     "published",
 ]
 
@@ -39,7 +49,11 @@ _HOMES = {
     "Guarantee": "fogline.accounting",
     "Ledger": "fogline.ledger",
     "PrivateDensity": "fogline.sketch",
+    "PrivateHellinger": "fogline.estimators",
+    "PrivateModalRegression": "fogline.estimators",
+    "PrivateModeClustering": "fogline.estimators",
     "PrivateModes": "fogline.estimators",
+    "private_pca": "fogline.estimators",
 }
 _MODULES = ("audit", "contenders", "datasets", "metrics", "published")
 

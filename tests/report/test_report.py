@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from fogline import PrivateModes
 from fogline.datasets import gaussian_mixture4, own_mixture, uniform_box
-from fogline.report import document, find, render_report, write_report
+from fogline.estimators import PrivateModalRegression, PrivateModeClustering, PrivateModes
+from fogline.report import WideFindings, document, find, render_report, write_report
 from fogline.report.svg import tick_label, ticks
 from fogline.testing import seeded_noise
 
@@ -55,6 +55,28 @@ def fitted(X, bounds, **options):
         return PrivateModes(epsilon=1.0, delta=1e-5, bounds=bounds, **options).fit(X)
 
 
+def clustered(X, bounds, epsilon=1.0, **options):
+    with seeded_noise(0):
+        return PrivateModeClustering(epsilon=epsilon, delta=1e-5, bounds=bounds, **options).fit(X)
+
+
+def regressed(X, y, x_bounds, y_bounds, **options):
+    with seeded_noise(0):
+        model = PrivateModalRegression(epsilon=1.0, delta=1e-5, x_bounds=x_bounds, y_bounds=y_bounds, **options)
+        return model.fit(X, y)
+
+
+def three_groups(d, n=3000):
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.normal(m, 0.5, (n // 3, d)) for m in (2.0, 5.0, 8.0)])
+
+
+def two_lines(n=3000):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (n, 1))
+    return x, x[:, 0] + rng.choice([0.0, 2.0], n) + rng.normal(0, 0.1, n)
+
+
 @pytest.fixture(scope="module")
 def four():
     return fitted(gaussian_mixture4(5000, random_state=0).X, [(-10, 10)] * 2)
@@ -64,12 +86,24 @@ CASES = {
     "one column": lambda: fitted(own_mixture(5000, 1, random_state=0).X, [(-6, 6)]),
     "two columns": lambda: fitted(gaussian_mixture4(3000, random_state=0).X, [(-10, 10)] * 2),
     "three columns": lambda: fitted(own_mixture(5000, 3, random_state=0).X, [(-6, 6)] * 3),
+    "four columns": lambda: fitted(np.random.default_rng(0).normal(0, 0.5, (2000, 4)), [(-4, 4)] * 4),
+    "nothing in four": lambda: fitted(np.empty((0, 4)), [(0, 1)] * 4),
     "nothing in one": lambda: fitted(uniform_box(500, 1, random_state=0).X, [(0, 1)]),
     "nothing in two": lambda: fitted(uniform_box(500, 2, random_state=0).X, [(0, 1)] * 2),
     "nothing in three": lambda: fitted(uniform_box(500, 3, random_state=0).X, [(0, 1)] * 3),
     "no records": lambda: fitted(np.empty((0, 2)), [(0, 1)] * 2),
     "asked for two of nothing": lambda: fitted(np.empty((0, 1)), [(0, 1)], n_modes=2),
     "more modes than hues": lambda: fitted(np.empty((0, 2)), [(0, 1)] * 2, n_modes=12),
+    "clusters in one": lambda: clustered(three_groups(1), [(0, 10)]),
+    "clusters in two": lambda: clustered(three_groups(2), [(0, 10)] * 2),
+    "clusters in three": lambda: clustered(three_groups(3), [(0, 10)] * 3, n_clusters=3),
+    "clusters in one component": lambda: clustered(three_groups(5), (0, 10), n_clusters=3, components=1),
+    "clusters in two components": lambda: clustered(three_groups(5), (0, 10), n_clusters=3, components=2),
+    "clusters in random directions": lambda: clustered(three_groups(8), (0, 10), n_clusters=3, projection="random"),
+    "no clusters in two": lambda: clustered(np.empty((0, 2)), [(0, 1)] * 2),
+    "no clusters in five": lambda: clustered(np.empty((0, 5)), [(0, 1)] * 5),
+    "branches": lambda: regressed(*two_lines(), (0, 1), (-1, 4)),
+    "no branches": lambda: regressed(np.empty((0, 1)), np.empty(0), (0, 1), (0, 1)),
     "fixed bandwidth": lambda: fitted(own_mixture(2000, 1, random_state=0).X, [(-6, 6)], bandwidth=0.05),
 }
 
@@ -145,9 +179,75 @@ def test_write_report_takes_names_from_the_frame(tmp_path):
     assert "height of a person" in path.read_text(encoding="utf-8")
 
 
+def test_many_columns_show_those_that_tell_the_modes_apart():
+    rng = np.random.default_rng(0)
+    X = rng.normal(0, 0.3, (4000, 7))
+    X[::2, [2, 5]] += 2.0
+    findings = find(fitted(X, [(-3, 5)] * 7, n_modes=2))
+    assert isinstance(findings, WideFindings)
+    assert findings.picture.names == ("x3", "x6")
+    page = Page(render_report(findings))
+    assert "1 more is in the JSON document" in page.text
+    assert [len(mode["position"]) for mode in document(findings)["modes"]] == [7, 7]
+
+
 def test_columns_must_fit(four):
     with pytest.raises(ValueError, match="columns"):
         find(four, ["only one"])
+    with pytest.raises(ValueError, match="columns"):
+        find(CASES["no branches"](), ["only one"])
+
+
+def test_the_cluster_page_shows_centres_sizes_and_shares():
+    model = clustered(three_groups(5), (0, 10), n_clusters=3, components=2)
+    findings = find(model, ["a", "b", "c", "d", "e"])
+    page = Page(render_report(findings))
+    assert findings.picture.names == ("component 1", "component 2")
+    assert page.tags.count("ellipse") == 2 * 3
+    for word in ("3 clusters, as asked for", "component 1", "scale", "projection", "share of ρ", "predict"):
+        assert word in page.text
+    for size in model.sizes_:
+        assert f"{size:.0f}" in page.text
+    content = document(findings)
+    assert sum(content["shares"].values()) == pytest.approx(1)
+    assert [len(cluster["center"]) for cluster in content["clusters"]] == [5, 5, 5]
+    assert sum(cluster["share"] for cluster in content["clusters"]) == pytest.approx(1)
+
+
+def test_the_map_of_clusters_has_each_centre_in_its_own_region():
+    picture = find(clustered(three_groups(2), [(0, 10)] * 2)).picture
+    for k, place in enumerate(picture.places):
+        i, j = (int(np.argmin(np.abs(axis - value))) for axis, value in zip(picture.axes, place, strict=True))
+        assert picture.labels[i, j] == k
+
+
+def test_fewer_clusters_than_asked_for_are_said():
+    model = clustered(three_groups(2), [(0, 10)] * 2, n_clusters=60)
+    page = Page(render_report(find(model)))
+    assert len(model.cluster_centers_) < 60
+    assert f"{len(model.cluster_centers_)} of the 60 clusters asked for can be seen" in page.text
+    assert "clusters of 60 asked for" in page.text
+
+
+def test_the_branch_page_shows_both_branches_and_their_set():
+    findings = find(CASES["branches"](), ["age", "pay"])
+    page = Page(render_report(findings))
+    for word in ("pay by age", "2 branches stand above the fog", "typical pay", "90% prediction set"):
+        assert word in page.text
+    middle = findings.rows[len(findings.rows) // 2]
+    assert np.sort(middle.positions) == pytest.approx([0.5, 2.5], abs=0.2)
+    assert len(middle.intervals) == 2
+    (panel,) = findings.panels
+    assert not panel.inside[:, np.argmin(np.abs(panel.set_axes[1] - 1.5))].any()  # nothing is predicted between
+    assert len(document(findings)["rows"]) == len(findings.rows)
+
+
+def test_two_x_give_three_panels():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (3000, 2))
+    findings = find(regressed(X, X.sum(axis=1) + rng.normal(0, 0.1, 3000), [(0, 1)] * 2, (-0.5, 2.5), bandwidth=0.15))
+    assert [panel.held for panel in findings.panels] == [(0.25,), (0.5,), (0.75,)]
+    assert render_report(findings).count("<svg") >= 3
 
 
 def test_a_missing_jinja_is_named(four, monkeypatch):

@@ -21,6 +21,7 @@ from fogline.audit.certified import (
     check_mechanisms,
     check_noise,
     check_outlier,
+    check_outlier_elsewhere,
     check_replay,
 )
 from fogline.audit.lines import Check, Line
@@ -34,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     check_published,
     check_likelihood_ratio,
     check_outlier,
+    check_outlier_elsewhere,
     check_replay,
     check_diffprivlib,
 )

@@ -14,22 +14,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit.attack import AttackReport, attack
 from fogline.audit.lines import CONFIDENCE, OUTLIER, Line
 from fogline.audit.scores import fixed_scores
 from fogline.datasets import gaussian_mixture4
-from fogline.published import DPGramsResult, dp_grams
+from fogline.published import DPGramsResult, dp_grams, dp_grams_c, dp_pms, mean_shift
 
-__all__ = ["check_diffprivlib", "check_published"]
+__all__ = ["check_diffprivlib", "check_published", "check_published_clusters", "check_published_regression"]
 
-_CLAIM = "epsilon 1, delta 1e-5, replace"
 _SCRIPT = Path(__file__).parents[3] / "benchmarks" / "diffprivlib_kmeans.py"
 _MOST_SECONDS = 300
 
 
 def check_published(seed: int, short: bool) -> Iterator[Line]:
+    """Break the papers' algorithms: DP-GRAMS, then what is built on it."""
+    yield from _check_grams(seed, short)
+    yield from check_published_clusters(seed, short)
+    yield from check_published_regression(seed, short)
+
+
+def _check_grams(seed: int, short: bool) -> Iterator[Line]:
     """Break DP-GRAMS by an outlier among its starts, by its denominator, and by its vanishing clip."""
     rng = np.random.default_rng(seed)
     plain = gaussian_mixture4(300, random_state=0).X
@@ -43,6 +50,14 @@ def check_published(seed: int, short: bool) -> Iterator[Line]:
     release = _grams(rng, bandwidth=1.0, starts=[[8.0, 0.0]], step_size=1.0)
     report = _fixed_event(release, flat, _replaced(flat, [8.0, 0.0]), _far, 200)
     yield _broken("dp_grams, public start: one record in the denominator stops the ascent (gap 2)", report)
+    report = _fixed_event(
+        _grams(rng),
+        plain,
+        _replaced(plain, [1e6, 0.0]),
+        lambda found: float(len(found.modes) < 4),
+        60 if short else 150,
+    )
+    yield _broken("dp_grams, defaults: one record sets the bandwidth, all modes become one (gap 3)", report)
     wide = np.random.default_rng(0).normal(scale=3.0, size=(200, 50))
     canary = np.full(50, 4.0)
     release = _grams(rng, bandwidth=5.0, initial_fraction=1.0)
@@ -53,14 +68,81 @@ def check_published(seed: int, short: bool) -> Iterator[Line]:
     yield _broken("dp_grams, d = 50, h = 5: raw records come out bit for bit (gap 2)", report)
 
 
+def check_published_clusters(seed: int, short: bool) -> Iterator[Line]:
+    """Break DP-GRAMS-C by its starts, its refinement on raw records, its labels, and its clip in 64 dimensions."""
+    rng = np.random.default_rng([seed, 1])
+    runs = 30 if short else 150
+    plain = gaussian_mixture4(150, random_state=0).X
+    odd = _replaced(plain, OUTLIER)
+    report = _fixed_event(_clusters(rng, 1.0), plain, odd, lambda found: _near(found.centers, OUTLIER, 3.0), runs)
+    yield _broken("dp_grams_c, defaults: an outlier is a cluster (gaps 1 and 4)", report)
+
+    corner = int(np.argmin(np.linalg.norm(plain[1:] - 3.0, axis=1))) + 1
+    moved, kept = _replaced(plain, [3.0, 3.0]), _replaced(plain, [-3.0, -3.0])
+    release = _clusters(rng, 0.1, n_clusters=4)
+    event = lambda found: float(found.labels[0] == found.labels[corner])  # noqa: E731
+    yield _broken(
+        "dp_grams_c, k = 4: a label tells its record (gap 4)", _fixed_event(release, kept, moved, event, runs, 0.1)
+    )
+
+    ball = np.random.default_rng(0).normal(size=(100, 2))
+    other = _replaced(ball, [1.5, 1.5])
+    ends = [mean_shift(X, bandwidth=1.0, n_modes=1, n_steps=400).modes[0] for X in (ball, other)]
+    release = _clusters(rng, 0.1, bandwidth=1.0, initial_fraction=0.1, n_clusters=1, n_refinements=200)
+    event = lambda found: float(_gap(found, ends[1]) < _gap(found, ends[0]))  # noqa: E731
+    report = _fixed_event(release, ball, other, event, runs, 0.1)
+    yield _broken("dp_grams_c, k = 1: mean shift on raw records wipes the noise out (gap 4)", report)
+
+    digits = load_digits().data[:60]
+    canary = 16.0 - digits[0]
+    release = _clusters(rng, 0.1)
+    event = lambda found: _near(np.rint(found.centers), canary, 0.5)  # noqa: E731
+    report = _fixed_event(release, digits, _replaced(digits, canary), event, runs, 0.1)
+    yield _broken("dp_grams_c, Digits, d = 64: raw records are the centres (gaps 2 and 4)", report)
+
+
+def check_published_regression(seed: int, short: bool) -> Iterator[Line]:
+    """Break DP-PMS by its raw starts and, from a public start, by its division by raw weights."""
+    rng = np.random.default_rng([seed, 2])
+    draw = np.random.default_rng(0)
+    plain = np.column_stack([draw.uniform(size=300), draw.integers(1, 4, 300) + draw.normal(scale=0.2, size=300)])
+    odd = _replaced(plain, [0.5, 30.0])
+    settings: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("defaults: an outlier's response is published", {}),
+        ("public mesh: one record's weight holds the estimate", {"mesh": [[0.5, 30.0]]}),
+    )
+    for name, options in settings:
+        for epsilon in (0.1, 1.0):
+            release = _regression(rng, epsilon, options)
+            event = lambda found: float((np.abs(found.branches - 30.0) < 3.0).any())  # noqa: E731
+            report = _fixed_event(release, plain, odd, event, 30 if short else 150, epsilon)
+            yield _broken(f"dp_pms, {name} (gap 5)", report)
+
+
+def _clusters(rng: np.random.Generator, epsilon: float, **options: Any) -> Callable[[Any], Any]:
+    return lambda X: dp_grams_c(X, epsilon=epsilon, delta=1e-5, **options, random_state=rng)
+
+
+def _regression(rng: np.random.Generator, epsilon: float, options: dict[str, Any]) -> Callable[[Any], Any]:
+    return lambda Z: dp_pms(Z[:, 0], Z[:, 1], epsilon=epsilon, delta=1e-5, **options, random_state=rng)
+
+
+def _near(points: Any, record: Any, distance: float) -> float:
+    return float((np.linalg.norm(points - record, axis=1) < distance).any())
+
+
+def _gap(found: Any, end: Any) -> float:
+    return float(np.linalg.norm(found.centers[0] - end))
+
+
 def _replaced(records: Any, record: Any) -> Any:
     other = records.copy()
     other[0] = record
     return other
 
 
-def _claim() -> Guarantee:
-    return Guarantee.uncertified(epsilon=1.0, delta=1e-5, reason="a claim to be attacked", neighbours="replace")
+def _claim(epsilon: float) -> Guarantee:
+    return Guarantee.uncertified(epsilon=epsilon, delta=1e-5, reason="a claim to be attacked", neighbours="replace")
 
 
 def _grams(rng: np.random.Generator, **options: Any) -> Callable[[Any], DPGramsResult]:
@@ -68,7 +150,7 @@ def _grams(rng: np.random.Generator, **options: Any) -> Callable[[Any], DPGramsR
 
 
 def _near_outlier(result: DPGramsResult) -> float:
-    return float((np.linalg.norm(result.modes - OUTLIER, axis=1) < 3.0).any())
+    return _near(result.modes, OUTLIER, 3.0)
 
 
 def _far(result: DPGramsResult) -> float:
@@ -76,9 +158,14 @@ def _far(result: DPGramsResult) -> float:
 
 
 def _fixed_event(
-    release: Callable[[Any], Any], D: Any, D_prime: Any, event: Callable[[Any], float], runs: int
+    release: Callable[[Any], Any],
+    D: Any,
+    D_prime: Any,
+    event: Callable[[Any], float],
+    runs: int,
+    epsilon: float = 1.0,
 ) -> AttackReport:
-    return attack(release, D, D_prime, _claim(), score=event, threshold=0.5, runs=runs, confidence=CONFIDENCE)
+    return attack(release, D, D_prime, _claim(epsilon), score=event, threshold=0.5, runs=runs, confidence=CONFIDENCE)
 
 
 def _broken(check: str, report: AttackReport) -> Line:
@@ -86,7 +173,7 @@ def _broken(check: str, report: AttackReport) -> Line:
     seen = f"{best.name}: {best.hits_1} against {best.hits_0} of {best.runs} runs"
     found = f"epsilon at least {report.epsilon_lower:.2f} ({seen})"
     verdict = "false, as it must be" if report.broken else "NOT BROKEN: the audit lost its teeth"
-    return Line(check, found, report.broken, _CLAIM, "published", verdict)
+    return Line(check, found, report.broken, f"epsilon {report.epsilon:g}, delta 1e-5, replace", "published", verdict)
 
 
 # -- diffprivlib ---------------------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.audit.attack import attack, sketch_attack, vector_attack
 from fogline.audit.canaries import canary_pairs, random_pairs
 from fogline.audit.doors import MechanismStep, RecordingDoor
-from fogline.audit.lines import BOX, CONFIDENCE, OUTLIER, RELATIONS, Line
+from fogline.audit.lines import BOX, CONFIDENCE, OUTLIER, RELATIONS, WIDE_BOX, Line
 from fogline.audit.noise_fit import noise_fit
 from fogline.audit.replay import ReplayReport, replay
 from fogline.datasets import gaussian_mixture4
-from fogline.estimators import PrivateModes
+from fogline.estimators import PrivateModalRegression, PrivateModeClustering, PrivateModes
 from fogline.mechanisms import above_threshold, add_gaussian, add_laplace, choose, stable_histogram
 from fogline.mechanisms.entropy import SystemDoor, SystemSource, use_door
 from fogline.mechanisms.laplace import laplace_tail
@@ -26,9 +26,17 @@ from fogline.sketch.density_sketch import DensitySketch
 from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.spec import SketchSpec
 
-__all__ = ["check_likelihood_ratio", "check_mechanisms", "check_noise", "check_outlier", "check_replay"]
+__all__ = [
+    "check_likelihood_ratio",
+    "check_mechanisms",
+    "check_noise",
+    "check_outlier",
+    "check_outlier_elsewhere",
+    "check_replay",
+]
 
 _FIXED = 0.1
+_FAR = ((-40.0, 40.0), (-40.0, 40.0))
 _CLAIM = "epsilon 1, delta 1e-5"
 
 
@@ -49,10 +57,46 @@ def check_replay(seed: int, short: bool) -> Iterator[Line]:
                 replay(fit(box, relation, _FIXED), drawn, seed=None),
             ]
             yield _replayed(f"{name}, d = {d}, {relation}: replay", reports)
+    for (name, d, reader), relation in itertools.product(_READERS, RELATIONS):
+        yield _replayed(f"{name}, d = {d}, {relation}: replay", [_replay_reader(reader, d, relation, seed, short)])
+
+
+def _replay_reader(reader: Callable[[Any, str], Any], d: int, relation: str, seed: int, short: bool) -> ReplayReport:
+    """Replay on canaries and random pairs of few records, fewer pairs where a fit takes long."""
+    box = WIDE_BOX[:d]
+    canaries = canary_pairs(box, neighbours=relation, n=40, block=None, seed=seed)
+    total = 100 if d > 2 else 200
+    size = 2 if short else total - len(canaries)
+    drawn = random_pairs(box, neighbours=relation, pairs=size, seed=seed)
+    return replay(reader(box, relation), [*(canaries[::6] if short else canaries), *drawn], seed=None)
 
 
 def _modes(box: Any, relation: str, bandwidth: Any) -> PrivateModes:
     return PrivateModes(epsilon=1.0, delta=1e-5, bounds=box, neighbours=relation, bandwidth=bandwidth)
+
+
+def _clusters(box: Any, relation: str) -> PrivateModeClustering:
+    staged: dict[str, Any] = {"refinement": 1} if len(box) > 3 else {"bandwidth": _FIXED}
+    return PrivateModeClustering(epsilon=1.0, delta=1e-5, bounds=box, neighbours=relation, n_clusters=2, **staged)
+
+
+def _branches(box: Any, relation: str) -> PrivateModalRegression:
+    return PrivateModalRegression(
+        epsilon=1.0, delta=1e-5, x_bounds=box[0], y_bounds=box[1], neighbours=relation, bandwidth=0.2
+    )
+
+
+def _wide_modes(box: Any, relation: str) -> PrivateModes:
+    return PrivateModes(epsilon=1.0, delta=1e-5, bounds=box, neighbours=relation, bandwidth=0.69, n_modes=1)
+
+
+_READERS: tuple[tuple[str, int, Callable[[Any, str], Any]], ...] = (
+    ("PrivateModes", 5, _wide_modes),
+    ("PrivateModeClustering", 2, _clusters),
+    ("PrivateModeClustering", 5, _clusters),
+    ("PrivateModalRegression", 2, _branches),
+)
+"""Further estimators, with the number of columns that they are given."""
 
 
 def _sketch(box: Any, relation: str, bandwidth: Any) -> Callable[[Any], PrivateDensity]:
@@ -121,27 +165,52 @@ def check_likelihood_ratio(seed: int, short: bool) -> Iterator[Line]:
 def check_outlier(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001
     """Look for an outlier in what PrivateModes publishes, as does the attack that breaks DP-GRAMS."""
     plain = gaussian_mixture4(300, random_state=0).X
-    odd = plain.copy()
-    odd[0] = OUTLIER
     for n_modes in (4, None):
-        estimator = PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(-40, 40)] * 2, n_modes=n_modes, neighbours="replace")
-
-        def near(fitted: PrivateModes) -> float:
-            return float((np.linalg.norm(fitted.modes_ - OUTLIER, axis=1) < 3.0).any())
-
-        claim = estimator.fit(plain).guarantee_
-        runs = 12 if short else 60
-        report = attack(estimator.fit, plain, odd, claim, score=near, threshold=0.5, runs=runs, confidence=CONFIDENCE)
-        hits = report.witnesses[0]
-        found = f"epsilon at least {report.epsilon_lower:.2f} (near it {hits.hits_1} and {hits.hits_0} of {runs} times)"
+        modes = PrivateModes(epsilon=1.0, delta=1e-5, bounds=_FAR, n_modes=n_modes, neighbours="replace")
         check = f"PrivateModes, replace, n_modes = {n_modes}: an outlier among the modes"
-        yield Line(check, found, not report.broken, _CLAIM)
+        yield _outlier(check, modes, plain, lambda found: found.modes_, short)
     estimator = PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(0, 10)], bandwidth=_FIXED)
     crowd = np.random.default_rng(0).normal(3, 1, (200, 1))
     runs = 300 if short else 2000
+    claim = estimator.fit(crowd).guarantee_
     report = attack(estimator.fit, crowd, np.append(crowd, [[9.0]], axis=0), claim, runs=runs, confidence=CONFIDENCE)
     found = f"epsilon at least {report.epsilon_lower:.2f} ({runs} runs a side; {report.witness})"
     yield Line("PrivateModes, add-remove: all witnesses and a trained score", found, not report.broken, _CLAIM)
+
+
+def check_outlier_elsewhere(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001
+    """Look for an outlier among the centres of clusters and on the branches of a regression."""
+    plain = gaussian_mixture4(300, random_state=0).X
+    wide = np.concatenate([plain, plain, plain[:, :1]], axis=1)
+    options: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "neighbours": "replace"}
+    ways: tuple[tuple[Any, dict[str, Any]], ...] = ((plain, {"bandwidth": _FIXED}), (wide, {"refinement": 1}))
+    for rows, how in ways:
+        clusters = PrivateModeClustering(**options, bounds=_FAR[0], n_clusters=4, **how)
+        check = f"PrivateModeClustering, d = {rows.shape[1]}, replace: an outlier among the centres"
+        yield _outlier(check, clusters, rows, lambda found: found.cluster_centers_, short)
+    branches = PrivateModalRegression(**options, x_bounds=_FAR[0], y_bounds=_FAR[1], bandwidth=_FIXED)
+
+    def beside(found: PrivateModalRegression) -> Any:
+        responses = found.predict_modes(OUTLIER[:1, None])[0]
+        return np.column_stack([np.full(len(responses), OUTLIER[0]), responses])
+
+    yield _outlier("PrivateModalRegression, replace: an outlier on a branch", branches, plain, beside, short)
+
+
+def _outlier(check: str, estimator: Any, plain: Any, places: Callable[[Any], Any], short: bool) -> Line:
+    """Move one record far out and look whether anything that is published lies near it."""
+    odd = plain.copy()
+    odd[0] = OUTLIER[0]
+
+    def near(fitted: Any) -> float:
+        return float((np.linalg.norm(places(fitted) - OUTLIER[0], axis=1) < 3.0).any())
+
+    claim = estimator.fit(plain).guarantee_
+    runs = 12 if short else 60
+    report = attack(estimator.fit, plain, odd, claim, score=near, threshold=0.5, runs=runs, confidence=CONFIDENCE)
+    hits = report.witnesses[0]
+    found = f"epsilon at least {report.epsilon_lower:.2f} (near it {hits.hits_1} and {hits.hits_0} of {runs} times)"
+    return Line(check, found, not report.broken, _CLAIM)
 
 
 # -- mechanisms ----------------------------------------------------------------------------------------------

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["BOX", "CONFIDENCE", "OUTLIER", "RELATIONS", "Check", "Line"]
+__all__ = ["BOX", "CONFIDENCE", "OUTLIER", "RELATIONS", "WIDE_BOX", "Check", "Line"]
 
 CONFIDENCE = 0.99
 """Of each line on its own."""
 
 RELATIONS = ("add-remove", "replace")
 BOX = ((-3.0, 10.0), (0.0, 5.0))
+WIDE_BOX = (*BOX, (2.0, 10.0), (-1.0, 0.0), (0.0, 100.0))
 OUTLIER = np.array([30.0, 30.0])
 
 

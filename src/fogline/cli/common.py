@@ -60,9 +60,9 @@ class Refused(click.ClickException):
     exit_code = 4
 
 
-def need(*libraries: str, found: Callable[[str], object] = find_spec) -> None:
+def need(*libraries: str) -> None:
     """Refuse to go on without some libraries."""
-    missing = [name for name in libraries if found(name) is None]
+    missing = [name for name in libraries if find_spec(name) is None]
     if missing:
         raise click.ClickException(f"this command needs {', '.join(missing)}: pip install 'fogline[cli]'")
 

@@ -11,7 +11,7 @@ __all__ = ["bandwidth_option", "bounds_option", "columns_option", "numbers_optio
 
 _HINTS = {"path": "FILE", "X": "FILE", "bandwidths": "--bandwidth"}
 _OPTIONS = "columns bounds epsilon delta n_modes level steps neighbours max_contributions bandwidth runs cells seed"
-_OPTIONS += " n epsilons shape dataset analyst high_water pairs"
+_OPTIONS += " n epsilons shape dataset analyst high_water pairs n_clusters projection components x_bounds y_bounds"
 
 
 def columns_option(text: str | None) -> list[str] | None:
@@ -30,7 +30,7 @@ def columns_option(text: str | None) -> list[str] | None:
     return names
 
 
-def bounds_option(text: str) -> list[tuple[float, float]]:
+def bounds_option(text: str, option: str = "--bounds") -> list[tuple[float, float]]:
     """Return the pairs of ``lo:hi,lo:hi``.
 
     Examples
@@ -44,7 +44,7 @@ def bounds_option(text: str) -> list[tuple[float, float]]:
         if len(ends) != 2 or None in ends:
             raise click.BadParameter(
                 f"expected low:high for each column, with commas between them, got {part.strip()!r}",
-                param_hint="--bounds",
+                param_hint=option,
             )
         low, high = (float(end) for end in ends if end is not None)
         pairs.append((low, high))

@@ -10,9 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fogline.report.branch_page import described_rows
+from fogline.report.branches import COVERAGE, BranchFindings
+from fogline.report.cluster_page import shown_columns
+from fogline.report.clusters import ClusterFindings
 from fogline.report.findings import Findings
-from fogline.report.page import p_value
+from fogline.report.frame import p_value
 from fogline.report.svg import plus_minus, significant
+from fogline.report.wide_modes import WideFindings
 from fogline.reproduce import Row, geometric_mean_ratio
 
 if TYPE_CHECKING:
@@ -22,6 +27,8 @@ __all__ = [
     "as_record",
     "console_for_people",
     "progress_bar",
+    "show_branches",
+    "show_clusters",
     "show_modes",
     "show_payment",
     "show_rows",
@@ -41,31 +48,92 @@ def console_for_people() -> Console:
     return console if console.is_terminal else Console(highlight=False, markup=False, width=WIDTH)
 
 
-def show_modes(findings: Findings) -> None:
+def show_modes(findings: Findings | WideFindings) -> None:
     """Print modes with their errors and shares, the count, the guarantee, and what would help."""
+    wide = isinstance(findings, WideFindings)
+    shown = findings.shown if isinstance(findings, WideFindings) else list(range(len(findings.columns)))
     from rich.table import Table
     from rich.text import Text
 
     estimator, console = findings.estimator, console_for_people()
-    density = estimator.density_
     if findings.k:
         table = Table(title=Text("Modes, highest first"), title_justify="left")
         table.add_column("mode", justify="right")
-        for name in findings.columns:
-            table.add_column(Text(name), justify="right")
-        for heading in ("density", "p-value", "prominence", "share of mass"):
+        for j in shown:
+            table.add_column(Text(findings.columns[j]), justify="right")
+        for heading in ("density", "p-value", *(() if wide else ("prominence", "share of mass"))):
             table.add_column(heading, justify="right")
         for k in range(findings.k):
-            where = zip(estimator.modes_[k].tolist(), estimator.standard_errors_[k].tolist(), strict=True)
+            where = zip(estimator.modes_[k, shown], estimator.standard_errors_[k, shown], strict=True)
+            cells = [" ± ".join(plus_minus(float(value), [float(error)])) for value, error in where]
+            cells += [significant(float(estimator.heights_[k])), p_value(float(estimator.p_values_[k]))]
+            if isinstance(findings, Findings):
+                cells.append(f"{significant(findings.standings.modes[k].ratio, 2)} × fogline")
+                shares, errors = findings.basins.shares, findings.basins.share_errors
+                cells.append(f"{100 * shares[k]:.0f}% ± {100 * errors[k]:.0f}%")
+            table.add_row(str(k + 1), *cells)
+        console.print(table)
+        _show_left_out(console, findings.columns, shown)
+    _show_rest(console, estimator)
+
+
+def show_clusters(findings: ClusterFindings) -> None:
+    """Print centres and sizes with their errors, the count, the guarantee, and what would help."""
+    from rich.table import Table
+    from rich.text import Text
+
+    estimator, console = findings.estimator, console_for_people()
+    if findings.k:
+        shown = shown_columns(findings)
+        table = Table(title=Text("Clusters"), title_justify="left")
+        table.add_column("cluster", justify="right")
+        for j in shown:
+            table.add_column(Text(findings.columns[j]), justify="right")
+        for heading in ("records", "share"):
+            table.add_column(heading, justify="right")
+        for k in range(findings.k):
+            where = zip(estimator.cluster_centers_[k, shown], estimator.standard_errors_[k, shown], strict=True)
             table.add_row(
                 str(k + 1),
-                *(" ± ".join(plus_minus(value, [error])) for value, error in where),
-                significant(float(estimator.heights_[k])),
-                p_value(float(estimator.p_values_[k])),
-                f"{significant(findings.standings.modes[k].ratio, 2)} × fogline",
-                f"{100 * findings.basins.shares[k]:.0f}% ± {100 * findings.basins.share_errors[k]:.0f}%",
+                *(" ± ".join(plus_minus(float(value), [float(error)])) for value, error in where),
+                f"{estimator.sizes_[k]:.0f} ± {estimator.size_standard_errors_[k]:.0f}",
+                f"{100 * findings.shares[k]:.0f}%",
             )
         console.print(table)
+        _show_left_out(console, findings.columns, shown)
+    _show_rest(console, estimator)
+
+
+def show_branches(findings: BranchFindings) -> None:
+    """Print the modes and the prediction set at some x, the count, the guarantee, and what would help."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console = console_for_people()
+    response = findings.columns[-1]
+    if findings.k:
+        table = Table(title=Text(f"Typical {response}: number of the branch and value"), title_justify="left")
+        for name in findings.columns[:-1]:
+            table.add_column(Text(name), justify="right")
+        table.add_column(Text(response))
+        table.add_column(f"{100 * COVERAGE:.0f}% prediction set")
+        for row in described_rows(findings):
+            modes = [f"({mode['number']}) {' ± '.join(mode['value'])}" for mode in row["modes"]]
+            table.add_row(*row["x"], ", ".join(modes) or "in the fog", row["set"])
+        console.print(table)
+    _show_rest(console, findings.estimator)
+
+
+def _show_left_out(console: Console, columns: Sequence[str], shown: Sequence[int]) -> None:
+    more = len(columns) - len(shown)
+    if more:
+        console.print(
+            f"{more} more column{'' if more == 1 else 's'}, of less difference, are in the document of --json."
+        )
+
+
+def _show_rest(console: Console, estimator: Any) -> None:
+    density = estimator.density_
     if estimator.message_:
         console.print(f"{estimator.message_[:1].upper()}{estimator.message_[1:]}.")
     console.print(f"Records within the bounds, as released: {density.count:.0f} ± {density.count_sd:.0f}.")

@@ -5,6 +5,7 @@ numpy Generator.
 """
 
 from fogline.datasets.mixtures import Mixture, Sample, mixture_modes
+from fogline.datasets.regression import RegressionSample, sinusoidal_mixture, three_components
 from fogline.datasets.simulated import (
     GAUSSIAN_MIXTURE4,
     OWN_MIXTURES,
@@ -21,12 +22,15 @@ __all__ = [
     "OWN_MIXTURES",
     "T_MIXTURE5",
     "Mixture",
+    "RegressionSample",
     "Sample",
     "Table",
     "gaussian_mixture4",
     "load_faithful",
     "mixture_modes",
     "own_mixture",
+    "sinusoidal_mixture",
     "t_mixture5",
+    "three_components",
     "uniform_box",
 ]

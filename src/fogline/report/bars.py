@@ -1,14 +1,19 @@
-"""Two small charts beside the map: how far each mode stands above the fogline, and who holds how much of the mass."""
+"""Small charts beside a map: how far modes stand above the fogline, how large clusters are, parts of a whole."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fogline.report.findings import Findings
 from fogline.report.standing import Standing
-from fogline.report.svg import HUES, element, significant
+from fogline.report.svg import HUES, Frame, element, significant, tick_label, ticks
 
-__all__ = ["share_bar", "standing_chart"]
+__all__ = ["share_bar", "size_chart", "slab_bar", "standing_chart"]
+
+FloatArray = NDArray[np.float64]
 
 OTHER = "#8a98a1"
 WIDTH = 320
@@ -79,23 +84,59 @@ def share_bar(findings: Findings) -> str:
     """Draw the shares of the released mass as one bar."""
     shares = np.clip(findings.basins.shares, 0, None)
     shares = shares / max(float(shares.sum()), 1.0)
-    parts = [element("rect", x=0, y=0, width=900, height=26, fill="#dde4e8")]
+    parts = [(f"{k + 1} · {share:.0%}", share, HUES[k % len(HUES)]) for k, share in enumerate(shares.tolist())]
+    return slab_bar(parts, label="Share of the released mass in each cluster", rest="in no cluster")
+
+
+def slab_bar(parts: Sequence[tuple[str, float, str]], *, label: str, rest: str = "") -> str:
+    """Draw parts of a whole as one bar: for each its words, its share and its colour; what is left is grey."""
+    drawn = [element("rect", x=0, y=0, width=900, height=26, fill="#dde4e8")]
     left = 0.0
-    for k, share in enumerate(shares.tolist()):
-        parts.append(
-            element("rect", x=left, y=0, width=900 * share, height=26, fill=HUES[k % len(HUES)], class_="slab")
-        )
-        if share > 0.06:
-            parts.append(element("text", text=f"{k + 1} · {share:.0%}", x=left + 10, y=17.5, class_="slab-label"))
+    for words, share, hue in parts:
+        drawn.append(element("rect", x=left, y=0, width=900 * share, height=26, fill=hue, class_="slab"))
+        if 900 * share > 14 + 6.5 * len(words):
+            drawn.append(element("text", text=words, x=left + 10, y=17.5, class_="slab-label"))
         left += 900 * share
-    if 900 - left > 130:
-        parts.append(element("text", text="in no cluster", x=890, y=17.5, class_="slab-rest end"))
+    if rest and 900 - left > 130:
+        drawn.append(element("text", text=rest, x=890, y=17.5, class_="slab-rest end"))
+    return element(
+        "svg",
+        *drawn,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox="0 0 900 26",
+        role="img",
+        aria_label=label,
+        class_="shares",
+    )
+
+
+def size_chart(sizes: FloatArray, errors: FloatArray) -> str:
+    """Draw the number of records of each cluster, with 95% intervals."""
+    top = max(1.0, float(np.max(sizes + 2 * errors, initial=0.0)))
+    height = 34 * len(sizes) + 56
+    floor = height - 40
+    frame = Frame(LEFT, 6, RIGHT - LEFT, floor - 6, (0.0, 1.08 * top), (0.0, 1.0))
+
+    def across(value: float) -> float:
+        return float(np.clip(frame.at(np.array([[value, 0.0]]))[0, 0], LEFT, RIGHT))
+
+    parts = [element("rect", x=LEFT, y=6, width=RIGHT - LEFT, height=floor - 6, class_="paper")]
+    for k, (size, error) in enumerate(zip(sizes.tolist(), errors.tolist(), strict=True)):
+        y = 6 + 34 * k + 20
+        hue = HUES[k % len(HUES)]
+        parts.append(element("text", text=f"cluster {k + 1}", x=LEFT - 10, y=y + 4, class_="row-label end"))
+        parts.append(element("rect", x=LEFT, y=y - 8, width=across(size) - LEFT, height=16, fill=hue))
+        low, high = across(size - 2 * error), across(size + 2 * error)
+        parts.append(element("line", x1=low, x2=high, y1=y, y2=y, class_="error"))
+    for value in ticks(0.0, 1.08 * top, 4):
+        parts.append(element("text", text=tick_label(value), x=across(value), y=floor + 17, class_="tick-label middle"))
+    parts.append(element("text", text="records", x=(LEFT + RIGHT) / 2, y=floor + 35, class_="axis-name middle"))
     return element(
         "svg",
         *parts,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox="0 0 900 26",
+        viewBox=f"0 0 {WIDTH} {height}",
         role="img",
-        aria_label="Share of the released mass in each cluster",
-        class_="shares",
+        aria_label="Released number of records of each cluster",
+        class_="chart",
     )

@@ -17,7 +17,16 @@ from fogline.report.standing import Standings, standings
 from fogline.sketch.basins import Basins, basins
 from fogline.sketch.landscape import find_peaks
 
-__all__ = ["Findings", "column_names", "document", "find", "python_call", "versions"]
+__all__ = [
+    "Findings",
+    "column_names",
+    "estimator_document",
+    "find_modes",
+    "mode_values",
+    "modes_document",
+    "python_call",
+    "versions",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -79,7 +88,7 @@ class Findings:
         return tuple((float(low), float(high)) for low, high in self.estimator.density_.spec.bounds)
 
 
-def find(estimator: PrivateModes, columns: Sequence[str] | None = None) -> Findings:
+def find_modes(estimator: PrivateModes, columns: Sequence[str] | None = None) -> Findings:
     """Read what a page shows from a fitted estimator; costs no privacy."""
     density = estimator.density_
     names = column_names(estimator, columns)
@@ -129,9 +138,9 @@ def _fog(
     return np.maximum(base, 0.0), np.asarray(estimator.density_.fogline(bandwidth, estimator.level, at=axis[:, None]))
 
 
-def column_names(estimator: PrivateModes, columns: Sequence[str] | None = None) -> tuple[str, ...]:
+def column_names(estimator: Any, columns: Sequence[str] | None = None) -> tuple[str, ...]:
     """Names given, else those of the fitted frame or file, else x1, x2, ..."""
-    d = estimator.density_.spec.d
+    d = int(estimator.n_features_in_)
     if columns is None:
         columns = [str(n) for n in getattr(estimator, "feature_names_in_", [f"x{j + 1}" for j in range(d)])]
     names = tuple(str(name) for name in columns)
@@ -140,8 +149,8 @@ def column_names(estimator: PrivateModes, columns: Sequence[str] | None = None) 
     return names
 
 
-def python_call(estimator: PrivateModes) -> str:
-    """Return the call that makes such an estimator; parameters only, the data is X.
+def python_call(estimator: Any) -> str:
+    """Return the call that makes such an estimator; parameters only, the data is X, or X and y.
 
     Examples
     --------
@@ -149,14 +158,16 @@ def python_call(estimator: PrivateModes) -> str:
     >>> python_call(PrivateModes(epsilon=1.0, delta=1e-6, bounds=[(0, 1)]))
     'PrivateModes(epsilon=1.0, delta=1e-06, bounds=[(0, 1)]).fit(X)'
     """
-    defaults = PrivateModes().get_params(deep=False)
+    defaults = type(estimator)().get_params(deep=False)
+    first = [name for name in ("epsilon", "delta", "bounds", "x_bounds", "y_bounds") if name in defaults]
     shown = []
-    for name in ("epsilon", "delta", "bounds", *(n for n in defaults if n not in ("epsilon", "delta", "bounds"))):
+    for name in (*first, *(n for n in defaults if n not in first)):
         value = getattr(estimator, name)
         value = value.tolist() if isinstance(value, np.ndarray) else value
         if repr(value) != repr(defaults[name]):
             shown.append(f"{name}={'...' if name == 'ledger' else repr(value)}")
-    return f"PrivateModes({', '.join(shown)}).fit(X)"
+    data = "X, y" if "y_bounds" in defaults else "X"
+    return f"{type(estimator).__name__}({', '.join(shown)}).fit({data})"
 
 
 def versions() -> dict[str, str]:
@@ -172,23 +183,45 @@ def versions() -> dict[str, str]:
     return found | {"python": platform.python_version()}
 
 
-def document(findings: Findings, command: str | None = None) -> dict[str, Any]:
+def modes_document(findings: Findings, command: str | None = None) -> dict[str, Any]:
     """Return the findings as plain values for JSON."""
-    estimator, density = findings.estimator, findings.estimator.density_
+    estimator = findings.estimator
+    scales = [{"bandwidth": list(h), "prominence": value} for h, value in findings.standings.scales]
+    found = []
+    for k, standing in enumerate(findings.standings.modes):
+        beside = {
+            "prominence": standing.prominence,
+            "fogline": standing.fogline,
+            "share": float(findings.basins.shares[k]),
+            "share_error": float(findings.basins.share_errors[k]),
+        }
+        found.append({**mode_values(estimator, k), **beside})
+    bounds = [list(pair) for pair in findings.bounds]
+    return estimator_document(estimator, findings.columns, bounds, found, command, scales=scales)
+
+
+def estimator_document(
+    estimator: PrivateModes,
+    columns: Sequence[str],
+    bounds: list[list[float]],
+    found: list[dict[str, Any]],
+    command: str | None,
+    *,
+    scales: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the document of modes that are described already."""
+    density = estimator.density_
     low, high = density.bandwidth_range
     return {
         "format": "fogline-modes-1",
         "command": command or python_call(estimator),
-        "columns": list(findings.columns),
-        "bounds": [list(pair) for pair in findings.bounds],
-        "modes": [_mode(findings, k) for k in range(findings.k)],
+        "columns": list(columns),
+        "bounds": bounds,
+        "modes": found,
         "message": estimator.message_,
         "count": {"value": density.count, "standard_error": density.count_sd},
         "guarantee": {**estimator.guarantee_.to_dict(), "statement": str(estimator.guarantee_)},
-        "fogline": {
-            "level": estimator.level,
-            "scales": [{"bandwidth": list(h), "prominence": value} for h, value in findings.standings.scales],
-        },
+        "fogline": {"level": estimator.level, "scales": scales},
         "bandwidths": {
             "planned": density.spec.planned.tolist(),
             "smallest": low.tolist(),
@@ -199,8 +232,8 @@ def document(findings: Findings, command: str | None = None) -> dict[str, Any]:
     }
 
 
-def _mode(findings: Findings, k: int) -> dict[str, Any]:
-    estimator, standing = findings.estimator, findings.standings.modes[k]
+def mode_values(estimator: PrivateModes, k: int) -> dict[str, Any]:
+    """Return one mode as plain values."""
     return {
         "position": estimator.modes_[k].tolist(),
         "standard_errors": estimator.standard_errors_[k].tolist(),
@@ -210,8 +243,4 @@ def _mode(findings: Findings, k: int) -> dict[str, Any]:
         "height": float(estimator.heights_[k]),
         "p_value": float(estimator.p_values_[k]),
         "bandwidth": estimator.bandwidth_[k].tolist(),
-        "prominence": standing.prominence,
-        "fogline": standing.fogline,
-        "share": float(findings.basins.shares[k]),
-        "share_error": float(findings.basins.share_errors[k]),
     }

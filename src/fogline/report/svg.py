@@ -26,7 +26,7 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-HUES = ("#1d6996", "#b8620e", "#2f7d4f", "#7a4fa0", "#b03a48", "#0f7f83", "#8a6d1a", "#5b6470")
+HUES = ("#1d6996", "#b8620e", "#2f7d4f", "#7a4fa0", "#b03a48", "#0f7f83", "#8a6d1a", "#5b6470", "#b5527e", "#5d7f1d")
 """One colour a mode, then again from the first."""
 
 Attribute = str | float | int

@@ -1,0 +1,263 @@
+"""Private minimum Hellinger fits measured: the paper's tables as published, and PrivateHellinger beside them.
+
+Run ``python benchmarks/hellinger.py`` (about an hour on two cores), or name parts: ``published certified families
+growth paths``. ``--quick`` takes few runs and writes to out/benchmarks; ``--runs=N`` takes N. Each cell is written as
+it ends, and a run that was stopped goes on where it was; ``--again`` starts anew. Data are seeded, certified noise is
+not. One configuration serves every cell.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+import common
+from fogline.families import Exponential, Gamma, Logistic, Lognormal, StudentT, Weibull
+from fogline.families.family import UnivariateFamily
+from fogline.published import pgd, pnr
+from fogline.reproduce import HellingerCell, hellinger_cells, reproduce_hellinger
+from fogline.reproduce.hellinger import DRAWS, PARAMETER_BOUNDS, START, bandwidth, sample
+
+RUNS = 500
+QUICK_RUNS = 6
+SEED = 20261116
+SIZES = (200, 300, 500, 1000)
+BUDGETS: dict[str, dict[str, Any]] = {
+    "0.2-HDP": {"hdp": 0.2},
+    "0.6-HDP": {"hdp": 0.6},
+    "(0.5, 1e-5)": {"epsilon": 0.5, "delta": 1e-5},
+    "(1, 1e-5)": {"epsilon": 1.0, "delta": 1e-5},
+}
+TRUTH = {"mu": 5.0, "sigma": 2.0}
+
+Row = dict[str, Any]
+
+
+def resumed(name: str, jobs: Sequence[Any], work: Callable[[Any], Row]) -> None:
+    """Do the jobs that NAME.csv lacks, on all cores; write the file after each. A job's first fields are its key."""
+    done = {row["job"]: row for row in common.read_csv(name)}
+    keys = [repr(job) for job in jobs]
+    wanted = [(key, job) for key, job in zip(keys, jobs, strict=True) if key not in done]
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+        running = {pool.submit(work, job): key for key, job in wanted}
+        for i, future in enumerate(as_completed(running), 1):
+            done[running[future]] = {"job": running[future], **future.result()}
+            common.write_csv(name, [done[key] for key in keys if key in done])
+            if sys.stderr.isatty():
+                print(
+                    f"\r{name}: {i} of {len(wanted)}", end="" if i < len(wanted) else "\n", file=sys.stderr, flush=True
+                )
+
+
+# -- the paper's tables, as published ---------------------------------------------------------------------------
+
+
+def published(runs: int) -> None:
+    """Every column of tables E.1 to E.20 with PGD or PNR, Monte-Carlo integrals and all."""
+    cells = hellinger_cells()
+    resumed("hellinger_published", [(c.table, c.epsilon, c.contamination, runs) for c in cells], _published)
+
+
+def _published(job: tuple[str, float, int, int]) -> Row:
+    *setting, runs = job
+    (cell,) = [c for c in hellinger_cells() if [c.table, c.epsilon, c.contamination] == setting]
+    (row,) = reproduce_hellinger(runs=runs, cells=[cell], methods=("published",), seed=SEED)
+    found: Row = asdict(row)
+    return {**found, "mu_error": row.mu_sd / math.sqrt(runs * row.kept), "mu_z": _difference(cell, row.mu, runs)}
+
+
+def _difference(cell: HellingerCell, mu: float, runs: int) -> float:
+    """Return how many standard errors our mean is from the printed one, by the *paper's* spread."""
+    return (mu - cell.mu) * math.sqrt(runs) / cell.mu_sd
+
+
+# -- PrivateHellinger -------------------------------------------------------------------------------------------
+
+
+def certified(runs: int) -> None:
+    """Standard errors, coverage and contamination at four budgets, beside the non-private fits on the same data."""
+    jobs = [(budget, n, bad, runs) for bad in (0, 5, 10, 20, 30) for budget in BUDGETS for n in SIZES]
+    resumed("hellinger_certified", jobs, _certified)
+
+
+def _certified(job: tuple[str, int, int, int]) -> Row:
+    from fogline import PrivateHellinger
+
+    budget, n, bad, runs = job
+    private, errors, hits, robust = [], [], [], []
+    for run in range(runs):
+        x = sample(n, bad, np.random.default_rng([SEED, n, bad, run]))
+        model = PrivateHellinger(family="normal", parameter_bounds=PARAMETER_BOUNDS, **BUDGETS[budget])
+        fitted = model.fit(x)
+        private.append([fitted.params_[name] for name in TRUTH])
+        errors.append(np.sqrt(np.diag(fitted.covariance_)))
+        pairs = ((truth, fitted.confidence_intervals_[name]) for name, truth in TRUTH.items())
+        hits.append([low <= truth <= high for truth, (low, high) in pairs])
+        robust.append(_minimum_hellinger(x))
+    ours, theirs = np.array(private), np.array(robust)
+    paper = {cell.algorithm: cell for cell in _paper_cells(BUDGETS[budget].get("hdp"), n, bad)}
+    plain = {cell.algorithm: cell for cell in _paper_cells(math.inf, n, bad)}
+    row: Row = {"budget": budget, "n": n, "contamination": bad, "runs": runs}
+    for i, (name, truth) in enumerate(TRUTH.items()):
+        row |= {
+            f"{name}": ours[:, i].mean(),
+            f"{name}_sd": ours[:, i].std(ddof=1),
+            f"{name}_rmse": math.sqrt(np.mean((ours[:, i] - truth) ** 2)),
+            f"{name}_stated": float(np.median(np.array(errors)[:, i])),
+            f"{name}_cover": float(np.mean(np.array(hits)[:, i])),
+            f"{name}_plain": theirs[:, i].mean(),
+            f"{name}_plain_sd": theirs[:, i].std(ddof=1),
+            f"{name}_sd_ratio": ours[:, i].std(ddof=1) / theirs[:, i].std(ddof=1),
+        }
+    for algorithm in ("gradient_descent", "newton"):
+        cell, free = paper.get(algorithm), plain.get(algorithm)
+        rmse = math.hypot(cell.mu - TRUTH["mu"], cell.mu_sd) if cell else math.nan
+        row |= {
+            f"paper_{algorithm}_sd": cell.mu_sd if cell else math.nan,
+            f"paper_{algorithm}_rmse": rmse,
+            f"paper_{algorithm}_plain_bias": free.mu - TRUTH["mu"] if free else math.nan,
+        }
+    return row
+
+
+def _paper_cells(epsilon: float | None, n: int, bad: int) -> list[HellingerCell]:
+    """Return the paper's columns of HDP in this setting; clean ones are printed twice: the better figure last."""
+    same = [c for c in hellinger_cells() if c.power == -0.5 and c.epsilon == epsilon and c.n == n]
+    return sorted((c for c in same if c.contamination == bad), key=lambda c: -c.mu_sd)
+
+
+def _minimum_hellinger(x: Any) -> list[float]:
+    """Non-private minimum Hellinger distance, from the median and its median deviation."""
+    middle = float(np.median(x))
+    start = [middle, 1.4826 * float(np.median(np.abs(x - middle)))]
+    return list(pgd(x, start=start, step=1.0, n_iterations=40, bandwidth=bandwidth(len(x))).params.values())
+
+
+# -- other families ---------------------------------------------------------------------------------------------
+
+FAMILIES: dict[str, tuple[UnivariateFamily, dict[str, float], dict[str, tuple[float, float]]]] = {
+    "lognormal": (Lognormal(), {"mu": 1.0, "sigma": 0.5}, {"mu": (0.0, 2.0), "sigma": (0.25, 1.0)}),
+    "gamma": (Gamma(), {"shape": 3.0, "scale": 1.0}, {"shape": (1.0, 8.0), "scale": (0.3, 3.0)}),
+    "weibull": (Weibull(), {"shape": 2.0, "scale": 3.0}, {"shape": (1.0, 5.0), "scale": (1.0, 8.0)}),
+    "logistic": (Logistic(), {"location": 5.0, "scale": 1.0}, {"location": (-5.0, 15.0), "scale": (0.3, 3.0)}),
+    "t4": (StudentT(4), {"location": 5.0, "scale": 1.5}, {"location": (-5.0, 15.0), "scale": (0.4, 4.0)}),
+    "exponential": (Exponential(), {"scale": 2.0}, {"scale": (0.5, 8.0)}),
+}
+
+
+def families(runs: int) -> None:
+    """Coverage of 95% intervals at n = 1000, epsilon 1, delta 1e-5."""
+    resumed("hellinger_families", [(name, 1000, 1.0, runs) for name in FAMILIES], _family)
+
+
+def _family(job: tuple[str, int, float, int]) -> Row:
+    from fogline import PrivateHellinger
+
+    name, n, epsilon, runs = job
+    family, truth, box = FAMILIES[name]
+    theta = [truth[parameter] for parameter in family.parameters]
+    found, hits, stated = [], [], []
+    for run in range(runs):
+        x = family.quantile(theta, np.random.default_rng([SEED, 3, run]).uniform(size=n))
+        fitted = PrivateHellinger(family=family, parameter_bounds=box, epsilon=epsilon, delta=1e-5).fit(x)
+        found.append([fitted.params_[parameter] for parameter in truth])
+        stated.append(np.sqrt(np.diag(fitted.covariance_)))
+        pairs = ((value, fitted.confidence_intervals_[parameter]) for parameter, value in truth.items())
+        hits.append([low <= value <= high for value, (low, high) in pairs])
+    values, errors, covered = np.array(found), np.array(stated), np.array(hits)
+    row: Row = {"family": name, "n": n, "epsilon": epsilon, "runs": runs}
+    for i in range(2):
+        there = i < len(truth)
+        row |= {
+            f"parameter_{i + 1}": family.parameters[i] if there else "",
+            f"truth_{i + 1}": theta[i] if there else math.nan,
+            f"mean_{i + 1}": values[:, i].mean() if there else math.nan,
+            f"sd_{i + 1}": values[:, i].std(ddof=1) if there else math.nan,
+            f"stated_{i + 1}": float(np.median(errors[:, i])) if there else math.nan,
+            f"cover_{i + 1}": covered[:, i].mean() if there else math.nan,
+        }
+    return row
+
+
+# -- growth -----------------------------------------------------------------------------------------------------
+
+
+def growth(runs: int) -> None:
+    """CPU seconds of a fit against n, and of the bare pass that puts the records on a grid."""
+    from fogline import PrivateHellinger
+
+    rows = []
+    for n in (1_000, 10_000, 100_000, 1_000_000):
+        x = sample(n, 0, np.random.default_rng([SEED, n]))
+        fits, passes = [], []
+        for _ in range(min(runs, 7)):
+            began = time.process_time()
+            PrivateHellinger(family="normal", parameter_bounds=PARAMETER_BOUNDS, epsilon=1.0, delta=1e-5).fit(x)
+            middle = time.process_time()
+            np.bincount(np.clip((x + 30.0) * 16.0, 0, 1023).astype(np.intp), minlength=1024)
+            fits.append(middle - began)
+            passes.append(time.process_time() - middle)
+        rows.append({"n": n, "fit_seconds": min(fits), "bincount_seconds": min(passes)})
+    common.write_csv("hellinger_growth", rows)
+
+
+# -- figures E.1 to E.3 -----------------------------------------------------------------------------------------
+
+
+def paths(runs: int) -> None:
+    """Iterates of PNR and PGD with and without noise (figures E.1, E.2) and intervals of PNR (figure E.3)."""
+    x = sample(1000, 0, np.random.default_rng([SEED, 0]))
+    rows: list[Row] = []
+    for algorithm, method in (("newton", pnr), ("gradient_descent", pgd)):
+        for run in range(min(runs, 10)):
+            found = method(x, start=START[algorithm], hdp=0.6 if run else None, random_state=run)
+            rows += [
+                {"algorithm": algorithm, "run": run, "private": bool(run), "iteration": k, "mu": mu, "sigma": sigma}
+                for k, (mu, sigma) in enumerate(found.iterates)
+            ]
+    common.write_csv("hellinger_paths", rows)
+    intervals: list[Row] = []
+    for run in range(min(runs, 50)):
+        x = sample(1000, 0, np.random.default_rng([SEED, 5, run]))
+        for hdp in (None, 0.6):
+            found = pnr(x, start=START["newton"], hdp=hdp, draws=DRAWS, random_state=run)
+            low, high = found.intervals()["mu"]
+            intervals.append(
+                {"run": run, "private": hdp is not None, "mu": found.params["mu"], "low": low, "high": high}
+            )
+    common.write_csv("hellinger_intervals", intervals)
+
+
+PARTS: dict[str, Callable[[int], None]] = {
+    "published": published,
+    "certified": certified,
+    "families": families,
+    "growth": growth,
+    "paths": paths,
+}
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    runs = RUNS
+    if "--quick" in words:
+        common.RESULTS = common.RESULTS.parent.parent / "out" / "benchmarks"
+        runs = QUICK_RUNS
+    for word in words:
+        if word.startswith("--runs="):
+            runs = int(word.removeprefix("--runs="))
+    parts = [word for word in words if not word.startswith("--")] or list(PARTS)
+    if "--again" in words:
+        for part in parts:
+            (common.RESULTS / f"hellinger_{part}.csv").unlink(missing_ok=True)
+    for part in parts:
+        began = time.monotonic()
+        PARTS[part](runs)
+        print(f"{part}: {time.monotonic() - began:.0f} s, results in {common.RESULTS.name}/", file=sys.stderr)

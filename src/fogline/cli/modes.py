@@ -1,0 +1,98 @@
+"""``fogline modes``: the modes of some columns of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fogline.cli import parse
+from fogline.cli.common import Command
+from fogline.cli.release import (
+    EXIT_CODES,
+    bounded_table,
+    budget_options,
+    checked_budget,
+    checked_places,
+    output_options,
+    publish,
+    release,
+)
+
+if TYPE_CHECKING:
+    from fogline.estimators import PrivateModes
+
+__all__ = ["modes"]
+
+EXAMPLES = """\b
+Examples:
+  fogline modes visits.csv --columns age,minutes --bounds 0:100,0:240 --epsilon 1 --delta 1e-6
+  fogline modes points.parquet --columns x,y --bounds=-10:10,-10:10 --epsilon 0.5 --delta 1e-6
+        --n-modes 4 --json
+  fogline modes visits.csv --columns age --bounds 0:120 --steps 1 --epsilon 1 --delta 1e-6
+        --max-contributions 3 --report visits.html --save visits.npz
+  fogline modes visits.csv --columns age --bounds 0:120 --epsilon 0.3 --delta 1e-6
+        --ledger budget.fogline --dataset visits --analyst ada
+
+"""
+
+
+@click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--columns", metavar="A,B", help="Columns; by default all of the file's.")
+@click.option(
+    "--bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each column; never from the data."
+)
+@budget_options
+@click.option("--n-modes", type=int, help="Return so many modes instead of those above the fogline.")
+@click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
+@click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
+@click.option(
+    "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value a column."
+)
+@output_options
+@click.pass_context
+def modes(ctx: click.Context, /, **options: Any) -> None:
+    """Find the modes of some columns of FILE (CSV or Parquet), privately.
+
+    Spends the budget once. Records with a missing or unreadable value, or outside the bounds, contribute nothing.
+    """
+    checked_places(options)
+    estimator, table = _planned(options)
+    paid = release(estimator, table, options)
+    from fogline.cli.show import show_modes
+
+    publish(estimator, options, paid, show=show_modes, command=str(ctx.meta["fogline.command"]))
+
+
+def _planned(options: dict[str, Any]) -> tuple[PrivateModes, Any]:
+    """Check all that is public, in the order in which a user would."""
+    columns = parse.columns_option(options["columns"])
+    bounds = parse.bounds_option(options["bounds"])
+    steps = parse.steps_option(options["steps"])
+    bandwidth = parse.bandwidth_option(options["bandwidth"])
+    from fogline import PrivateModes, _validation
+    from fogline.sketch.planning import plan_spec
+    from fogline.sketch.spec import as_bandwidth
+
+    try:
+        checked_budget(options)
+        if options["n_modes"] is not None:
+            _validation.check_count(options["n_modes"], "n_modes")
+        table, bounds = bounded_table(options["file"], columns, bounds)
+        if isinstance(steps, list) and len(steps) == 1:
+            steps = steps * len(table.columns)
+        spec = plan_spec(bounds, bandwidth if isinstance(bandwidth, str) else [bandwidth], steps)
+        if (
+            not isinstance(bandwidth, str)
+            and (as_bandwidth(bandwidth, spec.widths) < spec.planned[0] * (1 - 1e-9)).any()
+        ):
+            raise ValueError(
+                f"bandwidth {bandwidth} is too fine for the steps; at least {spec.planned[0].tolist()} would do"
+            )
+    except (ValueError, TypeError, OSError) as error:
+        raise parse.refused(error) from None
+    names = ("epsilon", "delta", "n_modes", "level", "neighbours", "max_contributions")
+    chosen = {name: options[name] for name in names}
+    return PrivateModes(bounds=bounds, steps=steps, bandwidth=bandwidth, **chosen), table

@@ -1,0 +1,187 @@
+"""What the commands that spend a budget share: their options, the one fit, what is printed and written after it.
+
+All that can be refused is refused before the records are touched; after that there is one constant message, since any
+other might quote them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from fogline.cli.common import Phase, Unreadable, need, opened, print_json, refusals, writable, write
+
+__all__ = [
+    "EXIT_CODES",
+    "bounded_table",
+    "budget_options",
+    "checked_budget",
+    "checked_places",
+    "output_options",
+    "publish",
+    "release",
+]
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+EXIT_CODES = """\b
+Exit codes: 0 done, also when nothing is found; 1 a library is missing or a file cannot be written;
+2 wrong usage or schema; 3 the records could not be read; 4 the ledger refused.
+"""
+
+
+def _all(options: list[Callable[[Any], Any]], command: Decorated) -> Decorated:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def budget_options(command: Decorated) -> Decorated:
+    """Add what is spent, and on whom it is spent."""
+    options = [
+        click.option("--epsilon", type=float, required=True, help="Privacy budget of this release."),
+        click.option("--delta", type=float, required=True, help="Chance that the promise may fail; well below 1/n."),
+        click.option(
+            "--neighbours",
+            type=click.Choice(["add-remove", "replace"]),
+            default="add-remove",
+            show_default=True,
+            help="Hide that a record is there, or only what it says.",
+        ),
+        click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."),
+    ]
+    return _all(options, command)
+
+
+def output_options(command: Decorated) -> Decorated:
+    """Add where the answer goes, and which ledger pays."""
+    page = click.Path(path_type=Path, dir_okay=False)
+    options = [
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
+        click.option("--report", type=page, help="Write a self-contained HTML page."),
+        click.option("--save", type=page, help="Write the released density (.npz)."),
+        click.option("--ledger", type=click.Path(path_type=Path), help="Pay from this ledger; asking again is free."),
+        click.option("--dataset", metavar="ID", help="The data set's name in the ledger, where it has several."),
+        click.option("--analyst", metavar="NAME", help="Who asks, as the ledger knows them."),
+        click.option("--high-water", type=click.Path(path_type=Path), help="Folder of the ledger's high-water mark."),
+    ]
+    return _all(options, command)
+
+
+def checked_places(options: dict[str, Any]) -> None:
+    """Refuse missing libraries and places that cannot be written, before anything else."""
+    need("duckdb", *([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
+    for name in ("report", "save"):
+        writable(options[name], f"--{name}")
+
+
+def checked_budget(options: dict[str, Any]) -> None:
+    """Raise an error unless the public parameters that all these commands have can be used."""
+    from fogline import _validation
+
+    _validation.check_epsilon(options["epsilon"])
+    _validation.check_delta(options["delta"])
+    _validation.check_level(options["level"])
+    _validation.check_max_contributions(options["max_contributions"])
+
+
+def bounded_table(
+    file: Path, columns: list[str] | None, bounds: list[tuple[float, float]]
+) -> tuple[Any, list[tuple[float, float]]]:
+    """Return the columns of a file, by its schema, and a range for each; one range serves all columns."""
+    from fogline import _validation
+    from fogline.engines import FileTable
+
+    _validation.check_bounds(bounds)
+    table = FileTable(file, columns)
+    bounds = bounds * len(table.columns) if len(bounds) == 1 else bounds
+    if len(bounds) != len(table.columns):
+        raise ValueError(f"bounds has {len(bounds)} pairs, but there are {len(table.columns)} columns")
+    return table, bounds
+
+
+def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, Any] | None:
+    """Fit, and return the receipt and whether the answer was there before, where a ledger paid."""
+    doing = "reading the file, releasing its density once"
+    if options["ledger"] is None:
+        for name in ("dataset", "analyst", "high_water"):
+            if options[name] is not None:
+                raise click.BadParameter("is of use only with --ledger", param_hint=f"--{name.replace('_', '-')}")
+        with Phase(doing, quiet=options["as_json"]):
+            fit(estimator, table)
+        return None
+
+    with opened(options["ledger"], options["high_water"]) as books:
+        with refusals():
+            view = books.on(options["dataset"], analyst=options["analyst"])
+            before = len(books.history())
+        estimator.ledger = view
+        with Phase(doing, quiet=options["as_json"]), refusals():
+            fit(estimator, table)
+    receipt = estimator.density_.receipt
+    if receipt is None:
+        raise Unreadable("the ledger gave no receipt")
+    return {"receipt": receipt, "cached": receipt["commit"] < before}
+
+
+def fit(estimator: Any, table: Any) -> None:
+    """Fit, with one constant message for whatever goes wrong once records are touched."""
+    from fogline.engines.files import ReadFailed
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning may depend on the records
+            estimator.fit(table)
+    except tuple(_ledger_errors(estimator)):
+        raise
+    except ReadFailed:
+        raise Unreadable("the records of FILE could not be read") from None
+    except Exception:
+        raise Unreadable("the release failed; why is not said, since that may depend on the records") from None
+
+
+def _ledger_errors(estimator: Any) -> list[type[Exception]]:
+    """Return what a ledger raises, which says nothing of the records."""
+    if estimator.ledger is None:
+        return []
+    from fogline.ledger import LedgerRefused, ReleaseFailed
+
+    return [LedgerRefused, ReleaseFailed]
+
+
+def publish(
+    estimator: Any,
+    options: dict[str, Any],
+    paid: dict[str, Any] | None,
+    *,
+    show: Callable[[Any], None],
+    command: str,
+    columns: Sequence[str] | None = None,
+) -> None:
+    """Print what was found, for people or as one document, and write what was asked for."""
+    from fogline.report import document, find, render_report
+
+    as_json: bool = options["as_json"]
+    with Phase("reading the release", quiet=as_json):
+        findings = find(estimator, columns)
+    if as_json:
+        print_json({**document(findings, command), **({} if paid is None else paid)})
+    else:
+        show(findings)
+        if paid is not None:
+            from fogline.cli.show import show_payment
+
+            show_payment(paid)
+    if options["save"] is not None:
+        write(lambda: estimator.density_.save(options["save"]), "--save")
+    if options["report"] is not None:
+        page = render_report(findings, command=command)
+        write(lambda: options["report"].write_text(page, encoding="utf-8"), "--report")
+    if not as_json:
+        for what in ("save", "report"):
+            if options[what] is not None:
+                click.echo(f"{'density' if what == 'save' else 'report'}: {options[what]}")

@@ -1,0 +1,156 @@
+r"""Which clusters can be seen, and what would help where few can: from released numbers and public parameters alone.
+
+One cluster is reported, where their number is not given, only if the records are less spread than the uniform law on
+the box: in half widths that law has the variance d/3, and the released spread has a noise of known size. Of several,
+:func:`fogline.sketch.pursuit.tell_apart` says how many there are.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from fogline.estimators._clustering_plan import ClusterPlan
+from fogline.estimators._clustering_steps import GaussianClusters, offset_noise
+from fogline.locate.private_pca import DIAGONAL, MomentQuery, Spread
+from fogline.mechanisms.gaussian import gaussian_scale
+from fogline.sketch.density_sketch import ReleaseTerms
+from fogline.sketch.pursuit import Atoms
+
+__all__ = ["WORTH", "concentrated", "distinct", "seen_atoms", "what_to_say"]
+
+FloatArray = NDArray[np.float64]
+
+WORTH = 0.2
+"""Refinement helps where one step would place a centre within this many deviations of its cluster."""
+
+TENTH = 0.1
+"""Directions are hoped for that hold this share of the whole variance."""
+
+SAME = 0.1
+"""Clusters whose centres are closer than this many of their deviations, and than their noise, are the same."""
+
+
+def concentrated(spread: Spread, d: int, level: float) -> bool:
+    """Whether the records are less spread than the uniform law on the box, which has only a chance of `level` to be."""
+    drawn = 4 * d / 45 / spread.count  # variance of a mean of squares of uniform variables
+    sd = math.sqrt(spread.variance_sd**2 + (d / 3 * spread.count_sd / spread.count) ** 2 + drawn)
+    return bool(d / 3 - spread.variance > norm.isf(level) * sd)
+
+
+def _drowned_share(plan: ClusterPlan, terms: ReleaseTerms) -> float:
+    """Share of the variance that a direction of one record needs to stand out: n records need 1/n of it."""
+    if plan.projection is not None:
+        return 0.0
+    d = plan.lattice.d
+    radius = Spread(1.0, 0.0, np.zeros(d), 0.0, d / 3.0, 0.0).radius(plan.lattice)
+    query = MomentQuery(plan.lattice, np.zeros(d), radius)
+    rho = terms.rho * float(plan.portions["projection"])
+    scale = gaussian_scale(query.sensitivity(terms.neighbours, terms.max_contributions), rho)
+    return 2 * scale / DIAGONAL / plan.lattice.steps**2 * math.sqrt(d) / (d / 3.0)
+
+
+def what_to_say(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: int, found: int, apart: int) -> str:
+    """Message about clusters that were hoped for; empty where all were found.
+
+    Parameters
+    ----------
+    plan : ClusterPlan
+    terms : ReleaseTerms
+    count : float
+        Released number of records.
+    r : int
+        Directions of the projection.
+    found : int
+        Clusters that are returned.
+    apart : int
+        Clusters that can be told apart at the level.
+    """
+    wanted = plan.n_clusters
+    if wanted is None:
+        said = "" if found else "no cluster stands above the noise"
+    elif found < wanted:
+        said = f"only {found} of {wanted} clusters stand above the noise"
+    elif apart < wanted:
+        said = f"of {wanted} clusters, {apart or 'none'} can be told apart at level {plan.level:g}"
+    else:
+        said = ""
+    return f"{said}; {_remedy(plan, terms, count, r)}" if said else ""
+
+
+def _remedy(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: int) -> str:
+    """How many records, or how much budget, would do: noise falls like one over both."""
+    k = plan.n_clusters or 5
+    relative = terms.max_contributions * (1.0 if terms.neighbours == "add-remove" else 2.0)
+    share = float(plan.portions.get("refinement", Fraction(0)) or plan.portions["density"])
+    centres = offset_noise(k, r, float(k), relative / math.sqrt(2 * share * terms.rho), "round") * k / WORTH
+    needed = max(_drowned_share(plan, terms) / TENTH, centres)
+    if needed <= count:
+        return "clusters that lie closer than their noise need more records or more epsilon"
+    return (
+        f"about {_short(needed)} records, or {_short(needed / max(count, 1.0))} times the epsilon, would show directions that "
+        f"hold a tenth of the spread and place {k} clusters to a fifth of their width"
+    )
+
+
+def _short(number: float) -> str:
+    """Give a number with two digits, and without an exponent."""
+    return f"{float(f'{number:.2g}'):.{0 if number >= 10 else 1}f}"
+
+
+def distinct(
+    clusters: GaussianClusters, centre_variances: FloatArray, weight_sds: FloatArray
+) -> tuple[GaussianClusters, FloatArray, FloatArray]:
+    """Put one cluster in the place of two that are the same, and sort by weight, the heaviest first.
+
+    Two are the same if their centres are closer than the noise of the difference and than a tenth of their deviation,
+    along every direction taken together.
+    """
+    weights, means, covariances = clusters.weights, clusters.means, clusters.covariances
+    noise, sds = centre_variances, weight_sds
+    while (pair := _same(means, covariances, noise)) is not None:
+        keep = [j for j in range(len(weights)) if j not in pair]
+        both = list(pair)
+        total = float(weights[both].sum())
+        part = weights[both] / total
+        mean = part @ means[both]
+        offsets = means[both] - mean
+        covariance = np.einsum("k,kij->ij", part, covariances[both] + np.einsum("ki,kj->kij", offsets, offsets))
+        weights = np.append(weights[keep], total)
+        means = np.vstack([means[keep], mean])
+        covariances = np.concatenate([covariances[keep], covariance[None]])
+        noise = np.vstack([noise[keep], part**2 @ noise[both]])
+        sds = np.append(sds[keep], math.hypot(*sds[both]))
+    order = np.argsort(-weights, kind="stable")
+    return GaussianClusters(weights[order], means[order], covariances[order]), noise[order], sds[order]
+
+
+def _same(means: FloatArray, covariances: FloatArray, noise: FloatArray) -> tuple[int, int] | None:
+    """Give the first two clusters that are the same."""
+    k, r = means.shape
+    widths = np.einsum("kii->k", covariances) / r
+    for a in range(k):
+        for b in range(a + 1, k):
+            squared = (means[a] - means[b]) ** 2
+            near = squared.sum() < SAME**2 * (widths[a] + widths[b]) / 2
+            if near and np.mean(squared / (noise[a] + noise[b])) < 1:
+                return a, b
+    return None
+
+
+def seen_atoms(atoms: Atoms, least: float) -> Atoms:
+    """Atoms of at least so many deviations of the noise."""
+    seen = atoms.heights > least
+    return Atoms(
+        atoms.weights[seen],
+        atoms.centres[seen],
+        atoms.variances[seen],
+        atoms.heights[seen],
+        atoms.centre_variances[seen],
+        atoms.weight_sds[seen],
+        atoms.misfit,
+    )

@@ -1,0 +1,201 @@
+"""What a fit plans from public quantities alone: the box of the data, bandwidths, and the errors to expect."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import check_bounds, check_real
+from fogline.engines.files import FileTable
+from fogline.estimators._hellinger_field import SmoothedFamily
+from fogline.estimators._hellinger_fit import CLEAR, linearised, noise_constant
+from fogline.estimators._hellinger_steps import HESSIAN_PORTION, START_PORTION, DescentPlan, Quadrature
+from fogline.families import Family, MultivariateNormal
+from fogline.mechanisms.gaussian import gaussian_scale
+from fogline.sketch.density_sketch import ReleaseTerms, lattice_sensitivity
+from fogline.sketch.fourier import LATTICE_BITS
+from fogline.sketch.private_density import PrivateDensity
+from fogline.sketch.spec import SketchSpec, as_bandwidth
+
+__all__ = [
+    "ExpectedFit",
+    "checked_guess",
+    "data_box",
+    "expected_descent",
+    "expected_fit",
+    "plan_sketch",
+    "rows_of",
+    "smallest_bandwidth",
+]
+
+FloatArray = NDArray[np.float64]
+
+FINE, COARSE = 0.25, 1.2
+"""Smallest and largest planned bandwidth, in units of the family's middle scale."""
+
+NARROWEST = 0.8
+"""The smallest planned bandwidth is at most so much of the least scale that the parameter bounds allow."""
+
+RATIO = 6.0
+"""Planned bandwidths lie at most this factor apart."""
+
+FINEST = {1: 1 / 1500, 2: 1 / 48, 3: 1 / 16}
+"""Least planned bandwidth as a fraction of the box, by dimension: it keeps the release small."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedFit:
+    """Standard errors to expect of a fit, by parameter; from public guesses alone.
+
+    Parameters
+    ----------
+    n : int
+    parameters : tuple of str
+    theta : array of shape (m,)
+        The guess.
+    privacy_errors, sampling_errors : arrays of shape (m,)
+    """
+
+    n: int
+    parameters: tuple[str, ...]
+    theta: FloatArray
+    privacy_errors: FloatArray
+    sampling_errors: FloatArray
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        """Both parts together."""
+        return dict(zip(self.parameters, np.hypot(self.privacy_errors, self.sampling_errors).tolist(), strict=True))
+
+    def __str__(self) -> str:
+        lines = [f"{'':12} {'guess':>10} {'privacy':>10} {'sampling':>10}"]
+        rows = zip(self.parameters, self.theta, self.privacy_errors, self.sampling_errors, strict=True)
+        lines += [
+            f"{name:12} {guess:10.4g} {privacy:10.3g} {sampling:10.3g}" for name, guess, privacy, sampling in rows
+        ]
+        return "\n".join(lines)
+
+
+def data_box(family: Family, box: FloatArray, bounds: Any) -> FloatArray:
+    """Public range of the data: the user's, or that of nearly all data under any parameters within their bounds."""
+    if bounds is None:
+        return check_bounds(family.data_bounds(box))
+    checked = check_bounds(bounds)
+    if len(checked) == 1 and family.dimension > 1:
+        checked = np.repeat(checked, family.dimension, axis=0)
+    if len(checked) != family.dimension:
+        raise ValueError(f"bounds must be one (low, high) for each of {family.dimension} columns, got {len(checked)}")
+    low, high = family.support
+    for axis, (least, greatest) in enumerate(checked.tolist()):
+        if greatest <= low or least >= high:
+            raise ValueError(
+                f"bounds of axis {axis} must overlap the support of the {family.name} family, ({low}, {high}), "
+                f"got ({least}, {greatest})"
+            )
+    return checked
+
+
+def family_scales(family: Family, box: FloatArray, bounds: FloatArray) -> FloatArray:
+    """Least and greatest scale of the data an axis over the parameter bounds, shape (d, 2)."""
+    if isinstance(family, MultivariateNormal):
+        return box[family.dimension : 2 * family.dimension]
+    if family.dimension == 1 and hasattr(family, "quantile"):
+        corners = [np.array(corner) for corner in itertools.product(*box)]
+        ends = np.array([family.quantile(corner, [0.16, 0.84]) for corner in corners])
+        scales = 0.5 * (ends[:, 1] - ends[:, 0])
+        return np.array([[scales.min(), scales.max()]])
+    widths = bounds[:, 1] - bounds[:, 0]
+    return np.stack([widths / 32.0, widths / 8.0], axis=1)
+
+
+def plan_sketch(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: Any, steps: Any) -> SketchSpec:
+    """Plan the release of a density to which a family will be fitted."""
+    widths = bounds[:, 1] - bounds[:, 0]
+    if not isinstance(bandwidth, str):
+        fixed = as_bandwidth(bandwidth, widths)
+        return SketchSpec.plan(bounds, [fixed], steps)
+    if bandwidth != "auto":
+        raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
+    middle, factors = _factors(family, box, bounds)
+    shares = np.arange(1.0, len(factors) + 1.0)
+    return SketchSpec.plan(bounds, [f * middle for f in factors], steps, shares=shares / shares.sum())
+
+
+def smallest_bandwidth(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: Any) -> float:
+    """Public bandwidth of a descent, in data units."""
+    if not isinstance(bandwidth, str):
+        return float(as_bandwidth(bandwidth, bounds[:, 1] - bounds[:, 0])[0])
+    if bandwidth != "auto":
+        raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
+    middle, factors = _factors(family, box, bounds)
+    return float(factors[0] * middle[0])
+
+
+def _factors(family: Family, box: FloatArray, bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Middle scale an axis, and the planned bandwidths in units of it."""
+    scales, widths = family_scales(family, box, bounds), bounds[:, 1] - bounds[:, 0]
+    middle = np.minimum(np.sqrt(scales[:, 0] * scales[:, 1]), widths / (2.0 * COARSE))
+    narrow = float((NARROWEST * scales[:, 0] / middle).min())
+    least = float((FINEST[len(bounds)] * widths / middle).max())
+    fine = max(min(FINE, narrow), least)
+    coarse = max(COARSE, 2.0 * fine)
+    size = 1 + max(1, math.ceil(math.log(coarse / fine) / math.log(RATIO)))
+    return middle, np.geomspace(fine, coarse, size)
+
+
+def rows_of(source: Any) -> int:
+    """Public number of rows, under replacement; usable or not."""
+    if isinstance(source, FileTable) or not hasattr(source, "__len__"):
+        raise TypeError(
+            "X must be an array or a frame for a descent, whose number of rows is public: read the file first"
+        )
+    return len(source)
+
+
+def checked_guess(family: Family, box: FloatArray, theta: Any) -> FloatArray:
+    """Parameters from a mapping, within their bounds."""
+    if set(theta) != set(family.parameters):
+        raise ValueError(f"theta must have one value for each of {', '.join(family.parameters)}")
+    guess = np.array([check_real(theta[name], f"theta of {name}") for name in family.parameters])
+    if np.any((guess < box[:, 0]) | (guess > box[:, 1])):
+        raise ValueError("theta must lie within parameter_bounds")
+    return guess
+
+
+# -- errors to expect -----------------------------------------------------------------------------------------------
+
+
+def expected_fit(
+    family: Family, box: FloatArray, spec: SketchSpec, terms: ReleaseTerms, n: int, theta: FloatArray
+) -> ExpectedFit:
+    """Standard errors of a fit to n records of the family with these parameters."""
+    scale = gaussian_scale(lattice_sensitivity(spec, terms.neighbours, terms.max_contributions), terms.rho)
+    sums = np.zeros(spec.n_coefficients, dtype=np.int64)
+    sums[0] = round(n * 2.0**LATTICE_BITS * float(spec.integer_weights[0]) / 2.0**24)
+    empty = PrivateDensity(spec, sums, scale=scale, guarantee=terms.guarantee())
+    for factor in np.geomspace(1.0, spec.planned[-1, 0] / spec.planned[0, 0], 7):
+        field = SmoothedFamily(empty, family, factor * spec.planned[0], box)
+        if float(field.model(theta).max()) >= CLEAR * math.sqrt(field.noise_variance):
+            break
+    point = np.append(theta, 1.0)
+    everywhere = np.ones(len(field.released), dtype=bool)
+    parts = linearised(field, point, noise_constant(field, theta), everywhere, field.released)
+    privacy, sampling = (np.sqrt(np.diag(part))[:-1] for part in parts)
+    return ExpectedFit(n, family.parameters, theta, privacy, sampling)
+
+
+def expected_descent(plan: DescentPlan, terms: ReleaseTerms, theta: FloatArray) -> ExpectedFit:
+    """Standard errors of a descent that arrives."""
+    grid = Quadrature(plan)
+    whitening = grid.local(theta).whitening
+    steps = max(1, plan.iterations - 1)
+    portion = float((1 - START_PORTION) / plan.iterations * (1 - HESSIAN_PORTION if plan.newton else 1))
+    noise = 2.0 * grid.sensitivity / math.sqrt(2.0 * portion * steps * terms.rho)
+    privacy = noise * np.sqrt(np.diag(whitening @ whitening.T))
+    sampling = np.sqrt(np.diag(grid.sampling_covariance(theta)))
+    return ExpectedFit(plan.n, plan.family.parameters, theta, privacy, sampling)

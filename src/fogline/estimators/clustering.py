@@ -1,0 +1,383 @@
+r"""Clusters under differential privacy: centres, sizes and an uncertainty for each, never a record's label.
+
+Up to three columns, ``fit`` releases the density once and reads the basins of attraction of its modes. Beyond, it
+makes a few releases that are paid from one budget: a private projection, random features of the projected records
+with a greedy pursuit of clusters in them, and private steps of refinement. Labels are computed by whoever holds a
+record, with :meth:`PrivateModeClustering.predict`. The proof is in ``clustering.proof.md`` beside this file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator
+from sklearn.utils import TransformerTags
+from sklearn.utils.validation import check_is_fitted
+
+from fogline import _validation
+from fogline.accounting.costs import Cost
+from fogline.engines.feed import as_source, names_of, release_source, unit_of, width_of
+from fogline.estimators._clustering_grid import GridClusters, read_grid_clusters
+from fogline.estimators._clustering_kept import grid_attributes, staged_attributes
+from fogline.estimators._clustering_plan import ClusterPlan, checked_number, plan_clusters
+from fogline.estimators._clustering_staged import FoundClusters, find_clusters
+from fogline.estimators._clustering_steps import GaussianClusters
+from fogline.estimators._released import ReleasedState
+from fogline.estimators._staged import RecordPasses, Stages, staged_release
+from fogline.sketch.density_sketch import ReleaseTerms
+from fogline.sketch.planning import plan_spec
+from fogline.sketch.private_density import PrivateDensity
+from fogline.sketch.spec import as_bandwidth
+
+if TYPE_CHECKING:
+    from fogline.estimators._clustering_expected import ExpectedClusterError
+
+__all__ = ["PrivateModeClustering"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+PROOF = "estimators/clustering.proof.md"
+MECHANISM = "discrete Gaussian noise on moments, random features and steps of refinement"
+CODE_VERSION = "clusters-1"
+"""Changes whenever the same question may get an answer of another law."""
+
+
+class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
+    """Find clusters privately, in any number of columns.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Privacy budget of one ``fit``; both required.
+    bounds : array-like of shape (d, 2)
+        Public range of each column; one pair serves all columns. Records outside contribute nothing. Beyond three
+        columns, columns are compared in units of these ranges. Never take them from the data.
+    n_clusters : int, optional
+        How many clusters to return; by default those that stand above the fog. Fewer are returned, with a message,
+        where fewer can be seen; the message also says where fewer can be told apart at the level.
+    level : float, default 0.05
+        Chance of reporting a cluster where there is only noise, for ``n_clusters=None``. With a projection: of
+        dividing a round cluster, or one with a tail, or of reporting one where records fill the box evenly.
+    bandwidth : "auto", float or array-like
+        Kernel bandwidth of the released density, in the projected space where there is a projection. A number is a
+        fraction of each axis.
+    projection : "auto", "identity", "private", "random" or array-like of shape (r, d)
+        "private": on the leading directions of a privately released second moment. "random" and a matrix of your own
+        are public. "auto": none up to three columns, private beyond.
+    components : int, optional
+        Number of directions of a private or random projection; by default those that stand out of the noise, up to
+        20, or 8 random ones.
+    shares : mapping, optional
+        How the budget is divided where there are several releases: names among "scale" (count, mean and spread;
+        default 1/5), "projection" (3/10), "density" (1/5) and "refinement" (3/10), with shares that sum to exactly 1.
+        The default share of a release that is not made goes to the density.
+    refinement : "auto", bool or int
+        Private steps that improve the centres: where the released count says that they help, always, never, or so
+        many. Only where there is a projection.
+    steps : None, float or list
+        Public rounding step of each column (1 for whole numbers), for up to three columns.
+    neighbours : {"add-remove", "replace"}
+        Hide whether a person is in the data at all, or only what their record says.
+    max_contributions : int, default 1
+        Most records a person has, as declared by you.
+    ledger : Ledger or LedgerView, optional
+        Where the budget is kept. All the releases of a ``fit`` are one question with one cost.
+
+    Attributes
+    ----------
+    cluster_centers_ : array of shape (k, d)
+        Centres; k = 0 when nothing stands above the fog.
+    standard_errors_ : array of shape (k, d)
+        Of the centres: privacy noise and the draw of the records. What a projection leaves out is not in them.
+    sizes_, size_standard_errors_ : arrays of shape (k,)
+        Estimated number of records in each cluster, the largest first where records were projected.
+    count_, count_standard_error_ : float
+        Released number of records in the box. Where records were projected, the density's own count leaves out those
+        far from the mean.
+    weights_ : array of shape (k,)
+        Share of the records in each cluster.
+    components_, mean_ : arrays of shape (r, d) and (d,), or None
+        Directions, in half ranges of the columns, and the point they start from, where records were projected.
+    projected_centers_, projected_covariances_ : arrays of shape (k, r) and (k, r, r), or None
+        The clusters in the projected space, in half ranges.
+    projected_standard_errors_ : array of shape (k, r), or None
+        Of the projected centres.
+    shares_ : dict
+        Share of the budget that each kind of release had, after what was not needed went to the density.
+    regions_ : GridClusters or None
+        Modes and basins, where records were not projected.
+    bandwidth_ : array
+        Bandwidth of the basins, or smallest planned bandwidth of the projected density.
+    density_ : PrivateDensity
+        The released density, in the projected space where there is one.
+    receipt_ : dict or None
+        What the ledger was charged, if there is one.
+    guarantee_ : Guarantee
+        What is promised, and to whom.
+    message_ : str
+        What would help, when fewer clusters were found than hoped for; else empty.
+
+    Notes
+    -----
+    There is no ``labels_`` and no ``fit_predict``: a published label of a record is a fact about the record.
+
+    References
+    ----------
+    .. [1] J. Su, J. Cao, N. Li, E. Bertino, H. Jin, "Differentially private k-means clustering", CODASPY 2016.
+    .. [2] N. Keriven, A. Bourrier, R. Gribonval, P. Perez, "Sketching for large-scale learning of mixture models",
+       Information and Inference 7, 2018.
+    .. [3] M. Bun, T. Steinke, "Concentrated differential privacy: simplifications, extensions, and lower bounds",
+       TCC 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fogline import PrivateModeClustering
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(m, 1, size=(3000, 6)) for m in (2, 5, 8)])
+    >>> model = PrivateModeClustering(epsilon=1.0, delta=1e-5, bounds=(0, 10), n_clusters=3).fit(X)
+    >>> np.sort(model.cluster_centers_[:, 0]).round().tolist()
+    [2.0, 5.0, 8.0]
+    >>> model.predict(np.full((1, 6), 5.0)).shape
+    (1,)
+    """
+
+    cluster_centers_: FloatArray
+    weights_: FloatArray
+    bandwidth_: FloatArray
+    density_: PrivateDensity
+    components_: Any
+    mean_: Any
+    projected_centers_: Any
+    projected_covariances_: Any
+    regions_: GridClusters | None
+
+    _released_attributes = (
+        "cluster_centers_",
+        "standard_errors_",
+        "sizes_",
+        "size_standard_errors_",
+        "count_",
+        "count_standard_error_",
+        "weights_",
+        "components_",
+        "mean_",
+        "projected_centers_",
+        "projected_covariances_",
+        "projected_standard_errors_",
+        "shares_",
+        "regions_",
+        "bandwidth_",
+        "density_",
+        "receipt_",
+        "guarantee_",
+        "message_",
+    )
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        bounds: ArrayLike | None = None,
+        n_clusters: int | None = None,
+        level: float = 0.05,
+        bandwidth: Any = "auto",
+        projection: Any = "auto",
+        components: int | None = None,
+        shares: Mapping[str, Any] | None = None,
+        refinement: Any = "auto",
+        steps: Any = None,
+        neighbours: str = "add-remove",
+        max_contributions: int = 1,
+        ledger: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.n_clusters = n_clusters
+        self.level = level
+        self.bandwidth = bandwidth
+        self.projection = projection
+        self.components = components
+        self.shares = shares
+        self.refinement = refinement
+        self.steps = steps
+        self.neighbours = neighbours
+        self.max_contributions = max_contributions
+        self.ledger = ledger
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags()  # without the mixin: its fit_transform would tell of private records
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> PrivateModeClustering:  # noqa: ARG002
+        """Make the releases and read the clusters from them.
+
+        Parameters
+        ----------
+        X : array, frame, path or engine table
+            One row a record.
+        y : ignored
+
+        Returns
+        -------
+        PrivateModeClustering
+            The estimator itself.
+        """
+        source = as_source(X)
+        terms = self._terms(unit_of(source))
+        _validation.check_ledger(self.ledger)
+        level = _validation.check_level(self.level)
+        bounds = self._box(width_of(source))
+        plan = plan_clusters(self, bounds, level)
+        if plan is None:
+            spec = self._grid_spec(bounds)
+        self._remember_features(source, len(bounds))
+        try:
+            if plan is None:
+                density = release_source(source, spec, terms, self.ledger)
+            else:
+                released = self._staged(source, plan, terms)
+        finally:
+            del X, source  # an error's traceback must not lead to the records
+        if plan is None:
+            found = read_grid_clusters(density, checked_number(self.n_clusters), level, self.bandwidth)
+            kept = grid_attributes(found, density)
+        else:
+            kept = staged_attributes(*released)
+        for name, value in kept.items():
+            setattr(self, name, value)
+        return self
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> IntArray:
+        """Cluster of each row of X, by the released clusters alone; -1 for a row with a missing value.
+
+        The rows may be anyone's: whoever holds a record can label it. Labels of private records are private.
+        """
+        rows = self._rows(X)
+        if self.regions_ is not None:
+            return self.regions_.labels(rows)
+        labels = np.full(len(rows), -1, dtype=np.int64)
+        whole = np.isfinite(rows).all(axis=1)
+        if len(self.cluster_centers_) and whole.any():
+            labels[whole] = np.argmax(self._mixture().scores(self._project(rows[whole])), axis=1)
+        return labels
+
+    def transform(self, X: Any) -> FloatArray:
+        """Distance of each row to each centre, in data units, shape (n, k)."""
+        rows = self._rows(X)
+        offsets = rows[:, None, :] - self.cluster_centers_[None]
+        return np.asarray(np.sqrt(np.sum(offsets**2, axis=2)))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Logarithm of the released density at each row; never below that of the noise.
+
+        Up to three columns in data units; else that of the clusters in the projected space, in half ranges.
+        """
+        rows = self._rows(X)
+        if self.regions_ is not None:
+            values = self.density_.pdf(rows, self.bandwidth_)
+            return np.asarray(np.log(np.maximum(values, self.density_.noise_sd(self.bandwidth_))))
+        low, high = self.density_.spec.lower, self.density_.spec.upper
+        floor = -float(np.log(high - low).sum()) - math.log(max(self.density_.count, 2.0))
+        if not len(self.cluster_centers_):
+            return np.full(len(rows), floor)
+        values = logsumexp(self._mixture().scores(self._project(rows)), axis=1)
+        return np.asarray(np.maximum(values, floor))
+
+    def cost(self) -> Cost:
+        """What one ``fit`` costs, from the parameters alone.
+
+        Examples
+        --------
+        >>> from fogline import PrivateModeClustering
+        >>> PrivateModeClustering(epsilon=1.0, delta=1e-5, bounds=[(0, 1)] * 5).cost().rho < 0.031
+        True
+        """
+        return self._terms().cost()
+
+    def expected_error(self, n: int, *, shape: Any = "uniform", epsilons: Any = None) -> ExpectedClusterError:
+        """What the noise of a fit on n records would be, before any are touched; free.
+
+        Parameters
+        ----------
+        n : int
+            A guess of the number of records.
+        shape : "uniform" or array-like
+            A public guess of the records' spread: that of the box, or of a public sample.
+        epsilons : sequence of float, optional
+            Budgets to compare; by default a few from 0.1 to 5, and the estimator's own.
+        """
+        from fogline.estimators._clustering_expected import expected_cluster_error
+
+        return expected_cluster_error(self, n, shape=shape, epsilons=epsilons)
+
+    # -- validation: everything here is public and free ------------------------------------------------------
+
+    def _terms(self, unit: str = "record") -> ReleaseTerms:
+        return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
+
+    def _box(self, width: int | None) -> FloatArray:
+        bounds = _validation.check_bounds(self.bounds)
+        return np.repeat(bounds, width, axis=0) if len(bounds) == 1 and width is not None and width > 1 else bounds
+
+    def _grid_spec(self, bounds: FloatArray) -> Any:
+        if self.shares is not None:
+            raise ValueError("shares: without a projection there is one release, which has the whole budget")
+        fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
+        spec = plan_spec(bounds, self.bandwidth if fixed is None else [fixed], self.steps)
+        if fixed is not None:
+            spec.require_readable(fixed)
+        return spec
+
+    # -- fitting ---------------------------------------------------------------------------------------------
+
+    def _staged(self, source: Any, plan: ClusterPlan, terms: ReleaseTerms) -> tuple[FoundClusters, Any, Any]:
+        columns = names_of(source)
+        passes = RecordPasses(source, plan.lattice.d)
+        del source
+
+        def algorithm(stages: Stages, records: RecordPasses | None) -> FoundClusters:
+            return find_clusters(plan, stages, records)
+
+        return staged_release(
+            algorithm,
+            passes,
+            terms,
+            mechanism=MECHANISM,
+            proof=PROOF,
+            name="clusters",
+            code_version=CODE_VERSION,
+            parameters={**plan.to_dict(), "columns": None if columns is None else list(columns)},
+            max_payload=plan.payload(),
+            ledger=self.ledger,
+        )
+
+    def _rows(self, X: Any) -> FloatArray:
+        check_is_fitted(self, "cluster_centers_")
+        rows, wanted = _validation.records(X), self.n_features_in_
+        if rows.shape[1] != wanted:
+            flat = ". Reshape your data if it is one row" if np.ndim(X) == 1 else ""
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {wanted} features as input"
+                + flat
+            )
+        return rows
+
+    def _mixture(self) -> GaussianClusters:
+        return GaussianClusters(self.weights_, self.projected_centers_, self.projected_covariances_)
+
+    def _project(self, rows: FloatArray) -> FloatArray:
+        box = self._box(self.n_features_in_)
+        half = (box[:, 1] - box[:, 0]) / 2
+        return np.asarray(((rows - self.mean_) / half) @ self.components_.T)

@@ -1,0 +1,128 @@
+"""Principal components of private records, as a release of their own."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fogline import _validation
+from fogline.accounting.guarantee import Guarantee
+from fogline.engines.feed import as_source, names_of, unit_of, width_of
+from fogline.estimators._staged import RecordPasses, Stages, staged_release
+from fogline.locate.private_pca import MOST_COLUMNS, MomentQuery, PrivateComponents, SpreadQuery, components_of
+from fogline.locate.projection import RecordLattice
+from fogline.sketch.density_sketch import ReleaseTerms
+
+__all__ = ["private_pca"]
+
+PROOF = "locate/private_pca.proof.md"
+CODE_VERSION = "components-1"
+
+SCALE_SHARE = Fraction(1, 5)
+"""Share of the budget for count, mean and spread; the second moment has the rest."""
+
+
+def private_pca(
+    X: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    bounds: Any = None,
+    components: int | None = None,
+    neighbours: str = "add-remove",
+    max_contributions: int = 1,
+    ledger: Any = None,
+) -> tuple[PrivateComponents, Guarantee]:
+    """Release the leading directions of the records.
+
+    Parameters
+    ----------
+    X : array, frame, path or engine table
+        One row a record.
+    epsilon, delta : float
+        Privacy budget; both required.
+    bounds : array-like of shape (d, 2)
+        Public range of each column; one pair serves all. Columns are compared in units of these ranges.
+    components : int, optional
+        Number of directions; by default those that stand out of the noise, at least one.
+    neighbours, max_contributions, ledger
+        As for :class:`fogline.PrivateModes`.
+
+    Returns
+    -------
+    components, guarantee
+        ``components.projection.components`` are the directions, in half ranges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fogline import private_pca
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(5, 0.3, size=(20000, 6))
+    >>> X[:, 0] += 2 * rng.normal(size=20000)
+    >>> found, guarantee = private_pca(X, epsilon=1.0, delta=1e-5, bounds=(0, 10), components=1)
+    >>> bool(abs(found.projection.components[0, 0]) > 0.99)
+    True
+    """
+    source = as_source(X)
+    terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, unit_of(source))
+    _validation.check_ledger(ledger)
+    box = _validation.check_bounds(bounds)
+    width = width_of(source)
+    if len(box) == 1 and width is not None:
+        box = np.repeat(box, width, axis=0)
+    lattice = RecordLattice.of(box)
+    if lattice.d > MOST_COLUMNS:
+        raise ValueError(f"bounds has {lattice.d} columns: the second moment of at most {MOST_COLUMNS} can be released")
+    wanted = None if components is None else _validation.check_count(components, "components")
+    if wanted is not None and wanted > lattice.d:
+        raise ValueError(f"components must be at most {lattice.d}, got {wanted}")
+    columns = names_of(source)
+    passes = RecordPasses(source, lattice.d)
+    del X, source
+
+    def algorithm(stages: Stages, records: RecordPasses | None) -> PrivateComponents:
+        return _components(lattice, wanted, stages, records)
+
+    found, guarantee, _ = staged_release(
+        algorithm,
+        passes,
+        terms,
+        mechanism="discrete Gaussian noise on first and second moments",
+        proof=PROOF,
+        name="components",
+        code_version=CODE_VERSION,
+        parameters={
+            "bounds": box.tolist(),
+            "components": wanted,
+            "columns": None if columns is None else list(columns),
+        },
+        max_payload=8 * (2 * lattice.d + 2 + lattice.d * (lattice.d + 3) // 2 + lattice.d**2) + 2**16,
+        ledger=ledger,
+    )
+    return found, guarantee
+
+
+def _components(
+    lattice: RecordLattice, wanted: int | None, stages: Stages, passes: RecordPasses | None
+) -> PrivateComponents:
+    """Both releases, and the directions that are read from them."""
+    terms = stages.terms
+
+    def ask(name: str, query: SpreadQuery | MomentQuery, portion: Fraction) -> tuple[Any, float]:
+        return stages.answer(
+            name,
+            lambda: query.sum(passes.each),  # type: ignore[union-attr]
+            size=query.size,
+            sensitivity=query.sensitivity(terms.neighbours, terms.max_contributions),
+            portion=portion,
+        )
+
+    first = SpreadQuery(lattice)
+    spread = first.read(*ask("scale", first, SCALE_SHARE))
+    second = MomentQuery(lattice, np.rint(spread.mean * lattice.steps), spread.radius(lattice))
+    moments = second.read(*ask("projection", second, 1 - SCALE_SHARE), spread)
+    found = components_of(moments, lattice, lattice.d, wanted)
+    return found.with_numbers(stages.keep("projection", found.numbers))

@@ -1,0 +1,339 @@
+r"""Modal regression under differential privacy: all likely responses at x, not their mean.
+
+``fit`` releases the joint density of (x, y) once, with discrete Gaussian noise on its Fourier sums, and reads all else
+from that release: at each x the conditional modes that stand above the fog, joined into branches, with standard errors;
+prediction sets; pictures. The release is proved in ``sketch/density_sketch.proof.md``; what is specific to a response
+beside X is in ``estimators/regression.proof.md``. The rest is post-processing.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fogline import _validation
+from fogline.accounting.costs import Cost
+from fogline.engines.feed import as_source, names_of, release_source, unit_of, width_of
+from fogline.engines.files import FileTable
+from fogline.estimators._released import ReleasedState
+from fogline.sketch.branches import Branches, branches_at, choose_bandwidth, read_branches
+from fogline.sketch.density_sketch import ReleaseTerms
+from fogline.sketch.prediction_sets import CLEAR, PredictionSets
+from fogline.sketch.spec import SketchSpec, as_bandwidth
+
+if TYPE_CHECKING:
+    from fogline.estimators._regression_expected import ExpectedBranches
+
+__all__ = ["PrivateModalRegression"]
+
+FloatArray = NDArray[np.float64]
+
+MOST_X = 2
+"""Columns of x at most: a joint density of more is lost in the noise."""
+
+
+SCALES = ((0.04, 0.02), (0.1, 0.05))
+SHARES = (0.2, 0.8)
+"""Planned bandwidths of x and y, in widths of their ranges, and their shares of the release, for one column of x.
+
+A branch is located best by a kernel as wide as the branch is across, and smoothed along x by more."""
+
+
+def joined(X: Any, y: Any, width: int | None) -> Any:
+    """Return a source of records (x, y), y last; errors come from the schema alone.
+
+    Parameters
+    ----------
+    X : array, frame, path or FileTable
+    y : array, name of a column, or None
+        None: the last column of X is the response.
+    width : int or None
+        Columns of x that are wanted, where that is known.
+    """
+    source = as_source(X)
+    if isinstance(y, str):
+        names = names_of(source)
+        if names is None or names.count(y) != 1:
+            raise ValueError(f"y: X has no column {y!r}" if names is None or y not in names else f"y: several {y!r}")
+        order = [name for name in names if name != y] + [y]
+        return FileTable(source.path, order) if isinstance(source, FileTable) else source[order]
+    if y is None:
+        columns = width_of(source)
+        if columns is not None and (columns < 2 or (width is not None and columns != width + 1)):
+            raise ValueError(
+                "PrivateModalRegression requires y to be passed, but the target y is None, and X has no column beyond "
+                "those of x_bounds that could be it"
+            )
+        return source
+    _validation.check_dense(y, "y")
+    rows = _validation.records(source, width)
+    columns = width_of(y)  # none for a plain list, which declares nothing: a row that is not one cell is missing
+    if columns not in (None, 1):
+        raise ValueError(f"y must be one column, got {columns}")
+    response = _validation.records(y, 1, name="y")
+    if len(rows) != len(response):
+        raise ValueError("X and y must have the same number of rows")
+    return np.column_stack([rows, response])
+
+
+class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc]
+    r"""Find the conditional modes of a response y at every x, privately.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Privacy budget of one ``fit``; both required.
+    x_bounds : array-like of shape (dx, 2)
+        Public range of each column of X, one or two; one pair serves both.
+    y_bounds : (float, float)
+        Public range of the response. Records outside the bounds contribute nothing. Never take them from the data. A
+        margin of an eighth of the range around the likely responses costs nothing and keeps branches off the walls.
+    level : float, default 0.05
+        Chance of reporting any branch where the response is spread evenly at every x.
+    bandwidth : "auto" or array-like of shape (dx + 1,)
+        Kernel bandwidth of each column of X and of y, in data units; a number is a fraction of each range.
+    steps : None or list
+        Public rounding step of each column of X and of y, None for a continuous one.
+    neighbours : {"add-remove", "replace"}
+        Hide whether a person is in the data at all, or only what their record says.
+    max_contributions : int, default 1
+        Most records a person has, as declared by you.
+    ledger : Ledger or LedgerView, optional
+        Where the budget is kept.
+
+    Attributes
+    ----------
+    density_ : PrivateDensity
+        The released joint density, y last; open to further questions at no cost.
+    branches_ : BranchMap
+        The branches on a grid of x.
+    bandwidth_ : array of shape (dx + 1,)
+        At which the branches were read, y last.
+    guarantee_ : Guarantee
+        What is promised, and to whom.
+    message_ : str
+        What would help if there is no branch; else empty.
+
+    Notes
+    -----
+    A mean describes no one where responses form groups; the branches do. There is no ``score``: a number computed from
+    private records is a release of its own. To judge a fit use the standard errors, which are free.
+
+    See Also
+    --------
+    fogline.PrivateModes : modes of the records themselves.
+
+    References
+    ----------
+    .. [1] Y.-C. Chen, C. Genovese, R. Tibshirani, L. Wasserman, "Nonparametric modal regression", Annals of Statistics
+       44, 2016.
+    .. [2] R. Hall, A. Rinaldo, L. Wasserman, "Differential privacy for functions and functional data", JMLR 14, 2013.
+
+    Examples
+    --------
+    >>> from fogline import PrivateModalRegression
+    >>> from fogline.datasets import sinusoidal_mixture
+    >>> sample = sinusoidal_mixture(5000, random_state=0)
+    >>> model = PrivateModalRegression(epsilon=1.0, delta=1e-5, x_bounds=(0, 1), y_bounds=(-1.5, 3))
+    >>> modes = model.fit(sample.X, sample.y).predict_modes([[0.5]])[0]
+    >>> bool(abs(np.sort(modes) - [-0.5, 1.0]).max() < 0.3)
+    True
+    >>> len(model.prediction_sets([[0.5]])[0])       # two intervals, and nothing between them
+    2
+    """
+
+    _released_attributes = ("density_", "branches_", "bandwidth_", "guarantee_", "message_")
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        x_bounds: ArrayLike | None = None,
+        y_bounds: ArrayLike | None = None,
+        level: float = 0.05,
+        bandwidth: Any = "auto",
+        steps: Any = None,
+        neighbours: str = "add-remove",
+        max_contributions: int = 1,
+        ledger: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.x_bounds = x_bounds
+        self.y_bounds = y_bounds
+        self.level = level
+        self.bandwidth = bandwidth
+        self.steps = steps
+        self.neighbours = neighbours
+        self.max_contributions = max_contributions
+        self.ledger = ledger
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import RegressorTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor"
+        tags.regressor_tags = RegressorTags(poor_score=True)
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> PrivateModalRegression:
+        """Release the joint density of the records once and read its branches.
+
+        Parameters
+        ----------
+        X : array, frame, path or engine table
+            One row a record, one or two columns.
+        y : array, str or None
+            The response of each record; or the name of its column in X; or None: the last column of X.
+
+        Returns
+        -------
+        PrivateModalRegression
+            The estimator itself.
+        """
+        terms = self._terms(unit_of(as_source(X)))
+        _validation.check_ledger(self.ledger)
+        level = _validation.check_level(self.level)
+        wide = width_of(as_source(X))
+        apart = y is not None and not isinstance(y, str)
+        if apart and isinstance(as_source(X), FileTable):
+            raise TypeError("y must be the name of a column where X is a file, or None for its last column")
+        own = wide if wide is None or apart else max(wide - 1, 1)
+        spec = self._spec(own)
+        source = joined(X, y, spec.d - 1)
+        names = names_of(as_source(X) if apart else source)
+        self._remember_features(SimpleNamespace(columns=None if names is None else names[: spec.d - 1]), spec.d - 1)
+        try:
+            density = release_source(source, spec, terms, self.ledger)
+        finally:
+            del X, y, source  # an error's traceback must not lead to the records
+        fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, spec.widths)
+        found = read_branches(density, level, fixed)
+        self.density_ = density
+        self.guarantee_ = density.guarantee
+        self.branches_ = found
+        self.bandwidth_ = found.bandwidth
+        self.message_ = found.message
+        return self
+
+    def cost(self) -> Cost:
+        """What one ``fit`` costs, from the parameters alone."""
+        return self._terms().cost()
+
+    def expected_error(self, n: int, *, shape: Any = 1, epsilons: Any = None) -> ExpectedBranches:
+        """What a fit on n records could tell, before any are touched; free.
+
+        Parameters
+        ----------
+        n : int
+            A guess of the number of records.
+        shape : int, (int, float) or array of shape (m, dx + 1)
+            A public guess: so many level branches, x uniform, with a standard deviation of y around each (a twentieth
+            of the range if not given); or a *public* sample that looks like the records, y last. Never the data.
+        epsilons : sequence of float, optional
+            Budgets to compare; by default a few from 0.1 to 5, and the estimator's own.
+
+        Returns
+        -------
+        ExpectedBranches
+            Expected standard errors, and the chance that a branch stands above the fog, by epsilon.
+        """
+        from fogline.estimators._regression_expected import expected_branches
+
+        return expected_branches(self, n, shape=shape, epsilons=epsilons)
+
+    # -- questions to the release: free ---------------------------------------------------------------------
+
+    def branches(self, X: Any) -> Branches:
+        """Conditional modes at the rows of X with their standard errors and the branches that they belong to."""
+        return branches_at(self.branches_, self._queries(X))
+
+    def predict_modes(self, X: Any) -> list[FloatArray]:
+        """Conditional modes at each row of X, highest first; an empty array where nothing stands above the fog."""
+        places = self._queries(X)
+        found = branches_at(self.branches_, places)
+        return [found.positions[found.rows == row] for row in range(len(places))]
+
+    def predict(self, X: Any) -> FloatArray:
+        """Highest conditional mode at each row of X, shape (rows,); NaN where nothing stands above the fog."""
+        places = self._queries(X)
+        found = branches_at(self.branches_, places)
+        highest = np.full(len(places), np.nan)
+        rows, first = np.unique(found.rows, return_index=True)
+        highest[rows] = found.positions[first]
+        return highest
+
+    def prediction_sets(self, X: Any, *, coverage: float = 0.9) -> list[FloatArray]:
+        """Sets of likely responses: intervals at each row of X that together hold a share `coverage` of responses.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, dx)
+        coverage : float, default 0.9
+            Share of records whose response lies in the set at its x: of all records, not at every x.
+
+        Returns
+        -------
+        list of arrays of shape (k, 2)
+            ``(low, high)`` of each interval, from below; the whole of `y_bounds` where nothing is known.
+        """
+        share = _validation.check_level(coverage, "coverage")
+        places = self._queries(X)
+        fixed = None if isinstance(self.bandwidth, str) else self.bandwidth_
+        bandwidth = choose_bandwidth(self.density_, CLEAR) if fixed is None else fixed
+        return PredictionSets(self.density_, bandwidth, share).at(places)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the released conditional density and the branches with bands of two standard errors (one column of X).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from fogline.estimators._branch_plot import draw_branches
+
+        check_is_fitted(self)
+        return draw_branches(self.density_, self.branches_, ax, getattr(self, "feature_names_in_", None))
+
+    # -- parameters -----------------------------------------------------------------------------------------
+
+    def _queries(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        rows = validate_data(
+            self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=0
+        )
+        return np.asarray(rows)
+
+    def _terms(self, unit: str = "record") -> ReleaseTerms:
+        return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
+
+    def _spec(self, width: int | None) -> SketchSpec:
+        """Plan the sketch of so many columns of X and the response; raises before anything is spent."""
+        x_bounds = _validation.check_bounds(self.x_bounds, name="x_bounds")
+        y_bounds = _validation.check_bounds(self.y_bounds, name="y_bounds")
+        if len(y_bounds) != 1:
+            raise ValueError(f"y_bounds must be one (low, high) pair, got {len(y_bounds)}")
+        if len(x_bounds) == 1 and width is not None and width > 1:
+            x_bounds = np.repeat(x_bounds, width, axis=0)
+        if len(x_bounds) > MOST_X:
+            raise ValueError(f"x_bounds: X has {len(x_bounds)} columns, but modal regression takes at most {MOST_X}")
+        bounds = np.concatenate([x_bounds, y_bounds])
+        if isinstance(self.bandwidth, str):
+            if self.bandwidth == "auto" and len(bounds) == 2:
+                planned = np.array(SCALES) * (bounds[:, 1] - bounds[:, 0])
+                return SketchSpec.plan(bounds, planned.tolist(), self.steps, shares=SHARES)
+            return SketchSpec.plan(bounds, self.bandwidth, self.steps)
+        fixed = as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
+        spec = SketchSpec.plan(bounds, [fixed], self.steps)
+        spec.require_readable(fixed)
+        return spec

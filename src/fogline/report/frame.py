@@ -1,0 +1,119 @@
+"""What every page has: the frame with guarantee, count, versions and receipt, and numbers as people write them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import textwrap
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import resources
+from typing import Any
+
+from fogline.report.findings import python_call, versions
+from fogline.report.svg import plus_minus, significant
+from fogline.sketch import PrivateDensity
+
+__all__ = ["frame_content", "listed", "p_value", "percent", "power_of_ten", "render_page"]
+
+
+def render_page(template: str, estimator: Any, content: dict[str, Any], *, title: str, command: str | None) -> str:
+    """Return a page that needs nothing else: one of the templates that extend the frame, filled.
+
+    Drawings in ``content`` stand under ``figures``, ``chart`` and ``bar`` as SVG and are not escaped; all else is.
+    """
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError:
+        raise ImportError("writing a report needs Jinja2: pip install 'fogline[cli]'") from None
+    environment = Environment(
+        loader=PackageLoader("fogline.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = resources.files("fogline.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    drawings: dict[str, Any] = {"figures": [Markup(drawing) for drawing in content["figures"]]}
+    drawings |= {name: Markup(content[name]) for name in ("chart", "bar") if name in content}
+    call = python_call(estimator)
+    page: str = environment.get_template(template).render(
+        **{**content, **drawings},
+        title=title,
+        command=command or call,
+        call=textwrap.fill(call, 100, subsequent_indent="    ", break_long_words=False),
+        style=Markup(style),
+        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+    )
+    return page
+
+
+def frame_content(estimator: Any, density: PrivateDensity, count: tuple[float, float] | None = None) -> dict[str, Any]:
+    """Return what the frame says of any fitted estimator; the count is the density's unless it is told."""
+    guarantee = estimator.guarantee_
+    value, sd = (density.count, density.count_sd) if count is None else count
+    return {
+        "message": estimator.message_,
+        "level": f"{estimator.level:.3g}",
+        "level_percent": percent(estimator.level),
+        "count": f"{float(f'{value:.0f}'):.0f}",
+        "count_error": f"{sd:.0f}" if sd >= 1 else plus_minus(value, [sd])[1],
+        "guarantee": guarantee,
+        "sentence": str(guarantee),
+        "explanation": guarantee.explain(),
+        "epsilon": f"{guarantee.epsilon:.4g}",
+        "delta": power_of_ten(guarantee.delta),
+        "receipt": density.receipt,
+        "versions": versions(),
+        "date": datetime.now(UTC).strftime("%-d %B %Y"),
+    }
+
+
+def percent(part: float) -> str:
+    """Return a part of one for people.
+
+    Examples
+    --------
+    >>> percent(0.05), percent(0.0001)
+    ('5%', '0.0001')
+    """
+    return f"{part:.3g}" if part < 0.001 else f"{100 * part:.3g}%"
+
+
+def power_of_ten(value: float) -> str:
+    """Return a small number as people write it.
+
+    Examples
+    --------
+    >>> power_of_ten(1e-5), power_of_ten(2.5e-6), power_of_ten(0.01)
+    ('10⁻⁵', '2.5 × 10⁻⁶', '0.01')
+    """
+    if value >= 1e-3:
+        return f"{value:.4g}"
+    digits, power = f"{value:.3e}".split("e")
+    raised = "10⁻" + str(-int(power)).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    lead = f"{float(digits):g}"
+    return raised if lead == "1" else f"{lead} × {raised}"
+
+
+def p_value(p: float) -> str:
+    """Return a p-value for people.
+
+    Examples
+    --------
+    >>> p_value(1e-12), p_value(0.031234), p_value(1.0)
+    ('< 0.0001', '0.031', '1')
+    """
+    return "< 0.0001" if p < 1e-4 else significant(p, 2) if p < 0.995 else "1"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence has them.
+
+    Examples
+    --------
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

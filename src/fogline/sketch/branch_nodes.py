@@ -1,0 +1,210 @@
+r"""Conditional modes on a grid of x: which peaks of the profiles there are, and how branches grow from the clear ones.
+
+A peak's relief is its prominence over the local deviation of the noise, privacy and sampling together. Branches that
+noise alone would hardly raise are kept, and grown: at the places next to them the profile is read along the branch's
+slope, and a peak where the branch would go on is taken in at a lower relief, since it is not looked for everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline.sketch.branch_noise import LEAST_RELIEF, LINK_REACH, needed_strength, strengths
+from fogline.sketch.branch_threads import Threads, link, local_fit
+from fogline.sketch.landscape import find_peaks
+from fogline.sketch.profiles import Profiles, mirror_basis
+
+if TYPE_CHECKING:
+    from fogline.sketch.private_density import PrivateDensity
+
+__all__ = ["Nodes", "find_nodes"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+Y_PER_BANDWIDTH = 5.0
+"""Grid points a bandwidth of y."""
+
+LEAST_PROMINENCE = 0.1
+LEAST_HEIGHT = 0.2
+"""A peak that may start a branch: its prominence over its height, its height over the highest at x."""
+
+GROWING_RELIEF = 0.3
+GROWING_HEIGHT = 0.45
+GROWING_REACH = 1.4
+"""A peak that continues a branch: its relief, its height over that of the branch nearby, and its distance from where
+the branch leads, in bandwidths of y."""
+
+TURNS = {1: (-0.75, 0.0, 0.75), 2: (0.0,)}
+"""Turns of a branch that are tried as it grows, in bandwidths of y a bandwidth of x, by the number of axes of x."""
+
+SAME = 2.0
+"""Peaks at one place within so many bandwidths of y are one: two kernels closer than this have a single top."""
+
+SHORTEST = 1.0
+"""Branches are at least so many bandwidths of x long."""
+
+MOST_HELP = 20.0
+"""Where a branch would have to stand out so many times more, it is not said what would help beyond that."""
+
+FIT_WIDTH = 1.2
+"""Branches are continued by local fits with a window of so many bandwidths."""
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Peaks of the profiles: place in the grid of x, position in y, height, prominence and relief.
+
+    Heights and prominences are of the joint density, heights as they would be without walls of x.
+    """
+
+    place: IntArray
+    position: FloatArray
+    height: FloatArray
+    prominence: FloatArray
+    relief: FloatArray
+
+    def only(self, kept: BoolArray | IntArray) -> Nodes:
+        """Some of the peaks."""
+        return Nodes(*(column[kept] for column in vars(self).values()))
+
+    def joined(self, other: Nodes) -> Nodes:
+        """These and others."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Nodes(*(np.concatenate(pair) for pair in pairs))
+
+
+def find_nodes(
+    density: PrivateDensity, profiles: Profiles, shape: tuple[int, ...], places: FloatArray, level: float
+) -> tuple[Nodes, Threads, str]:
+    """Nodes of all branches that stand above the fog, how they hang together, and what would help if there are none."""
+    needed = needed_strength(density, profiles, shape, places, level, Y_PER_BANDWIDTH)
+    seen = _peaks(density, profiles, places, None, LEAST_RELIEF)
+    threads = link(shape, seen.place, seen.position, LINK_REACH * profiles.y_bandwidth)
+    kept = (strengths(seen.relief, threads) >= needed)[threads.member]
+    if not kept.any():
+        return seen.only(kept), threads.only(kept), _what_would_help(density, profiles, places, seen, threads, needed)
+    nodes = seen.only(kept)
+    threads = threads.only(kept)
+    for _ in range(max(shape)):
+        grown = _grown(density, profiles, shape, places, nodes, threads)
+        if not len(grown.place):
+            break
+        nodes = nodes.joined(grown)
+        threads = link(shape, nodes.place, nodes.position, LINK_REACH * profiles.y_bandwidth)
+    lasting = _extents(places, nodes, threads) >= SHORTEST * profiles.x_bandwidth.max()
+    if lasting.any():  # a kernel makes anything real as long as itself: what is shorter was left over as branches grew
+        kept = lasting[threads.member]
+        nodes, threads = nodes.only(kept), threads.only(kept)
+    return nodes, threads, ""
+
+
+def _extents(places: FloatArray, nodes: Nodes, threads: Threads) -> FloatArray:
+    """How far each branch reaches along the axis of x on which it is longest."""
+    return np.array([float(np.ptp(places[nodes.place[own]], axis=0).max()) for own in threads.groups()])
+
+
+def _peaks(
+    density: PrivateDensity, profiles: Profiles, x: FloatArray, slopes: FloatArray | None, least: float
+) -> Nodes:
+    """Peaks of the profiles at places x; their `place` counts these."""
+    y = profiles.y_axis(Y_PER_BANDWIDTH)
+    values, privacy = profiles.lines(x, slopes).on(mirror_basis(profiles, y))
+    peaks = find_peaks(values)
+    height = values[peaks.field, peaks.cell]
+    sampling = profiles.kernel_energy * np.maximum(height, 0.0) / density.count
+    relief = peaks.prominence / np.sqrt(privacy[peaks.field, peaks.cell] + sampling)
+    kept = (
+        peaks.interior
+        & (relief >= least)
+        & (peaks.prominence >= LEAST_PROMINENCE * height)
+        & (height >= LEAST_HEIGHT * values.max(axis=1)[peaks.field])
+    )
+    field, cell = peaks.field[kept], peaks.cell[kept]
+    before, here, after = (values[field, cell + step] for step in (-1, 0, 1))
+    bend = np.maximum(2 * here - before - after, 1e-300)
+    top = y[cell] + (y[1] - y[0]) * np.clip((after - before) / (2 * bend), -0.5, 0.5)
+    return Nodes(field, top, height[kept] / profiles.inside(x)[field], peaks.prominence[kept], relief[kept])
+
+
+def _grown(
+    density: PrivateDensity,
+    profiles: Profiles,
+    shape: tuple[int, ...],
+    places: FloatArray,
+    nodes: Nodes,
+    threads: Threads,
+) -> Nodes:
+    """Nodes next to the branches where they go on; none if they do not."""
+    fronts, leads, slopes, heights = [], [], [], []
+    for members in threads.groups():
+        front = _frontier(shape, nodes.place[members])
+        width = FIT_WIDTH * profiles.x_bandwidth
+        x = places[nodes.place[members]]
+        ahead = local_fit(x, nodes.position[members], width, 1, at=places[front])
+        fronts.append(front)
+        leads.append(ahead.values)
+        slopes.append(ahead.slopes)
+        heights.append(local_fit(x, nodes.height[members], 2 * width, 0, at=places[front]).values)
+    front, lead, slope = np.concatenate(fronts), np.concatenate(leads), np.concatenate(slopes)
+    if not len(front):
+        return nodes.only(front)
+    height = np.concatenate(heights)
+    turns = np.array(TURNS[len(shape)])
+    fan = slope[:, None, :] + turns[None, :, None] * profiles.y_bandwidth / profiles.x_bandwidth
+    every = np.repeat(front, len(turns))
+    found = _peaks(density, profiles, places[every], fan.reshape(len(every), -1), GROWING_RELIEF)
+    found = replace(found, place=found.place // len(turns))
+    away = np.abs(found.position - lead[found.place]) / profiles.y_bandwidth
+    chosen: list[int] = []
+    taken = {int(p): nodes.position[nodes.place == p].tolist() for p in front}
+    for k in np.argsort(-found.relief, kind="stable").tolist():
+        there = taken[int(front[found.place[k]])]
+        same = any(abs(found.position[k] - other) <= SAME * profiles.y_bandwidth for other in there)
+        if away[k] <= GROWING_REACH and not same and found.height[k] >= GROWING_HEIGHT * height[found.place[k]]:
+            chosen.append(k)
+            there.append(float(found.position[k]))
+    kept = found.only(np.array(chosen, dtype=np.int64))
+    return replace(kept, place=front[kept.place])
+
+
+def _frontier(shape: tuple[int, ...], place: IntArray) -> IntArray:
+    """Places of the grid beside those of a branch."""
+    own = np.zeros(shape, dtype=bool)
+    own.ravel()[place] = True
+    beside = np.zeros(shape, dtype=bool)
+    for axis in range(len(shape)):
+        here = [slice(None)] * len(shape)
+        there = [slice(None)] * len(shape)
+        here[axis], there[axis] = slice(1, None), slice(None, -1)
+        beside[tuple(here)] |= own[tuple(there)]
+        beside[tuple(there)] |= own[tuple(here)]
+    return np.flatnonzero((beside & ~own).ravel())
+
+
+def _what_would_help(
+    density: PrivateDensity, profiles: Profiles, places: FloatArray, seen: Nodes, threads: Threads, needed: float
+) -> str:
+    if not threads.count:
+        return "nothing stands above the fog: at no x is any response seen more often than its neighbours"
+    factors = np.geomspace(1.0, MOST_HELP, 101)
+    reached = np.array([strengths(seen.relief * factor, threads).max() >= needed for factor in factors])
+    factor = float(factors[np.argmax(reached)]) if reached.any() else MOST_HELP
+    lines = profiles.lines(places)
+    level = max(float(profiles.marginal(lines)[0].max()), 0.0) / float(profiles.spec.widths[-1])
+    privacy = float(lines.noise_sd()[0]) ** 2
+    share = privacy / (privacy + profiles.kernel_energy * level / density.count)
+    cure = (
+        f"about {factor:.1f} times the epsilon (or the records) would show it if it is real"
+        if share > 0.5
+        else f"about {factor**2:.1f} times the records would show it if it is real, more epsilon alone would not"
+    )
+    return (
+        f"nothing stands above the fog: the clearest branch has {1 / factor:.0%} of the prominence needed; "
+        f"{share:.0%} of the noise is privacy noise; {cure}"
+    )

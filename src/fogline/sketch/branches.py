@@ -1,0 +1,348 @@
+r"""Conditional modes of a released joint density, as branches over x.
+
+At each x the local maxima of the profile :math:`y \mapsto \hat f(x, y)` are conditional modes. Four steps lead from
+them to branches, all on released numbers.
+
+1. *Detection* on a grid of x. A peak's relief is its prominence over the local deviation of the noise, privacy and
+   sampling together. Peaks of neighbouring x are linked into branches, and a branch counts if its relief, summed along
+   it, exceeds what noise alone reaches, anywhere, with probability `level`: simulated on responses that are flat.
+   Then it grows from place to place, turning as it must.
+2. *Slopes* by a local quadratic fit along the branch, then the profiles are read again along these slopes. A ridge is
+   then neither blurred across nor pulled aside at the walls of x, where the kernel sees one side only.
+3. *Bias*. Smoothing with bandwidth h along a branch of curvature c moves it by :math:`c h^2/2`. The branch m is
+   smoothed once more, by the same weights S, and moved back by what that changed: :math:`2m - Sm` has a bias of order
+   :math:`h^4` only (twicing [2]_). Then it is smoothed as far as that does not bend it (Mallows' Cp [3]_).
+   Where the noise asks for the largest bandwidth, all branches are fitted to the released sums at once instead: see
+   ``branch_fit``.
+4. *Ends*. Where a branch ends abruptly, its smoothed ridge goes on and fades: it is cut where half its height is left.
+
+References
+----------
+.. [1] Y.-C. Chen, C. Genovese, R. Tibshirani, L. Wasserman, "Nonparametric modal regression", Annals of Statistics 44,
+   2016.
+.. [2] W. Stuetzle, Y. Mittal, "Some comments on the asymptotic behavior of robust smoothers", 1979 (twicing).
+.. [3] C. Mallows, "Some comments on Cp", Technometrics 15, 1973.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline.sketch.branch_fit import fit_ridges
+from fogline.sketch.branch_nodes import Nodes, find_nodes
+from fogline.sketch.branch_threads import Threads, local_fit
+from fogline.sketch.profiles import Lines, Profiles, mirror_basis
+
+if TYPE_CHECKING:
+    from fogline.sketch.private_density import PrivateDensity
+
+__all__ = ["BranchMap", "Branches", "branches_at", "choose_bandwidth", "grid_places", "read_branches", "x_grid"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+LADDER = ((0.03, 0.035), (0.04, 0.045), (0.055, 0.05), (0.075, 0.06), (0.1, 0.07))
+"""Bandwidths of x and of y that are tried, in widths of the box."""
+
+ALLOWANCE = 1.35
+"""Errors are this much larger than the noise by itself makes them: slopes and bandwidths are estimated too."""
+
+FIT_ALLOWANCE = 1.1
+"""The same where branches are fitted: their starts, ends and widths are estimated too."""
+
+CLEAR = 18.0
+"""The smallest bandwidth is taken at which the highest peak stands so many noise deviations high at most x."""
+
+PER_BANDWIDTH = {1: 4.0, 2: 1.5}
+"""Places of the grid of x a bandwidth, by the number of axes of x."""
+
+SLOPE_WIDTH = 1.2
+"""Slopes are fitted with a window of so many bandwidths."""
+
+FINAL_SLOPE_WIDTH = 0.5
+"""The slopes that are reported, once the bias is gone."""
+
+STEEPEST = 4.0
+"""Slopes beyond so many bandwidths of y a bandwidth of x are cut."""
+
+SMOOTHERS = ((1.0, 2), (1.5, 2), (2.5, 2), (5.0, 2), (3.0, 1), (10.0, 1))
+"""Windows (in bandwidths) and degrees of the local fits that may smooth a branch further."""
+
+END_HEIGHT = 0.53
+END_REACH = (1.0, 2.0)
+"""A branch is cut where it is less than so high as somewhere between so many bandwidths off: half of the 94 percent
+that a kernel sees 1.5 bandwidths inside of an end."""
+
+
+@dataclass(frozen=True, eq=False)
+class BranchMap:
+    """Branches on a grid of x: K nodes, each a conditional mode.
+
+    Attributes
+    ----------
+    axes : tuple of arrays
+        Grid of x, one array an axis.
+    place : array of int, shape (K,)
+        Flat index of each node's place in the grid.
+    branch : array of int, shape (K,)
+        Number of the branch, 0 first, the one with the most places.
+    positions, heights, prominences : arrays of shape (K,)
+        Mode, conditional density there, and how far it stands out, both in units of y's density.
+    slopes : array of shape (K, dx)
+    privacy_errors, sampling_errors : arrays of shape (K,)
+        The two parts of the standard error of a position.
+    bandwidth : array of shape (d,)
+        At which the branches were read, y last.
+    message : str
+        What would help if there is no branch; else empty.
+    """
+
+    axes: tuple[FloatArray, ...]
+    place: IntArray
+    branch: IntArray
+    positions: FloatArray
+    heights: FloatArray
+    prominences: FloatArray
+    slopes: FloatArray
+    privacy_errors: FloatArray
+    sampling_errors: FloatArray
+    bandwidth: FloatArray
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Branches:
+    """Conditional modes at some places x: one entry for each mode, in the order of the places, highest first.
+
+    Attributes
+    ----------
+    rows : array of int, shape (K,)
+        Row of x that a mode belongs to.
+    branch : array of int, shape (K,)
+        Number of its branch, the longest 0: what has one number may be drawn as one line.
+    positions, heights, prominences : arrays of shape (K,)
+        Mode, conditional density there, and how far it stands out.
+    slopes : array of shape (K, dx)
+    privacy_errors, sampling_errors : arrays of shape (K,)
+        The two parts of the standard error of a position.
+    """
+
+    rows: IntArray
+    branch: IntArray
+    positions: FloatArray
+    heights: FloatArray
+    prominences: FloatArray
+    slopes: FloatArray
+    privacy_errors: FloatArray
+    sampling_errors: FloatArray
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """Standard error of each position, shape (K,)."""
+        return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors))
+
+
+def branches_at(found: BranchMap, x: FloatArray) -> Branches:
+    """Conditional modes at places x of shape (P, dx), between the places of the grid along their slopes.
+
+    Outside of the grid there are none.
+    """
+    shape = tuple(len(a) for a in found.axes)
+    node = np.full((int(found.branch.max(initial=-1)) + 1, int(np.prod(shape))), -1)
+    node[found.branch, found.place] = np.arange(len(found.place))
+    start, step = np.array([a[0] for a in found.axes]), np.array([a[1] - a[0] for a in found.axes])
+    end = np.array([a[-1] for a in found.axes])
+    inside = np.all((x >= start) & (x <= end), axis=1)
+    cell = np.where(inside[:, None], x - start, 0.0) / step
+    low = np.clip(np.floor(cell).astype(int), 0, np.array(shape) - 2)
+    columns = (found.positions, found.heights, found.prominences, found.privacy_errors, found.sampling_errors)
+    total = np.zeros((len(columns) + len(shape), len(node), len(x)))
+    weight = np.zeros((len(node), len(x)))
+    for corner in product((0, 1), repeat=len(shape)):
+        share = np.prod(np.where(np.array(corner) == 1, cell - low, 1 - (cell - low)), axis=1) * inside
+        k = node[:, np.ravel_multi_index(tuple((low + corner).T), shape)]
+        share = np.where(k >= 0, share, 0.0)
+        weight += share
+        if len(found.place):
+            ahead = np.einsum("bpj,pj->bp", found.slopes[k], (cell - low - corner) * step)
+            values = [c[k] + (ahead if c is found.positions else 0.0) for c in columns]
+            total += share * np.stack([*values, *np.moveaxis(found.slopes[k], 2, 0)])
+    branch, rows = np.nonzero(weight >= 0.5 - 1e-9)
+    mean = total[:, branch, rows] / weight[branch, rows]
+    order = np.lexsort((-mean[1], rows))
+    mean = mean[:, order]
+    return Branches(
+        rows[order], branch[order], mean[0], mean[1], mean[2], mean[len(columns) :].T.copy(), mean[3], mean[4]
+    )
+
+
+def x_grid(density: PrivateDensity, bandwidth: FloatArray) -> tuple[FloatArray, ...]:
+    """Grid of x over its box, walls included."""
+    dx = density.spec.d - 1
+    return tuple(
+        np.linspace(low, high, int(np.ceil((high - low) / h * PER_BANDWIDTH[dx])) + 1)
+        for (low, high), h in zip(density.spec.bounds[:dx], bandwidth[:dx], strict=True)
+    )
+
+
+def grid_places(axes: tuple[FloatArray, ...]) -> FloatArray:
+    """All places of a grid, shape (P, dx)."""
+    return np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+
+def choose_bandwidth(density: PrivateDensity, clear: float = CLEAR) -> FloatArray:
+    """Smallest bandwidth of the ladder at which the highest peak is `clear` of the noise at four of five x."""
+    low, high = density.spec.readable
+    dx = density.spec.d - 1
+    ladder = [np.clip(np.append(np.full(dx, a), b) * density.spec.widths, low, high) for a, b in LADDER]
+    if dx > 1:
+        ladder = ladder[-1:]
+    for bandwidth in ladder:
+        profiles = Profiles(density, bandwidth)
+        y = profiles.y_axis(2.0)
+        values, variance = profiles.lines(grid_places(x_grid(density, 2 * bandwidth))).on(mirror_basis(profiles, y))
+        clearest = np.max(values / np.sqrt(variance), axis=1)
+        if np.quantile(clearest, 0.2) >= clear:
+            return np.asarray(bandwidth)
+    return np.asarray(ladder[-1])
+
+
+def read_branches(density: PrivateDensity, level: float, bandwidth: FloatArray | None = None) -> BranchMap:
+    """Find, judge and locate the branches of a density of (x, y)."""
+    h = choose_bandwidth(density) if bandwidth is None else bandwidth
+    profiles = Profiles(density, h)
+    axes = x_grid(density, h)
+    shape = tuple(len(a) for a in axes)
+    nodes, threads, message = find_nodes(density, profiles, shape, grid_places(axes), level)
+    # In the largest bandwidth curves are flattened: with one axis of x the branches are then fitted as a whole.
+    faint = density.spec.d == 2 and bandwidth is None and bool(h[0] > LADDER[-2][0] * density.spec.widths[0])
+    return _located(density, profiles, axes, nodes, threads, message, faint)
+
+
+# -- location ------------------------------------------------------------------------------------------------
+
+
+def _located(
+    density: PrivateDensity,
+    profiles: Profiles,
+    axes: tuple[FloatArray, ...],
+    seen: Nodes,
+    threads: Threads,
+    message: str,
+    faint: bool,
+) -> BranchMap:
+    places = grid_places(axes)
+    x = places[seen.place]
+    position = seen.position
+    slopes = np.zeros_like(x)
+    lines = profiles.lines(x)
+    for _ in range(2):
+        for nodes in threads.groups():
+            slopes[nodes] = local_fit(x[nodes], position[nodes], SLOPE_WIDTH * profiles.x_bandwidth, 2).slopes
+        steepest = STEEPEST * profiles.y_bandwidth / profiles.x_bandwidth
+        slopes = np.clip(slopes, -steepest, steepest)
+        lines = profiles.lines(x, slopes)
+        position = _climb(profiles, lines, position)
+    inside = profiles.inside(x)
+    height = lines.at(position)
+    privacy, sampling = _errors(density, profiles, lines, position, inside)
+    kept = np.ones(len(x), dtype=bool)
+    rough = profiles.roughness()
+    for nodes in threads.groups():
+        away = x[nodes][:, None] - x[nodes][None]
+        apart = np.sqrt(np.sum((away / profiles.x_bandwidth) ** 2, axis=2))
+        # Correlations of the errors along the branch: exact for sampling on level ground, matched for privacy.
+        parts = [
+            (privacy, np.exp(-0.5 * np.sum((away * rough) ** 2, axis=2))),
+            (sampling, np.exp(-0.25 * apart**2)),
+        ]
+        covariance = sum(np.outer(part[nodes], part[nodes]) * shared for part, shared in parts)
+        weights = _weights(x[nodes], position[nodes], np.asarray(covariance), profiles.x_bandwidth)
+        position[nodes] = weights @ position[nodes]
+        slopes[nodes] = local_fit(x[nodes], position[nodes], FINAL_SLOPE_WIDTH * profiles.x_bandwidth, 2).slopes
+        for part, shared in parts:
+            scaled = weights * part[nodes]
+            part[nodes] = np.sqrt(np.einsum("ij,ij->i", scaled @ shared, scaled))
+        kept[nodes] = _within_ends(height[nodes] / inside[nodes], apart)
+    if faint and len(x):
+        bandwidth = np.append(profiles.x_bandwidth, profiles.y_bandwidth)
+        ridges = fit_ridges(density, bandwidth, x, position, height / inside, threads)
+        position, slopes = ridges.positions, ridges.slopes[:, None]
+        privacy, sampling = FIT_ALLOWANCE * ridges.privacy_errors, FIT_ALLOWANCE * ridges.sampling_errors
+    low, high = profiles.spec.bounds[-1]
+    kept &= (position >= low) & (position <= high)
+    marginal, marginal_sd = profiles.marginal(lines)
+    normal = 1 / np.maximum(marginal, np.maximum(2 * marginal_sd, 1e-300))
+    order = np.flatnonzero(kept)
+    return BranchMap(
+        axes=axes,
+        place=seen.place[order],
+        branch=threads.renumbered(kept)[order],
+        positions=position[order],
+        heights=(np.maximum(height, 0.0) * normal)[order],
+        prominences=(seen.prominence * normal)[order],
+        slopes=slopes[order],
+        privacy_errors=privacy[order],
+        sampling_errors=sampling[order],
+        bandwidth=np.append(profiles.x_bandwidth, profiles.y_bandwidth),
+        message=message,
+    )
+
+
+def _climb(profiles: Profiles, lines: Lines, position: FloatArray) -> FloatArray:
+    """Guarded Newton steps to the top of each profile."""
+    b = profiles.y_bandwidth
+    for _ in range(12):
+        bend = np.maximum(np.abs(lines.at(position, 2)), np.maximum(lines.at(position), 1e-300) / (6 * b**2))
+        position = position + np.clip(lines.at(position, 1) / bend, -b / 2, b / 2)
+    return position
+
+
+def _errors(
+    density: PrivateDensity, profiles: Profiles, lines: Lines, position: FloatArray, inside: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    r"""Standard errors of positions: deviation of the derivative's noise over the curvature.
+
+    For sampling the ridge is taken to be Gaussian across, of variance :math:`\tau^2` read off the curvature.
+    """
+    b = profiles.y_bandwidth
+    height = np.maximum(lines.at(position), 1e-300)
+    bend = np.maximum(np.abs(lines.at(position, 2)), height / (6 * b**2))
+    spread = np.clip(height / bend - b**2, 0.1 * b**2, 5 * b**2)
+    mass = height * np.sqrt(spread + b**2)
+    across = spread * b**2 / 2 / (spread + b**2 / 2)
+    derivative = mass * across / np.sqrt(spread + b**2 / 2) / b**4 * profiles.kernel_energy / np.maximum(inside, 0.5)
+    # At a wall of x the kernel sees one side: what the slope is wrong by moves the position as well.
+    sides = ALLOWANCE**2 * (1 + ((1 - inside) / 0.5 * 0.8) ** 2)
+    return lines.noise_sd(1) / bend * np.sqrt(sides), np.sqrt(derivative / density.count * sides) / bend
+
+
+def _weights(x: FloatArray, position: FloatArray, covariance: FloatArray, width: FloatArray) -> FloatArray:
+    r"""Matrix that corrects the bias of a branch's positions m and smooths them as far as that does not bend them.
+
+    With t the twiced positions and C the covariance of their errors, the smoother S of least
+    :math:`|t - S t|^2 + 2\,\mathrm{tr}\,S C` is taken: an unbiased estimate of its risk, up to a constant.
+    """
+    twice = 2 * np.eye(len(x)) - local_fit(x, position, width, 1).weights
+    corrected = twice @ position
+    covariance = twice @ covariance @ twice.T
+    after = np.sqrt(np.diag(covariance))
+    best, chosen = 2 * float(np.trace(covariance)), np.eye(len(x))
+    for window, degree in SMOOTHERS:
+        smoother = local_fit(x, corrected, window * width, degree, errors=after).weights
+        risk = float(np.sum((corrected - smoother @ corrected) ** 2) + 2 * np.trace(smoother @ covariance))
+        if risk < best:
+            best, chosen = risk, smoother
+    return np.asarray(chosen @ twice)
+
+
+def _within_ends(height: FloatArray, apart: FloatArray) -> NDArray[np.bool_]:
+    """Which nodes of a branch are not the fading tail of an abrupt end."""
+    near = (apart >= END_REACH[0]) & (apart <= END_REACH[1])
+    highest = np.max(np.where(near, height[None, :], -np.inf), axis=1, initial=-np.inf)
+    return np.asarray(height >= END_HEIGHT * highest)

@@ -1,0 +1,408 @@
+"""PrivateModeClustering: what it finds, what it says when it cannot, scikit-learn's manners."""
+
+import itertools
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fogline import Ledger, PrivateModeClustering
+from fogline.estimators import _clustering_steps
+from fogline.estimators._clustering_plan import plan_clusters
+from fogline.estimators._clustering_seen import distinct
+from fogline.estimators._clustering_staged import _frame, density_spec
+from fogline.estimators._clustering_steps import GaussianClusters, StepQuery
+from fogline.locate.private_pca import MomentQuery, SpreadQuery, components_of
+from fogline.testing import seeded_noise
+
+SETTINGS = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-10, 10), "n_clusters": 4}
+
+
+def mixture(d=8, n=4000, k=4, seed=0, spread=3.0):
+    rng = np.random.default_rng(seed)
+    centres = spread * rng.normal(size=(k, d))
+    labels = rng.integers(k, size=n)
+    return centres[labels] + rng.normal(size=(n, d)), labels, centres
+
+
+def fitted(X, *, seed=0, **options):
+    with seeded_noise(seed):
+        return PrivateModeClustering(**(SETTINGS | options)).fit(X)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return mixture()
+
+
+@pytest.fixture(scope="module")
+def found(sample):
+    return fitted(sample[0])
+
+
+def matched(found, centres):
+    distance = np.linalg.norm(found.cluster_centers_[:, None] - centres, axis=2)
+    return distance.argmin(axis=1), distance.min(axis=1)
+
+
+# -- what comes out --------------------------------------------------------------------------------------------
+
+
+def test_clusters_of_many_columns(sample, found):
+    X, labels, centres = sample
+    order, distance = matched(found, centres)
+    assert sorted(order) == [0, 1, 2, 3]
+    assert distance.max() < 1.5
+    assert adjusted_rand_score(labels, found.predict(X)) > 0.95
+    assert found.standard_errors_.shape == (4, 8)
+    truth = np.bincount(labels, minlength=4)[order]
+    assert (np.abs(found.sizes_ - truth) < 5 * found.size_standard_errors_).all()
+    assert found.sizes_.sum() == pytest.approx(4000, rel=0.1)
+    assert found.components_.shape == (found.projected_centers_.shape[1], 8)
+    assert found.message_ == ""
+    assert sum(found.shares_.values()) == pytest.approx(1.0)
+
+
+def test_the_number_of_clusters_is_found(sample):
+    X, labels, _ = sample
+    found = fitted(X, n_clusters=None)
+    assert adjusted_rand_score(labels, found.predict(X)) > 0.9
+    assert len(found.cluster_centers_) == 4
+    assert found.message_ == ""
+
+
+def test_larger_clusters_come_first_and_sizes_sum_to_the_count():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(m, 1, size=(n, 5)) for m, n in ((-5, 500), (0, 3000), (5, 1500))])
+    found = fitted(X, n_clusters=3)
+    assert (np.diff(found.sizes_) < 0).all()
+    assert found.cluster_centers_[:, 0].round().tolist() == pytest.approx([0, 5, -5], abs=1)
+    assert found.sizes_.sum() == pytest.approx(found.count_)
+    assert abs(found.count_ - 5000) < 5 * found.count_standard_error_
+
+
+def test_errors_are_as_large_as_they_are_said_to_be():
+    ratios = []
+    for seed in range(4):
+        X, _, centres = mixture(d=5, k=3, seed=seed, spread=4.0)
+        found = fitted(np.clip(X, -20, 20), seed=seed, n_clusters=3, bounds=(-20, 20))
+        order, _ = matched(found, centres)
+        ratios.append((((found.cluster_centers_ - centres[order]) / found.standard_errors_) ** 2).mean())
+    assert 0.4 < np.mean(ratios) < 2.5
+
+
+@pytest.mark.parametrize("projection", ["identity", "random", np.eye(8)[:5]])
+def test_public_projections(sample, projection):
+    X, labels, _ = sample
+    found = fitted(X, projection=projection)
+    assert adjusted_rand_score(labels, found.predict(X)) > 0.6
+    assert "projection" not in found.shares_
+
+
+def test_bent_clusters_of_two_columns_by_basins():
+    X, labels = make_moons(10_000, noise=0.05, random_state=3)
+    found = fitted(X, bounds=[(-2, 3), (-1.5, 2)], n_clusters=2)
+    assert adjusted_rand_score(labels, found.predict(X)) > 0.9
+    assert found.components_ is None
+    assert found.regions_ is not None
+    np.testing.assert_allclose(found.sizes_, 5000, atol=500)
+    assert (found.size_standard_errors_ > 0).all()
+
+
+def test_distances_and_densities(sample, found):
+    X = sample[0]
+    distances = found.transform(X[:50])
+    np.testing.assert_allclose(distances, np.linalg.norm(X[:50, None] - found.cluster_centers_[None], axis=2))
+    far = np.full((1, 8), 1e3)
+    assert found.score_samples(found.cluster_centers_).min() > found.score_samples(far)[0]
+    assert np.isfinite(found.score_samples(far)).all()
+    flat = fitted(X[:, :2], n_clusters=2)
+    assert np.isfinite(flat.score_samples(X[:5, :2])).all()
+    assert flat.transform(X[:5, :2]).shape == (5, 2)
+
+
+def test_a_row_with_a_missing_value_has_no_cluster(sample, found):
+    rows = sample[0][:3].copy()
+    rows[1, 4] = np.nan
+    assert (found.predict(rows) == -1).tolist() == [False, True, False]
+
+
+# -- when little can be seen -----------------------------------------------------------------------------------
+
+
+def test_nothing_stands_above_the_fog():
+    X = np.random.default_rng(0).uniform(-10, 10, size=(30, 40))
+    found = fitted(X, n_clusters=None, epsilon=0.1)
+    assert len(found.cluster_centers_) == 0
+    assert "records" in found.message_
+    assert "epsilon" in found.message_
+    assert found.predict(X).tolist() == [-1] * 30
+    assert found.transform(X).shape == (30, 0)
+    assert np.isfinite(found.score_samples(X)).all()
+
+
+@pytest.mark.parametrize(("shape", "most"), [("uniform", 0), ("normal", 1)])
+def test_no_cluster_where_records_fill_the_box_and_one_where_they_gather(shape, most):
+    rng = np.random.default_rng(0)
+    numbers = []
+    for seed in range(5):
+        X = rng.uniform(-10, 10, size=(5000, 5)) if shape == "uniform" else rng.normal(0, 2, size=(5000, 5))
+        found = fitted(X, seed=seed, n_clusters=None, refinement=False)
+        numbers.append(len(found.cluster_centers_))
+        assert ("no cluster" in found.message_) == (numbers[-1] == 0)
+    assert numbers.count(most) >= 4
+
+
+def test_more_clusters_than_can_be_told_apart():
+    X = np.random.default_rng(0).normal(0, 2, size=(5000, 5))
+    found = fitted(X, n_clusters=6)
+    assert len(found.cluster_centers_) <= 6
+    assert "of 6 clusters" in found.message_
+    clear = fitted(mixture(d=5, k=3)[0], n_clusters=3)
+    assert clear.message_ == ""
+
+
+def test_what_would_help_does_not_hang_on_a_noisy_spread():
+    """The told number of records is one at which the noise is small, and no more than that."""
+    X = np.random.default_rng(0).normal(5, 0.5, size=(40, 4))
+    told = []
+    for seed in range(4):
+        found = fitted(X, seed=seed, n_clusters=3, bounds=(0, 10), epsilon=0.5)
+        told.append(int(re.search(r"about (\d+) records", found.message_).group(1)))
+    assert len(set(told)) <= 2  # directions may differ
+    assert 200 < min(told) <= max(told) < 20_000
+
+
+def test_clusters_that_are_the_same_become_one():
+    means = np.array([[0.0, 0.0], [0.5, 0.0], [0.001, 0.0]])
+    clusters = GaussianClusters(np.array([0.2, 0.5, 0.3]), means, np.stack([0.01 * np.eye(2)] * 3))
+    found, noise, sds = distinct(clusters, np.full((3, 2), 0.002), np.full(3, 0.1))
+    assert found.weights.tolist() == pytest.approx([0.5, 0.5])
+    assert found.means[:, 0].tolist() == pytest.approx([0.5, 0.0006])
+    assert noise.shape == (2, 2)
+    assert sds.tolist() == pytest.approx([0.1, 0.1 * 2**0.5])
+    precise = distinct(clusters, np.full((3, 2), 1e-9), np.full(3, 0.1))[0]
+    assert len(precise.weights) == 3
+
+
+# -- what earlier answers may be: anything ------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(4, 12), st.sampled_from([None, 1, 4]), st.sampled_from(["auto", 0.02, 0.7]))
+def test_a_density_can_be_planned_from_any_answers(data, d, components, bandwidth):
+    plan = plan_clusters(PrivateModeClustering(components=components, bandwidth=bandwidth), [(0.0, 1.0)] * d, 0.05)
+    size = st.sampled_from([0, 2**10, 2**20, 2**40, 2**61])
+    scale = float(data.draw(st.sampled_from([1.0, 1e3, 1e7, 1e12])))
+
+    def answers(query):
+        return data.draw(st.integers(0, 2**32).map(np.random.default_rng)).integers(-1, 2, query.size) * data.draw(size)
+
+    first = SpreadQuery(plan.lattice)
+    spread = first.read(answers(first), scale)
+    second = MomentQuery(plan.lattice, np.rint(spread.mean * plan.lattice.steps), spread.radius(plan.lattice))
+    parts = components_of(second.read(answers(second), scale, spread), plan.lattice, plan.most, plan.components)
+    spec = density_spec(plan, parts)
+    assert np.isfinite(spec.upper - spec.lower).all()
+    frame = _frame(parts)
+    assert (frame.lower < frame.upper).all()
+
+
+@pytest.mark.parametrize("n_clusters", [None, 3])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.zeros((0, 5)),
+        np.full((1, 5), 10.0),
+        np.full((3000, 5), 7.0),
+        np.where(np.arange(5) == 2, np.random.default_rng(0).normal(size=(3000, 1)), 1.0),
+        np.outer(np.random.default_rng(1).normal(size=3000), np.ones(5)),
+        np.full((50, 5), np.nan),
+        np.repeat([[-10.0] * 5, [10.0] * 5], 1500, axis=0),
+    ],
+    ids=["none", "one", "one place", "one column varies", "one line", "missing", "two corners"],
+)
+def test_odd_data_never_fail(rows, n_clusters):
+    for seed in range(2):
+        found = fitted(rows, seed=seed, n_clusters=n_clusters)
+        assert np.isfinite(found.cluster_centers_).all()
+        assert np.isfinite(found.standard_errors_).all()
+
+
+def test_one_cluster_and_constant_columns():
+    X = np.random.default_rng(0).normal(size=(5000, 6))
+    X[:, 3] = 2.0
+    found = fitted(X, n_clusters=1)
+    assert len(found.cluster_centers_) == 1
+    assert abs(found.cluster_centers_[0, 3] - 2) < 0.5
+    assert np.abs(found.cluster_centers_[0, :3]).max() < 0.5
+    constant = fitted(np.full((5000, 5), 3.0), n_clusters=2)
+    assert np.isfinite(constant.cluster_centers_).all()
+
+
+def test_more_clusters_than_can_be_seen(tmp_path):
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    found = fitted(X, n_clusters=40)
+    assert len(found.cluster_centers_) < 40
+    assert "of 40" in found.message_
+    assert fitted(np.zeros((0, 5)), n_clusters=3).cluster_centers_.shape[1] == 5
+
+
+# -- bad input: named, and free --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [
+        ({"epsilon": None}, "epsilon"),
+        ({"bounds": None}, "bounds"),
+        ({"n_clusters": 0}, "n_clusters"),
+        ({"n_clusters": 10**6}, "n_clusters"),
+        ({"level": 2.0}, "level"),
+        ({"projection": "pca"}, "projection"),
+        ({"projection": [[1.0, 2.0]]}, "projection"),
+        ({"components": 99}, "components"),
+        ({"refinement": "often"}, "refinement"),
+        ({"refinement": 0}, "refinement"),
+        ({"bandwidth": "wide"}, "bandwidth"),
+        ({"bandwidth": 5.0}, "bandwidth"),
+        ({"shares": {"density": 1}}, "shares"),
+        ({"shares": {"scale": "1/2", "projection": "1/2", "density": "1/2", "refinement": "1/2"}}, "shares"),
+        ({"neighbours": "both"}, "neighbours"),
+        ({"ledger": "budget.db"}, "ledger"),
+    ],
+)
+def test_bad_parameters_are_named(wrong, name):
+    with pytest.raises((TypeError, ValueError), match=name):
+        PrivateModeClustering(**(SETTINGS | wrong)).fit(np.zeros((5, 8)))
+
+
+def test_columns_must_match(found):
+    with pytest.raises(ValueError, match="X has 7 features, but PrivateModeClustering is expecting 8"):
+        found.predict(np.zeros((3, 7)))
+    with pytest.raises(NotFittedError):
+        PrivateModeClustering(**SETTINGS).predict(np.zeros((3, 8)))
+    with pytest.raises(ValueError, match="column"):
+        PrivateModeClustering(**(SETTINGS | {"bounds": [(0, 1)] * 4})).fit(np.zeros((5, 8)))
+
+
+def test_no_labels_of_private_records(found):
+    assert not hasattr(found, "labels_")
+    assert not hasattr(found, "fit_predict")
+
+
+def test_every_fitted_attribute_is_documented_and_released(found):
+    public = {name for name in vars(found) if name.endswith("_") and not name.startswith("_")}
+    assert public - {"n_features_in_"} == set(PrivateModeClustering._released_attributes)
+    for name in PrivateModeClustering._released_attributes:
+        assert name in PrivateModeClustering.__doc__
+
+
+def test_a_pickle_gives_the_same_labels(sample, found):
+    again = pickle.loads(pickle.dumps(found))
+    assert np.array_equal(again.predict(sample[0]), found.predict(sample[0]))
+    frame = pd.DataFrame(sample[0], columns=list("abcdefgh"))
+    assert fitted(frame).cluster_centers_.tobytes() == found.cluster_centers_.tobytes()
+
+
+def test_files_give_the_same_release(sample, found, tmp_path):
+    path = tmp_path / "records.parquet"
+    pd.DataFrame(sample[0], columns=list("abcdefgh")).to_parquet(path)
+    assert fitted(path).cluster_centers_.tobytes() == found.cluster_centers_.tobytes()
+
+
+def test_expected_error_is_free_and_falls_with_epsilon():
+    told = PrivateModeClustering(**(SETTINGS | {"bounds": [(-10, 10)] * 8})).expected_error(4000)
+    errors = np.array(
+        [[row.count_error, row.mean_errors[0], row.smallest_variance, row.centre_error] for row in told.rows]
+    )
+    assert (np.diff(errors, axis=0) < 0).all()
+    line = SETTINGS | {"bounds": [(-10, 10)], "n_clusters": 1, "bandwidth": 0.1}
+    flat = PrivateModeClustering(**line).expected_error(1000, epsilons=[1.0])
+    assert flat.modes is not None
+
+
+# -- the ledger: one question ------------------------------------------------------------------------------------
+
+
+def test_all_stages_are_one_question(sample, tmp_path):
+    with Ledger.create(tmp_path / "l", dataset="x", epsilon=1.0, delta=1e-6, high_water=tmp_path / "m") as ledger:
+        asked = {"delta": 1e-6, "ledger": ledger}
+        first, again = (PrivateModeClustering(**(SETTINGS | asked)).fit(sample[0]) for _ in range(2))
+        assert sum(entry.kind == "reserve" for entry in ledger.history()) == 1
+        assert first.cluster_centers_.tobytes() == again.cluster_centers_.tobytes()
+        assert first.receipt_ == again.receipt_
+        assert first.guarantee_.certified
+        assert ledger.remaining().rho < 1e-9
+
+
+# -- the steps of refinement ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "round"])
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_a_step_stays_within_its_sensitivity(kind, relation):
+    rng = np.random.default_rng(0)
+    model = GaussianClusters(np.full(3, 1 / 3), rng.normal(size=(3, 2)) * 0.2, np.stack([0.01 * np.eye(2)] * 3))
+    query = StepQuery(model, 2**14, kind)
+    places = np.rint(rng.normal(scale=0.4, size=(300, 2)) * 2**14)
+    single = [query.sum([row[None]]).astype(object) for row in places]
+    pairs = [(a, 0 * a) for a in single] if relation == "add-remove" else list(itertools.pairwise(single))
+    largest = max(int(np.sum((a - b) ** 2)) for a, b in pairs)
+    limit = query.sensitivity(relation, 1) ** 2
+    assert 0.25 * limit < largest <= limit
+    shares, offsets = query.shares(places)
+    assert shares.min() >= 0
+    assert shares.sum(axis=1).max() <= _clustering_steps.SHARE
+    assert max(np.sum(v**2, axis=1).max() for v in offsets) <= query.radius**2
+
+
+def test_a_step_does_not_depend_on_the_batches():
+    rng = np.random.default_rng(1)
+    model = GaussianClusters(np.array([0.3, 0.7]), rng.normal(size=(2, 5)), np.stack([0.3 * np.eye(5)] * 2))
+    query = StepQuery(model, 2**13, "full")
+    places = np.rint(rng.normal(size=(101, 5)) * 2**13)
+    assert query.sum([places]).tolist() == query.sum([places[:1], places[1:40], places[40:]]).tolist()
+
+
+def test_steps_without_noise_find_the_moments():
+    rng = np.random.default_rng(2)
+    shape = np.array([[0.04, 0.02], [0.02, 0.03]])
+    z = np.concatenate([rng.multivariate_normal(m, shape, 20000) for m in ([-0.6, 0], [0.6, 0.2])])
+    model = GaussianClusters(np.full(2, 0.5), np.array([[-0.5, 0.1], [0.5, 0.1]]), np.stack([0.06 * np.eye(2)] * 2))
+    for _ in range(15):
+        query = StepQuery(model, 2**14, "full")
+        model, _, _ = query.read(query.sum([np.rint(z * 2**14)]), 1.0, 40000.0)
+    np.testing.assert_allclose(model.means, [[-0.6, 0], [0.6, 0.2]], atol=0.02)
+    np.testing.assert_allclose(model.covariances, np.stack([shape] * 2), rtol=0.2, atol=0.003)
+
+
+# -- scikit-learn ---------------------------------------------------------------------------------------------------
+
+
+NO_FIT_TRANSFORM = "there is no fit_transform: it would tell of private records"
+EXPECTED_FAILURES = {
+    "check_dtype_object": "an array of objects declares no numbers; judging its cells would leak them",
+    "check_estimators_empty_data_messages": "no rows is never an error: that there are none is secret",
+    "check_fit1d": "one column may be given flat",
+    "check_fit_idempotent": "every fit draws its noise anew",
+    "check_transformer_data_not_an_array": NO_FIT_TRANSFORM,
+    "check_transformer_general": NO_FIT_TRANSFORM,
+    "check_transformer_preserve_dtypes": NO_FIT_TRANSFORM,
+}
+
+
+@parametrize_with_checks(
+    [PrivateModeClustering(epsilon=1.0, delta=1e-5, bounds=(-1000, 1000), n_clusters=2, bandwidth=0.2)],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)

@@ -1,0 +1,212 @@
+"""Privacy of PrivateHellinger: sensitivities on random neighbours, replay, and mutants that must be caught."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fogline import PrivateHellinger
+from fogline.audit import canary_pairs, replay
+from fogline.audit.attack import vector_attack
+from fogline.estimators import _hellinger_plan, _hellinger_steps
+from fogline.estimators._hellinger_steps import DescentPlan, Quadrature
+from fogline.estimators._staged import RecordPasses, Stages
+from fogline.families import Gamma, Normal, parameter_box
+from fogline.sketch.terms import ReleaseTerms
+
+BOX = [(-10.0, 20.0)]
+BOUNDS = {"mu": (-5, 15), "sigma": (0.5, 6)}
+RELATIONS = {"sketch": ["add-remove", "replace"], "gradient": ["replace"], "newton": ["replace"]}
+CASES = [(method, relation) for method, relations in RELATIONS.items() for relation in relations]
+
+
+def model(method, relation="replace", **options):
+    given = {"family": "normal", "parameter_bounds": BOUNDS, "bounds": BOX, "epsilon": 1.0, "delta": 1e-5}
+    return PrivateHellinger(**(given | options), method=method, neighbours=relation)
+
+
+def plan(n, family=None, bounds=(-10.0, 20.0), contributions=1):
+    family = Normal() if family is None else family
+    limits = [(-5, 15), (0.5, 6)] if isinstance(family, Normal) else [(0.5, 10), (0.5, 5)]
+    return DescentPlan(family, parameter_box(family, limits), bounds, 0.5, 4, True, n, contributions)
+
+
+# -- sensitivities ----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(-12, 22), max_size=30),
+    st.floats(-12, 22),
+    st.floats(-12, 22),
+    st.floats(-4.9, 14.9),
+    st.floats(0.51, 5.9),
+)
+def test_neighbours_move_gradient_and_hessian_by_no_more_than_proved(crowd, before, after, mu, sigma):
+    grid = Quadrature(plan(len(crowd) + 1))
+    roots = [grid.root(np.bincount(grid.cell_of(np.array([*crowd, x])), minlength=grid.cells)) for x in (before, after)]
+    assert max(float(root @ root) for root in roots) <= 1
+    distance = float(np.linalg.norm(roots[0] - roots[1]))
+    assert distance <= grid.sensitivity
+    local = grid.local(np.array([mu, sigma]))
+    information = float(np.linalg.eigvalsh(local.first.T @ local.first)[-1])
+    moment = float(np.linalg.eigvalsh(local.second.T @ local.second)[-1])
+    gradient = 2 * local.first.T @ (roots[0] - roots[1])
+    hessian = local.second.T @ (roots[0] - roots[1])
+    n = len(crowd) + 1
+    assert np.linalg.norm(gradient) <= 2 * math.sqrt(2 / n) * math.sqrt(information) * (1 + 1e-9)
+    assert np.linalg.norm(hessian) <= math.sqrt(2 / n) * math.sqrt(moment) * (1 + 1e-9)
+
+
+def test_the_distance_of_neighbours_is_attained():
+    grid = Quadrature(plan(1))
+    roots = [grid.root(np.bincount(grid.cell_of(np.array([x])), minlength=grid.cells)) for x in (-8.0, 18.0)]
+    assert np.linalg.norm(roots[0] - roots[1]) == pytest.approx(grid.sensitivity, rel=1e-6)
+
+
+@pytest.mark.parametrize("family", [Normal(), Gamma()], ids=["normal", "gamma"])
+def test_gradient_and_hessian_are_those_of_the_loss(family):
+    """Against differences of the loss itself, in the coordinates of the parameters."""
+    bounds, theta = ((-10.0, 20.0), [4.0, 1.7]) if family.name == "normal" else ((0.0, 30.0), [3.0, 1.4])
+    grid = Quadrature(plan(500, family, bounds))
+    counts = np.bincount(grid.cell_of(np.random.default_rng(0).gamma(5.0, 1.0, 500)), minlength=grid.cells)
+    root, theta = grid.root(counts), np.array(theta)
+
+    def loss(point):
+        smooth = grid.kernel @ (family.pdf(point, grid.points) * grid.width)
+        return 2 * np.sum((root - np.sqrt(grid.width * smooth)) ** 2)
+
+    local = grid.local(theta)
+    back = np.linalg.inv(local.whitening)
+    gradient = back @ (local.public_gradient - 2 * local.first.T @ root)
+    hessian = back @ (local.public_hessian - _hellinger_steps._unpacked(local.second.T @ root, 2)) @ back
+    e = 1e-4 * np.eye(2)
+    numeric = [(loss(theta + step) - loss(theta - step)) / 2e-4 for step in e]
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-6)
+    for i in range(2):
+        for j in range(2):
+            corners = [loss(theta + a * e[i] + b * e[j]) * a * b for a in (1, -1) for b in (1, -1)]
+            assert hessian[i, j] == pytest.approx(sum(corners) / 4e-8, rel=1e-3, abs=1e-4)
+
+
+def test_the_information_is_whitened():
+    local = Quadrature(plan(100)).local(np.array([5.0, 2.0]))
+    np.testing.assert_allclose(local.first.T @ local.first, np.eye(2), atol=1e-9)
+    np.testing.assert_allclose(local.whitening @ local.whitening, np.diag([4.0, 2.0]) * (1 + 0.25 / 4), rtol=0.15)
+
+
+def test_no_information_is_no_division_by_zero():
+    """Far from every point of the grid the family has no mass there."""
+    grid = Quadrature(plan(100, bounds=(100.0, 130.0)))
+    local = grid.local(np.array([-4.0, 0.5]))
+    for part in (local.whitening, local.first, local.second, local.public_gradient, local.public_hessian):
+        assert np.isfinite(part).all()
+
+
+# -- replay -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "relation"), CASES)
+def test_replay_on_canaries(method, relation):
+    report = replay(model(method, relation), canary_pairs(BOX, neighbours=relation)[::3])
+    assert report.passed, str(report)
+    assert 0.99 < report.largest_ratio <= 1
+    assert {pair.calls for pair in report.pairs} == {{"sketch": 1, "gradient": 5, "newton": 9}[method]}
+
+
+@pytest.mark.parametrize(("method", "relation"), CASES)
+def test_replay_with_several_records_a_person(method, relation):
+    pairs = canary_pairs(BOX, neighbours=relation, n=40, max_contributions=3, block=None)[::5]
+    report = replay(model(method, relation, max_contributions=3), pairs)
+    assert report.passed, str(report)
+
+
+def broken(method="gradient"):
+    return not replay(model(method, iterations=1), canary_pairs(BOX, neighbours="replace", n=30)[::2]).passed
+
+
+def test_half_the_sensitivity_is_caught(monkeypatch):
+    proved = Quadrature.sensitivity.fget
+    monkeypatch.setattr(Quadrature, "sensitivity", property(lambda grid: 0.5 * proved(grid)))
+    # The worst pairs for a step are single records far apart on a scale of the kernel.
+    pairs = [([[0.0]], [[8.0]]), ([[4.0]], [[6.0]])]
+    assert any_exceeds(pairs)
+
+
+def test_the_proved_sensitivity_is_not_exceeded_there():
+    assert not any_exceeds([([[0.0]], [[8.0]]), ([[4.0]], [[6.0]])])
+
+
+def any_exceeds(pairs):
+    """Whether a step from near the truth tells two records apart by more than its declared sensitivity."""
+    grid = Quadrature(plan(1))
+    local = grid.local(np.array([4.0, 2.0]))
+    found = False
+    for pair in pairs:
+        cells = [np.bincount(grid.cell_of(np.array(x)[:, 0]), minlength=grid.cells) for x in pair]
+        change = grid.root(cells[0]) - grid.root(cells[1])
+        for matrix in (2 * local.first, local.second):
+            found |= bool(np.linalg.norm(matrix.T @ change) > grid.sensitivity * np.linalg.norm(matrix, 2))
+    return found
+
+
+def test_a_number_of_usable_rows_is_caught(monkeypatch):
+    """Counting only what lies in the bounds makes the noise depend on a record."""
+    counted = lambda source: int(np.sum((np.asarray(source, float) >= -10) & (np.asarray(source, float) <= 20)))  # noqa: E731
+    monkeypatch.setitem(PrivateHellinger.fit.__globals__, "rows_of", counted)
+    assert broken()
+
+
+def test_a_start_from_the_records_is_caught(monkeypatch):
+    def start(stages, passes, grid):
+        counts = grid.counts(passes)
+        return np.array([float(np.average(grid.points, weights=counts + 1e-9)), 2.0])
+
+    monkeypatch.setattr(_hellinger_steps, "_start", start)
+    assert broken()
+
+
+def test_counts_without_a_place_for_the_swap_are_caught(monkeypatch):
+    """Replacing moves one count down and another up: the root of 2 belongs there."""
+    monkeypatch.setattr(_hellinger_steps, "COUNT_STEPS", 2.0**20)
+    true = math.sqrt
+    monkeypatch.setattr(_hellinger_steps.math, "sqrt", lambda x: 1.0 if x == 2.0 else true(x))
+    assert broken()
+
+
+# -- attack -------------------------------------------------------------------------------------------------------
+
+
+def attacked():
+    """Tell one record from another by a step from between them, where the whole budget is spent on it."""
+    grid = Quadrature(plan(1))
+    matrix = 2 * grid.local(np.array([5.0, 2.0])).first
+    terms = ReleaseTerms.checked(1.0, 1e-5, "replace", 1)
+
+    def release(X):
+        return _hellinger_steps._ask(Stages(terms), RecordPasses(X, 1), grid, "gradient", matrix, Fraction(1))
+
+    return vector_attack(release, [[2.0]], [[8.0]], claim=terms.rho, delta=1e-5, runs=20_000)
+
+
+def test_a_step_does_not_tell_one_record_from_another():
+    report = attacked()
+    assert not report.broken
+    assert report.mu_lower > 0.3 * report.mu  # the attack has some power
+
+
+def test_a_step_with_a_quarter_of_the_noise_does(monkeypatch):
+    proved = Quadrature.sensitivity.fget
+    monkeypatch.setattr(Quadrature, "sensitivity", property(lambda grid: 0.25 * proved(grid)))
+    assert attacked().broken
+
+
+def test_bandwidths_come_from_public_bounds_only():
+    specs = [
+        _hellinger_plan.plan_sketch(Normal(), parameter_box(Normal(), BOUNDS), np.array(BOX), "auto", None).to_dict()
+        for _ in range(2)
+    ]
+    assert specs[0] == specs[1]
