@@ -80,7 +80,7 @@ def test_any_axes_can_be_planned(edge, mean, variances):
 def test_round_clusters_are_never_an_error(d):
     rng = np.random.default_rng(d)
     X = np.concatenate([rng.normal(m, 1, size=(3000, d)) for m in (2, 5, 8)])
-    for seed in range(4):
+    for seed in range(2):
         with seeded_noise(seed):
             model = PrivateModeClustering(**BUDGET, bounds=(0, 10), n_clusters=3, refinement=1).fit(X)
         assert model.cluster_centers_.shape[1] == d

@@ -1,4 +1,4 @@
-"""The command line: ``fogline modes``, ``clusters``, ``regress``, ``plan``, ``ledger`` and more.
+"""The command line: ``fogline modes``, ``clusters``, ``regress``, ``fit``, ``plan``, ``ledger`` and more.
 
 Nothing heavy is imported before it is needed: ``fogline --help`` answers at once.
 """

@@ -17,6 +17,7 @@ import click
 from fogline.cli.audit import audit
 from fogline.cli.clusters import clusters
 from fogline.cli.common import SETTINGS, Command, Phase, need, write
+from fogline.cli.fit import fit
 from fogline.cli.ledger import ledger
 from fogline.cli.modes import modes
 from fogline.cli.plan import plan
@@ -89,5 +90,5 @@ def demo(ctx: click.Context, out: Path) -> None:
         click.echo(f"report: {out / name}")
 
 
-for _command in (modes, clusters, regress, plan, ledger, audit, reproduce):
+for _command in (modes, clusters, regress, fit, plan, ledger, audit, reproduce):
     app.add_command(_command)

@@ -7,11 +7,21 @@ import re
 
 import click
 
-__all__ = ["bandwidth_option", "bounds_option", "columns_option", "numbers_option", "refused", "steps_option"]
+__all__ = [
+    "bandwidth_option",
+    "bounds_option",
+    "columns_option",
+    "numbers_option",
+    "parameter_bounds_option",
+    "power_option",
+    "refused",
+    "steps_option",
+]
 
 _HINTS = {"path": "FILE", "X": "FILE", "bandwidths": "--bandwidth"}
 _OPTIONS = "columns bounds epsilon delta n_modes level steps neighbours max_contributions bandwidth runs cells seed"
 _OPTIONS += " n epsilons shape dataset analyst high_water pairs n_clusters projection components x_bounds y_bounds"
+_OPTIONS += " family parameter_bounds method confidence iterations rows rho hdp pdp"
 
 
 def columns_option(text: str | None) -> list[str] | None:
@@ -49,6 +59,46 @@ def bounds_option(text: str, option: str = "--bounds") -> list[tuple[float, floa
         low, high = (float(end) for end in ends if end is not None)
         pairs.append((low, high))
     return pairs
+
+
+def parameter_bounds_option(text: str) -> dict[str, tuple[float, float]]:
+    """Return the pairs of ``name=lo:hi,name=lo:hi``, by name.
+
+    Examples
+    --------
+    >>> parameter_bounds_option("mu=-5:15,sigma=0.5:6")
+    {'mu': (-5.0, 15.0), 'sigma': (0.5, 6.0)}
+    """
+    option = "--parameter-bounds"
+    pairs: dict[str, tuple[float, float]] = {}
+    for part in text.split(","):
+        name, equals, ends = (word.strip() for word in part.partition("="))
+        if not name or not equals:
+            raise click.BadParameter(
+                f"expected name=low:high for each parameter, with commas between them, got {part.strip()!r}",
+                param_hint=option,
+            )
+        if name in pairs:
+            raise click.BadParameter(f"{name} is there twice", param_hint=option)
+        (pairs[name],) = bounds_option(ends, option)
+    return pairs
+
+
+def power_option(text: str | None) -> tuple[float, float] | None:
+    """Return the order and the budget of ``lambda:eps``.
+
+    Examples
+    --------
+    >>> power_option("1:0.4")
+    (1.0, 0.4)
+    """
+    if text is None:
+        return None
+    numbers = [_number(word) for word in text.split(":")]
+    known = [number for number in numbers if number is not None]
+    if len(numbers) != 2 or len(known) != 2:
+        raise click.BadParameter(f"expected lambda:epsilon, such as 1:0.4, got {text!r}", param_hint="--pdp")
+    return known[0], known[1]
 
 
 def steps_option(text: str | None) -> float | list[float | None] | None:

@@ -21,6 +21,7 @@ __all__ = [
     "budget_options",
     "checked_budget",
     "checked_places",
+    "currency_options",
     "output_options",
     "publish",
     "release",
@@ -51,6 +52,24 @@ def budget_options(command: Decorated) -> Decorated:
             default="add-remove",
             show_default=True,
             help="Hide that a record is there, or only what it says.",
+        ),
+        click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."),
+    ]
+    return _all(options, command)
+
+
+def currency_options(command: Decorated) -> Decorated:
+    """Add what is spent, in one of four currencies, and on whom it is spent."""
+    options = [
+        click.option("--epsilon", type=float, help="Privacy budget of this release, with --delta."),
+        click.option("--delta", type=float, help="Chance that the promise may fail; well below 1/n."),
+        click.option("--rho", type=float, help="The budget in zero-concentrated differential privacy, instead."),
+        click.option("--hdp", type=float, help="In Hellinger differential privacy, instead: 0.2 is about (4, 1e-5)."),
+        click.option("--pdp", metavar="LAMBDA:EPS", help="In power divergence of this order, instead."),
+        click.option(
+            "--neighbours",
+            type=click.Choice(["add-remove", "replace"]),
+            help="Hide that a record is there (the default), or only what it says (all that a descent can).",
         ),
         click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."),
     ]
@@ -122,7 +141,7 @@ def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, An
         estimator.ledger = view
         with Phase(doing, quiet=options["as_json"]), refusals():
             fit(estimator, table)
-    receipt = estimator.density_.receipt
+    receipt = estimator.receipt_ if estimator.density_ is None else estimator.density_.receipt
     if receipt is None:
         raise Unreadable("the ledger gave no receipt")
     return {"receipt": receipt, "cached": receipt["commit"] < before}

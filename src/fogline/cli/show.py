@@ -15,6 +15,7 @@ from fogline.report.branches import COVERAGE, BranchFindings
 from fogline.report.cluster_page import shown_columns
 from fogline.report.clusters import ClusterFindings
 from fogline.report.findings import Findings
+from fogline.report.fits import FitFindings, privacy_words
 from fogline.report.frame import p_value
 from fogline.report.svg import plus_minus, significant
 from fogline.report.wide_modes import WideFindings
@@ -29,6 +30,7 @@ __all__ = [
     "progress_bar",
     "show_branches",
     "show_clusters",
+    "show_fit",
     "show_modes",
     "show_payment",
     "show_rows",
@@ -124,6 +126,27 @@ def show_branches(findings: BranchFindings) -> None:
     _show_rest(console, findings.estimator)
 
 
+def show_fit(findings: FitFindings) -> None:
+    """Print parameters with their errors and intervals, what is explained, the count and the guarantee."""
+    from rich.table import Table
+    from rich.text import Text
+
+    estimator, console = findings.estimator, console_for_people()
+    table = Table(title=Text(findings.title), title_justify="left")
+    interval = f"{100 * estimator.confidence:g}% interval"
+    for heading in ("parameter", "estimate", "standard error", "privacy", "sampling", interval):
+        table.add_column(heading, justify="left" if heading == "parameter" else "right")
+    for row in findings.rows:
+        table.add_row(Text(row.name), *row.words, " to ".join(row.interval_words))
+    console.print(table)
+    if estimator.explained_ is not None:
+        told = str(estimator.explained_)
+        console.print(f"{told[:1].upper()}{told[1:]}.", soft_wrap=True)
+    _show_rest(console, estimator)
+    for words in privacy_words(estimator):
+        console.print(words)
+
+
 def _show_left_out(console: Console, columns: Sequence[str], shown: Sequence[int]) -> None:
     more = len(columns) - len(shown)
     if more:
@@ -136,7 +159,8 @@ def _show_rest(console: Console, estimator: Any) -> None:
     density = estimator.density_
     if estimator.message_:
         console.print(f"{estimator.message_[:1].upper()}{estimator.message_[1:]}.")
-    console.print(f"Records within the bounds, as released: {density.count:.0f} ± {density.count_sd:.0f}.")
+    if density is not None:
+        console.print(f"Records within the bounds, as released: {density.count:.0f} ± {density.count_sd:.0f}.")
     console.print(str(estimator.guarantee_))
 
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
 
 from fogline.estimators._clustering_plan import ClusterPlan
@@ -21,7 +22,7 @@ from fogline.mechanisms.gaussian import gaussian_scale
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.sketch.pursuit import Atoms
 
-__all__ = ["WORTH", "concentrated", "distinct", "seen_atoms", "what_to_say"]
+__all__ = ["WORTH", "concentrated", "distinct", "groups_with_dips", "seen_atoms", "what_to_say"]
 
 FloatArray = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ WORTH = 0.2
 TENTH = 0.1
 """Directions are hoped for that hold this share of the whole variance."""
 
-SAME = 0.1
+SAME = 0.02
 """Clusters whose centres are closer than this many of their deviations, and than their noise, are the same."""
 
 
@@ -91,9 +92,10 @@ def _remedy(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: int) -> str
     needed = max(_drowned_share(plan, terms) / TENTH, centres)
     if needed <= count:
         return "clusters that lie closer than their noise need more records or more epsilon"
+    records, times = _short(needed), _short(needed / max(count, 1.0))
     return (
-        f"about {_short(needed)} records, or {_short(needed / max(count, 1.0))} times the epsilon, would show directions that "
-        f"hold a tenth of the spread and place {k} clusters to a fifth of their width"
+        f"about {records} records, or {times} times the epsilon, would show directions that hold a tenth of the spread "
+        f"and place {k} clusters to a fifth of their width"
     )
 
 
@@ -107,8 +109,8 @@ def distinct(
 ) -> tuple[GaussianClusters, FloatArray, FloatArray]:
     """Put one cluster in the place of two that are the same, and sort by weight, the heaviest first.
 
-    Two are the same if their centres are closer than the noise of the difference and than a tenth of their deviation,
-    along every direction taken together.
+    Two are the same if their centres are closer than the noise of the difference and than a fiftieth of their
+    deviation: two starts that ended in one place. Wide clusters much closer than their width still divide records well.
     """
     weights, means, covariances = clusters.weights, clusters.means, clusters.covariances
     noise, sds = centre_variances, weight_sds
@@ -127,6 +129,25 @@ def distinct(
         sds = np.append(sds[keep], math.hypot(*sds[both]))
     order = np.argsort(-weights, kind="stable")
     return GaussianClusters(weights[order], means[order], covariances[order]), noise[order], sds[order]
+
+
+def groups_with_dips(clusters: GaussianClusters, centre_variances: FloatArray) -> int:
+    """How many groups of refined clusters have a dip between them.
+
+    Two normal laws of one deviation have fewer records between them than at their centres if these are more than two
+    deviations apart; here by two standard errors more than that.
+    """
+    k = len(clusters.weights)
+    joined = np.zeros((k, k), dtype=bool)
+    for a in range(k):
+        for b in range(a + 1, k):
+            offset = clusters.means[a] - clusters.means[b]
+            distance = float(np.linalg.norm(offset))
+            along = offset / max(distance, 1e-300)
+            width = math.sqrt(float(along @ (clusters.covariances[a] + clusters.covariances[b]) @ along) / 2)
+            noise = math.sqrt(float(along**2 @ (centre_variances[a] + centre_variances[b])))
+            joined[a, b] = distance < 2 * width + 2 * noise
+    return int(connected_components(joined, directed=False)[0]) if k else 0
 
 
 def _same(means: FloatArray, covariances: FloatArray, noise: FloatArray) -> tuple[int, int] | None:

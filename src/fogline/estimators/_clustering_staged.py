@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.estimators._clustering_plan import FREQUENCIES, MOST_STEPS, ClusterPlan
-from fogline.estimators._clustering_seen import WORTH, concentrated, distinct, seen_atoms, what_to_say
+from fogline.estimators._clustering_seen import WORTH, concentrated, distinct, groups_with_dips, seen_atoms, what_to_say
 from fogline.estimators._clustering_steps import GaussianClusters, Kind, StepQuery, best_kind, offset_noise
 from fogline.estimators._staged import RecordPasses, Stages
 from fogline.locate.private_pca import MomentQuery, PrivateComponents, Spread, SpreadQuery, components_of
@@ -126,6 +126,8 @@ def find_clusters(plan: ClusterPlan, stages: Stages, passes: RecordPasses | None
     if len(atoms.weights):
         found = _refined(plan, stages, passes, found, portions, steps)
     clusters, centre_variances, weight_sds = distinct(found.clusters, found.centre_variances, found.weight_sds)
+    if found.steps:  # what the density alone cannot tell apart, the steps may
+        apart = max(apart, groups_with_dips(clusters, centre_variances))
     message = what_to_say(plan, stages.terms, spread.count, parts.projection.r, len(clusters.weights), apart)
     return replace(found, clusters=clusters, centre_variances=centre_variances, weight_sds=weight_sds, message=message)
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import check_bounds, check_real
+from fogline.engines.counted import CountedFile
 from fogline.engines.files import FileTable
 from fogline.estimators._hellinger_field import SmoothedFamily
 from fogline.estimators._hellinger_fit import CLEAR, linearised, noise_constant
@@ -46,6 +47,13 @@ RATIO = 6.0
 
 FINEST = {1: 1 / 1500, 2: 1 / 48, 3: 1 / 16}
 """Least planned bandwidth as a fraction of the box, by dimension: it keeps the release small."""
+
+TAILS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)
+"""Mass that the planned box of a univariate family may leave out at either end: the first with which the finest
+bandwidth tells the narrowest law, or the last. What lies outside is cut off the family as well and biases nothing."""
+
+BLURRED = 4.0
+"""A plan whose finest bandwidth is so many times the greatest scale of the family would show nothing of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +92,7 @@ class ExpectedFit:
 def data_box(family: Family, box: FloatArray, bounds: Any) -> FloatArray:
     """Public range of the data: the user's, or that of nearly all data under any parameters within their bounds."""
     if bounds is None:
-        return check_bounds(family.data_bounds(box))
+        return _planned_box(family, box)
     checked = check_bounds(bounds)
     if len(checked) == 1 and family.dimension > 1:
         checked = np.repeat(checked, family.dimension, axis=0)
@@ -98,6 +106,18 @@ def data_box(family: Family, box: FloatArray, bounds: Any) -> FloatArray:
                 f"got ({least}, {greatest})"
             )
     return checked
+
+
+def _planned_box(family: Family, box: FloatArray) -> FloatArray:
+    """Quantiles over all the parameters, so far out as a fine enough bandwidth allows."""
+    if family.dimension > 1 or not hasattr(family, "quantile"):
+        return check_bounds(family.data_bounds(box))
+    for tail in TAILS:
+        planned = check_bounds(family.data_bounds(box, tail), name="parameter_bounds: range of the data over")
+        finest = FINEST[1] * float(planned[0, 1] - planned[0, 0])
+        if finest <= NARROWEST * float(family_scales(family, box, planned)[0, 0]):
+            break
+    return planned
 
 
 def family_scales(family: Family, box: FloatArray, bounds: FloatArray) -> FloatArray:
@@ -123,7 +143,13 @@ def plan_sketch(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: 
         raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
     middle, factors = _factors(family, box, bounds)
     shares = np.arange(1.0, len(factors) + 1.0)
-    return SketchSpec.plan(bounds, [f * middle for f in factors], steps, shares=shares / shares.sum())
+    planned = [f * middle for f in factors]
+    try:
+        return SketchSpec.plan(bounds, planned, steps, shares=shares / shares.sum())
+    except ValueError as error:
+        if not str(error).startswith("bandwidths"):
+            raise
+        raise ValueError(f"parameter_bounds or bounds are too wide: {error}") from None
 
 
 def smallest_bandwidth(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: Any) -> float:
@@ -143,6 +169,15 @@ def _factors(family: Family, box: FloatArray, bounds: FloatArray) -> tuple[Float
     narrow = float((NARROWEST * scales[:, 0] / middle).min())
     least = float((FINEST[len(bounds)] * widths / middle).max())
     fine = max(min(FINE, narrow), least)
+    blurred = FINEST[len(bounds)] * widths > BLURRED * scales[:, 1]
+    if np.any(blurred):
+        axis = int(np.argmax(blurred))
+        fitting = BLURRED * scales[axis, 1] / FINEST[len(bounds)]
+        raise ValueError(
+            f"parameter_bounds allow a {family.name} of scale {scales[axis, 0]:.3g} to {scales[axis, 1]:.3g} on axis "
+            f"{axis}, too narrow for data from {bounds[axis, 0]:.4g} to {bounds[axis, 1]:.4g}: narrow them, or give "
+            f"bounds at most {fitting:.3g} wide"
+        )
     coarse = max(COARSE, 2.0 * fine)
     size = 1 + max(1, math.ceil(math.log(coarse / fine) / math.log(RATIO)))
     return middle, np.geomspace(fine, coarse, size)
@@ -150,9 +185,12 @@ def _factors(family: Family, box: FloatArray, bounds: FloatArray) -> tuple[Float
 
 def rows_of(source: Any) -> int:
     """Public number of rows, under replacement; usable or not."""
+    if isinstance(source, CountedFile):
+        return source.rows
     if isinstance(source, FileTable) or not hasattr(source, "__len__"):
         raise TypeError(
-            "X must be an array or a frame for a descent, whose number of rows is public: read the file first"
+            "X must be an array or a frame for a descent, whose number of rows is public, or a CountedFile, which "
+            "declares it"
         )
     return len(source)
 

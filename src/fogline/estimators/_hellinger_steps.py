@@ -56,6 +56,7 @@ CURVATURES = (1.0 / 3.0, 3.0)
 """Eigenvalues of a noisy Hessian are moved into this range; at the solution they are 1."""
 
 CURVATURE_SPREAD = 0.25
+"""Near the solution a curvature is 1 within about this, and half the iterate's distance from the solution."""
 
 NEGLIGIBLE = 1e-12
 """Points where the smoothed family is below this part of its peak are left out of the quadrature."""
@@ -195,15 +196,15 @@ def stages_of(plan: DescentPlan) -> int:
 def descend(stages: Stages, passes: RecordPasses | None, plan: DescentPlan) -> Descent:
     """Start from noisy counts, make the steps, and average the iterates but the first.
 
-    Near the solution every iterate is the solution plus the noise of its own step: their mean has the
-    noise of all the steps together.
+    Near the solution every iterate is the solution plus the noise of its own step, and what a curvature that is
+    not quite right leaves of the error before it: their mean has the noise of all the steps together.
     """
     grid = Quadrature(plan)
-    theta = _start(stages, passes, grid)
+    theta, covariance = _start(stages, passes, grid)
     path, covariances = [theta], []
     portion = (1 - START_PORTION) / plan.iterations
     for _ in range(plan.iterations):
-        theta, covariance = _step(stages, passes, grid, theta, portion)
+        theta, covariance = _step(stages, passes, grid, theta, covariance, portion)
         path.append(theta)
         covariances.append(covariance)
     late = slice(1 if plan.iterations == 1 else 2, None)
@@ -236,29 +237,43 @@ def _ask(
 
 
 def _step(
-    stages: Stages, passes: RecordPasses | None, grid: Quadrature, theta: FloatArray, portion: Fraction
+    stages: Stages,
+    passes: RecordPasses | None,
+    grid: Quadrature,
+    theta: FloatArray,
+    covariance: FloatArray,
+    portion: Fraction,
 ) -> tuple[FloatArray, FloatArray]:
-    """One step, and the covariance of its noise."""
+    r"""One step, and the covariance of its error, given that of the iterate.
+
+    In the coordinates W let H be the curvature and C what is believed of it. An error d of the iterate becomes
+    :math:`C^{-1}\big(e + (C - H)d\big)`, with e the noise of the gradient. C is the mean of H given what was seen of it, and
+    C - H a symmetric matrix whose packed entries have the variance v that is left; then
+    :math:`E(C - H)P(C - H) = \frac v2 (P + I\operatorname{tr}P)`, P the covariance of d.
+    """
     local, m = grid.local(theta), len(theta)
-    curvature = np.eye(m)
+    back = np.linalg.pinv(local.whitening, hermitian=True)
+    before = back @ _bounded(covariance, grid.plan.box) @ back
+    curvature, doubt = np.eye(m), min(CURVATURE_SPREAD**2 + 0.25 * float(np.trace(before)), 1.0)
     if grid.plan.newton:
         seen, noise = _ask(stages, passes, grid, "hessian", -local.second, HESSIAN_PORTION * portion)
-        # Near the solution a curvature is 1 within about CURVATURE_SPREAD: noise beyond that is not believed.
-        trust = CURVATURE_SPREAD**2 / (CURVATURE_SPREAD**2 + noise**2)
+        trust = doubt / (doubt + noise**2)  # what is beyond the doubt is noise, and not believed
         noisy = local.public_hessian + _unpacked(seen, m)
         values, axes = np.linalg.eigh(trust * noisy + (1.0 - trust) * np.eye(m))
         curvature = axes @ np.diag(np.clip(values, *CURVATURES)) @ axes.T
+        doubt = trust * noise**2
         portion = (1 - HESSIAN_PORTION) * portion
     seen, noise = _ask(stages, passes, grid, "gradient", 2.0 * local.first, portion)
     move = np.linalg.solve(curvature, seen - local.public_gradient)
     move *= min(1.0, LONGEST_STEP / max(float(np.linalg.norm(move)), 1e-300))
-    spread = local.whitening @ np.linalg.inv(curvature) * noise
+    error = noise**2 * np.eye(m) + 0.5 * doubt * (before + np.trace(before) * np.eye(m))
+    spread = local.whitening @ np.linalg.inv(curvature)
     low, high = grid.plan.box.T
-    return np.clip(theta + local.whitening @ move, low, high), spread @ spread.T
+    return np.clip(theta + local.whitening @ move, low, high), spread @ error @ spread.T
 
 
-def _start(stages: Stages, passes: RecordPasses | None, grid: Quadrature) -> FloatArray:
-    """Parameters nearest to noisy counts of a few wide bins, in the distance of roots."""
+def _start(stages: Stages, passes: RecordPasses | None, grid: Quadrature) -> tuple[FloatArray, FloatArray]:
+    """Parameters nearest to noisy counts of a few wide bins, in the distance of roots, and their covariance."""
     bins = min(START_BINS, grid.cells)
     group = np.arange(grid.cells) * bins // grid.cells
 
@@ -276,7 +291,26 @@ def _start(stages: Stages, passes: RecordPasses | None, grid: Quadrature) -> Flo
         masses = np.bincount(group, weights=grid.plan.family.pdf(theta, grid.points) * grid.width, minlength=bins)
         return np.asarray(np.sqrt(max(grid.plan.n, 1) * masses + variance) - roots)
 
-    return nearest(missed, grid.plan.family, grid.plan.box)
+    theta = nearest(missed, grid.plan.family, grid.plan.box)
+    return theta, _start_covariance(missed, theta, grid.plan.box)
+
+
+def _start_covariance(missed: Any, theta: FloatArray, box: FloatArray) -> FloatArray:
+    """Covariance of the start: roots of noisy counts have variance 1/4."""
+    width = box[:, 1] - box[:, 0]
+    columns = []
+    for j, step in enumerate(1e-4 * width):
+        up, down = theta.copy(), theta.copy()
+        up[j], down[j] = min(theta[j] + step, box[j, 1]), max(theta[j] - step, box[j, 0])
+        columns.append((missed(up) - missed(down)) / (up[j] - down[j]))
+    jacobian = np.stack(columns, axis=1)
+    return np.asarray(np.linalg.inv(4.0 * jacobian.T @ jacobian + np.diag(1.0 / width**2)))
+
+
+def _bounded(covariance: FloatArray, box: FloatArray) -> FloatArray:
+    """Covariance of an error that is known not to reach beyond the bounds."""
+    limit = np.diag((box[:, 1] - box[:, 0]) ** 2)
+    return np.asarray(covariance @ np.linalg.solve(covariance + limit, limit))
 
 
 def nearest(missed: Any, family: Family, box: FloatArray) -> FloatArray:

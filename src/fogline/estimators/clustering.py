@@ -59,7 +59,8 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Public range of each column; one pair serves all columns. Records outside contribute nothing. Beyond three
         columns, columns are compared in units of these ranges. Never take them from the data.
     n_clusters : int, optional
-        How many clusters to return; by default those that stand above the fog. Fewer are returned, with a message,
+        How many clusters to return; by default those that stand above the fog, which beyond about ten directions are
+        few: there the number had better be given. Fewer are returned, with a message,
         where fewer can be seen; the message also says where fewer can be told apart at the level.
     level : float, default 0.05
         Chance of reporting a cluster where there is only noise, for ``n_clusters=None``. With a projection: of

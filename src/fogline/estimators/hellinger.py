@@ -68,8 +68,8 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     parameter_bounds : mapping from parameter name to (low, high)
         Public range of each parameter. Never take it from the data.
     bounds : array-like of shape (d, 2), optional
-        Public range of the data; by default the 0.0005 and 0.9995 quantiles over the parameter bounds. Records outside
-        contribute nothing.
+        Public range of the data; by default the 0.0005 and 0.9995 quantiles over the parameter bounds, where tails are
+        long up to the 0.02 and 0.98 ones. Records outside contribute nothing, and the family is cut off there, too.
     method : {"sketch", "gradient", "newton"}
         One release of the density (the default, by far the most accurate), or private descent in one column.
     epsilon, delta : float
@@ -200,7 +200,8 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record, one column an axis. A descent needs an array or a frame.
+            One row a record, one column an axis. A descent needs an array, a frame or a
+            :class:`fogline.engines.CountedFile`: its number of rows is public.
         y : ignored
 
         Returns

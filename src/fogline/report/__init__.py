@@ -3,6 +3,7 @@
 from fogline.report.branches import BranchFindings
 from fogline.report.clusters import ClusterFindings
 from fogline.report.findings import Findings
+from fogline.report.fits import FitFindings
 from fogline.report.page import document, find, render_report, write_report
 from fogline.report.wide_modes import WideFindings
 
@@ -10,6 +11,7 @@ __all__ = [
     "BranchFindings",
     "ClusterFindings",
     "Findings",
+    "FitFindings",
     "WideFindings",
     "document",
     "find",

@@ -14,7 +14,16 @@ from fogline.report.findings import python_call, versions
 from fogline.report.svg import plus_minus, significant
 from fogline.sketch import PrivateDensity
 
-__all__ = ["frame_content", "listed", "p_value", "percent", "power_of_ten", "render_page"]
+__all__ = [
+    "count_content",
+    "frame_content",
+    "listed",
+    "p_value",
+    "percent",
+    "power_of_ten",
+    "promise_content",
+    "render_page",
+]
 
 
 def render_page(template: str, estimator: Any, content: dict[str, Any], *, title: str, command: str | None) -> str:
@@ -51,20 +60,34 @@ def render_page(template: str, estimator: Any, content: dict[str, Any], *, title
 
 def frame_content(estimator: Any, density: PrivateDensity, count: tuple[float, float] | None = None) -> dict[str, Any]:
     """Return what the frame says of any fitted estimator; the count is the density's unless it is told."""
-    guarantee = estimator.guarantee_
     value, sd = (density.count, density.count_sd) if count is None else count
     return {
-        "message": estimator.message_,
+        **promise_content(estimator, density.receipt),
         "level": f"{estimator.level:.3g}",
         "level_percent": percent(estimator.level),
+        **count_content(value, sd),
+    }
+
+
+def count_content(value: float, sd: float) -> dict[str, str]:
+    """Return a noisy count and its error for people."""
+    return {
         "count": f"{float(f'{value:.0f}'):.0f}",
         "count_error": f"{sd:.0f}" if sd >= 1 else plus_minus(value, [sd])[1],
+    }
+
+
+def promise_content(estimator: Any, receipt: Any) -> dict[str, Any]:
+    """Return what every page says of guarantee, versions and receipt."""
+    guarantee = estimator.guarantee_
+    return {
+        "message": estimator.message_,
         "guarantee": guarantee,
         "sentence": str(guarantee),
         "explanation": guarantee.explain(),
         "epsilon": f"{guarantee.epsilon:.4g}",
         "delta": power_of_ten(guarantee.delta),
-        "receipt": density.receipt,
+        "receipt": receipt,
         "versions": versions(),
         "date": datetime.now(UTC).strftime("%-d %B %Y"),
     }

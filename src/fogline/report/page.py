@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fogline.estimators import PrivateModalRegression, PrivateModeClustering, PrivateModes
+from fogline.estimators import PrivateHellinger, PrivateModalRegression, PrivateModeClustering, PrivateModes
 from fogline.report.branch_page import branch_content
 from fogline.report.branches import BranchFindings, branch_document, find_branches
 from fogline.report.cluster_page import cluster_content
 from fogline.report.clusters import ClusterFindings, cluster_document, find_clusters
 from fogline.report.findings import Findings, find_modes, modes_document
+from fogline.report.fit_page import fit_content
+from fogline.report.fits import FitFindings, find_fit, fit_document
 from fogline.report.frame import listed, render_page
 from fogline.report.modes_page import modes_content
 from fogline.report.wide_modes import WideFindings, find_wide_modes, wide_modes_content, wide_modes_document
@@ -19,11 +21,11 @@ from fogline.sketch.random_spec import RandomSpec
 
 __all__ = ["document", "find", "render_report", "write_report"]
 
-Estimator = PrivateModes | PrivateModeClustering | PrivateModalRegression
+Estimator = PrivateModes | PrivateModeClustering | PrivateModalRegression | PrivateHellinger
 MOST_WORDS = 44
 """Letters of names in a title."""
 
-AnyFindings = Findings | WideFindings | ClusterFindings | BranchFindings
+AnyFindings = Findings | WideFindings | ClusterFindings | BranchFindings | FitFindings
 
 
 def find(estimator: Estimator, columns: Sequence[str] | None = None) -> Any:
@@ -32,6 +34,8 @@ def find(estimator: Estimator, columns: Sequence[str] | None = None) -> Any:
         return find_clusters(estimator, columns)
     if isinstance(estimator, PrivateModalRegression):
         return find_branches(estimator, columns)
+    if isinstance(estimator, PrivateHellinger):
+        return find_fit(estimator, columns)
     wide = isinstance(estimator.density_.spec, RandomSpec)
     return find_wide_modes(estimator, columns) if wide else find_modes(estimator, columns)
 
@@ -42,6 +46,8 @@ def document(findings: AnyFindings, command: str | None = None) -> dict[str, Any
         return cluster_document(findings, command)
     if isinstance(findings, BranchFindings):
         return branch_document(findings, command)
+    if isinstance(findings, FitFindings):
+        return fit_document(findings, command)
     if isinstance(findings, WideFindings):
         return wide_modes_document(findings, command)
     return modes_document(findings, command)
@@ -59,7 +65,7 @@ def write_report(
 
     Parameters
     ----------
-    estimator : PrivateModes, PrivateModeClustering or PrivateModalRegression
+    estimator : PrivateModes, PrivateModeClustering, PrivateModalRegression or PrivateHellinger
         Fitted.
     path : str or Path
         Where to write; a file that exists is replaced.
@@ -108,6 +114,8 @@ def _page(findings: AnyFindings) -> tuple[str, dict[str, Any], str]:
     if isinstance(findings, BranchFindings):
         names, response = findings.columns[:-1], findings.columns[-1]
         return "regression.html.j2", branch_content(findings), f"{response} by {listed(names)}"
+    if isinstance(findings, FitFindings):
+        return "fit.html.j2", fit_content(findings), findings.title
     if isinstance(findings, WideFindings):
         return "wide_modes.html.j2", wide_modes_content(findings), f"The shape of {len(findings.columns)} columns"
     return "modes.html.j2", modes_content(findings), f"The shape of {listed(findings.columns)}"

@@ -47,18 +47,34 @@ STEPS = 10
 LEAST_SIGNAL = 0.7
 """Sums whose largest possible value is below so many deviations of their noise are left out."""
 
+END_REACH = 2.5
+PLATEAU = 3.0
+EDGE = 1.0
+"""Ends are tried up to so many bandwidths inside of the last node; the mass there is compared with that of so many
+bandwidths, and taken to be even for so many behind an end."""
+
+CLEARLY = 12.0
+"""An end before the last node must lower the sum of squares by so much."""
+
+STRONGEST = 1e7
+"""A penalty is at most so strong: it leaves straight lines and even masses alone."""
+
+FLOOR = 1e-6
+"""Relative to the information, what keeps the equations solvable where a branch has no mass."""
+
 WIDTHS = (0.05, 2.0)
 """Least and largest width of a ridge, in bandwidths of y."""
 
 
 @dataclass(frozen=True)
 class Ridges:
-    """Positions, slopes and the two parts of the standard errors of nodes, as fitted."""
+    """Positions, slopes and the two parts of the standard errors of nodes, and which lie within their branch's ends."""
 
     positions: FloatArray
     slopes: FloatArray
     privacy_errors: FloatArray
     sampling_errors: FloatArray
+    within: NDArray[np.bool_]
 
 
 @dataclass
@@ -112,8 +128,8 @@ def fit_ridges(
     position: FloatArray,
     height: FloatArray,
     threads: Threads,
-) -> Ridges:
-    """Fit all branches together, starting from nodes at places x of shape (K, 1)."""
+) -> Ridges | None:
+    """Fit all branches together, starting from nodes at places x of shape (K, 1); None if there are too few sums."""
     spec = density.spec
     h, b = bandwidth
     noise = density.noise_scale**2 / density.weights
@@ -126,6 +142,8 @@ def fit_ridges(
     ridges = [
         _ridge(x[g, 0], position[g], height[g] * np.sqrt(2 * np.pi) * 1.2 * b, KNOTS * h, 0.6 * b) for g in groups
     ]
+    if 2 * len(total) < sum(2 * len(r.position) + 1 for r in ridges):
+        return None
     across = [_waves(angular[:, 0], r.points - spec.origin[0]) * r.weights for r in ridges]
     for _ in range(STEPS):
         model, jacobian, penalty, coefficients, parts = _linearised(
@@ -135,13 +153,47 @@ def fit_ridges(
         design = np.vstack([jacobian.real, jacobian.imag])
         target = np.concatenate([residual.real, residual.imag])
         information = design.T @ design
-        inverse = np.linalg.inv(information + penalty + 1e-9 * np.diag(np.diag(information)))
+        floor = np.maximum(np.diag(information), FLOOR * np.median(np.diag(information)) + FLOOR)
+        inverse = np.asarray(np.linalg.inv(information + penalty + FLOOR * np.diag(floor)), dtype=np.float64)
         step = inverse @ (design.T @ target - penalty @ coefficients)
         _move(ridges, coefficients + np.clip(step, -parts, parts), b)
         _reweigh(ridges, inverse)
     share = np.tile(noise / total, 2)
-    spread = inverse @ (design.T * share) @ design @ inverse
-    return _read(ridges, groups, x, inverse, spread)
+    spread = np.asarray(inverse @ (design.T * share) @ design @ inverse, dtype=np.float64)
+    fitted = _linearised(ridges, across, angular[:, 1], spec.origin[1], scale)[0]
+    found = _read(ridges, groups, x, inverse, spread)
+    for ridge, phase, nodes in zip(ridges, across, groups, strict=True):
+        waves = phase * _waves(angular[:, 1], ridge.basis @ ridge.position - spec.origin[1])
+        waves *= (scale * np.exp(-0.5 * (angular[:, 1] * ridge.width) ** 2))[:, None]
+        low, high = _ends(ridge, waves, observed - fitted, h)
+        found.within[nodes] = (x[nodes, 0] >= low) & (x[nodes, 0] <= high)
+    return found
+
+
+def _ends(ridge: _Ridge, waves: ComplexArray, residual: ComplexArray, h: float) -> tuple[float, float]:
+    """Where a branch begins and ends: the steps in its mass, from nothing to what it is further inside, that fit best.
+
+    A branch that was found up to its last node goes on to it unless an earlier end fits clearly better.
+    """
+    mass = ridge.basis @ ridge.mass
+    ends = []
+    for side in (1, -1):
+        t = side * ridge.points
+        order = np.argsort(t)
+        away = (t - t[order[0]])[order]
+        near = away <= min(END_REACH * h, away[-1] / 2)
+        level = float(np.quantile(mass[order][away <= PLATEAU * h], 0.7))
+        tried = away[near]
+        beyond = away[None, :] >= tried[:, None] - 1e-12
+        inside = away[None, :] >= tried[:, None] + EDGE * h
+        steps = np.where(inside, mass[order], np.where(beyond, level, 0.0))
+        change = (steps - mass[order]) @ waves[:, order].T
+        misfit = np.sum(np.abs(residual - change) ** 2, axis=1)
+        best = int(np.argmin(misfit))
+        if misfit[0] - misfit[best] < CLEARLY:
+            best = 0
+        ends.append(side * (t[order[0]] + tried[best] - (away[1] - away[0]) / 2))
+    return ends[0] - 1e-9, ends[1] + 1e-9
 
 
 def _linearised(
@@ -204,14 +256,15 @@ def _reweigh(ridges: list[_Ridge], inverse: FloatArray) -> None:
             rank = size - 2 + k
             old = ridge.penalties[k]
             free = max(rank - old * float(np.sum(inverse[own, own] * matrix)), 1e-6)
-            ridge.penalties[k] = free / max(float(values @ matrix @ values), 1e-12)
+            ridge.penalties[k] = min(free / max(float(values @ matrix @ values), 1e-12), STRONGEST)
         place += 2 * size + 1
 
 
 def _read(
     ridges: list[_Ridge], groups: list[NDArray[np.int64]], x: FloatArray, inverse: FloatArray, spread: FloatArray
 ) -> Ridges:
-    found = Ridges(*(np.zeros(len(x)) for _ in range(4)))
+    zeros = [np.zeros(len(x)) for _ in range(4)]
+    found = Ridges(zeros[0], zeros[1], zeros[2], zeros[3], np.ones(len(x), dtype=bool))
     place = 0
     for ridge, nodes in zip(ridges, groups, strict=True):
         size = len(ridge.position)

@@ -45,7 +45,8 @@ SEED = 1618033988
 
 def strengths(relief: FloatArray, threads: Threads) -> FloatArray:
     """Strength of each branch, from the relief of its nodes."""
-    return np.bincount(threads.member, weights=np.maximum(relief - LEAST_RELIEF, 0.0), minlength=threads.count)
+    excess = np.maximum(relief - LEAST_RELIEF, 0.0)
+    return np.bincount(threads.member, weights=excess, minlength=threads.count).astype(np.float64)
 
 
 def needed_strength(

@@ -107,5 +107,9 @@ def local_fit(
     weighted = design * kernel[:, :, None]
     ridge = SHRINKAGE * kernel.sum(axis=1)[:, None, None] * np.diag(np.append(0.0, np.ones(design.shape[2] - 1)))
     solved = np.linalg.solve(np.einsum("pqi,pqj->pij", weighted, design) + ridge, weighted.transpose(0, 2, 1))
-    slopes = np.einsum("piq,q->pi", solved[:, 1 : 1 + x.shape[1]], y) / width
+    slopes = (
+        np.einsum("piq,q->pi", solved[:, 1 : 1 + x.shape[1]], y) / width
+        if degree
+        else np.zeros((len(away), x.shape[1]))
+    )
     return Fit(solved[:, 0] @ y, slopes, solved[:, 0])

@@ -58,7 +58,7 @@ FIT_ALLOWANCE = 1.1
 CLEAR = 18.0
 """The smallest bandwidth is taken at which the highest peak stands so many noise deviations high at most x."""
 
-PER_BANDWIDTH = {1: 4.0, 2: 1.5}
+PER_BANDWIDTH = {1: 6.0, 2: 1.5}
 """Places of the grid of x a bandwidth, by the number of axes of x."""
 
 SLOPE_WIDTH = 1.2
@@ -74,9 +74,10 @@ SMOOTHERS = ((1.0, 2), (1.5, 2), (2.5, 2), (5.0, 2), (3.0, 1), (10.0, 1))
 """Windows (in bandwidths) and degrees of the local fits that may smooth a branch further."""
 
 END_HEIGHT = 0.53
-END_REACH = (1.0, 2.0)
-"""A branch is cut where it is less than so high as somewhere between so many bandwidths off: half of the 94 percent
-that a kernel sees 1.5 bandwidths inside of an end."""
+END_REACH = (1.0, 2.5)
+END_QUANTILE = 0.7
+"""A branch is cut where it is less than so high as most of it is between so many bandwidths off: half of the 94 percent
+that a kernel sees 1.5 bandwidths inside of an end. Not the highest of it, which noise would raise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,11 +270,12 @@ def _located(
             scaled = weights * part[nodes]
             part[nodes] = np.sqrt(np.einsum("ij,ij->i", scaled @ shared, scaled))
         kept[nodes] = _within_ends(height[nodes] / inside[nodes], apart)
-    if faint and len(x):
-        bandwidth = np.append(profiles.x_bandwidth, profiles.y_bandwidth)
-        ridges = fit_ridges(density, bandwidth, x, position, height / inside, threads)
-        position, slopes = ridges.positions, ridges.slopes[:, None]
+    bandwidth = np.append(profiles.x_bandwidth, profiles.y_bandwidth)
+    ridges = fit_ridges(density, bandwidth, x, position, height / inside, threads) if faint and len(x) else None
+    if ridges is not None:
+        position, slopes, kept = ridges.positions, ridges.slopes[:, None], ridges.within
         privacy, sampling = FIT_ALLOWANCE * ridges.privacy_errors, FIT_ALLOWANCE * ridges.sampling_errors
+    kept = _never_none(kept, seen.place, height)
     low, high = profiles.spec.bounds[-1]
     kept &= (position >= low) & (position <= high)
     marginal, marginal_sd = profiles.marginal(lines)
@@ -341,8 +343,22 @@ def _weights(x: FloatArray, position: FloatArray, covariance: FloatArray, width:
     return np.asarray(chosen @ twice)
 
 
+def _never_none(kept: NDArray[np.bool_], place: IntArray, height: FloatArray) -> NDArray[np.bool_]:
+    """Keep the highest node of a place where all lie beyond their ends: some response must be the likeliest."""
+    lost = np.flatnonzero(~np.isin(place, place[kept]))
+    best: dict[int, int] = {}
+    for k in lost[np.argsort(height[lost], kind="stable")].tolist():
+        best[int(place[k])] = k
+    full = kept.copy()
+    full[list(best.values())] = True
+    return full
+
+
 def _within_ends(height: FloatArray, apart: FloatArray) -> NDArray[np.bool_]:
     """Which nodes of a branch are not the fading tail of an abrupt end."""
     near = (apart >= END_REACH[0]) & (apart <= END_REACH[1])
-    highest = np.max(np.where(near, height[None, :], -np.inf), axis=1, initial=-np.inf)
+    highest = np.full(len(height), -np.inf)
+    some = near.any(axis=1)
+    around = np.where(near[some], height[None, :], np.nan)
+    highest[some] = np.nanquantile(around, END_QUANTILE, axis=1)
     return np.asarray(height >= END_HEIGHT * highest)

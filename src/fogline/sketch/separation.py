@@ -2,7 +2,7 @@ r"""Whether two fitted clusters are two: against one cluster with a tail of reco
 
 A mixture of round clusters fits any smooth shape if it has enough of them, so their number says little. Two of them
 are two *clusters* if the density falls and rises again from one to the other. If it does not, it is unimodal along the
-segment between them, a mixture of uniform laws that begin at one end [1]_. The simplest such law is a cluster at one end
+segment between them, a mixture of uniform laws that begin at one end [1]_. The simplest such law is a cluster there
 and a tail: the uniform law from there to beyond the other, blurred by the clusters' width, of characteristic function
 
 .. math:: w\,e^{-s^2|\omega|^2/2}\,e^{-i\omega\cdot(a + h)}\,\frac{\sin \omega\cdot h}{\omega\cdot h}
