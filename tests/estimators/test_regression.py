@@ -291,3 +291,28 @@ EXPECTED_FAILURES = {f"check_{name}": TOO_WIDE for name in WIDE_CHECKS.split()} 
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+# -- before a fit -------------------------------------------------------------------------------------------
+
+
+def test_expected_error_grows_better_with_epsilon_and_touches_nothing(sample):
+    planned = PrivateModalRegression(delta=1e-5, x_bounds=(0, 1), y_bounds=(-1.5, 3))
+    guessed = planned.expected_error(2000, shape=(2, 0.2), epsilons=[0.01, 0.5, 2.0])
+    assert [row.epsilon for row in guessed.rows] == [0.01, 0.5, 2.0]
+    assert guessed.rows[0].detected < 0.2
+    assert guessed.rows[2].detected > 0.95
+    assert guessed.rows[2].privacy_error < guessed.rows[1].privacy_error
+    assert "2 level branches" in str(guessed)
+    public = planned.expected_error(3000, shape=np.column_stack([sample.X, sample.y]), epsilons=[1.0])
+    assert public.rows[0].detected > 0.9
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [({"n": 0}, "n"), ({"shape": 0}, "shape"), ({"shape": (1, -1.0)}, "shape"), ({"epsilons": []}, "epsilons")],
+)
+def test_a_bad_guess_is_named(wrong, name):
+    planned = PrivateModalRegression(delta=1e-5, x_bounds=(0, 1), y_bounds=(-1.5, 3))
+    with pytest.raises((ValueError, TypeError), match=name):
+        planned.expected_error(**{"n": 100, **wrong})

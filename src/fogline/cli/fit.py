@@ -29,6 +29,9 @@ Examples:
 """
 
 
+CURRENCIES = "--epsilon, --rho, --hdp, --pdp"
+
+
 @click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--column", metavar="COLUMN", required=True, multiple=True, help="What is fitted; one for each axis.")
@@ -87,6 +90,8 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateHellinger, Any]:
         "steps": parse.steps_option(options["steps"]),
         "bandwidth": parse.bandwidth_option(options["bandwidth"]),
     }
+    if all(options[name] is None for name in ("epsilon", "rho", "hdp", "pdp")):
+        raise click.BadParameter("a budget must be given in one of them", param_hint=CURRENCIES)
     _checked_method(options)
     from fogline.engines import CountedFile, FileTable
     from fogline.estimators import PrivateHellinger
@@ -136,5 +141,5 @@ def _refused(error: Exception) -> click.BadParameter:
     if found.param_hint == "--columns":
         found.param_hint = "--column"
     elif str(error).startswith("a budget"):
-        found.param_hint = "--epsilon, --rho, --hdp, --pdp"
+        found.param_hint = CURRENCIES
     return found

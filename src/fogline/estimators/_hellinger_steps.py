@@ -247,8 +247,8 @@ def _step(
     r"""One step, and the covariance of its error, given that of the iterate.
 
     In the coordinates W let H be the curvature and C what is believed of it. An error d of the iterate becomes
-    :math:`C^{-1}\big(e + (C - H)d\big)`, with e the noise of the gradient. C is the mean of H given what was seen of it, and
-    C - H a symmetric matrix whose packed entries have the variance v that is left; then
+    :math:`C^{-1}\big(e + (C - H)d\big)`, with e the noise of the gradient. C is the mean of H given what was seen of
+    it, and C - H a symmetric matrix whose packed entries have the variance v that is left; then
     :math:`E(C - H)P(C - H) = \frac v2 (P + I\operatorname{tr}P)`, P the covariance of d.
     """
     local, m = grid.local(theta), len(theta)
@@ -266,7 +266,7 @@ def _step(
     seen, noise = _ask(stages, passes, grid, "gradient", 2.0 * local.first, portion)
     move = np.linalg.solve(curvature, seen - local.public_gradient)
     move *= min(1.0, LONGEST_STEP / max(float(np.linalg.norm(move)), 1e-300))
-    error = noise**2 * np.eye(m) + 0.5 * doubt * (before + np.trace(before) * np.eye(m))
+    error = noise**2 * np.eye(m) + _remainder(before, doubt)
     spread = local.whitening @ np.linalg.inv(curvature)
     low, high = grid.plan.box.T
     return np.clip(theta + local.whitening @ move, low, high), spread @ error @ spread.T
@@ -305,6 +305,11 @@ def _start_covariance(missed: Any, theta: FloatArray, box: FloatArray) -> FloatA
         columns.append((missed(up) - missed(down)) / (up[j] - down[j]))
     jacobian = np.stack(columns, axis=1)
     return np.asarray(np.linalg.inv(4.0 * jacobian.T @ jacobian + np.diag(1.0 / width**2)))
+
+
+def _remainder(before: FloatArray, doubt: float) -> FloatArray:
+    """Mean of D P D over symmetric D whose packed entries have this variance, P the covariance before the step."""
+    return np.asarray(0.5 * doubt * (before + np.trace(before) * np.eye(len(before))))
 
 
 def _bounded(covariance: FloatArray, box: FloatArray) -> FloatArray:

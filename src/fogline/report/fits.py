@@ -189,8 +189,8 @@ def privacy_words(estimator: PrivateHellinger) -> list[str]:
     if estimator.pdp is not None:
         power, level = estimator.pdp
         return [
-            f"The budget was given as ({power:g}, {level:g})-PDP, a bound of {level:g} on the power divergence of order "
-            f"{power:g}. With Gaussian noise it means {meaning}, which is the guarantee stated above."
+            f"The budget was given as ({power:g}, {level:g})-PDP, a bound of {level:g} on the power divergence of "
+            f"order {power:g}. With Gaussian noise it means {meaning}, which is the guarantee stated above."
         ]
     if estimator.rho is not None:
         return [f"The budget was given as {estimator.rho:g}-zCDP, which means {meaning}, and less at a greater delta."]
