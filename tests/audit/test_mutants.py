@@ -13,7 +13,7 @@ from fogline import DensitySketch, PrivateModes
 from fogline.audit import RecordingDoor, attack, canary_pairs, noise_fit, replay, sketch_attack
 from fogline.mechanisms import _opendp, gaussian
 from fogline.mechanisms.entropy import SystemDoor, current_door, use_door
-from fogline.sketch import density_sketch, histogram
+from fogline.sketch import density_sketch, histogram, terms
 from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.spec import SketchSpec
 from fogline.testing import SeededSource
@@ -158,7 +158,7 @@ def noise_by_n(patch):
 
 
 def certified_whatever_the_noise(patch):
-    patch.setattr(density_sketch, "door_reason", lambda: "")
+    patch.setattr(terms, "door_reason", lambda: "")
 
 
 PATCHES = [

@@ -50,7 +50,9 @@ def test_the_kernel_estimate_is_the_sum_of_its_kernels(records, bandwidth, point
 
 
 @pytest.mark.parametrize(
-    ("family", "theta"), [(Normal(), [4.2, 1.7]), (Normal(), [4.2, -1.7]), (Gamma(), [3.0, 1.5])], ids=str
+    ("family", "theta"),
+    [(Normal(), [4.2, 1.7]), (Normal(), [4.2, -1.7]), (Gamma(), [3.0, 1.5])],
+    ids=["normal", "normal, negative sigma", "gamma"],
 )
 def test_derivatives_are_those_of_the_loss(family, theta):
     x = np.sort(np.abs(normal_records(300)))

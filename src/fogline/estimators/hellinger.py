@@ -52,7 +52,7 @@ __all__ = ["PrivateHellinger"]
 FloatArray = NDArray[np.float64]
 
 PROOF = "estimators/hellinger.proof.md"
-CODE_VERSION = "hellinger-1"
+CODE_VERSION = "hellinger-2"
 METHODS = ("sketch", "gradient", "newton")
 ITERATIONS = 4  # of a descent, where the user does not say: the first is not used, the others are averaged
 

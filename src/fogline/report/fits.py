@@ -172,7 +172,7 @@ def privacy_words(estimator: PrivateHellinger) -> list[str]:
     >>> import numpy as np
     >>> from fogline import PrivateHellinger
     >>> fit = PrivateHellinger(family="exponential", parameter_bounds={"scale": (1, 9)}, hdp=0.2).fit(np.ones((50, 1)))
-    >>> "at most 0.719" in privacy_words(fit)[0], "4.29" in privacy_words(fit)[0]
+    >>> "at most 0.718" in privacy_words(fit)[0], "epsilon = 4.287" in privacy_words(fit)[0]
     (True, True)
     """
     guarantee = estimator.guarantee_

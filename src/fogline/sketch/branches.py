@@ -73,6 +73,10 @@ STEEPEST = 4.0
 SMOOTHERS = ((1.0, 2), (1.5, 2), (2.5, 2), (5.0, 2), (3.0, 1), (10.0, 1))
 """Windows (in bandwidths) and degrees of the local fits that may smooth a branch further."""
 
+FAINTEST = 3.0
+LEAST_SHARE = 0.2
+"""A node is kept where the density is so many noise deviations high, and so high as the highest branch at its place."""
+
 END_HEIGHT = 0.53
 END_REACH = (1.0, 2.5)
 END_QUANTILE = 0.7
@@ -278,6 +282,7 @@ def _located(
     kept = _never_none(kept, seen.place, height)
     low, high = profiles.spec.bounds[-1]
     kept &= (position >= low) & (position <= high)
+    kept &= _standing(density, bandwidth, np.column_stack([x, position]), seen.place)
     marginal, marginal_sd = profiles.marginal(lines)
     normal = 1 / np.maximum(marginal, np.maximum(2 * marginal_sd, 1e-300))
     order = np.flatnonzero(kept)
@@ -352,6 +357,20 @@ def _never_none(kept: NDArray[np.bool_], place: IntArray, height: FloatArray) ->
     full = kept.copy()
     full[list(best.values())] = True
     return full
+
+
+def _standing(density: PrivateDensity, bandwidth: FloatArray, points: FloatArray, place: IntArray) -> NDArray[np.bool_]:
+    """Which nodes stand out by themselves: above the noise and not dwarfed by another branch at their place.
+
+    A branch as a whole may be clear and still have been followed beyond its end, into the noise.
+    """
+    if not len(points):
+        return np.zeros(0, dtype=bool)
+    reading = density.reading(bandwidth)
+    height = reading.value(points)
+    highest = np.full(int(place.max()) + 1, -np.inf)
+    np.maximum.at(highest, place, height)
+    return np.asarray((height >= FAINTEST * reading.noise_sd) & (height >= LEAST_SHARE * highest[place]))
 
 
 def _within_ends(height: FloatArray, apart: FloatArray) -> NDArray[np.bool_]:
