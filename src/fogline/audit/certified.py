@@ -18,7 +18,7 @@ from fogline.audit.lines import BOX, CONFIDENCE, OUTLIER, RELATIONS, WIDE_BOX, L
 from fogline.audit.noise_fit import noise_fit
 from fogline.audit.replay import ReplayReport, replay
 from fogline.datasets import gaussian_mixture4
-from fogline.estimators import PrivateModalRegression, PrivateModeClustering, PrivateModes
+from fogline.estimators import PrivateHellinger, PrivateModalRegression, PrivateModeClustering, PrivateModes
 from fogline.mechanisms import above_threshold, add_gaussian, add_laplace, choose, stable_histogram
 from fogline.mechanisms.entropy import SystemDoor, SystemSource, use_door
 from fogline.mechanisms.laplace import laplace_tail
@@ -86,6 +86,14 @@ def _branches(box: Any, relation: str) -> PrivateModalRegression:
     )
 
 
+def _fitted(box: Any, relation: str) -> PrivateHellinger:
+    low, high = box[0]
+    limits = {"mu": (low, high), "sigma": ((high - low) / 50, (high - low) / 2)}
+    return PrivateHellinger(
+        family="normal", parameter_bounds=limits, bounds=box, epsilon=1.0, delta=1e-5, neighbours=relation
+    )
+
+
 def _wide_modes(box: Any, relation: str) -> PrivateModes:
     return PrivateModes(epsilon=1.0, delta=1e-5, bounds=box, neighbours=relation, bandwidth=0.69, n_modes=1)
 
@@ -95,6 +103,7 @@ _READERS: tuple[tuple[str, int, Callable[[Any, str], Any]], ...] = (
     ("PrivateModeClustering", 2, _clusters),
     ("PrivateModeClustering", 5, _clusters),
     ("PrivateModalRegression", 2, _branches),
+    ("PrivateHellinger", 1, _fitted),
 )
 """Further estimators, with the number of columns that they are given."""
 
