@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fogline._validation import check_bounds, check_count
 from fogline.sketch.bandwidths import check_steps, check_stored, lift_to_steps, wanted_bandwidths
+from fogline.sketch.public_box import PublicBox
 from fogline.sketch.spec import COUNT_WEIGHT, require_same
 
 __all__ = ["MAX_AXES", "RandomSpec", "standard_frequencies"]
@@ -101,7 +102,7 @@ def standard_frequencies(n_features: int, d: int, seed: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class RandomSpec:
+class RandomSpec(PublicBox):
     """What every holder of data must agree on before sums of random features can be merged; public.
 
     Parameters
@@ -171,39 +172,7 @@ class RandomSpec:
         spec._check_size()
         return spec
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Fields alone: what was computed from them so far would tell how a sketch was used."""
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
     # -- sizes ---------------------------------------------------------------------------------------
-
-    @property
-    def d(self) -> int:
-        """Number of axes."""
-        return len(self.bounds)
-
-    @cached_property
-    def lower(self) -> FloatArray:
-        """Lower corner of the box."""
-        return np.array([lo for lo, _ in self.bounds])
-
-    @cached_property
-    def upper(self) -> FloatArray:
-        """Upper corner of the box."""
-        return np.array([hi for _, hi in self.bounds])
-
-    @cached_property
-    def widths(self) -> FloatArray:
-        """Side lengths of the box."""
-        return self.upper - self.lower
-
-    @cached_property
-    def planned(self) -> FloatArray:
-        """Planned bandwidths as an array of shape (scales, axes), in data units."""
-        return np.array(self.scales)
 
     @property
     def steps(self) -> tuple[float, ...]:
@@ -288,14 +257,6 @@ class RandomSpec:
         """Smallest and largest bandwidth that can be read from a release, in data units."""
         margin = 1 / math.sqrt(self.d)
         return (1 - 0.4 * min(margin, 0.625)) * self.planned[0], (1 + margin) * self.planned[-1]
-
-    def require_readable(self, bandwidth: FloatArray, *, name: str = "bandwidth") -> None:
-        """Raise an error if a release cannot be read at a bandwidth."""
-        low, high = self.readable
-        if np.any(bandwidth < low * (1 - 1e-9)) or np.any(bandwidth > high * (1 + 1e-9)):
-            raise ValueError(
-                f"{name} {bandwidth.tolist()} is outside the range of this release, {low.tolist()} to {high.tolist()}"
-            )
 
     # -- agreement ---------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from scipy.fft import next_fast_len
 
 from fogline._validation import check_bounds
 from fogline.sketch.bandwidths import as_bandwidth, check_steps, check_stored, lift_to_steps, wanted_bandwidths
+from fogline.sketch.public_box import PublicBox
 
 __all__ = ["COUNT_WEIGHT", "MAX_COEFFICIENTS", "SketchSpec", "as_bandwidth", "require_same", "wanted_bandwidths"]
 
@@ -68,7 +69,7 @@ def require_same(mine: Any, theirs: Any) -> None:
 
 
 @dataclass(frozen=True)
-class SketchSpec:
+class SketchSpec(PublicBox):
     """What every holder of data must agree on before sums can be merged; public.
 
     Parameters
@@ -115,39 +116,7 @@ class SketchSpec:
         spec._check_size()
         return spec
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Fields alone: what was computed from them so far would tell how a sketch was used."""
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
     # -- sizes ---------------------------------------------------------------------------------------
-
-    @property
-    def d(self) -> int:
-        """Number of axes."""
-        return len(self.bounds)
-
-    @cached_property
-    def lower(self) -> FloatArray:
-        """Lower corner of the box."""
-        return np.array([lo for lo, _ in self.bounds])
-
-    @cached_property
-    def upper(self) -> FloatArray:
-        """Upper corner of the box."""
-        return np.array([hi for _, hi in self.bounds])
-
-    @cached_property
-    def widths(self) -> FloatArray:
-        """Side lengths of the box."""
-        return self.upper - self.lower
-
-    @cached_property
-    def planned(self) -> FloatArray:
-        """Planned bandwidths as an array of shape (scales, axes), in data units."""
-        return np.array(self.scales)
 
     @cached_property
     def cell_widths(self) -> FloatArray:
@@ -258,14 +227,6 @@ class SketchSpec:
         """Smallest and largest bandwidth that can be read from a release, in data units."""
         smallest = 1.0 if any(self.steps) else 0.75
         return smallest * self.planned[0], 2.0 * self.planned[-1]
-
-    def require_readable(self, bandwidth: FloatArray, *, name: str = "bandwidth") -> None:
-        """Raise an error if a release cannot be read at a bandwidth."""
-        low, high = self.readable
-        if np.any(bandwidth < low * (1 - 1e-9)) or np.any(bandwidth > high * (1 + 1e-9)):
-            raise ValueError(
-                f"{name} {bandwidth.tolist()} is outside the range of this release, {low.tolist()} to {high.tolist()}"
-            )
 
     # -- agreement ---------------------------------------------------------------------------------------
 
