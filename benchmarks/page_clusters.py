@@ -7,6 +7,9 @@ from typing import Any
 
 from common import markdown, number, read_csv, table
 
+RIGHT = 0.85
+"""An error counts as lower only where the number of modes is right so often."""
+
 __all__ = ["clusters", "gallery", "many_axes", "regression"]
 
 
@@ -77,7 +80,8 @@ def clusters() -> str:
         "1e-5; 20 runs, on MNIST (70 000 records, 784 pixels) 5 and fewer of the slow methods. Centres in the units of "
         "the data, summed over the columns. diffprivlib has the same records and bounds; Google's figures were "
         "measured apart, on MNIST after a reduction to 50 components that is not private. DP-GRAMS-C refines on raw "
-        "records ([gaps](gaps.md)): its figure is one of plain clustering; on MNIST it had 4000 records.\n\n"
+        "records ([gaps](gaps.md)): its figure is one of plain clustering; on MNIST it had 4000 records. Defaults such "
+        "as the shares of the budget were chosen with Iris and MNIST in sight, so their figures flatter.\n\n"
         "![adjusted Rand index](benchmarks/clusters.svg)\n\n"
         + markdown(shown)
         + "\nWithout privacy, and without data:\n\n"
@@ -145,9 +149,9 @@ def regression() -> str:
             }
         )
     better = sum(
-        float(m["certified"]["output_mse"]) < float(m["published"]["output_mse"]) and float(m["certified"]["right"]) > 0
+        float(m["certified"]["output_mse"]) < float(m["published"]["output_mse"])
         for m in cells.values()
-        if m["certified"]["output_mse"] != "nan"
+        if float(m["certified"]["right"]) >= RIGHT
     )
     return (
         "## Modal regression\n\nThe paper's grid. Errors are squared distances of every mode that a method puts out to "
@@ -155,7 +159,9 @@ def regression() -> str:
         "missing a mode must not count as a gain; the last error column charges a missed mode with its distance to the "
         "next one found, and finding nothing with the squared range of y. DP-PMS lives on the raw responses it starts "
         "from ([gaps](gaps.md)). "
-        f"The certified error is below that of DP-PMS in **{better} of {len(cells)}** cells.\n\n"
+        f"The certified error is below that of DP-PMS, with the right number of modes at {RIGHT:.0%} of the places or "
+        f"more, in **{better} of {len(cells)}** cells. On the three components it loses at the ends, where a branch is "
+        "followed too far.\n\n"
         "![error](benchmarks/regression.svg)\n\n" + markdown(shown)
     )
 
