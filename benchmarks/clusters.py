@@ -1,6 +1,7 @@
 """Clustering measured on Iris, Digits and MNIST, and on the shapes of scikit-learn's gallery.
 
-    python benchmarks/clusters.py [--mnist FOLDER] [--quick] [--only tables|gallery|time|plot]
+    python benchmarks/clusters.py [--mnist FOLDER] [--quick] [--only tables|gallery|time|features|plot]
+        [--data iris,digits] [--methods certified]
 
 All methods of a data set run in one process group on the same records, with public bounds: Iris 0 to 8, 5, 8 and 3 cm,
 Digits 0 to 16, MNIST 0 to 255 in all 784 pixels. MNIST's four idx files (packed by gzip) are read from FOLDER, or from
@@ -27,10 +28,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans, MeanShift, estimate_bandwidth
-from sklearn.datasets import load_digits, load_iris, make_blobs, make_moons
+from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from cluster_shapes import gallery
 from common import RESULTS, read_csv, spread_over_cores, write_csv
 from diffprivlib_kmeans import install
 from fogline import PrivateModeClustering
@@ -213,28 +215,40 @@ def diffprivlib_runs(name: str, epsilon: float, runs: int) -> list[dict[str, Any
 # -- the tables ------------------------------------------------------------------------------------------------------
 
 
-def tables(names: list[str], *, quick: bool) -> None:
-    """Measure every method at every epsilon and write docs/benchmarks/clusters.csv."""
-    found: list[dict[str, Any]] = []
+def tables(names: list[str], methods: list[str], *, quick: bool) -> None:
+    """Measure methods at every epsilon; docs/benchmarks/clusters.csv has the rows of each as soon as it is done."""
     for name in names:
         runs = 2 if quick else RUNS[name]
-        jobs = [
-            (name, method, epsilon if method in PRIVATE else math.inf, run)
-            for method in METHODS
-            for epsilon in (EPSILONS if method in PRIVATE else (math.inf,))
-            for run in range(min(runs, FEWER.get((name, method), runs)))
-        ]
-        if name == "mnist":  # one at a time: the records fill the memory of several processes
-            found += [one(job) for job in _tracked(jobs, name)]
-        else:
-            found += spread_over_cores(one, jobs, label=name)
-        for epsilon in _tracked(EPSILONS, f"{name}, diffprivlib"):
-            found += diffprivlib_runs(name, epsilon, min(runs, 2) if name == "mnist" else runs)
-    rows = [
-        _summary([row for row in found if (row["dataset"], row["method"], row["epsilon"]) == key])
-        for key in dict.fromkeys((row["dataset"], row["method"], row["epsilon"]) for row in found)
-    ]
-    write_csv("clusters", rows)
+        for method in methods:
+            if method == "diffprivlib":
+                few = min(runs, 2) if name == "mnist" else runs
+                each = [diffprivlib_runs(name, e, few) for e in _tracked(EPSILONS, f"{name}, {method}")]
+                _put([row for part in each for row in part])
+                continue
+            jobs = [
+                (name, method, epsilon, run)
+                for epsilon in (EPSILONS if method in PRIVATE else (math.inf,))
+                for run in range(min(runs, FEWER.get((name, method), runs)))
+            ]
+            if name == "mnist":  # one at a time: the records fill the memory of several processes
+                _put([one(job) for job in _tracked(jobs, f"{name}, {method}")])
+            else:
+                _put(spread_over_cores(one, jobs, label=f"{name}, {method}"))
+
+
+def _put(found: list[dict[str, Any]]) -> None:
+    """Write summaries in the place of those that stand for the same cells."""
+    groups = dict.fromkeys((row["dataset"], row["method"], row["epsilon"]) for row in found)
+    new = {
+        key: _summary([row for row in found if (row["dataset"], row["method"], row["epsilon"]) == key])
+        for key in groups
+    }
+    old: dict[Any, Any] = {(row["dataset"], row["method"], float(row["epsilon"])): row for row in read_csv("clusters")}
+    rows = {**old, **new}
+    order = [*METHODS, "diffprivlib"]
+    write_csv(
+        "clusters", [rows[key] for key in sorted(rows, key=lambda k: (list(RUNS).index(k[0]), order.index(k[1])))]
+    )
 
 
 def _tracked(jobs: Any, label: str) -> Any:
@@ -264,60 +278,11 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-# -- the gallery -----------------------------------------------------------------------------------------------------
-
-
-def shape(name: str, n: int, rng: np.random.Generator) -> tuple[FloatArray, NDArray[np.int64]]:
-    """One of scikit-learn's gallery of shapes, drawn anew."""
-    seed = int(rng.integers(2**31))
-    if name == "moons":
-        X, y = make_moons(n, noise=0.08, random_state=seed)
-        return X * 4, y
-    centres = [(-6.0, -4.0), (0.0, 5.0), (6.0, -2.0)]
-    if name == "unequal":
-        X, y = make_blobs([int(0.7 * n), int(0.2 * n), n - int(0.7 * n) - int(0.2 * n)], centers=centres,
-                          random_state=seed)  # fmt: skip
-        return X, y
-    spread = [1.0, 2.5, 0.5] if name == "varied" else 1.0
-    X, y = make_blobs(n, centers=centres, cluster_std=spread, random_state=seed)
-    return (X @ np.array([[0.6, -0.6], [-0.4, 0.8]]) if name == "anisotropic" else X), y
-
-
-SHAPES = ("blobs", "moons", "anisotropic", "varied", "unequal")
-GALLERY_BOX = [(-12.0, 12.0), (-12.0, 12.0)]
-
-
-def gallery_run(job: tuple[str, int], n: int = 10_000) -> dict[str, Any]:
-    """One shape, one draw: private with and without the number of clusters, mean shift and k-means without privacy."""
-    name, run = job
-    X, y = shape(name, n, np.random.default_rng([SHAPES.index(name), run]))
-    k = len(np.unique(y))
-    row: dict[str, Any] = {"shape": name, "run": run}
-    for label, wanted in (("certified", None), ("certified, k known", k)):
-        model = PrivateModeClustering(epsilon=1.0, delta=DELTA, bounds=GALLERY_BOX, n_clusters=wanted).fit(X)
-        row[label] = float(adjusted_rand_score(y, model.predict(X))) if len(model.cluster_centers_) else 0.0
-    part = X[np.random.default_rng(run).choice(len(X), 1000, replace=False)]
-    shifted = MeanShift(bandwidth=estimate_bandwidth(part, quantile=0.2), bin_seeding=True).fit(X)
-    row["mean shift"] = float(adjusted_rand_score(y, shifted.labels_))
-    row["k-means"] = float(adjusted_rand_score(y, KMeans(k, n_init=3, random_state=run).fit_predict(X)))
-    return row
-
-
-def gallery(*, quick: bool) -> None:
-    jobs = [(name, run) for name in SHAPES for run in range(2 if quick else 10)]
-    found = spread_over_cores(gallery_run, jobs, label="gallery")
-    methods = ("certified", "certified, k known", "mean shift", "k-means")
-    write_csv(
-        "clusters_gallery",
-        [
-            {"shape": name, "runs": len(jobs) // len(SHAPES)}
-            | {m: float(np.mean([row[m] for row in found if row["shape"] == name])) for m in methods}
-            for name in SHAPES
-        ],
-    )
-
-
 # -- time ------------------------------------------------------------------------------------------------------------
+
+
+SPELL = 300.0
+"""Parts of the records are doubled as long as the next would be done within so many seconds."""
 
 
 def times() -> None:
@@ -327,11 +292,21 @@ def times() -> None:
     PrivateModeClustering(epsilon=1.0, delta=DELTA, bounds=BOUNDS["mnist"], n_clusters=10).fit(X)
     rows = [{"method": "certified", "records": len(X), "seconds": time.perf_counter() - began}]
     projected = PCA(50, random_state=0).fit_transform(X[:20_000])
-    for n in (1000, 2000, 4000, 8000):
+    n, spent, last = 500, 0.0, 0.0
+    while n <= len(projected) and spent + 5 * last < SPELL:
         began = time.perf_counter()
         dp_grams_c(projected[:n], epsilon=1.0, delta=DELTA, n_clusters=10, random_state=0)
-        rows.append({"method": "published", "records": n, "seconds": time.perf_counter() - began})
-    write_csv("clusters_time", rows)
+        last = time.perf_counter() - began
+        rows.append({"method": "published", "records": n, "seconds": last})
+        write_csv("clusters_time", rows)
+        n, spent = 2 * n, spent + last
+
+
+def features() -> None:
+    """Random features against the bare matrix product."""
+    from speed import feature_ratios
+
+    write_csv("features_speed", feature_ratios())
 
 
 # -- figures ---------------------------------------------------------------------------------------------------------
@@ -363,7 +338,7 @@ def plot() -> None:
         axis.set_title(name)
         axis.set_xlabel("epsilon")
     axes[0, 0].set_ylabel("adjusted Rand index")
-    axes[0, 0].legend(fontsize=7)
+    axes[0, -1].legend(fontsize=7, loc="upper right")
     figure.tight_layout()
     figure.savefig(RESULTS / "clusters.svg", metadata={"Date": None})
     pyplot.close(figure)
@@ -373,15 +348,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--mnist", help="folder of MNIST's idx files")
     parser.add_argument("--quick", action="store_true", help="two runs of each")
-    parser.add_argument("--only", choices=("tables", "gallery", "time", "plot"), help="one part")
+    parser.add_argument("--only", choices=("tables", "gallery", "time", "features", "plot"), help="one part")
+    parser.add_argument("--data", help="data sets of the tables, separated by commas")
+    parser.add_argument("--methods", default=",".join([*METHODS, "diffprivlib"]), help="methods of the tables")
     options = parser.parse_args()
     if options.mnist:
         os.environ["FOGLINE_MNIST"] = options.mnist
     mnist = "FOGLINE_MNIST" in os.environ
+    names = options.data.split(",") if options.data else ["iris", "digits", *(["mnist"] if mnist else [])]
     parts: dict[str, Callable[[], None]] = {
-        "tables": partial(tables, ["iris", "digits", *(["mnist"] if mnist else [])], quick=options.quick),
+        "tables": partial(tables, names, options.methods.split(","), quick=options.quick),
         "gallery": partial(gallery, quick=options.quick),
         "time": times if mnist else lambda: None,
+        "features": features,
         "plot": plot,
     }
     for name, part in parts.items():

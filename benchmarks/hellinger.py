@@ -1,13 +1,14 @@
 """Private minimum Hellinger fits measured: the paper's tables as published, and PrivateHellinger beside them.
 
-Run ``python benchmarks/hellinger.py`` (about an hour on two cores), or name parts: ``published certified families
-growth paths``. ``--quick`` takes few runs and writes to out/benchmarks; ``--runs=N`` takes N. Each cell is written as
-it ends, and a run that was stopped goes on where it was; ``--again`` starts anew. Data are seeded, certified noise is
-not. One configuration serves every cell.
+Run ``python benchmarks/hellinger.py`` (about an hour on two cores), or name parts: ``published certified limits
+families growth paths``. ``--quick`` takes few runs and writes to out/benchmarks; ``--runs=N`` takes N. Each cell is
+written as it ends, and a run that was stopped goes on where it was; ``--again`` starts anew. Data are seeded, certified
+noise is not. One configuration serves every cell.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import sys
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import common
-from fogline.families import Exponential, Gamma, Logistic, Lognormal, StudentT, Weibull
+from fogline.families import Exponential, Gamma, Logistic, Lognormal, Normal, StudentT, Weibull
 from fogline.families.family import UnivariateFamily
 from fogline.published import pgd, pnr
 from fogline.reproduce import HellingerCell, hellinger_cells, reproduce_hellinger
@@ -94,7 +95,7 @@ def _certified(job: tuple[str, int, int, int]) -> Row:
     budget, n, bad, runs = job
     private, errors, hits, robust = [], [], [], []
     for run in range(runs):
-        x = sample(n, bad, np.random.default_rng([SEED, n, bad, run]))
+        x = sample(n, bad, np.random.default_rng([SEED, list(BUDGETS).index(budget), n, bad, run]))
         model = PrivateHellinger(family="normal", parameter_bounds=PARAMETER_BOUNDS, **BUDGETS[budget])
         fitted = model.fit(x)
         private.append([fitted.params_[name] for name in TRUTH])
@@ -141,6 +142,45 @@ def _minimum_hellinger(x: Any) -> list[float]:
     return list(pgd(x, start=start, step=1.0, n_iterations=40, bandwidth=bandwidth(len(x))).params.values())
 
 
+# -- what a release holds ---------------------------------------------------------------------------------------
+
+
+def limits(runs: int) -> None:  # noqa: ARG001
+    """Standard errors of the best linear reading of the released sums, the number of records being unknown."""
+    rows = []
+    for budget, n in itertools.product(BUDGETS, SIZES):
+        errors = _best_reading(budget, n)
+        rows.append({"budget": budget, "n": n, "mu": errors[0], "sigma": errors[1]})
+    common.write_csv("hellinger_limits", rows)
+
+
+def _best_reading(budget: str, n: int) -> Any:
+    """Generalised least squares at the truth: the sums have the noise's covariance and that of the records."""
+    from fogline import PrivateHellinger
+
+    model = PrivateHellinger(family="normal", parameter_bounds=PARAMETER_BOUNDS, **BUDGETS[budget])
+    density = model.fit(np.zeros((0, 1))).density_
+    assert density is not None
+    spec = density.spec
+    edges = spec.lower[0] + spec.cell_widths[0] * np.arange(spec.cells[0] + 1)
+    phases = np.outer(spec.angular[:, 0], edges[:-1] - edges[0])
+    roots = np.sqrt(density.weights)[:, None]
+    features = np.concatenate([roots * np.cos(phases), (roots * np.sin(phases))[1:]])
+
+    def masses(mu: float, sigma: float) -> Any:
+        return np.diff(Normal().cdf([mu, sigma], edges))
+
+    (mu, sigma), step = TRUTH.values(), 1e-3
+    slopes = [
+        n * (masses(mu + step, sigma) - masses(mu - step, sigma)) / (2 * step),
+        n * (masses(mu, sigma + step) - masses(mu, sigma - step)) / (2 * step),
+        masses(mu, sigma),
+    ]
+    jacobian = features @ np.stack(slopes, axis=1)
+    covariance = density.noise_scale**2 * np.eye(len(features)) + n * (features * masses(mu, sigma)) @ features.T
+    return np.sqrt(np.diag(np.linalg.inv(jacobian.T @ np.linalg.solve(covariance, jacobian))))
+
+
 # -- other families ---------------------------------------------------------------------------------------------
 
 FAMILIES: dict[str, tuple[UnivariateFamily, dict[str, float], dict[str, tuple[float, float]]]] = {
@@ -166,7 +206,7 @@ def _family(job: tuple[str, int, float, int]) -> Row:
     theta = [truth[parameter] for parameter in family.parameters]
     found, hits, stated = [], [], []
     for run in range(runs):
-        x = family.quantile(theta, np.random.default_rng([SEED, 3, run]).uniform(size=n))
+        x = family.quantile(theta, np.random.default_rng([SEED, list(FAMILIES).index(name), run]).uniform(size=n))
         fitted = PrivateHellinger(family=family, parameter_bounds=box, epsilon=epsilon, delta=1e-5).fit(x)
         found.append([fitted.params_[parameter] for parameter in truth])
         stated.append(np.sqrt(np.diag(fitted.covariance_)))
@@ -239,6 +279,7 @@ def paths(runs: int) -> None:
 PARTS: dict[str, Callable[[int], None]] = {
     "published": published,
     "certified": certified,
+    "limits": limits,
     "families": families,
     "growth": growth,
     "paths": paths,

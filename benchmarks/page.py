@@ -6,8 +6,10 @@ import math
 from pathlib import Path
 
 import page_clusters
+import page_scale
 from common import RESULTS, markdown, number, read_csv, table
 from hellinger_page import hellinger_sections
+from page_integral import integral_sections
 
 __all__ = ["write_page"]
 
@@ -28,6 +30,8 @@ def write_page() -> Path:
         page_clusters.gallery(),
         page_clusters.regression(),
         hellinger_sections(),
+        integral_sections(),
+        page_scale.scale(),
     ]
     path = RESULTS.parent / "benchmarks.md"
     path.write_text("\n".join(parts), encoding="utf-8")

@@ -104,6 +104,11 @@ def gallery() -> str:
             "k-means": "k-means, not private, k known",
         },
     )
+    ratios = read_csv("features_speed")
+    if ratios:
+        text += "\nRandom features, in CPU time of the bare float64 matrix product, one thread:\n\n" + table(
+            "features_speed", {"what": "what", "value": "ratio"}
+        )
     if times:
         ours = float(times[0]["seconds"])
         last, before = times[-1], times[-2]

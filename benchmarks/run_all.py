@@ -8,7 +8,7 @@ from pathlib import Path
 
 from page import write_page
 
-SCRIPTS = ("modes.py", "hellinger.py")
+SCRIPTS = ("modes.py", "hellinger.py", "integral.py", "scale.py")
 
 if __name__ == "__main__":
     here = Path(__file__).resolve().parent

@@ -83,6 +83,59 @@ def test_two_columns_with_one_scale_or_one_a_column():
     assert np.array(json.loads(result.stdout)["modes"]).shape == (2, 2)
 
 
+CLUSTERS = ["plan", "--for", "clusters", "--n", "2000", "--delta", "1e-6", "--epsilons", "0.5,2"]
+BRANCHES = ["plan", "--for", "regression", "--bounds", "0:1,0:4", "--n", "2000", "--delta", "1e-6", "--epsilons", "2"]
+
+
+def test_the_noise_of_clusters():
+    words = [*CLUSTERS, "--bounds", "0:8,0:5,0:8,0:3,0:1", "--n-clusters", "3"]
+    shown = run(*words)
+    assert shown.exit_code == 0, shown.output
+    assert "error of a centre" in shown.stdout
+    document = json.loads(run(*words, "--json").stdout, parse_constant=pytest.fail)
+    assert document["format"] == "fogline-plan-clusters-1"
+    assert document["n_clusters"] == 3
+    before, after = document["rows"]
+    assert len(before["mean_errors"]) == 5
+    assert before["centre_error"] > 3 * after["centre_error"] > 0
+
+
+def test_clusters_of_few_columns_are_modes(tmp_path):
+    result = run(*CLUSTERS, "--bounds", "0:10", "--shape", "gaussian:3,0.5;7,0.8", "--picture", tmp_path / "plan.svg")
+    assert result.exit_code == 0, result.output
+    assert "smallest share" in result.stdout
+    assert (tmp_path / "plan.svg").exists()
+
+
+def test_branches():
+    shown = run(*BRANCHES)
+    assert shown.exit_code == 0, shown.output
+    assert "1 level branch" in shown.stdout
+    document = json.loads(run(*BRANCHES, "--shape", "branches:2,0.2", "--json").stdout, parse_constant=pytest.fail)
+    assert document["format"] == "fogline-plan-regression-1"
+    assert document["rows"][0]["detected"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ([*CLUSTERS, "--bounds", "0:1", "--n-modes", "2"], "--n-modes"),
+        ([*CLUSTERS, "--bounds", "0:1,0:1,0:1,0:1", "--shape", "gaussian:1,1,1,1,1"], "--shape"),
+        ([*CLUSTERS, "--bounds", "0:1,0:1,0:1,0:1", "--picture", "plan.svg"], "--picture"),
+        ([*BRANCHES, "--shape", "uniform"], "--shape"),
+        ([*BRANCHES, "--shape", "branches:0.5"], "--shape"),
+        ([*BRANCHES, "--picture", "plan.svg"], "--picture"),
+        ([*BRANCHES, "--n-clusters", "2"], "--n-clusters"),
+        ([*BRANCHES, "--bounds", "0:1"], "--bounds"),
+        ([*PLAN, "--n-clusters", "2"], "--n-clusters"),
+    ],
+)
+def test_an_option_for_something_else_is_named(words, named):
+    result = run(*words)
+    assert result.exit_code == 2, result.output
+    assert named in result.stderr
+
+
 @pytest.mark.parametrize(
     ("changed", "named"),
     [

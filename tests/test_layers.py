@@ -15,7 +15,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 BELOW_RELEASE = {"_validation", "families", "accounting", "mechanisms", "sketch", "datasets", "metrics"}
 ESTIMATORS = {"_validation", "families", "accounting", "mechanisms", "sketch", "locate", "engines", "ledger"}
-ANY_PART = ESTIMATORS | BELOW_RELEASE | {"estimators", "published", "contenders", "audit", "testing"}
+ANY_PART = (
+    ESTIMATORS | BELOW_RELEASE | {"estimators", "published", "contenders", "audit", "testing", "federation", "units"}
+)
 FACES = {"report", "cli", "reproduce", "studio"}
 
 MAY_IMPORT = {
@@ -24,15 +26,17 @@ MAY_IMPORT = {
     "accounting": {"_validation"},
     "mechanisms": {"_validation", "accounting"},
     "ledger": {"_validation", "accounting", "mechanisms"},
-    "testing": {"_validation", "accounting", "mechanisms"},
+    "testing": {"_validation", "accounting", "mechanisms", "estimators", "families"},
     "sketch": {"_validation", "accounting", "mechanisms"},
     "locate": {"_validation", "accounting", "mechanisms", "sketch"},
+    "federation": {"_validation", "accounting", "mechanisms", "sketch"},
+    "units": {"_validation"},
     "engines": {"_validation", "accounting", "mechanisms", "sketch", "locate"},
     "estimators": ESTIMATORS,
     "datasets": {"_validation", "metrics"},
     "metrics": {"_validation", "datasets"},
     "published": BELOW_RELEASE | {"families"},
-    "contenders": BELOW_RELEASE,
+    "contenders": BELOW_RELEASE | {"locate"},
     "audit": ESTIMATORS | BELOW_RELEASE | {"estimators", "published", "contenders", "testing"},
     "report": ANY_PART | {"report"},
     "cli": ANY_PART | {"report", "reproduce", "cli"},

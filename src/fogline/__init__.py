@@ -10,14 +10,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fogline import audit, contenders, datasets, metrics, published
+    from fogline import audit, contenders, datasets, federation, metrics, published, units
     from fogline.accounting import Budget, Guarantee
+    from fogline.engines import table
     from fogline.estimators import (
+        IntegralSampler,
+        PrivateGaussianMixture,
         PrivateHellinger,
         PrivateModalRegression,
         PrivateModeClustering,
         PrivateModes,
+        one_cluster,
+        private_bounds,
+        private_gaussian,
         private_pca,
+        private_spherical_gaussian,
+        private_strata,
+        terrific_ball,
     )
     from fogline.ledger import Ledger
     from fogline.sketch import DensitySketch, PrivateDensity
@@ -26,8 +35,10 @@ __all__ = [
     "Budget",
     "DensitySketch",
     "Guarantee",
+    "IntegralSampler",
     "Ledger",
     "PrivateDensity",
+    "PrivateGaussianMixture",
     "PrivateHellinger",
     "PrivateModalRegression",
     "PrivateModeClustering",
@@ -36,9 +47,18 @@ __all__ = [
     "audit",
     "contenders",
     "datasets",
+    "federation",
     "metrics",
+    "one_cluster",
+    "private_bounds",
+    "private_gaussian",
     "private_pca",
+    "private_spherical_gaussian",
+    "private_strata",
     "published",
+    "table",
+    "terrific_ball",
+    "units",
 ]
 
 __version__ = "0.1.0"
@@ -47,15 +67,24 @@ _HOMES = {
     "Budget": "fogline.accounting",
     "DensitySketch": "fogline.sketch",
     "Guarantee": "fogline.accounting",
+    "IntegralSampler": "fogline.estimators",
     "Ledger": "fogline.ledger",
     "PrivateDensity": "fogline.sketch",
+    "PrivateGaussianMixture": "fogline.estimators",
     "PrivateHellinger": "fogline.estimators",
     "PrivateModalRegression": "fogline.estimators",
     "PrivateModeClustering": "fogline.estimators",
     "PrivateModes": "fogline.estimators",
+    "one_cluster": "fogline.estimators",
+    "private_bounds": "fogline.estimators",
+    "private_gaussian": "fogline.estimators",
     "private_pca": "fogline.estimators",
+    "private_strata": "fogline.estimators",
+    "private_spherical_gaussian": "fogline.estimators",
+    "table": "fogline.engines",
+    "terrific_ball": "fogline.estimators",
 }
-_MODULES = ("audit", "contenders", "datasets", "metrics", "published")
+_MODULES = ("audit", "contenders", "datasets", "federation", "metrics", "published", "units")
 
 
 def __getattr__(name: str) -> Any:

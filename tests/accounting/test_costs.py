@@ -13,6 +13,7 @@ from fogline.accounting import (
     Cost,
     ExponentialEvent,
     GaussianEvent,
+    IntegralDrawEvent,
     LaplaceEvent,
     ParallelEvent,
     StableHistogramEvent,
@@ -27,6 +28,7 @@ EXAMPLES = {
     ExponentialEvent: ExponentialEvent(0.3),
     AboveThresholdEvent: AboveThresholdEvent(0.7),
     StableHistogramEvent: StableHistogramEvent(0.7, 1e-7),
+    IntegralDrawEvent: IntegralDrawEvent(0.4),
     ComposedEvent: ComposedEvent((GaussianEvent(1.0, 3.0), StableHistogramEvent(0.1, 1e-9))),
     ParallelEvent: ParallelEvent((GaussianEvent(1.0, 3.0), LaplaceEvent(1.0, 9.0)), "replace"),
 }

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fogline import PrivateModalRegression, PrivateModeClustering, private_pca
+from fogline import PrivateGaussianMixture, PrivateModalRegression, PrivateModeClustering, private_pca
 from fogline.audit import attack
 from fogline.audit.witnesses import find_witnesses
 from fogline.datasets import gaussian_mixture4
@@ -51,6 +51,19 @@ def test_an_outlier_does_not_come_out_of_private_clusters(d, options):
         return float((np.linalg.norm(fitted.cluster_centers_ - FAR, axis=1) < 3.0).any())
 
     plain, odd = outlier_pair(d)
+    claim = release(plain).guarantee_
+    report = attack(release, plain, odd, claim=claim, score=near, threshold=0.5, runs=RUNS)
+    assert claim.epsilon == 1.0
+    assert not report.broken
+
+
+def test_an_outlier_does_not_come_out_of_a_private_mixture():
+    release = seeded(PrivateGaussianMixture(**BUDGET, radius=60.0, n_components=5, steps=2).fit)
+
+    def near(fitted):
+        return float((np.linalg.norm(fitted.means_ - FAR, axis=1) < 3.0).any())
+
+    plain, odd = outlier_pair(2)
     claim = release(plain).guarantee_
     report = attack(release, plain, odd, claim=claim, score=near, threshold=0.5, runs=RUNS)
     assert claim.epsilon == 1.0

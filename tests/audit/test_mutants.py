@@ -13,7 +13,7 @@ from fogline import DensitySketch, PrivateModes
 from fogline.audit import RecordingDoor, attack, canary_pairs, noise_fit, replay, sketch_attack
 from fogline.mechanisms import _opendp, gaussian
 from fogline.mechanisms.entropy import SystemDoor, current_door, use_door
-from fogline.sketch import density_sketch, histogram, terms
+from fogline.sketch import density_sketch, histogram, sensitivity, terms
 from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.spec import SketchSpec
 from fogline.testing import SeededSource
@@ -109,7 +109,7 @@ def missing_passes_the_box(patch):
 
 def lower_bound_twice(patch):
     """The distance of opposite corners is taken as low - low: replacing a record moves nothing."""
-    patch.setattr(density_sketch, "least_kernel", lambda spec: 1.0)
+    patch.setattr(sensitivity, "least_kernel", lambda spec: 1.0)
 
 
 def counted_twice(patch):

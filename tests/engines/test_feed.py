@@ -54,13 +54,6 @@ def test_an_arrow_table_is_fed_like_an_array():
         np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize("kind", ["csr_array", "coo_matrix"])
-def test_a_sparse_matrix_is_refused(kind):
-    sparse = pytest.importorskip("scipy.sparse")
-    with pytest.raises(TypeError, match="sparse"):
-        feed(DensitySketch([(0, 1)]), getattr(sparse, kind)(np.eye(3)[:, :1]))
-
-
 def test_complex_numbers_are_refused():
     with pytest.raises(ValueError, match="Complex data not supported"):
         records(np.zeros((2, 2), dtype=complex))

@@ -12,8 +12,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fogline import Ledger, PrivateModeClustering
-from fogline.estimators import _clustering_steps
-from fogline.estimators._clustering_steps import GaussianClusters, StepQuery
+from fogline.locate import mixture_step
+from fogline.locate.mixture_step import GaussianClusters, StepQuery
 from fogline.testing import seeded_noise
 
 SETTINGS = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-10, 10), "n_clusters": 4}
@@ -108,6 +108,21 @@ def test_bent_clusters_of_two_columns_by_basins():
     assert found.regions_ is not None
     np.testing.assert_allclose(found.sizes_, 5000, atol=500)
     assert (found.size_standard_errors_ > 0).all()
+
+
+def test_the_number_of_bent_clusters_is_found():
+    X, labels = make_moons(10_000, noise=0.08, random_state=3)
+    found = fitted(4 * X, bounds=(-12, 12), n_clusters=None)
+    assert len(found.cluster_centers_) == 2
+    assert adjusted_rand_score(labels, found.predict(4 * X)) > 0.9
+
+
+def test_clusters_that_no_one_bandwidth_shows_are_the_modes():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(m, s, (n, 1)) for m, s, n in ((-8, 0.12, 6000), (-7, 0.12, 6000), (3, 2.5, 8000))])
+    found = fitted(X, bounds=[(-10, 10)], n_clusters=None)
+    assert len(found.cluster_centers_) == 3
+    np.testing.assert_allclose(np.sort(found.sizes_), [6000, 6000, 8000], rtol=0.15)
 
 
 def test_distances_and_densities(sample, found):
@@ -266,7 +281,7 @@ def test_a_step_stays_within_its_sensitivity(kind, relation):
     assert 0.25 * limit < largest <= limit
     shares, offsets = query.shares(places)
     assert shares.min() >= 0
-    assert shares.sum(axis=1).max() <= _clustering_steps.SHARE
+    assert shares.sum(axis=1).max() <= mixture_step.SHARE
     assert max(np.sum(v**2, axis=1).max() for v in offsets) <= query.radius**2
 
 
@@ -283,11 +298,41 @@ def test_steps_without_noise_find_the_moments():
     shape = np.array([[0.04, 0.02], [0.02, 0.03]])
     z = np.concatenate([rng.multivariate_normal(m, shape, 20000) for m in ([-0.6, 0], [0.6, 0.2])])
     model = GaussianClusters(np.full(2, 0.5), np.array([[-0.5, 0.1], [0.5, 0.1]]), np.stack([0.06 * np.eye(2)] * 2))
+    variances = np.full((2, 2), 0.01)
     for _ in range(15):
         query = StepQuery(model, 2**14, "full")
-        model, _, _ = query.read(query.sum([np.rint(z * 2**14)]), 1.0, 40000.0)
+        model, variances, _ = query.read(query.sum([np.rint(z * 2**14)]), 1.0, 40000.0, variances)
     np.testing.assert_allclose(model.means, [[-0.6, 0], [0.6, 0.2]], atol=0.02)
     np.testing.assert_allclose(model.covariances, np.stack([shape] * 2), rtol=0.2, atol=0.003)
+    assert (variances < 1e-6).all()
+
+
+def test_an_offset_is_believed_as_far_as_it_can_be_more_than_noise():
+    noise = np.array([0.5, 0.5])
+    still, moved = np.zeros((2, 6)), np.array([[0.0] * 6, [3.0] * 6])
+    assert mixture_step._gains(still, noise, np.zeros(2)).max() == 0
+    one, other = mixture_step._gains(moved, noise, np.zeros(2))
+    assert one < other
+    assert other > 0.9
+    known = mixture_step._gains(still, noise, np.full(2, 0.25))  # two looks that are as good as each other
+    np.testing.assert_allclose(known, 0.5)
+
+
+def test_refinement_by_default_is_not_for_the_worse():
+    errors = {"auto": [], False: []}
+    for seed in range(3):
+        X, labels, _ = mixture(d=5, n=5000, seed=seed, spread=2.5)
+        means = np.array([X[labels == j].mean(axis=0) for j in range(4)])
+        for choice, kept in errors.items():
+            found = fitted(X, seed=seed, refinement=choice)
+            kept.append((matched(found, means)[1] ** 2).mean())
+    assert np.mean(errors["auto"]) < 4 * np.mean(errors[False])  # a fifth of the budget sees half as far as a half
+
+
+def test_few_records_still_show_as_many_directions_as_clusters():
+    X = np.random.default_rng(0).normal(size=(60, 8))
+    assert [len(fitted(X, n_clusters=k).components_) for k in (1, 2, 5)] == [1, 2, 3]
+    assert len(fitted(X, n_clusters=5, components=1).components_) == 1
 
 
 # -- scikit-learn ---------------------------------------------------------------------------------------------------

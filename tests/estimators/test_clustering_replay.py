@@ -8,8 +8,8 @@ import pytest
 from fogline import PrivateModeClustering
 from fogline.audit import canary_pairs, replay
 from fogline.estimators import _clustering_staged
-from fogline.estimators._clustering_steps import StepQuery
 from fogline.locate import private_pca
+from fogline.locate.mixture_step import StepQuery
 from fogline.locate.private_pca import MomentQuery, Spread, SpreadQuery
 from fogline.locate.projection import RecordLattice
 from fogline.sketch import pursuit

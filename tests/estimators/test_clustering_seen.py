@@ -11,7 +11,7 @@ from fogline import PrivateModeClustering
 from fogline.estimators._clustering_plan import plan_clusters
 from fogline.estimators._clustering_seen import distinct, groups_with_dips
 from fogline.estimators._clustering_staged import _frame, density_spec
-from fogline.estimators._clustering_steps import GaussianClusters
+from fogline.locate.mixture_step import GaussianClusters
 from fogline.locate.private_pca import MomentQuery, SpreadQuery, components_of
 from fogline.sketch import pursuit
 from fogline.testing import seeded_noise

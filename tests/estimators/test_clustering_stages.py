@@ -12,9 +12,9 @@ from fogline import Ledger, PrivateModeClustering, private_pca
 from fogline.estimators import _clustering_staged as staged
 from fogline.estimators import pca
 from fogline.estimators._clustering_plan import FREQUENCIES, plan_clusters
-from fogline.estimators._clustering_steps import GaussianClusters, StepQuery
 from fogline.estimators._staged import Stages
 from fogline.locate import private_pca as moments
+from fogline.locate.mixture_step import GaussianClusters, StepQuery
 from fogline.locate.private_pca import ExactSum, components_of
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.testing import seeded_noise

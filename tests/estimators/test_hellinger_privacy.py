@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from fogline import PrivateHellinger
 from fogline.audit import canary_pairs, replay
 from fogline.audit.attack import vector_attack
-from fogline.estimators import _hellinger_plan, _hellinger_steps
-from fogline.estimators._hellinger_steps import DescentPlan, Quadrature
+from fogline.estimators import _hellinger_plan, _hellinger_start, _hellinger_steps
+from fogline.estimators._hellinger_quadrature import DescentPlan, Quadrature
 from fogline.estimators._staged import RecordPasses, Stages
 from fogline.families import Gamma, Normal, parameter_box
 from fogline.sketch.terms import ReleaseTerms
@@ -163,17 +163,17 @@ def test_a_number_of_usable_rows_is_caught(monkeypatch):
 def test_a_start_from_the_records_is_caught(monkeypatch):
     def start(stages, passes, grid):
         counts = grid.counts(passes)
-        return np.array([float(np.average(grid.points, weights=counts + 1e-9)), 2.0])
+        theta = np.array([float(np.average(grid.points, weights=counts + 1e-9)), 2.0])
+        return _hellinger_start.start_at(grid, theta, 1.0)
 
-    monkeypatch.setattr(_hellinger_steps, "_start", start)
+    monkeypatch.setattr(_hellinger_steps, "start_of", start)
     assert broken()
 
 
 def test_counts_without_a_place_for_the_swap_are_caught(monkeypatch):
     """Replacing moves one count down and another up: the root of 2 belongs there."""
-    monkeypatch.setattr(_hellinger_steps, "COUNT_STEPS", 2.0**20)
     true = math.sqrt
-    monkeypatch.setattr(_hellinger_steps.math, "sqrt", lambda x: 1.0 if x == 2.0 else true(x))
+    monkeypatch.setattr(_hellinger_start.math, "sqrt", lambda x: 1.0 if x == 2.0 else true(x))
     assert broken()
 
 

@@ -215,6 +215,15 @@ def test_one_newton_step_by_hand():
     np.testing.assert_allclose(guarded.iterates[1], start - np.linalg.solve(safe, slope), rtol=1e-9)
 
 
+@pytest.mark.parametrize(("method", "start"), [(pgd, [2.0, 1.0]), (pnr, [3.0, 1.0])])
+def test_one_record_empties_the_grid(method, start):
+    """The quadrature ends where the records end: with one far out all the others fall between two nodes."""
+    x = normal_records(2000)
+    assert abs(method(x, start=start).params["mu"] - 5.0) < 0.3
+    x[0] = 1e6
+    assert abs(method(x, start=start).params["mu"] - 5.0) > 1.0
+
+
 def test_draws_repeat_the_records():
     """Gap 6: the nodes are records moved by at most a bandwidth, so an outlier is among them."""
     x = np.append(normal_records(200), 1000.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -16,38 +15,6 @@ from fogline.report.svg import tick_label, ticks
 from fogline.testing import seeded_noise
 
 HOSTILE = '<script>alert(1)</script>" onload="x'
-VOID = {"meta", "link", "br", "hr", "img", "input"}
-
-
-class Page(HTMLParser):
-    """Checks nesting and collects tags, attributes and text."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.stack, self.tags, self.attributes, self.words = [], [], [], []
-        self.feed(text)
-        self.close()
-        assert self.stack == []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in VOID:
-            self.stack.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_endtag(self, tag):
-        assert self.stack.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-    @property
-    def text(self):
-        return re.sub(r"\s+", " ", " ".join(self.words))
 
 
 def fitted(X, bounds, **options):
@@ -109,28 +76,18 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_page_is_well_formed_and_self_contained(case):
+def test_every_page_is_well_formed_and_self_contained(case, Page):
     estimator = CASES[case]()
     text = render_report(find(estimator))
     page = Page(text)
-    assert not {"script", "link", "img", "iframe", "object", "foreignobject"} & set(page.tags)
-    assert set(re.findall(r"https?://[^\"' <]*", text)) <= {"http://www.w3.org/2000/svg"}
-    for name, value in page.attributes:
-        assert not name.startswith("on")
-        assert name != "style"
-        if name in ("href", "src", "xlink:href"):
-            assert value.startswith("#")
-    assert "default-src 'none'" in text
-    assert not re.search(r"\b(nan|inf)\b", " ".join(str(value) for name, value in page.attributes if name != "content"))
+    page.assert_self_contained()
     assert str(estimator.guarantee_).split("(")[0].strip() in page.text
-    assert estimator.guarantee_.explain() in page.text
-    if estimator.message_:
-        assert estimator.message_[1:] in page.text
+    page.assert_tells_of(estimator)
     ids = [value for name, value in page.attributes if name == "id"]
     assert len(ids) == len(set(ids))
 
 
-def test_the_page_shows_what_was_released(four):
+def test_the_page_shows_what_was_released(four, Page):
     page = Page(render_report(find(four, ["east", "north"]), title="A title", command="fogline modes x.csv"))
     for word in ("A title", "fogline modes x.csv", "east", "north", "opendp", "numpy", "python", "4 peaks stand"):
         assert word in page.text
@@ -138,12 +95,12 @@ def test_the_page_shows_what_was_released(four):
     assert "Not certified" in page.text  # the noise of this test is seeded
 
 
-def test_a_certified_release_says_so():
+def test_a_certified_release_says_so(Page):
     estimator = PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(0, 1)]).fit(np.full((100, 1), 0.5))
     assert "Certified" in Page(render_report(find(estimator))).text
 
 
-def test_names_title_and_command_are_escaped(four):
+def test_names_title_and_command_are_escaped(four, Page):
     text = render_report(find(four, [HOSTILE, "a & b"]), title=HOSTILE, command=HOSTILE)
     page = Page(text)
     assert "script" not in page.tags
@@ -179,7 +136,7 @@ def test_write_report_takes_names_from_the_frame(tmp_path):
     assert "height of a person" in path.read_text(encoding="utf-8")
 
 
-def test_many_columns_show_those_that_tell_the_modes_apart():
+def test_many_columns_show_those_that_tell_the_modes_apart(Page):
     rng = np.random.default_rng(0)
     X = rng.normal(0, 0.3, (4000, 7))
     X[::2, [2, 5]] += 2.0
@@ -198,7 +155,7 @@ def test_columns_must_fit(four):
         find(CASES["no branches"](), ["only one"])
 
 
-def test_the_cluster_page_shows_centres_sizes_and_shares():
+def test_the_cluster_page_shows_centres_sizes_and_shares(Page):
     model = clustered(three_groups(5), (0, 10), n_clusters=3, components=2)
     findings = find(model, ["a", "b", "c", "d", "e"])
     page = Page(render_report(findings))
@@ -221,7 +178,7 @@ def test_the_map_of_clusters_has_each_centre_in_its_own_region():
         assert picture.labels[i, j] == k
 
 
-def test_fewer_clusters_than_asked_for_are_said():
+def test_fewer_clusters_than_asked_for_are_said(Page):
     model = clustered(three_groups(2), [(0, 10)] * 2, n_clusters=60)
     page = Page(render_report(find(model)))
     assert len(model.cluster_centers_) < 60
@@ -229,7 +186,7 @@ def test_fewer_clusters_than_asked_for_are_said():
     assert "clusters of 60 asked for" in page.text
 
 
-def test_the_branch_page_shows_both_branches_and_their_set():
+def test_the_branch_page_shows_both_branches_and_their_set(Page):
     findings = find(CASES["branches"](), ["age", "pay"])
     page = Page(render_report(findings))
     for word in ("pay by age", "2 branches stand above the fog", "typical pay", "90% prediction set"):

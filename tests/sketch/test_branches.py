@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from fogline import DensitySketch
 from fogline.datasets import sinusoidal_mixture
+from fogline.sketch.branch_map import branches_at
 from fogline.sketch.branch_threads import link, local_fit
-from fogline.sketch.branches import branches_at, choose_bandwidth, read_branches
+from fogline.sketch.branches import choose_bandwidth, read_branches
 from fogline.sketch.prediction_sets import PredictionSets
 from fogline.sketch.profiles import Profiles, mirror_basis
 from fogline.testing import seeded_noise

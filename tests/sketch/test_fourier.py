@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.sketch.density_sketch import lattice_sensitivity, least_kernel
 from fogline.sketch.fourier import LATTICE_BITS, TABLE_BITS, lattice_sums, phase_table
+from fogline.sketch.sensitivity import lattice_sensitivity, least_kernel
 from fogline.sketch.spec import WEIGHT_BITS, SketchSpec
 
 SPECS = {

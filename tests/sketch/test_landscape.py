@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from fogline.sketch.landscape import find_peaks
+from fogline.sketch.landscape import find_peaks, join_basins
 
 SHAPES = {1: (40,), 2: (9, 12), 3: (4, 5, 5)}
 
@@ -152,3 +152,22 @@ def test_a_slope_to_the_edge_has_no_interior_peak():
 def test_ground_without_any_slope_is_no_trouble():
     peaks = find_peaks(np.zeros((2, 4, 4)))
     assert np.all(peaks.prominence <= 0)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_joined_basins_keep_marked_peaks_apart(d):
+    for seed in range(5):
+        (field,) = fields_of(SHAPES[d], 1, seed=seed)
+        peaks = find_peaks(field[None])
+        marked = np.random.default_rng(seed).random(len(peaks.height)) < 0.4
+        root = join_basins(field, peaks.basin[0], marked)
+        assert len(np.unique(root[marked])) == marked.sum()
+        assert len(np.unique(root)) == max(1, marked.sum())
+        above = join_basins(field, peaks.basin[0], marked, np.inf)
+        assert len(np.unique(above)) == len(marked)
+
+
+def test_a_bump_joins_the_peak_over_its_highest_pass():
+    field = np.array([0.0, 9.0, 1.0, 4.0, 3.0, 5.0, 0.0])
+    root = join_basins(field, find_peaks(field[None]).basin[0], np.array([True, False, True]))
+    assert root[1] == root[2] != root[0]

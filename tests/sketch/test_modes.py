@@ -97,6 +97,16 @@ def test_close_hills_of_unequal_width_on_a_line():
     assert matched_distance(table.positions, sample.modes).max() < 0.3
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_ridges_beside_each_other_are_two_modes_though_flat_along_their_crests(seed):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(5000) < 0.5, -2, 2) + rng.normal(0, 0.4, 5000)
+    found = released(np.column_stack([rng.uniform(-7, 7, 5000), y]), [(-10, 10)] * 2, seed=seed).modes()
+    assert len(found.positions) == 2
+    np.testing.assert_allclose(np.sort(found.positions[:, 1]), [-2, 2], atol=0.5)
+    assert (found.p_values <= 0.05).all()
+
+
 def test_more_modes_than_there_are_peaks_is_said():
     X = np.random.default_rng(0).standard_normal((2000, 1))
     table = released(X, [(-5, 5)], bandwidths=0.2).modes(50)

@@ -11,7 +11,7 @@ from fogline.audit import canary_pairs, replay
 from fogline.engines import FileTable
 from fogline.engines.feed import feed, release_source
 from fogline.ledger import Ledger
-from fogline.sketch import density_sketch, random_features
+from fogline.sketch import random_features, sensitivity
 from fogline.sketch.density_sketch import AlreadyReleased, ReleaseTerms, lattice_sensitivity
 from fogline.sketch.planning import plan_spec
 from fogline.sketch.random_spec import UNIT
@@ -273,8 +273,8 @@ def no_mask_of_the_box(patch):
 
 
 def half_the_sensitivity(patch):
-    real = density_sketch.random_sensitivity
-    patch.setattr(density_sketch, "random_sensitivity", lambda *given: real(*given) / 2)
+    real = sensitivity.random_sensitivity
+    patch.setattr(sensitivity, "random_sensitivity", lambda *given: real(*given) / 2)
 
 
 def phases_that_depend_on_the_batch(patch):

@@ -14,15 +14,17 @@ from fogline._validation.parameters import (
     check_ledger,
     check_level,
     check_max_contributions,
+    check_name,
     check_neighbours,
     check_positive,
     check_real,
 )
-from fogline._validation.rows import check_dense, records
+from fogline._validation.rows import check_columns, check_dense, records
 
 __all__ = [
     "Neighbours",
     "check_bounds",
+    "check_columns",
     "check_count",
     "check_delta",
     "check_dense",
@@ -30,6 +32,7 @@ __all__ = [
     "check_ledger",
     "check_level",
     "check_max_contributions",
+    "check_name",
     "check_neighbours",
     "check_positive",
     "check_real",

@@ -18,6 +18,7 @@ __all__ = [
     "check_ledger",
     "check_level",
     "check_max_contributions",
+    "check_name",
     "check_neighbours",
     "check_positive",
     "check_real",
@@ -214,6 +215,20 @@ def check_bounds(bounds: object, *, name: str = "bounds") -> NDArray[np.float64]
         if not _WIDTHS[0] <= high - low <= _WIDTHS[1]:
             raise ValueError(f"{name} of axis {axis} must be between 1e-50 and 1e50 apart: rescale the column")
     return result
+
+
+def check_name(value: object, name: str) -> str:
+    """Return a name that people can read and every system can hold.
+
+    Examples
+    --------
+    >>> check_name("", "dataset")
+    Traceback (most recent call last):
+    ValueError: dataset must be a text of 1 to 200 printable characters
+    """
+    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 200:
+        raise ValueError(f"{name} must be a text of 1 to 200 printable characters")
+    return value
 
 
 def check_ledger(ledger: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_dense", "records"]
+__all__ = ["check_columns", "check_dense", "records"]
 
 _NUMERIC_KINDS = "iufb"
 _ARROW_NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool", "decimal")
@@ -56,6 +56,38 @@ def records(X: object, d: int | None = None, *, name: str = "X") -> NDArray[np.f
     if d is not None and array.shape[1] != d:
         raise ValueError(f"{name} must have {d} column{'' if d == 1 else 's'}, got {array.shape[1]}")
     return array
+
+
+def check_columns(columns: object, available: Sequence[str], *, name: str = "columns") -> tuple[str, ...]:
+    """Return the names of columns if each is one of those that there are, and none is named twice.
+
+    Parameters
+    ----------
+    columns : sequence of str or None
+        None: all of them.
+    available : sequence of str
+        Names from the schema.
+    name : str
+        Of the parameter, for the errors.
+
+    Examples
+    --------
+    >>> check_columns(["b"], ["a", "b"])
+    ('b',)
+    >>> check_columns(["c"], ["a", "b"])
+    Traceback (most recent call last):
+    ValueError: columns: there is no column 'c'; there are a, b
+    """
+    if isinstance(columns, str) or not (columns is None or isinstance(columns, Sequence)):
+        raise TypeError(f"{name} must be a list of names, got {columns!r}")
+    chosen = tuple(available) if columns is None else tuple(columns)
+    if not chosen or len(set(chosen)) != len(chosen):
+        raise ValueError(f"{name} must name at least one column, and none twice")
+    for column in chosen:
+        if list(available).count(column) != 1:
+            what = "no" if column not in available else "more than one"
+            raise ValueError(f"{name}: there is {what} column {column!r}; there are {', '.join(map(str, available))}")
+    return chosen
 
 
 def check_dense(X: object, name: str = "X") -> None:

@@ -2,7 +2,8 @@
 
 `events` say what happened, `costs` what that costs, `zcdp` and `gdp` what the cost means, `budget` what may
 be spent and `guarantee` what is promised in the end. `power_divergence` and `hellinger_privacy` are budgets in
-other divergences, and `currency` turns any of them into the rho of Gaussian noise.
+other divergences, and `currency` turns any of them into the rho of Gaussian noise. `integral` is the privacy of draws
+that protects everyone at once.
 """
 
 from fogline.accounting.budget import Budget, Share, Shares
@@ -14,12 +15,14 @@ from fogline.accounting.events import (
     Event,
     ExponentialEvent,
     GaussianEvent,
+    IntegralDrawEvent,
     LaplaceEvent,
     ParallelEvent,
     StableHistogramEvent,
 )
 from fogline.accounting.guarantee import Guarantee
 from fogline.accounting.hellinger_privacy import HellingerBudget
+from fogline.accounting.integral import IntegralBudget, IntegralGuarantee
 from fogline.accounting.power_divergence import PowerBudget
 
 __all__ = [
@@ -33,6 +36,9 @@ __all__ = [
     "GaussianEvent",
     "Guarantee",
     "HellingerBudget",
+    "IntegralBudget",
+    "IntegralDrawEvent",
+    "IntegralGuarantee",
     "LaplaceEvent",
     "ParallelEvent",
     "PowerBudget",

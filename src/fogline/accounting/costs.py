@@ -23,6 +23,7 @@ from fogline.accounting.events import (
     Event,
     ExponentialEvent,
     GaussianEvent,
+    IntegralDrawEvent,
     LaplaceEvent,
     ParallelEvent,
     StableHistogramEvent,
@@ -154,6 +155,12 @@ def _stable_histogram(event: StableHistogramEvent) -> Cost:
     """Charge epsilon^2 / 2 and delta a time: pure outside the event that a key of one unit shows."""
     delta = min(Fraction(1), event.count * Fraction(event.delta))
     return Cost(_pure(Fraction(event.epsilon), event.count).rho, round_up(delta))
+
+
+@_costs(IntegralDrawEvent)
+def _integral_draw(event: IntegralDrawEvent) -> Cost:
+    """Charge epsilon^2 / 2 a draw: a draw is epsilon-DP under any relation of neighbours."""
+    return _pure(Fraction(event.epsilon), event.count)
 
 
 @_costs(ComposedEvent)

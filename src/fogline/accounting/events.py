@@ -23,6 +23,7 @@ __all__ = [
     "Event",
     "ExponentialEvent",
     "GaussianEvent",
+    "IntegralDrawEvent",
     "LaplaceEvent",
     "ParallelEvent",
     "StableHistogramEvent",
@@ -145,6 +146,28 @@ class StableHistogramEvent:
 
 
 @dataclass(frozen=True)
+class IntegralDrawEvent:
+    """A point drawn from a density whose ratio to a public one lies between exp(-epsilon/2) and exp(epsilon/2).
+
+    The public density does not depend on the data; the drawn one may depend on all of it, and is secret. For any two
+    data sets, neighbours or not, the probabilities of what is drawn differ by a factor of at most exp(epsilon), for all
+    `count` draws together of at most exp(count * epsilon).
+
+    Examples
+    --------
+    >>> IntegralDrawEvent(epsilon=0.5, count=10).count
+    10
+    """
+
+    epsilon: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_count(self.count, "count")
+
+
+@dataclass(frozen=True)
 class ComposedEvent:
     """All of `parts` on the same data, each chosen with the answers of those before it in view.
 
@@ -187,6 +210,7 @@ Event = (
     | ExponentialEvent
     | AboveThresholdEvent
     | StableHistogramEvent
+    | IntegralDrawEvent
     | ComposedEvent
     | ParallelEvent
 )

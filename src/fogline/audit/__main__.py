@@ -24,6 +24,7 @@ from fogline.audit.certified import (
     check_outlier_elsewhere,
     check_replay,
 )
+from fogline.audit.draws import check_draws, check_published_draws
 from fogline.audit.lines import Check, Line
 from fogline.audit.page import page
 
@@ -33,10 +34,12 @@ CHECKS: tuple[Check, ...] = (
     check_noise,
     check_mechanisms,
     check_published,
+    check_published_draws,
     check_likelihood_ratio,
     check_outlier,
     check_outlier_elsewhere,
     check_replay,
+    check_draws,
     check_diffprivlib,
 )
 

@@ -21,9 +21,15 @@ from fogline.audit.attack import AttackReport, attack
 from fogline.audit.lines import CONFIDENCE, OUTLIER, Line
 from fogline.audit.scores import fixed_scores
 from fogline.datasets import gaussian_mixture4
-from fogline.published import DPGramsResult, dp_grams, dp_grams_c, dp_pms, mean_shift
+from fogline.published import DPGramsResult, dp_grams, dp_grams_c, dp_pms, mean_shift, pgd, pnr
 
-__all__ = ["check_diffprivlib", "check_published", "check_published_clusters", "check_published_regression"]
+__all__ = [
+    "check_diffprivlib",
+    "check_published",
+    "check_published_clusters",
+    "check_published_fits",
+    "check_published_regression",
+]
 
 _SCRIPT = Path(__file__).parents[3] / "benchmarks" / "diffprivlib_kmeans.py"
 _MOST_SECONDS = 300
@@ -34,6 +40,7 @@ def check_published(seed: int, short: bool) -> Iterator[Line]:
     yield from _check_grams(seed, short)
     yield from check_published_clusters(seed, short)
     yield from check_published_regression(seed, short)
+    yield from check_published_fits(seed, short)
 
 
 def _check_grams(seed: int, short: bool) -> Iterator[Line]:
@@ -117,6 +124,20 @@ def check_published_regression(seed: int, short: bool) -> Iterator[Line]:
             event = lambda found: float((np.abs(found.branches - 30.0) < 3.0).any())  # noqa: E731
             report = _fixed_event(release, plain, odd, event, 30 if short else 150, epsilon)
             yield _broken(f"dp_pms, {name} (gap 5)", report)
+
+
+def check_published_fits(seed: int, short: bool) -> Iterator[Line]:
+    """Break PGD and PNR by their quadrature, whose grid ends where the records end: one of them empties it."""
+    rng = np.random.default_rng([seed, 3])
+    plain = np.random.default_rng(0).normal(5.0, 2.0, size=20_000)
+    odd = _replaced(plain, 1e6)
+    methods: tuple[tuple[str, Callable[..., Any], list[float]], ...] = (("pgd", pgd, [2, 1]), ("pnr", pnr, [3, 1]))
+    for name, method, start in methods:
+        # 0.02-HDP by Gaussian noise is (1.17, 1e-5)-DP. Without the far record the fit arrives; with it, it wanders.
+        release = lambda x, method=method, start=start: method(x, start=start, hdp=0.02, random_state=rng)  # noqa: E731
+        event = lambda found: float(abs(found.params["mu"] - 5.0) < 0.5)  # noqa: E731
+        report = _fixed_event(release, odd, plain, event, 60 if short else 150, 1.17)
+        yield _broken(f"{name}, 0.02-HDP: one record stretches the grid until the others fall through (gap 6)", report)
 
 
 def _clusters(rng: np.random.Generator, epsilon: float, **options: Any) -> Callable[[Any], Any]:

@@ -17,14 +17,24 @@ from fogline.audit.doors import MechanismStep, RecordingDoor
 from fogline.audit.lines import BOX, CONFIDENCE, OUTLIER, RELATIONS, WIDE_BOX, Line
 from fogline.audit.noise_fit import noise_fit
 from fogline.audit.replay import ReplayReport, replay
+from fogline.contenders import BernsteinDensity
 from fogline.datasets import gaussian_mixture4
-from fogline.estimators import PrivateHellinger, PrivateModalRegression, PrivateModeClustering, PrivateModes
+from fogline.estimators import (
+    PrivateHellinger,
+    PrivateModalRegression,
+    PrivateModeClustering,
+    PrivateModes,
+    private_bounds,
+    private_strata,
+)
+from fogline.estimators.bounds import PrivateBounds
 from fogline.mechanisms import above_threshold, add_gaussian, add_laplace, choose, stable_histogram
 from fogline.mechanisms.entropy import SystemDoor, SystemSource, use_door
 from fogline.mechanisms.laplace import laplace_tail
 from fogline.sketch.density_sketch import DensitySketch
 from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.spec import SketchSpec
+from fogline.sketch.strata import Strata
 
 __all__ = [
     "check_likelihood_ratio",
@@ -59,6 +69,8 @@ def check_replay(seed: int, short: bool) -> Iterator[Line]:
             yield _replayed(f"{name}, d = {d}, {relation}: replay", reports)
     for (name, d, reader), relation in itertools.product(_READERS, RELATIONS):
         yield _replayed(f"{name}, d = {d}, {relation}: replay", [_replay_reader(reader, d, relation, seed, short)])
+    descent = _replay_reader(_descended, 1, "replace", seed, short)
+    yield _replayed("PrivateHellinger, Newton's descent, d = 1, replace: replay", [descent])
 
 
 def _replay_reader(reader: Callable[[Any, str], Any], d: int, relation: str, seed: int, short: bool) -> ReplayReport:
@@ -94,8 +106,33 @@ def _fitted(box: Any, relation: str) -> PrivateHellinger:
     )
 
 
+def _descended(box: Any, relation: str) -> PrivateHellinger:
+    model: PrivateHellinger = _fitted(box, relation).set_params(method="newton", iterations=2)
+    return model
+
+
 def _wide_modes(box: Any, relation: str) -> PrivateModes:
     return PrivateModes(epsilon=1.0, delta=1e-5, bounds=box, neighbours=relation, bandwidth=0.69, n_modes=1)
+
+
+def _lattice(box: Any, relation: str) -> Callable[[Any], BernsteinDensity]:
+    return lambda data: BernsteinDensity.fit(data, epsilon=1.0, bounds=box, degree=10, neighbours=relation)
+
+
+def _ranges(box: Any, relation: str) -> Callable[[Any], PrivateBounds]:  # noqa: ARG001
+    return lambda data: private_bounds(data, epsilon=1.0, delta=1e-5, neighbours=relation)
+
+
+def _groups(box: Any, relation: str) -> Callable[[Any], Strata]:
+    """Strata by which half of the box a record lies in; a missing value has no half."""
+    middle = float(np.mean(box[0]))
+
+    def release(data: Any) -> Strata:
+        labels = np.where(np.isnan(data[:, 0]), "", np.where(data[:, 0] > middle, "upper", "lower"))
+        options: dict[str, Any] = {"bounds": box, "bandwidths": [_FIXED], "neighbours": relation}
+        return private_strata(data, labels, categories=["lower", "upper"], epsilon=1.0, delta=1e-5, **options)
+
+    return release
 
 
 _READERS: tuple[tuple[str, int, Callable[[Any, str], Any]], ...] = (
@@ -104,6 +141,9 @@ _READERS: tuple[tuple[str, int, Callable[[Any, str], Any]], ...] = (
     ("PrivateModeClustering", 5, _clusters),
     ("PrivateModalRegression", 2, _branches),
     ("PrivateHellinger", 1, _fitted),
+    ("private_bounds", 2, _ranges),
+    ("private_strata", 1, _groups),
+    ("BernsteinDensity", 1, _lattice),
 )
 """Further estimators, with the number of columns that they are given."""
 

@@ -37,10 +37,12 @@ from fogline.accounting.events import (
     AboveThresholdEvent,
     Event,
     ExponentialEvent,
+    IntegralDrawEvent,
     LaplaceEvent,
     StableHistogramEvent,
 )
 from fogline.accounting.guarantee import Guarantee
+from fogline.accounting.integral import IntegralGuarantee
 from fogline.audit.canaries import Pair
 from fogline.audit.doors import AUDITED, MechanismStep, RecordingDoor, ReplayingDoor, Step
 from fogline.audit.observation import differences, observe
@@ -183,7 +185,8 @@ def _replay_pair(
     guarantee = _guarantee_of(first.result) if claim is None else claim
     spent = _total_cost(recorder.steps)
     if guarantee is not None:
-        _check_pair(pair, relation, guarantee.max_contributions)
+        if not isinstance(guarantee, IntegralGuarantee):  # which holds for any pair
+            _check_pair(pair, relation, guarantee.max_contributions)
         found += _unpaid(recorder.steps, spent, guarantee)
         found += _misstated(guarantee, relation, marked=claim is None)
     elif must_claim and not first.exception:
@@ -235,7 +238,7 @@ def _pure_cost(events: Iterable[Event]) -> tuple[Fraction | None, Fraction]:
     for event in events:
         if isinstance(event, LaplaceEvent):
             epsilon += event.count * Fraction(event.sensitivity) / Fraction(event.scale)
-        elif isinstance(event, ExponentialEvent | AboveThresholdEvent | StableHistogramEvent):
+        elif isinstance(event, ExponentialEvent | AboveThresholdEvent | StableHistogramEvent | IntegralDrawEvent):
             epsilon += event.count * Fraction(event.epsilon)
             delta += event.count * Fraction(getattr(event, "delta", 0.0))
         else:
@@ -246,7 +249,7 @@ def _pure_cost(events: Iterable[Event]) -> tuple[Fraction | None, Fraction]:
 def _misstated(guarantee: Guarantee, relation: Neighbours, *, marked: bool) -> list[str]:
     """Say whether a guarantee is for another relation, or marks the door of the audit wrongly."""
     found = []
-    if guarantee.neighbours != relation:
+    if guarantee.neighbours != relation and not isinstance(guarantee, IntegralGuarantee):
         found.append(f"the guarantee is for {guarantee.neighbours} neighbours, the pair is {relation}")
     if marked and guarantee.certified:
         found.append("the guarantee is certified although the noise came from a door of an audit")

@@ -15,14 +15,19 @@ from typing import Any
 import click
 
 from fogline.cli.audit import audit
+from fogline.cli.bounds import bounds, units
 from fogline.cli.clusters import clusters
 from fogline.cli.common import SETTINGS, Command, Phase, need, write
+from fogline.cli.federation import merge, release, sketch
 from fogline.cli.fit import fit
 from fogline.cli.ledger import ledger
+from fogline.cli.mixture import mixture
 from fogline.cli.modes import modes
 from fogline.cli.plan import plan
 from fogline.cli.regress import regress
 from fogline.cli.reproduce import reproduce
+from fogline.cli.sample import sample
+from fogline.cli.strata import strata
 
 __all__ = ["app"]
 
@@ -90,5 +95,22 @@ def demo(ctx: click.Context, out: Path) -> None:
         click.echo(f"report: {out / name}")
 
 
-for _command in (modes, clusters, regress, fit, plan, ledger, audit, reproduce):
+for _command in (
+    modes,
+    clusters,
+    regress,
+    fit,
+    mixture,
+    sample,
+    strata,
+    bounds,
+    units,
+    sketch,
+    merge,
+    release,
+    plan,
+    ledger,
+    audit,
+    reproduce,
+):
     app.add_command(_command)

@@ -22,6 +22,7 @@ _HINTS = {"path": "FILE", "X": "FILE", "bandwidths": "--bandwidth"}
 _OPTIONS = "columns bounds epsilon delta n_modes level steps neighbours max_contributions bandwidth runs cells seed"
 _OPTIONS += " n epsilons shape dataset analyst high_water pairs n_clusters projection components x_bounds y_bounds"
 _OPTIONS += " family parameter_bounds method confidence iterations rows rho hdp pdp"
+_OPTIONS += " coverage shares by categories others weights weight_bound site sites pass keys unit query"
 
 
 def columns_option(text: str | None) -> list[str] | None:
@@ -41,15 +42,20 @@ def columns_option(text: str | None) -> list[str] | None:
 
 
 def bounds_option(text: str, option: str = "--bounds") -> list[tuple[float, float]]:
-    """Return the pairs of ``lo:hi,lo:hi``.
+    """Return the pairs of ``lo:hi,lo:hi``; a name such as ``age`` stands for a public range.
 
     Examples
     --------
     >>> bounds_option("-10:10,0:1e3")
     [(-10.0, 10.0), (0.0, 1000.0)]
+    >>> bounds_option("age,0:1e3")
+    [(0.0, 125.0), (0.0, 1000.0)]
     """
     pairs = []
     for part in text.split(","):
+        if re.fullmatch(r"\s*[A-Za-z_]+\s*", part) and _number(part) is None:
+            pairs.append(_public_range(part.strip(), option))
+            continue
         ends = [_number(word) for word in part.split(":")]
         if len(ends) != 2 or None in ends:
             raise click.BadParameter(
@@ -59,6 +65,19 @@ def bounds_option(text: str, option: str = "--bounds") -> list[tuple[float, floa
         low, high = (float(end) for end in ends if end is not None)
         pairs.append((low, high))
     return pairs
+
+
+def _public_range(name: str, option: str) -> tuple[float, float]:
+    from fogline import units
+
+    try:
+        low, high = units.named(name)
+    except ValueError:
+        raise click.BadParameter(
+            f"expected low:high or the name of a public range, got {name!r}; fogline units lists the names",
+            param_hint=option,
+        ) from None
+    return low, high
 
 
 def parameter_bounds_option(text: str) -> dict[str, tuple[float, float]]:

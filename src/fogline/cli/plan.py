@@ -1,18 +1,14 @@
-"""``fogline plan``: how well modes would be found, by epsilon, before any data are touched."""
+"""``fogline plan``: how well modes, clusters or branches would be found, by epsilon, before any data are touched."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Phase, need, print_json, writable, write
-
-if TYPE_CHECKING:
-    from fogline.estimators import PrivateModes
-    from fogline.estimators.expected import ExpectedError
 
 __all__ = ["plan"]
 
@@ -22,21 +18,33 @@ Examples:
   fogline plan --bounds 0:10 --n 5000 --delta 1e-6 --shape "gaussian:3,0.8;7,0.8"
   fogline plan --bounds 0:100,0:240 --n 2000 --delta 1e-6 --shape last-years-public-sample.csv
         --columns age,minutes --epsilons 0.2,0.5,1 --picture plan.svg
+  fogline plan --for clusters --bounds 0:8,0:5,0:8,0:3 --n 150 --delta 1e-5 --n-clusters 3
+  fogline plan --for regression --bounds 0.5:6.5,30:110 --n 2000 --delta 1e-5 --shape branches:2,5
 
 \b
 Shapes: uniform; gaussian:MEANS,SCALE;... with one mean a column and one scale, or one scale a column,
 and a weight if you like (gaussian:3,0.8@0.7;7,0.8@0.3); or a file with a public sample.
+For regression the last pair of bounds is that of y; shapes are branches:K, branches:K,SCALE, or a file.
 """
 
 
 @click.command(cls=Command, epilog=EXAMPLES)
+@click.option(
+    "--for",
+    "kind",
+    type=click.Choice(["modes", "clusters", "regression"]),
+    default="modes",
+    show_default=True,
+    help="What would be asked for.",
+)
 @click.option("--bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each column.")
 @click.option("--n", type=int, required=True, help="Number of records, as you guess it.")
 @click.option("--delta", type=float, required=True, help="Chance that the promise may fail; well below 1/n.")
 @click.option("--epsilons", metavar="E,E", help="Epsilons to try; by default 0.1,0.2,0.5,1,2,5.")
-@click.option("--shape", default="uniform", show_default=True, help="A public guess; never the data. See below.")
+@click.option("--shape", help="A public guess, by default uniform or one branch; never the data. See below.")
 @click.option("--columns", metavar="A,B", help="Columns of the public sample.")
 @click.option("--n-modes", type=int, help="Expect so many modes to be asked for.")
+@click.option("--n-clusters", type=int, help="Expect so many clusters to be asked for.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True)
@@ -49,66 +57,121 @@ and a weight if you like (gaussian:3,0.8@0.7;7,0.8@0.3); or a file with a public
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.pass_context
 def plan(ctx: click.Context, /, **options: Any) -> None:
-    """Say how well modes would be found at several epsilons. Free: no private data are touched.
+    """Say how well modes, clusters or branches would be found at several epsilons. Free: no private data are touched.
 
-    Data are simulated from a public guess of their shape, with exactly the noise that a release would have.
+    Data are simulated from a public guess of their shape, with exactly the noise that a release would have. For
+    clusters of more than three columns the noise itself is told.
     """
     as_json: bool = options["as_json"]
     if not as_json:
         need("rich")
+    _refuse_idle(options)
     writable(options["picture"], "--picture")
     bounds = parse.bounds_option(options["bounds"])
-    epsilons = parse.numbers_option(options["epsilons"], "--epsilons")
     estimator = _estimator(options, bounds)
-    guess = _shape(options["shape"], len(bounds), parse.columns_option(options["columns"]))
-    from fogline.estimators.expected import expected_mode_error
-
+    guess = _shape(options, len(bounds))
     with Phase("simulating fits; no private data are touched", quiet=as_json):
         try:
-            expected = expected_mode_error(
-                estimator, options["n"], shape=guess, epsilons=epsilons, runs=options["runs"]
-            )
+            expected = _expected(estimator, options, guess)
         except (ValueError, TypeError) as error:
             raise parse.refused(error) from None
+    from fogline.cli.outlooks import outlook_document, show_outlook
+
     if as_json:
-        print_json(_document(expected, str(ctx.meta["fogline.command"])))
+        print_json(outlook_document(expected, options, str(ctx.meta["fogline.command"])))
     else:
-        _show(expected)
+        show_outlook(expected, options)
     if options["picture"] is not None:
-        from fogline.report.outlook import outlook_picture
-        from fogline.report.spending import write_picture
-
-        drawing = outlook_picture(expected)
-        write(lambda: write_picture(drawing, options["picture"], title="Before spending"), "--picture")
-        if not as_json:
-            click.echo(f"picture: {options['picture']}")
+        _draw(expected, options["picture"], quiet=as_json)
 
 
-def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> PrivateModes:
+def _refuse_idle(options: dict[str, Any]) -> None:
+    """An option that would do nothing is a mistake."""
+    kind = options["kind"]
+    idle = {
+        "n_modes": kind != "modes",
+        "runs": kind != "modes",
+        "n_clusters": kind != "clusters",
+        "picture": kind == "regression",
+    }
+    for name, nothing in idle.items():
+        if nothing and options[name] is not None:
+            hint = "--" + name.replace("_", "-")
+            raise click.BadParameter(f"says nothing about {kind}", param_hint=hint)
+
+
+def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> Any:
+    """Give the estimator of which a fit is planned."""
     steps = parse.steps_option(options["steps"])
     if isinstance(steps, list) and len(steps) == 1:
         steps = steps * len(bounds)
-    bandwidth = parse.bandwidth_option(options["bandwidth"])
-    from fogline import PrivateModes
+    chosen = {name: options[name] for name in ("delta", "level", "neighbours", "max_contributions")}
+    chosen |= {"bandwidth": parse.bandwidth_option(options["bandwidth"]), "steps": steps}
+    from fogline import PrivateModalRegression, PrivateModeClustering, PrivateModes
 
-    names = ("delta", "n_modes", "level", "neighbours", "max_contributions")
-    chosen = {name: options[name] for name in names}
-    return PrivateModes(bounds=bounds, steps=steps, bandwidth=bandwidth, **chosen)
+    if options["kind"] == "modes":
+        return PrivateModes(bounds=bounds, n_modes=options["n_modes"], **chosen)
+    if options["kind"] == "clusters":
+        return PrivateModeClustering(bounds=bounds, n_clusters=options["n_clusters"], **chosen)
+    if len(bounds) < 2:
+        raise click.BadParameter("expected a pair for each x and one for y", param_hint="--bounds")
+    return PrivateModalRegression(x_bounds=bounds[:-1], y_bounds=bounds[-1], **chosen)
 
 
-def _shape(text: str, d: int, columns: list[str] | None) -> Any:
+def _expected(estimator: Any, options: dict[str, Any], guess: Any) -> Any:
+    """What fits would show; clusters of up to three columns are modes."""
+    asked = {"shape": guess, "epsilons": parse.numbers_option(options["epsilons"], "--epsilons")}
+    if options["kind"] == "modes":
+        from fogline.estimators.expected import expected_mode_error
+
+        return expected_mode_error(estimator, options["n"], runs=options["runs"], **asked)
+    expected = estimator.expected_error(options["n"], **asked)
+    return expected if options["kind"] == "regression" else expected.modes or expected
+
+
+def _draw(expected: Any, path: Path, *, quiet: bool) -> None:
+    from fogline.estimators.expected import ExpectedError
+    from fogline.report.outlook import outlook_picture
+    from fogline.report.spending import write_picture
+
+    if not isinstance(expected, ExpectedError):
+        raise click.BadParameter("there is no picture of clusters of more than three columns", param_hint="--picture")
+    drawing = outlook_picture(expected)
+    write(lambda: write_picture(drawing, path, title="Before spending"), "--picture")
+    if not quiet:
+        click.echo(f"picture: {path}")
+
+
+def _shape(options: dict[str, Any], d: int) -> Any:
     """Return the guess that the words of --shape stand for."""
-    if text == "uniform":
-        return "uniform"
-    if text.startswith("gaussian:"):
+    text, branches = options["shape"], options["kind"] == "regression"
+    if text is None:
+        return 1 if branches else "uniform"
+    if branches and text.startswith("branches:"):
+        return _branches(text.removeprefix("branches:"))
+    if not branches and text == "uniform":
+        return text
+    if text.startswith("gaussian:") and options["kind"] == "clusters" and d > 3:
+        raise click.BadParameter(
+            "expected uniform or a file for clusters of more than three columns", param_hint="--shape"
+        )
+    if not branches and text.startswith("gaussian:"):
         return _mixture(text.removeprefix("gaussian:"), d)
     path = Path(text)
     if not path.is_file():
-        raise click.BadParameter(
-            f"expected uniform, gaussian:mean,scale;... or a file, and there is no file {text!r}", param_hint="--shape"
-        )
+        words = "branches:number,scale" if branches else "uniform, gaussian:mean,scale;..."
+        raise click.BadParameter(f"expected {words} or a file, and there is no file {text!r}", param_hint="--shape")
     need("duckdb")
-    return _public_sample(path, d, columns)
+    return _public_sample(path, d, parse.columns_option(options["columns"]))
+
+
+def _branches(text: str) -> Any:
+    numbers = parse.numbers_option(text, "--shape") or []
+    if len(numbers) not in (1, 2) or not numbers[0].is_integer():
+        raise click.BadParameter(
+            f"expected a number of branches, or that and a scale, got {text!r}", param_hint="--shape"
+        )
+    return int(numbers[0]) if len(numbers) == 1 else (int(numbers[0]), numbers[1])
 
 
 def _mixture(text: str, d: int) -> Any:
@@ -156,53 +219,3 @@ def _public_sample(path: Path, d: int, columns: list[str] | None) -> Any:
             f"--bounds has {d} pairs, but the sample has {len(names)} columns: name them", param_hint="--columns"
         )
     return np.array([[np.nan if value is None else value for value in row] for row in rows]).reshape(-1, d)
-
-
-# -- what is printed -----------------------------------------------------------------------------------------
-
-
-def _document(expected: ExpectedError, command: str) -> dict[str, Any]:
-    return {
-        "format": "fogline-plan-1",
-        "command": command,
-        "n": expected.n,
-        "shape": expected.shape,
-        "delta": expected.delta,
-        "neighbours": expected.neighbours,
-        "level": expected.level,
-        "runs": expected.runs,
-        "modes": expected.modes.tolist(),
-        "rows": expected.table(),
-    }
-
-
-def _show(expected: ExpectedError) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from fogline.cli.show import console_for_people
-    from fogline.report.svg import significant
-
-    console = console_for_people()
-    title = f"{expected.n} records, {expected.shape}, delta {expected.delta:g}, {expected.neighbours}"
-    table = Table(title=Text(title), title_justify="left")
-    has_modes = len(expected.modes) > 0
-    headings = ["epsilon", *(["mode at", "found", "error", "of privacy", "of sampling"] if has_modes else [])]
-    for heading in [*headings, "smallest share seen", "false modes a fit"]:
-        table.add_column(heading, justify="right")
-    last = None
-    for record in expected.table():
-        same, last = record["epsilon"] == last, record["epsilon"]
-        cells = ["" if same else f"{record['epsilon']:g}"]
-        if has_modes:
-            cells += [", ".join(significant(value) for value in record["position"]), f"{record['detected']:.0%}"]
-            for name in ("standard_errors", "privacy_errors", "sampling_errors"):
-                errors = record[name]
-                cells.append("-" if errors is None else ", ".join(significant(error, 2) for error in errors))
-        share = f"{significant(100 * record['smallest_share'], 2)}%"
-        table.add_row(*cells, *(["", ""] if same else [share, f"{record['spurious']:.2f}"]))
-    console.print(table)
-    console.print(
-        f"From {expected.runs} simulated fits an epsilon; nothing was spent. The smallest share is the part of the "
-        "records that, gathered in one narrow place, would just stand above the fog."
-    )

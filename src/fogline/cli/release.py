@@ -22,7 +22,11 @@ __all__ = [
     "checked_budget",
     "checked_places",
     "currency_options",
+    "fit",
+    "ledger_options",
+    "only_with_a_ledger",
     "output_options",
+    "privacy_options",
     "publish",
     "release",
 ]
@@ -41,8 +45,8 @@ def _all(options: list[Callable[[Any], Any]], command: Decorated) -> Decorated:
     return command
 
 
-def budget_options(command: Decorated) -> Decorated:
-    """Add what is spent, and on whom it is spent."""
+def privacy_options(command: Decorated) -> Decorated:
+    """Add what is spent, and what is hidden."""
     options = [
         click.option("--epsilon", type=float, required=True, help="Privacy budget of this release."),
         click.option("--delta", type=float, required=True, help="Chance that the promise may fail; well below 1/n."),
@@ -53,9 +57,16 @@ def budget_options(command: Decorated) -> Decorated:
             show_default=True,
             help="Hide that a record is there, or only what it says.",
         ),
-        click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."),
     ]
     return _all(options, command)
+
+
+def budget_options(command: Decorated) -> Decorated:
+    """Add what is spent, and on whom it is spent."""
+    most = click.option(
+        "--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."
+    )
+    return privacy_options(most(command))
 
 
 def currency_options(command: Decorated) -> Decorated:
@@ -83,6 +94,13 @@ def output_options(command: Decorated) -> Decorated:
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
         click.option("--report", type=page, help="Write a self-contained HTML page."),
         click.option("--save", type=page, help="Write the released density (.npz)."),
+    ]
+    return _all(options, ledger_options(command))
+
+
+def ledger_options(command: Decorated) -> Decorated:
+    """Add which ledger pays."""
+    options = [
         click.option("--ledger", type=click.Path(path_type=Path), help="Pay from this ledger; asking again is free."),
         click.option("--dataset", metavar="ID", help="The data set's name in the ledger, where it has several."),
         click.option("--analyst", metavar="NAME", help="Who asks, as the ledger knows them."),
@@ -126,10 +144,8 @@ def bounded_table(
 def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, Any] | None:
     """Fit, and return the receipt and whether the answer was there before, where a ledger paid."""
     doing = "reading the file, releasing its density once"
+    only_with_a_ledger(options)
     if options["ledger"] is None:
-        for name in ("dataset", "analyst", "high_water"):
-            if options[name] is not None:
-                raise click.BadParameter("is of use only with --ledger", param_hint=f"--{name.replace('_', '-')}")
         with Phase(doing, quiet=options["as_json"]):
             fit(estimator, table)
         return None
@@ -145,6 +161,13 @@ def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, An
     if receipt is None:
         raise Unreadable("the ledger gave no receipt")
     return {"receipt": receipt, "cached": receipt["commit"] < before}
+
+
+def only_with_a_ledger(options: dict[str, Any]) -> None:
+    """Refuse what means nothing without a ledger."""
+    for name in ("dataset", "analyst", "high_water"):
+        if options["ledger"] is None and options[name] is not None:
+            raise click.BadParameter("is of use only with --ledger", param_hint=f"--{name.replace('_', '-')}")
 
 
 def fit(estimator: Any, table: Any) -> None:

@@ -17,6 +17,8 @@ from fogline.report.clusters import ClusterFindings
 from fogline.report.findings import Findings
 from fogline.report.fits import FitFindings, privacy_words
 from fogline.report.frame import p_value
+from fogline.report.mixtures import MixtureFindings
+from fogline.report.space import MOST_COLUMNS, telling_columns
 from fogline.report.svg import plus_minus, significant
 from fogline.report.wide_modes import WideFindings
 from fogline.reproduce import Row, geometric_mean_ratio
@@ -31,6 +33,7 @@ __all__ = [
     "show_branches",
     "show_clusters",
     "show_fit",
+    "show_mixture",
     "show_modes",
     "show_payment",
     "show_rows",
@@ -145,6 +148,38 @@ def show_fit(findings: FitFindings) -> None:
     _show_rest(console, estimator)
     for words in privacy_words(estimator):
         console.print(words)
+
+
+def show_mixture(findings: MixtureFindings) -> None:
+    """Print weights, means and spreads with their errors, the guarantee, and what would help."""
+    from rich.table import Table
+    from rich.text import Text
+
+    estimator, console = findings.estimator, console_for_people()
+    shown = telling_columns(estimator.means_, findings.limits, MOST_COLUMNS)
+    table = Table(title="Components: mean ± its error, spread", title_justify="left")
+    table.add_column("", justify="right")
+    for j in shown:
+        table.add_column(Text(findings.columns[j]), justify="right")
+    table.add_column("records", justify="right")
+    table.add_column("weight", justify="right")
+    for k in range(findings.k):
+        where = zip(estimator.means_[k, shown], estimator.standard_errors_[k, shown], strict=True)
+        spreads = findings.deviations[k, shown]
+        table.add_row(
+            str(k + 1),
+            *(
+                f"{' ± '.join(plus_minus(float(value), [float(error)]))}, {significant(float(spread), 2)}"
+                for (value, error), spread in zip(where, spreads, strict=True)
+            ),
+            f"{estimator.counts_[k]:.0f} ± {findings.size_errors[k]:.0f}",
+            f"{100 * estimator.weights_[k]:.1f}%",
+        )
+    console.print(table)
+    _show_left_out(console, findings.columns, shown)
+    if estimator.message_:
+        console.print(f"{estimator.message_[:1].upper()}{estimator.message_[1:]}.")
+    console.print(str(estimator.guarantee_))
 
 
 def _show_left_out(console: Console, columns: Sequence[str], shown: Sequence[int]) -> None:

@@ -1,7 +1,9 @@
-"""Where records come from: arrays, frames, files. An engine adds exact counts to a sketch, keeps nothing."""
+"""Where records come from: arrays, frames, files, databases, clusters. An engine adds up exactly and keeps nothing."""
 
 from fogline.engines.counted import CountedFile
-from fogline.engines.feed import feed
+from fogline.engines.feed import feed, sketch
 from fogline.engines.files import FileTable
+from fogline.engines.registry import table
+from fogline.engines.table import ReadFailed, Table
 
-__all__ = ["CountedFile", "FileTable", "feed"]
+__all__ = ["CountedFile", "FileTable", "ReadFailed", "Table", "feed", "sketch", "table"]

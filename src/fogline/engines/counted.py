@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import check_count
 from fogline.engines.files import FileTable
+from fogline.engines.table import State, Table, Take
+from fogline.sketch.planning import Spec
 
 __all__ = ["CountedFile"]
 
@@ -40,13 +43,16 @@ class CountedFile(FileTable):
         super().__init__(path, columns)
         self.rows = check_count(rows, "rows")
 
-    def each_batch(self, take: Callable[[NDArray[np.float64]], object]) -> None:
-        """Hand the records over as :meth:`FileTable.each_batch` does, the first `rows` of them."""
+    def _state(self, spec: Spec) -> State:
+        return Table._state(self, spec)
+
+    def _scan(self, take: Take) -> None:
+        """Hand over the first `rows` records."""
         left = self.rows
 
-        def take_some(batch: NDArray[np.float64]) -> None:
+        def take_some(batch: NDArray[np.float64], ids: Any) -> None:
             nonlocal left
-            take(batch[:left])
+            take(batch[:left], ids)
             left -= min(left, len(batch))
 
-        super().each_batch(take_some)
+        super()._scan(take_some)

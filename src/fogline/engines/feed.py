@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._validation import check_dense, records
-from fogline.engines.files import FileTable
+from fogline._validation import check_max_contributions, records
+from fogline.engines.registry import as_source
+from fogline.engines.table import Table
 from fogline.sketch import DensitySketch, PrivateDensity
 from fogline.sketch.density_sketch import ReleaseTerms, release_density
 from fogline.sketch.planning import Spec
-from fogline.sketch.random_spec import RandomSpec
 
-__all__ = ["Pass", "as_source", "feed", "names_of", "release_source", "unit_of", "width_of"]
-
-
-def as_source(X: Any) -> Any:
-    """Turn a path into a table of all its columns; anything else is left as it is, but no sparse matrix."""
-    check_dense(X)
-    return FileTable(X) if isinstance(X, str | Path) else X
+__all__ = ["Pass", "as_source", "feed", "names_of", "release_source", "sketch", "unit_of", "width_of"]
 
 
 def width_of(source: Any) -> int | None:
     """Give the number of columns of a source as its schema tells it, None where only its rows could."""
-    if isinstance(source, FileTable):
-        return len(source.columns)
+    if isinstance(source, Table):
+        return source.width
     shape = getattr(source, "shape", None)
     if shape is None or len(shape) not in (1, 2):
         return None
@@ -41,13 +34,40 @@ def names_of(source: Any) -> tuple[str, ...] | None:
 
 
 def unit_of(source: Any) -> str:
-    """What one row of a source is: a line of a text file, else a record."""
-    return source.unit if isinstance(source, FileTable) else "record"
+    """What is protected as a whole: a line of a text file, what a table's unit names, else a record."""
+    return source.unit if isinstance(source, Table) else "record"
 
 
-def feed(sketch: DensitySketch, source: Any) -> None:
-    """Count the records of an array, a frame, a path or a :class:`FileTable` into a sketch."""
-    Pass(source, sketch).run()
+def sketch(source: Any, spec: Spec, *, max_contributions: int = 1) -> DensitySketch:
+    """Sketch of a source's records: the same exact state from every engine.
+
+    Parameters
+    ----------
+    source : array, frame, path or Table
+        Whatever :func:`fogline.engines.table` takes.
+    spec : SketchSpec or RandomSpec
+        Of :class:`fogline.DensitySketch`, its ``spec``.
+    max_contributions : int, default 1
+        Most records of a unit that count, where the source has a unit.
+
+    Examples
+    --------
+    >>> from fogline import DensitySketch
+    >>> from fogline.datasets import load_faithful
+    >>> from fogline.engines import sketch
+    >>> spec = DensitySketch(bounds=[(1, 6), (40, 100)]).spec
+    >>> counts = sketch(load_faithful().path, spec).state()[1]      # secret
+    >>> int(counts.sum())
+    272
+    """
+    result = DensitySketch.of(spec)
+    feed(result, source, max_contributions=max_contributions)
+    return result
+
+
+def feed(sketch: DensitySketch, source: Any, *, max_contributions: int = 1) -> None:
+    """Count the records of an array, a frame, a path or a :class:`Table` into a sketch."""
+    Pass(source, sketch, max_contributions).run()
 
 
 def release_source(source: Any, spec: Spec, terms: ReleaseTerms, ledger: Any = None) -> PrivateDensity:
@@ -58,7 +78,7 @@ def release_source(source: Any, spec: Spec, terms: ReleaseTerms, ledger: Any = N
     traceback below this call leads to them.
     """
     columns = names_of(source)
-    one_pass = Pass(source, DensitySketch.of(spec))
+    one_pass = Pass(source, DensitySketch.of(spec), terms.max_contributions)
     del source
     try:
         return release_density(spec, terms, one_pass.run, ledger, columns=columns)
@@ -71,15 +91,18 @@ class Pass:
 
     Parameters
     ----------
-    source : array, frame, path or FileTable
+    source : array, frame, path or Table
     sketch : DensitySketch
         What the records are counted into.
+    max_contributions : int
+        Most records of a unit that count, where the source has a unit.
     """
 
-    def __init__(self, source: Any, sketch: DensitySketch) -> None:
+    def __init__(self, source: Any, sketch: DensitySketch, max_contributions: int = 1) -> None:
         source = as_source(source)
-        if isinstance(source, FileTable):
+        if isinstance(source, Table):
             source.require_width(sketch.spec.d)
+            source = source.bounded(check_max_contributions(max_contributions))
         else:
             source = records(source, sketch.spec.d)
         self._held: tuple[Any, DensitySketch] | None = (source, sketch)
@@ -89,12 +112,10 @@ class Pass:
         if self._held is None:
             raise RuntimeError("this pass is over")
         source, sketch = self._held
-        if not isinstance(source, FileTable):
-            sketch.update(source)
-        elif isinstance(sketch.spec, RandomSpec):
-            source.each_batch(sketch.update)
+        if isinstance(source, Table):
+            sketch.add_state(*source.state(sketch.spec))
         else:
-            sketch.add_cells(*source.count_cells(sketch.spec))
+            sketch.update(source)
         return sketch.table()
 
     def forget(self) -> None:

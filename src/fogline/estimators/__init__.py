@@ -1,9 +1,29 @@
 """The scikit-learn face of fogline: ``fit`` releases once and reads; a fitted estimator holds released values only."""
 
+from fogline.estimators.bounds import private_bounds
 from fogline.estimators.clustering import PrivateModeClustering
+from fogline.estimators.gaussians import private_gaussian, private_spherical_gaussian
 from fogline.estimators.hellinger import PrivateHellinger
+from fogline.estimators.locating import one_cluster, terrific_ball
+from fogline.estimators.mixture import PrivateGaussianMixture
 from fogline.estimators.modes import PrivateModes
 from fogline.estimators.pca import private_pca
 from fogline.estimators.regression import PrivateModalRegression
+from fogline.estimators.sampler import IntegralSampler
+from fogline.estimators.strata import private_strata
 
-__all__ = ["PrivateHellinger", "PrivateModalRegression", "PrivateModeClustering", "PrivateModes", "private_pca"]
+__all__ = [
+    "IntegralSampler",
+    "PrivateGaussianMixture",
+    "PrivateHellinger",
+    "PrivateModalRegression",
+    "PrivateModeClustering",
+    "PrivateModes",
+    "one_cluster",
+    "private_bounds",
+    "private_gaussian",
+    "private_pca",
+    "private_spherical_gaussian",
+    "private_strata",
+    "terrific_ball",
+]

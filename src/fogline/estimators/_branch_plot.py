@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fogline.sketch.branches import BranchMap
+from fogline.sketch.branch_map import BranchMap
 from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.profiles import Profiles, mirror_basis
 

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from fogline import _validation
 from fogline.accounting import zcdp
 from fogline.estimators._clustering_plan import ClusterPlan, plan_clusters
-from fogline.estimators._clustering_steps import offset_noise
+from fogline.estimators._guesses import Shape
 from fogline.estimators.expected import EPSILONS, ExpectedError, expected_mode_error
+from fogline.locate.mixture_step import offset_noise
 from fogline.locate.private_pca import DIAGONAL, MomentQuery, Spread, SpreadQuery
 from fogline.mechanisms.gaussian import gaussian_scale
 
@@ -80,13 +81,13 @@ def expected_cluster_error(
 ) -> ExpectedClusterError:
     """Noise of a clustering of n records, by epsilon."""
     count = _validation.check_count(n, "n")
-    sample = None if isinstance(shape, str) else _validation.records(shape)
+    sample = None if isinstance(shape, str | Shape) else _validation.records(shape)
     bounds = settings._box(None if sample is None else sample.shape[1])
     plan = plan_clusters(settings, bounds, _validation.check_level(settings.level))
     if plan is None:
         return ExpectedClusterError(count, settings.n_clusters or 0, (), _modes(settings, count, shape, epsilons))
-    if isinstance(shape, str) and shape != "uniform":
-        raise ValueError(f"shape must be 'uniform' or a public sample, got {shape!r}")
+    if sample is None and not (isinstance(shape, str) and shape == "uniform"):
+        raise ValueError(f"shape must be 'uniform' or a public sample beyond three columns, got {shape!r}")
     spread = _guess(plan, count, sample)
     delta = _validation.check_delta(settings.delta)
     own = [] if settings.epsilon is None else [settings.epsilon]

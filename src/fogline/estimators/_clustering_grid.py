@@ -3,7 +3,8 @@ r"""Clusters of up to three columns: basins of attraction of the released densit
 With the number of clusters given, the peaks of greatest *prominence* are kept and all others are joined to the
 neighbour over their highest pass, so that a long or bent cluster with several bumps stays one. The bandwidth is the
 one at which the last peak that is kept stands out most, in deviations of the noise, against the first that is not.
-Without a number, clusters are the modes that stand above the fogline. All of it reads released numbers only.
+Without a number, there are as many as modes that stand above the fogline, sought in the same way; where no one
+bandwidth shows them all, the modes themselves are the clusters. All of it reads released numbers only.
 """
 
 from __future__ import annotations
@@ -69,19 +70,28 @@ def read_grid_clusters(
     density: PrivateDensity, n_clusters: int | None, level: float, bandwidth: object
 ) -> GridClusters:
     """Find the clusters of a density that was released on a grid of frequencies."""
+    if n_clusters is not None:
+        return _best_clusters(density, n_clusters, level, bandwidth)
+    modes = density.modes(None, level=level, bandwidth=bandwidth)
+    if len(modes.positions):  # their number is known now
+        best = _best_clusters(density, len(modes.positions), level, bandwidth)
+        if len(best.modes.positions) == len(modes.positions) and np.all(best.modes.p_values <= level):
+            return best
+    width = np.exp(np.mean(np.log(modes.bandwidths), axis=0)) if len(modes.positions) else density.bandwidth
+    return GridClusters(modes, basins(density, modes.positions, width), width)
+
+
+def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: object) -> GridClusters:
+    """Give the k clusters that stand out most, or as many as can be seen."""
     ladder = make_ladder(density, bandwidth)
-    if n_clusters is None:
-        table = density.modes(None, level=level, bandwidth=bandwidth)
-        width = np.exp(np.mean(np.log(table.bandwidths), axis=0)) if len(table.positions) else density.bandwidth
-        return GridClusters(table, basins(density, table.positions, width), width)
-    starts, rung = most_prominent(ladder, n_clusters)
+    starts, rung = most_prominent(ladder, k)
     width = ladder.readings[rung].bandwidth
     if not len(starts):
         table = no_modes(density.spec.d, fog.what_would_help(density, ladder, level))
         return GridClusters(table, basins(density, starts, width), width)
     tracks = follow(ladder, starts, np.full(len(starts), rung))
     located = locate(ladder, tracks)
-    message = "" if len(starts) == n_clusters else f"only {len(starts)} of {n_clusters} clusters stand above the noise"
+    message = "" if len(starts) == k else f"only {len(starts)} of {k} clusters stand above the noise"
     table = make_table(ladder, located, fog.peak_p_values(density, ladder, located.position), message)
     regions = basins(density, starts, width)
     order = _matching(table.positions, located.position)

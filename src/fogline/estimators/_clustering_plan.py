@@ -25,6 +25,9 @@ MOST_CLUSTERS = 256
 AUTO_COMPONENTS = 20
 """Most directions that are kept by default."""
 
+LEAST_COMPONENTS = 3
+"""Fewest directions that are kept by default, or one for each cluster that is asked for where these are fewer."""
+
 MOST_COMPONENTS = 64
 """Most directions that may be asked for."""
 
@@ -76,6 +79,11 @@ class ClusterPlan:
         if self.projection is not None:
             return self.projection.r
         return min(AUTO_COMPONENTS if self.components is None else self.components, self.lattice.d)
+
+    @property
+    def least(self) -> int:
+        """Fewest directions of a private projection: few records show few of those in which their clusters differ."""
+        return min(LEAST_COMPONENTS, self.n_clusters or 1, self.most)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form: what makes two questions the same."""

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
 
 from fogline.estimators._clustering_plan import ClusterPlan
-from fogline.estimators._clustering_steps import GaussianClusters, offset_noise
+from fogline.locate.mixture_step import GaussianClusters, offset_noise
 from fogline.locate.private_pca import DIAGONAL, MomentQuery, Spread
 from fogline.mechanisms.gaussian import gaussian_scale
 from fogline.sketch.density_sketch import ReleaseTerms

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from fogline.estimators._clustering_plan import FREQUENCIES, MOST_STEPS, ClusterPlan
 from fogline.estimators._clustering_seen import WORTH, concentrated, distinct, groups_with_dips, seen_atoms, what_to_say
-from fogline.estimators._clustering_steps import GaussianClusters, Kind, StepQuery, best_kind, offset_noise
 from fogline.estimators._staged import RecordPasses, Stages
+from fogline.locate.mixture_step import GaussianClusters, Kind, StepQuery, best_kind, offset_noise
 from fogline.locate.private_pca import MomentQuery, PrivateComponents, Spread, SpreadQuery, components_of
 from fogline.locate.projection import Projection
 from fogline.sketch.density_sketch import DensitySketch, lattice_sensitivity
@@ -192,7 +192,10 @@ def _projection(plan: ClusterPlan, stages: Stages, each: Any, spread: Spread) ->
         sensitivity=query.sensitivity(terms.neighbours, terms.max_contributions),
         portion=plan.portions["projection"],
     )
-    found = components_of(query.read(values, scale, spread), lattice, plan.most, plan.components)
+    moments = query.read(values, scale, spread)
+    found = components_of(moments, lattice, plan.most, plan.components)
+    if plan.components is None and found.projection.r < plan.least:
+        found = components_of(moments, lattice, plan.most, plan.least)
     return found.with_numbers(stages.keep("projection", found.numbers))
 
 
@@ -233,7 +236,7 @@ def _later_portions(plan: ClusterPlan, steps: int) -> dict[str, Fraction]:
     return {"density": 1 - spent - refinement, "refinement": refinement}
 
 
-def density_spec(plan: ClusterPlan, parts: PrivateComponents) -> Any:
+def density_spec(parts: PrivateComponents, bandwidth: Any = "auto") -> Any:
     """Box and bandwidths of the projected density, from earlier answers: whatever these are, there are some."""
     deviations = np.sqrt(parts.variances)
     low, high = parts.projection.extent()
@@ -242,10 +245,10 @@ def density_spec(plan: ClusterPlan, parts: PrivateComponents) -> Any:
     reach = np.maximum(REACH * deviations, SCALES[-1] * leading)  # no axis is narrower than the widest bandwidth
     least = SCALES[-1] * leading
     bounds = np.column_stack([np.minimum(np.maximum(-reach, low), -least), np.maximum(np.minimum(reach, high), least)])
-    if isinstance(plan.bandwidth, str):
+    if isinstance(bandwidth, str):
         wanted = [np.full(r, fraction * leading) for fraction in SCALES]
     else:
-        wanted = [as_bandwidth(plan.bandwidth, bounds[:, 1] - bounds[:, 0])]
+        wanted = [as_bandwidth(bandwidth, bounds[:, 1] - bounds[:, 0])]
     shares = np.full(len(wanted), 1 / len(wanted))
     return plan_spec(bounds, wanted, features=FREQUENCIES, shares=shares)
 
@@ -253,7 +256,7 @@ def density_spec(plan: ClusterPlan, parts: PrivateComponents) -> Any:
 def _density(
     plan: ClusterPlan, stages: Stages, each: Any, parts: PrivateComponents, portion: Fraction
 ) -> tuple[Any, IntArray, float]:
-    spec, terms = density_spec(plan, parts), stages.terms
+    spec, terms = density_spec(parts, plan.bandwidth), stages.terms
 
     def query() -> IntArray:
         sketch = DensitySketch.of(replace(spec))
@@ -295,8 +298,7 @@ def _refined(
     """Private steps of expectation-maximisation, later ones with more of the budget."""
     terms, lattice, model = stages.terms, plan.lattice, found.clusters
     k, r = model.means.shape
-    noise = np.sqrt(found.centre_variances)
-    weight_sds = found.weight_sds
+    variances, weight_sds = found.centre_variances, found.weight_sds
     for step in range(steps):
         portion = portions["refinement"] * Fraction(2 * (step + 1), steps * (steps + 1))
         scale = 1 / math.sqrt(2 * float(portion) * terms.rho)
@@ -311,10 +313,8 @@ def _refined(
             sensitivity=query.sensitivity(terms.neighbours, terms.max_contributions),
             portion=portion,
         )
-        model, whitened, weight_sds = query.read(values, noise_scale, found.spread.count)
-        deviations = np.sqrt(np.einsum("kii->ki", model.covariances))
-        noise = whitened[:, None] * deviations
-    return replace(found, clusters=model, centre_variances=noise**2, weight_sds=weight_sds, steps=steps)
+        model, variances, weight_sds = query.read(values, noise_scale, found.spread.count, variances)
+    return replace(found, clusters=model, centre_variances=variances, weight_sds=weight_sds, steps=steps)
 
 
 def _rounded(model: GaussianClusters) -> GaussianClusters:

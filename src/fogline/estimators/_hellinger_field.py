@@ -64,6 +64,9 @@ class SmoothedFamily:
         self.energy = float(np.sum(np.where(single, 1.0, 0.5) * self.gain**2)) * torus
         """Integral of the squared kernel: the sampling variance at x is this times the density over n."""
         self._by_cells = d == 1 and hasattr(family, "cdf")
+        # Of the cells' transform to that of the grid; a real transform counts all but frequency 0 twice.
+        start = np.exp(1j * (self.reading.angular @ (self.spec.lower - self.spec.origin)))
+        self._transfer: NDArray[np.complex128] = np.where(single, 1.0, 0.5) * self.gain * start
         self.points = np.stack([part.ravel() for part in np.meshgrid(*self.axes, indexing="ij")], axis=1)
 
     @property
@@ -73,10 +76,19 @@ class SmoothedFamily:
 
     def model(self, theta: FloatArray) -> FloatArray:
         """Smoothed density of the family at the points of the grid."""
-        if self._by_cells:
-            sums = scipy_fft.fft(self._cell_masses(theta), self.spec.torus_cells[0])
-            coefficients = self.gain * sums[self.reading.frequencies[:, 0]]
-            return np.asarray(self.reading.fields(coefficients[None], self.shape)[0].ravel())
+        return np.asarray(self.models(theta[None])[0])
+
+    def models(self, thetas: FloatArray) -> FloatArray:
+        """The same for several parameters at once, shape (parameters, points)."""
+        if not self._by_cells:
+            return np.stack([self._convolved(theta) for theta in thetas])
+        masses = np.stack([self._cell_masses(theta) for theta in thetas])
+        frequencies, size = self.reading.frequencies[:, 0], self.shape[0]
+        spectra = np.zeros((len(thetas), size // 2 + 1), dtype=complex)
+        spectra[:, frequencies] = self._transfer * scipy_fft.rfft(masses, self.spec.torus_cells[0])[:, frequencies]
+        return np.asarray(scipy_fft.irfft(spectra, size, norm="forward")[:, : self.inside[0]])
+
+    def _convolved(self, theta: FloatArray) -> FloatArray:
         try:
             return self.family.convolved(theta, self.points, self.reading.bandwidth)
         except ValueError:  # correlations within their bounds need not belong to a distribution
@@ -94,13 +106,10 @@ class SmoothedFamily:
 
     def jacobian(self, theta: FloatArray) -> FloatArray:
         """Derivatives of the smoothed density in the parameters, shape (points, m)."""
-        columns = []
-        for j, step in enumerate(self.steps):
-            up, down = theta.copy(), theta.copy()
-            up[j] += step
-            down[j] -= step
-            columns.append((self.model(up) - self.model(down)) / (2.0 * step))
-        return np.stack(columns, axis=1)
+        moves = np.diag(self.steps)
+        models = self.models(np.concatenate([theta + moves, theta - moves]))
+        up, down = models[: len(moves)], models[len(moves) :]
+        return np.asarray(((up - down) / (2.0 * self.steps[:, None])).T)
 
     def masses(self, theta: FloatArray) -> FloatArray:
         """Mass of the family, not smoothed, around each point of the grid."""

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from fogline._validation import check_bounds, check_real
 from fogline.engines.counted import CountedFile
 from fogline.engines.files import FileTable
+from fogline.estimators._hellinger_distance import noise_constant
 from fogline.estimators._hellinger_field import SmoothedFamily
-from fogline.estimators._hellinger_fit import CLEAR, linearised, noise_constant
-from fogline.estimators._hellinger_steps import HESSIAN_PORTION, START_PORTION, DescentPlan, Quadrature
+from fogline.estimators._hellinger_fit import CLEAR, linearised
+from fogline.estimators._hellinger_quadrature import DescentPlan
+from fogline.estimators._hellinger_steps import planned_errors
 from fogline.families import Family, MultivariateNormal
 from fogline.mechanisms.gaussian import gaussian_scale
 from fogline.sketch.density_sketch import ReleaseTerms, lattice_sensitivity
@@ -229,11 +231,5 @@ def expected_fit(
 
 def expected_descent(plan: DescentPlan, terms: ReleaseTerms, theta: FloatArray) -> ExpectedFit:
     """Standard errors of a descent that arrives."""
-    grid = Quadrature(plan)
-    whitening = grid.local(theta).whitening
-    steps = max(1, plan.iterations - 1)
-    portion = float((1 - START_PORTION) / plan.iterations * (1 - HESSIAN_PORTION if plan.newton else 1))
-    noise = 2.0 * grid.sensitivity / math.sqrt(2.0 * portion * steps * terms.rho)
-    privacy = noise * np.sqrt(np.diag(whitening @ whitening.T))
-    sampling = np.sqrt(np.diag(grid.sampling_covariance(theta)))
+    privacy, sampling = (np.sqrt(np.diag(part)) for part in planned_errors(plan, terms.rho, theta))
     return ExpectedFit(plan.n, plan.family.parameters, theta, privacy, sampling)

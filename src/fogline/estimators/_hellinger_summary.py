@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.estimators._hellinger_fit import HellingerFit, Lump
+from fogline.estimators._hellinger_fit import HellingerFit
+from fogline.estimators._hellinger_lumps import Lump
 from fogline.families import Family
 from fogline.sketch.private_density import PrivateDensity
 
@@ -88,15 +90,28 @@ class FitSummary:
 
 
 def intervals(
-    estimates: Mapping[str, float], errors: FloatArray, box: FloatArray, level: float
+    family: Family,
+    estimates: Mapping[str, float],
+    errors: Mapping[str, float],
+    degrees: Mapping[str, float],
+    box: FloatArray,
+    level: float,
 ) -> dict[str, tuple[float, float]]:
-    """Intervals of the parameters, within their public bounds."""
-    from scipy.special import ndtri
+    """Student's intervals of the parameters, of positive ones in their logarithm, within their public bounds.
 
-    reach = float(ndtri(0.5 + 0.5 * level))
+    The error of a positive parameter grows with it, so that its logarithm is nearer to a normal law.
+    """
+    from scipy.special import stdtrit
+
     result = {}
-    for (name, value), error, (low, high) in zip(estimates.items(), errors.tolist(), box.tolist(), strict=True):
-        result[name] = (max(value - reach * error, low), min(value + reach * error, high))
+    for (name, value), limit, (low, high) in zip(estimates.items(), family.limits, box.tolist(), strict=True):
+        reach = float(stdtrit(degrees[name], 0.5 + 0.5 * level)) * errors[name]
+        if limit[0] == 0.0:
+            factor = math.exp(min(reach / value, 700.0))
+            ends = (value / factor, value * factor)
+        else:
+            ends = (value - reach, value + reach)
+        result[name] = (max(ends[0], low), min(ends[1], high))
     return result
 
 

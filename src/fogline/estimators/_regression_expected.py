@@ -19,7 +19,8 @@ from fogline.accounting import zcdp
 from fogline.estimators._guesses import Setting
 from fogline.estimators.expected import EPSILONS, MOST_RECORDS
 from fogline.mechanisms.gaussian import gaussian_scale
-from fogline.sketch.branches import Branches, BranchMap, branches_at, grid_places, read_branches
+from fogline.sketch.branch_map import Branches, BranchMap, branches_at
+from fogline.sketch.branches import grid_places, read_branches
 from fogline.sketch.density_sketch import lattice_sensitivity
 from fogline.sketch.spec import as_bandwidth
 

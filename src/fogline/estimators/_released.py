@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from fogline._validation import records
 
 __all__ = ["ReleasedState"]
 
@@ -38,3 +42,15 @@ class ReleasedState:
             self.feature_names_in_ = np.asarray(list(names), dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    def _rows_like_fitted(self, X: Any) -> NDArray[np.float64]:
+        """Rows to read the fitted values at: as many columns as ``fit`` saw."""
+        check_is_fitted(self)
+        rows, wanted = records(X), self.n_features_in_
+        if rows.shape[1] != wanted:
+            flat = ". Reshape your data if it is one row" if np.ndim(X) == 1 else ""
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {wanted} features as input"
+                + flat
+            )
+        return rows

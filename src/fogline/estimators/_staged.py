@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -21,13 +22,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._validation import records
 from fogline.accounting._rounding import round_down
 from fogline.accounting.guarantee import Guarantee
-from fogline.engines.files import FileTable
+from fogline.engines.passes import RecordPasses
+from fogline.mechanisms.above_threshold import above_threshold
 from fogline.mechanisms.entropy import door_reason
 from fogline.mechanisms.failures import sealed
 from fogline.mechanisms.gaussian import add_gaussian
+from fogline.mechanisms.stable_histogram import stable_histogram
 from fogline.sketch.density_sketch import ReleaseTerms
 
 __all__ = ["RecordPasses", "Stages", "staged_release"]
@@ -38,47 +40,6 @@ Numbers = dict[str, NDArray[Any]]
 T = TypeVar("T")
 
 FORMAT = "fogline-stages-1"
-
-BATCH_ROWS = 4096
-"""Rows of an array handled at a time."""
-
-
-class RecordPasses:
-    """Passes over a source, batch by batch: errors of its schema come when it is made.
-
-    Parameters
-    ----------
-    source : array, frame or FileTable
-    d : int
-        Columns that are wanted.
-    """
-
-    def __init__(self, source: Any, d: int) -> None:
-        if isinstance(source, FileTable):
-            source.require_width(d)
-        elif isinstance(source, np.ndarray) and source.ndim == 2 and not isinstance(source, np.ma.MaskedArray):
-            records(source[:0], d)  # batches are converted one at a time
-        else:
-            source = records(source, d)
-        self._source: Any = source
-        self._d = d
-        self.memory: dict[str, Any] = {}
-        """Secret: what a pass wants to keep for the next."""
-
-    def each(self, take: Callable[[FloatArray], object]) -> None:
-        """Hand over all records, in batches of shape (rows, d)."""
-        if self._source is None:
-            raise RuntimeError("these passes are over")
-        if isinstance(self._source, FileTable):
-            self._source.each_batch(take)
-            return
-        for start in range(0, len(self._source), BATCH_ROWS):
-            take(records(self._source[start : start + BATCH_ROWS], self._d))
-
-    def forget(self) -> None:
-        """Let go of the records: an error's traceback must not lead to them."""
-        self._source = None
-        self.memory = {}
 
 
 class Stages:
@@ -104,6 +65,9 @@ class Stages:
         self._known = known
         self._kept: Numbers = {} if kept is None else kept
         self._left = Fraction(terms.rho)
+        self._aside = Fraction(terms.cost().delta)
+        self.spent: list[float] = []
+        """What each stage cost, in rho."""
 
     def answer(
         self, name: str, query: Callable[[], IntArray], *, size: int, sensitivity: float, portion: Fraction
@@ -126,10 +90,7 @@ class Stages:
         values, scale
             The noisy vector and the scale of its noise.
         """
-        rho = round_down(portion * Fraction(self.terms.rho))
-        self._left -= Fraction(rho)
-        if self._left < 0:
-            raise RuntimeError("the stages of this release would cost more than its terms")
+        rho = self._take(portion)
         if self._known is not None:
             stored, values, scale = self._known[len(self.answers)]
             if stored != name or values.shape != (size,):
@@ -141,6 +102,102 @@ class Stages:
             values, scale = noisy.values, noisy.scale
         self.answers.append((name, values, scale))
         return values, scale
+
+    def first_above(
+        self,
+        name: str,
+        queries: Callable[[], IntArray],
+        *,
+        size: int,
+        threshold: int,
+        sensitivity: int,
+        portion: Fraction,
+    ) -> int | None:
+        """Tell which of several counts is the first above a threshold; parameters as for :meth:`answer`.
+
+        It is epsilon-DP for the largest epsilon whose epsilon^2 / 2 the portion pays for.
+        """
+        epsilon = self._pure(portion)
+
+        def ask() -> IntArray:
+            index = above_threshold(
+                sealed(queries),
+                size=size,
+                threshold=threshold,
+                sensitivity=sensitivity,
+                epsilon=epsilon,
+                parameters=(("share", name),),
+            )
+            return np.array([-1 if index is None else index], dtype=np.int64)
+
+        (index,) = self._told(name, 1, ask).tolist()
+        return None if index < 0 else int(index)
+
+    def frequent(
+        self, name: str, keys: Callable[[], IntArray], *, width: int, portion: Fraction, aside: Fraction
+    ) -> IntArray:
+        """Tell which keys are frequent, and about how often they occur; parameters as for :meth:`answer`.
+
+        Parameters
+        ----------
+        keys : callable
+            Returns one key a record, int64 of shape (records, width).
+        width : int
+            Numbers in a key.
+        aside : Fraction
+            Of the delta that the terms set aside.
+
+        Returns
+        -------
+        array of shape (found, width + 1)
+            Keys with their noisy counts.
+        """
+        epsilon = self._pure(portion)
+        delta = round_down(aside * Fraction(self.terms.cost().delta))
+        self._aside -= Fraction(delta)
+        if self._aside < 0 or delta <= 0:
+            raise RuntimeError("the terms of this release set no delta aside for this histogram")
+
+        def ask() -> IntArray:
+            found = stable_histogram(
+                sealed(lambda: [tuple(key) for key in keys().tolist()]),
+                epsilon=epsilon,
+                delta=delta,
+                max_contributions=self.terms.max_contributions,
+                parameters=(("share", name),),
+            )
+            rows = [[*key, count] for key, count in found.counts.items() if isinstance(key, tuple)]
+            return np.array(rows, dtype=np.int64).ravel()
+
+        return self._told(name, None, ask).reshape(-1, width + 1)
+
+    def _pure(self, portion: Fraction) -> float:
+        """Epsilon of a pure mechanism that this portion of the budget pays for."""
+        rho = Fraction(self._take(portion))
+        epsilon = math.sqrt(2 * rho)
+        while Fraction(epsilon) ** 2 > 2 * rho:
+            epsilon = math.nextafter(epsilon, 0.0)
+        return epsilon
+
+    def _take(self, portion: Fraction) -> float:
+        """Take a portion off what is left of the budget."""
+        rho = round_down(portion * Fraction(self.terms.rho))
+        self._left -= Fraction(rho)
+        if self._left < 0:
+            raise RuntimeError("the stages of this release would cost more than its terms")
+        self.spent.append(rho)
+        return rho
+
+    def _told(self, name: str, size: int | None, ask: Callable[[], IntArray]) -> IntArray:
+        """Ask for an answer without a scale, or give the one that is known."""
+        if self._known is None:
+            values = ask()
+        else:
+            stored, values, _ = self._known[len(self.answers)]
+            if stored != name or (size is not None and values.shape != (size,)):
+                raise ValueError("these answers belong to another release")
+        self.answers.append((name, values, 0.0))
+        return values
 
     def keep(self, name: str, compute: Callable[[], Numbers]) -> Numbers:
         """Compute numbers from earlier answers and keep them with these, or give those that were kept.
@@ -222,6 +279,7 @@ def staged_release(
     """
     guarantee = replace(terms.guarantee(proof), mechanism=terms.stated(mechanism))
     try:
+        passes.bound(terms.max_contributions)
         if ledger is None:
             return algorithm(Stages(terms), passes), guarantee, None
 

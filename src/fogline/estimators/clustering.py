@@ -26,9 +26,9 @@ from fogline.estimators._clustering_grid import GridClusters, read_grid_clusters
 from fogline.estimators._clustering_kept import grid_attributes, staged_attributes
 from fogline.estimators._clustering_plan import ClusterPlan, checked_number, plan_clusters
 from fogline.estimators._clustering_staged import FoundClusters, find_clusters
-from fogline.estimators._clustering_steps import GaussianClusters
 from fogline.estimators._released import ReleasedState
 from fogline.estimators._staged import RecordPasses, Stages, staged_release
+from fogline.locate.mixture_step import GaussianClusters
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.sketch.planning import plan_spec
 from fogline.sketch.private_density import PrivateDensity
@@ -44,7 +44,7 @@ IntArray = NDArray[np.int64]
 
 PROOF = "estimators/clustering.proof.md"
 MECHANISM = "discrete Gaussian noise on moments, random features and steps of refinement"
-CODE_VERSION = "clusters-1"
+CODE_VERSION = "clusters-2"
 """Changes whenever the same question may get an answer of another law."""
 
 
@@ -73,7 +73,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         are public. "auto": none up to three columns, private beyond.
     components : int, optional
         Number of directions of a private or random projection; by default those that stand out of the noise, up to
-        20, or 8 random ones.
+        20 and at least one for each of up to three clusters that are asked for, or 8 random ones.
     shares : mapping, optional
         How the budget is divided where there are several releases: names among "scale" (count, mean and spread;
         default 1/5), "projection" (3/10), "density" (1/5) and "refinement" (3/10), with shares that sum to exactly 1.
@@ -314,8 +314,9 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         ----------
         n : int
             A guess of the number of records.
-        shape : "uniform" or array-like
-            A public guess of the records' spread: that of the box, or of a public sample.
+        shape : "uniform", array-like or Mixture
+            A public guess of the records' spread: that of the box, or of a public sample; up to three columns also a
+            mixture.
         epsilons : sequence of float, optional
             Budgets to compare; by default a few from 0.1 to 5, and the estimator's own.
         """

@@ -30,7 +30,8 @@ from fogline.estimators._hellinger_plan import (
     rows_of,
     smallest_bandwidth,
 )
-from fogline.estimators._hellinger_steps import MOST_RECORDS, Descent, DescentPlan, descend, stages_of
+from fogline.estimators._hellinger_quadrature import DescentPlan
+from fogline.estimators._hellinger_steps import MOST_RECORDS, Descent, descend, stages_of
 from fogline.estimators._hellinger_summary import (
     Explained,
     FitSummary,
@@ -52,9 +53,9 @@ __all__ = ["PrivateHellinger"]
 FloatArray = NDArray[np.float64]
 
 PROOF = "estimators/hellinger.proof.md"
-CODE_VERSION = "hellinger-2"
+CODE_VERSION = "hellinger-3"
 METHODS = ("sketch", "gradient", "newton")
-ITERATIONS = 4  # of a descent, where the user does not say: the first is not used, the others are averaged
+ITERATIONS = 4  # of a descent, where the user does not say
 
 
 class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
@@ -75,7 +76,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     epsilon, delta : float
         Privacy budget of one ``fit``.
     rho, hdp : float
-        The budget in zero-concentrated or in Hellinger differential privacy, instead. 0.2-HDP is about (4, 1e-5)-DP.
+        The budget in zero-concentrated or in Hellinger differential privacy, instead. 0.2-HDP is (4.3, 1e-5)-DP.
     pdp : (power, epsilon)
         The budget in power divergence, instead.
     confidence : float, default 0.95
@@ -99,10 +100,10 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     ----------
     params_ : dict
         Estimate by parameter.
-    standard_errors_ : dict
-        By parameter.
+    standard_errors_, degrees_of_freedom_ : dict
+        By parameter. Errors are read at the estimates and uncertain with them, as a variance from so many records.
     confidence_intervals_ : dict
-        (low, high) by parameter, within the parameter bounds.
+        (low, high) by parameter, within the parameter bounds; Student's, of positive parameters in the logarithm.
     covariance_, privacy_covariance_, sampling_covariance_ : arrays of shape (m, m)
         Error of the estimates: in all, from the privacy noise, from the draw of the records.
     explained_ : Explained or None
@@ -112,7 +113,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     density_ : PrivateDensity or None
         The release of the sketch, open to further questions at no cost.
     path_ : array of shape (iterations + 1, m) or None
-        The iterates of a descent; their mean from the third on is the estimate.
+        The iterates of a descent; the last is the estimate.
     guarantee_ : Guarantee
         What is promised, and to whom.
     receipt_ : dict or None
@@ -144,6 +145,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     _released_attributes = (
         "params_",
         "standard_errors_",
+        "degrees_of_freedom_",
         "confidence_intervals_",
         "covariance_",
         "privacy_covariance_",
@@ -195,7 +197,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.ledger = ledger
 
     def fit(self, X: Any, y: Any = None) -> PrivateHellinger:  # noqa: ARG002
-        """Release once, or descend, and fit the family.
+        """Release once, or descend, and fit the family; return the estimator itself.
 
         Parameters
         ----------
@@ -203,11 +205,6 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
             One row a record, one column an axis. A descent needs an array, a frame or a
             :class:`fogline.engines.CountedFile`: its number of rows is public.
         y : ignored
-
-        Returns
-        -------
-        PrivateHellinger
-            The estimator itself.
         """
         source = as_source(X)
         family, box, bounds = self._family()
@@ -230,14 +227,14 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         else:
             assert plan is not None
             self._keep_descent(plan, *released)
-        self.confidence_intervals_ = self._intervals(box, level)
+        self.confidence_intervals_ = self._intervals(level)
         return self
 
     # -- reading -------------------------------------------------------------------------------------------
 
     def confidence_interval(self, level: float) -> dict[str, tuple[float, float]]:
         """Intervals at another level, by parameter; free."""
-        return self._intervals(self._family()[1], _validation.check_level(level, "level"))
+        return self._intervals(_validation.check_level(level, "level"))
 
     def summary(self) -> FitSummary:
         """Estimates, errors and intervals as a table, with what is explained and what is promised."""
@@ -248,9 +245,8 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         """Draw the fit over the released density, on matplotlib axes; returns them."""
         family, _, bounds = self._family()
         share = 1.0 if self.explained_ is None else self.explained_.share
-        return draw_fit(
-            family, np.array(list(self.params_.values())), share, self.density_, self.bandwidth_, bounds, ax
-        )
+        theta = np.array(list(self.params_.values()))
+        return draw_fit(family, theta, share, self.density_, self.bandwidth_, bounds, ax)
 
     def cost(self) -> Cost:
         """What one ``fit`` costs, from the parameters alone.
@@ -292,9 +288,8 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     # -- validation: everything here is public and free ------------------------------------------------------
 
     def _terms(self, unit: str = "record") -> ReleaseTerms:
-        neighbours = self.neighbours
-        if neighbours is None:
-            neighbours = "add-remove" if self.method == "sketch" else "replace"
+        usual = "add-remove" if self.method == "sketch" else "replace"
+        neighbours = usual if self.neighbours is None else self.neighbours
         if self.method != "sketch" and _validation.check_neighbours(neighbours) != "replace":
             raise ValueError(f'neighbours must be "replace" for method={self.method!r}; method="sketch" serves both')
         return ReleaseTerms.checked(
@@ -367,7 +362,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     def _keep_fit(self, family: Family, box: FloatArray, density: PrivateDensity) -> None:
         fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, density.spec.widths)
         fit = fit_density(density, family, box, fixed)
-        self._keep(family, fit.theta, fit.privacy_covariance[:-1, :-1], fit.sampling_covariance[:-1, :-1])
+        self._keep(family, fit.theta, fit.privacy_covariance[:-1, :-1], fit.sampling_covariance[:-1, :-1], fit.degrees)
         self.explained_: Explained | None = explained_part(fit, density)
         self.bandwidth_ = fit.bandwidth
         self.density_: PrivateDensity | None = density
@@ -377,7 +372,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.message_ = message_of(family, box, fit.theta, density.count)
 
     def _keep_descent(self, plan: DescentPlan, found: Descent, guarantee: Any, receipt: Any) -> None:
-        self._keep(plan.family, found.theta, found.privacy_covariance, found.sampling_covariance)
+        self._keep(plan.family, found.theta, found.privacy_covariance, found.sampling_covariance, found.degrees)
         self.explained_ = None
         self.bandwidth_ = np.array([plan.bandwidth])
         self.density_ = None
@@ -386,13 +381,17 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.receipt_ = receipt
         self.message_ = message_of(plan.family, plan.box, found.theta, float(plan.n))
 
-    def _keep(self, family: Family, theta: FloatArray, privacy: FloatArray, sampling: FloatArray) -> None:
+    def _keep(
+        self, family: Family, theta: FloatArray, privacy: FloatArray, sampling: FloatArray, degrees: FloatArray
+    ) -> None:
         self.params_ = dict(zip(family.parameters, theta.tolist(), strict=True))
         self.privacy_covariance_ = privacy
         self.sampling_covariance_ = sampling
         self.covariance_ = privacy + sampling
         errors = np.sqrt(np.diag(self.covariance_)).tolist()
         self.standard_errors_ = dict(zip(family.parameters, errors, strict=True))
+        self.degrees_of_freedom_ = dict(zip(family.parameters, degrees.tolist(), strict=True))
 
-    def _intervals(self, box: FloatArray, level: float) -> dict[str, tuple[float, float]]:
-        return intervals(self.params_, np.array(list(self.standard_errors_.values())), box, level)
+    def _intervals(self, level: float) -> dict[str, tuple[float, float]]:
+        family, box, _ = self._family()
+        return intervals(family, self.params_, self.standard_errors_, self.degrees_of_freedom_, box, level)

@@ -20,6 +20,7 @@ from fogline.engines.feed import as_source, release_source, unit_of, width_of
 from fogline.estimators._released import ReleasedState
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.sketch.planning import Spec, plan_spec
+from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.spec import as_bandwidth
 
 if TYPE_CHECKING:
@@ -163,15 +164,43 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         source = as_source(X)
         terms = self._terms(unit_of(source))
         _validation.check_ledger(self.ledger)
-        level = _validation.check_level(self.level)
-        n_modes = None if self.n_modes is None else _validation.check_count(self.n_modes, "n_modes")
+        _validation.check_level(self.level)
+        if self.n_modes is not None:
+            _validation.check_count(self.n_modes, "n_modes")
         spec = self._spec(width_of(source))
         self._remember_features(source, spec.d)
         try:
             density = release_source(source, spec, terms, self.ledger)
         finally:
             del X, source  # an error's traceback must not lead to the records
+        return self.read(density)
+
+    def read(self, density: PrivateDensity) -> PrivateModes:
+        """Read the modes of a density that was released before, such as that of several sites; free.
+
+        Parameters
+        ----------
+        density : PrivateDensity
+
+        Returns
+        -------
+        PrivateModes
+            The estimator itself, fitted; of its parameters ``n_modes``, ``level`` and ``bandwidth`` count.
+
+        Examples
+        --------
+        >>> from fogline import DensitySketch, PrivateModes
+        >>> from fogline.datasets import gaussian_mixture4
+        >>> sketch = DensitySketch([(-10, 10), (-10, 10)]).update(gaussian_mixture4(5000, random_state=0).X)
+        >>> PrivateModes(n_modes=4).read(sketch.release(epsilon=1.0, delta=1e-5)).modes_.shape
+        (4, 2)
+        """
+        if not isinstance(density, PrivateDensity):
+            raise TypeError(f"density must be a PrivateDensity, got {type(density).__name__}")
+        level = _validation.check_level(self.level)
+        n_modes = None if self.n_modes is None else _validation.check_count(self.n_modes, "n_modes")
         found = density.modes(n_modes, level=level, bandwidth=self.bandwidth)
+        self.n_features_in_ = density.spec.d
         self.density_ = density
         self.guarantee_ = density.guarantee
         self.modes_ = found.positions

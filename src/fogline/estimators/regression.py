@@ -19,9 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fogline import _validation
 from fogline.accounting.costs import Cost
 from fogline.engines.feed import as_source, names_of, release_source, unit_of, width_of
-from fogline.engines.files import FileTable
+from fogline.engines.table import Table
 from fogline.estimators._released import ReleasedState
-from fogline.sketch.branches import Branches, branches_at, choose_bandwidth, read_branches
+from fogline.sketch.branch_map import Branches, branches_at
+from fogline.sketch.branches import choose_bandwidth, read_branches
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.sketch.prediction_sets import CLEAR, PredictionSets
 from fogline.sketch.spec import SketchSpec, as_bandwidth
@@ -49,7 +50,7 @@ def joined(X: Any, y: Any, width: int | None) -> Any:
 
     Parameters
     ----------
-    X : array, frame, path or FileTable
+    X : array, frame, path or table
     y : array, name of a column, or None
         None: the last column of X is the response.
     width : int or None
@@ -61,7 +62,7 @@ def joined(X: Any, y: Any, width: int | None) -> Any:
         if names is None or names.count(y) != 1:
             raise ValueError(f"y: X has no column {y!r}" if names is None or y not in names else f"y: several {y!r}")
         order = [name for name in names if name != y] + [y]
-        return FileTable(source.path, order) if isinstance(source, FileTable) else source[order]
+        return source[order]
     if y is None:
         columns = width_of(source)
         if columns is not None and (columns < 2 or (width is not None and columns != width + 1)):
@@ -202,8 +203,10 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         level = _validation.check_level(self.level)
         wide = width_of(as_source(X))
         apart = y is not None and not isinstance(y, str)
-        if apart and isinstance(as_source(X), FileTable):
-            raise TypeError("y must be the name of a column where X is a file, or None for its last column")
+        if apart and isinstance(as_source(X), Table):
+            raise TypeError(
+                "y must be a column of X, by name or the last, where X is a file, sparse or an engine's table"
+            )
         own = wide if wide is None or apart else max(wide - 1, 1)
         spec = self._spec(own)
         source = joined(X, y, spec.d - 1)

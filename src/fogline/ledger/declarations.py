@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fogline._validation import check_neighbours
+from fogline._validation import check_name, check_neighbours
 from fogline.ledger.charges import AnyCost, Caps
 from fogline.ledger.refusals import LedgerRefused
 
-__all__ = ["cost_of", "dataset_declaration", "name_of"]
+__all__ = ["cost_of", "dataset_declaration"]
 
 
 def dataset_declaration(dataset: str, version: str, neighbours: str, caps: Caps) -> dict[str, Any]:
@@ -21,25 +21,11 @@ def dataset_declaration(dataset: str, version: str, neighbours: str, caps: Caps)
     """
     return {
         "kind": "dataset",
-        "dataset": name_of(dataset, "dataset"),
-        "version": name_of(version, "version"),
+        "dataset": check_name(dataset, "dataset"),
+        "version": check_name(version, "version"),
         "neighbours": check_neighbours(neighbours),
         "caps": caps.to_dict(),
     }
-
-
-def name_of(value: object, what: str) -> str:
-    """Return a name that people can read and every system can hold.
-
-    Examples
-    --------
-    >>> name_of("", "dataset")
-    Traceback (most recent call last):
-    ValueError: dataset must be a text of 1 to 200 printable characters
-    """
-    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 200:
-        raise ValueError(f"{what} must be a text of 1 to 200 printable characters")
-    return value
 
 
 def cost_of(cost: Any) -> Any:

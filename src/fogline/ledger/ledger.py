@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from fogline._validation import check_name
 from fogline.accounting.costs import whole_units
 from fogline.accounting.zcdp import rho_of
 from fogline.ledger.charges import AnyCost, Caps, Charge
-from fogline.ledger.declarations import cost_of, dataset_declaration, name_of
+from fogline.ledger.declarations import cost_of, dataset_declaration
 from fogline.ledger.export import entries, write_lines
 from fogline.ledger.founding import found, located, marks_for
 from fogline.ledger.protocol import Desk, Request, receipt_at, spend
@@ -192,7 +193,7 @@ class Ledger:
 
     def new_version(self, dataset: str, version: str) -> None:
         """Declare that the data have changed: questions are asked of the new version, on the same budget."""
-        self._declare({"kind": "version", "dataset": dataset, "version": name_of(version, "version")})
+        self._declare({"kind": "version", "dataset": dataset, "version": check_name(version, "version")})
 
     def declare_partition(self, dataset: str, name: str, parts: Sequence[str]) -> None:
         """Declare that each protected unit lies in at most one of the named parts, whatever it does.
@@ -202,8 +203,8 @@ class Ledger:
         """
         if isinstance(parts, str) or len(set(parts)) != len(parts) or len(parts) < 2:
             raise ValueError("parts must be two or more different names")
-        listed = [name_of(part, "parts") for part in parts]
-        content = {"kind": "partition", "dataset": dataset, "partition": name_of(name, "name"), "parts": listed}
+        listed = [check_name(part, "parts") for part in parts]
+        content = {"kind": "partition", "dataset": dataset, "partition": check_name(name, "name"), "parts": listed}
         self._declare(content)
 
     def add_analyst(
@@ -221,7 +222,7 @@ class Ledger:
         and free to all.
         """
         caps = Caps(epsilon, delta, approximate, integral)
-        content = {"kind": "analyst", "analyst": name_of(analyst, "analyst")}
+        content = {"kind": "analyst", "analyst": check_name(analyst, "analyst")}
         self._declare({**content, "caps": None if caps == Caps() else caps.to_dict()})
 
     def set_cap(

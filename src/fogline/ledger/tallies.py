@@ -2,13 +2,14 @@
 
 A release on the whole data set adds to the total. Releases on the parts of a declared partition cost together what
 the dearest part costs under add-remove, and what the two dearest cost under replace: a replaced record may leave one
-part and enter another.
+part and enter another. Integrally private draws always add up: they promise something about a change of all records at
+once, in every part.
 """
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fogline._validation import Neighbours
 from fogline.ledger.charges import Caps, Charge, Currency
@@ -100,12 +101,19 @@ class Account:
         """Return what would be spent with one more charge."""
         amount = self.amounts.get(charge.currency) or Tally()
         delta = self.deltas.get(charge.currency) or Tally()
+        place = _reached(charge, place)
         return amount.after(charge.amount, place), delta.after(charge.delta, place)
 
     def add(self, charge: Charge, place: Place) -> None:
         """Add one charge."""
+        place = _reached(charge, place)
         self.amounts.setdefault(charge.currency, Tally()).add(charge.amount, place)
         self.deltas.setdefault(charge.currency, Tally()).add(charge.delta, place)
+
+
+def _reached(charge: Charge, place: Place) -> Place:
+    """Say where a charge counts: that of integral privacy everywhere, whichever part it looked at."""
+    return replace(place, partition=None) if charge.currency == "integral" else place
 
 
 def _dearest(spent: dict[str, int], touched: int) -> int:

@@ -103,7 +103,7 @@ class ExactSum:
 class SpreadQuery:
     r"""Sum over records of (one, the record, its squared length), each weighted.
 
-    With :math:`S = T\sqrt d` the longest record, a record :math:`q` contributes
+    With :math:`S` the longest record (:math:`T\sqrt d` in a box, :math:`T` in a ball), a record :math:`q` contributes
     :math:`(\lfloor .8S\rfloor,\; q,\; \lfloor .45\,|q|^2/S\rfloor)`.
     """
 
@@ -112,7 +112,7 @@ class SpreadQuery:
     @property
     def longest(self) -> int:
         """Whole number not below the length of any record."""
-        return math.isqrt(self.lattice.d * self.lattice.steps**2 - 1) + 1
+        return self.lattice.longest
 
     @property
     def count_unit(self) -> int:
@@ -161,7 +161,7 @@ class SpreadQuery:
             count_sd=count_sd,
             mean=np.clip(mean, -1.0, 1.0),
             mean_sd=mean_sd,
-            variance=float(np.clip(spread, LEAST_SPREAD * d, float(d))),
+            variance=float(np.clip(spread, LEAST_SPREAD * d, max((self.longest / steps) ** 2, 2 * LEAST_SPREAD * d))),
             variance_sd=scale * self.longest / SPREAD_WEIGHT / steps**2 / safe,
         )
 
@@ -180,7 +180,7 @@ class Spread:
     def radius(self, lattice: RecordLattice) -> int:
         """Radius of the clip around the mean, in lattice steps: from released numbers alone."""
         wide = self.variance + 0.5 * self.variance_sd + lattice.d * self.mean_sd**2
-        return max(1, int(min(CLIP * math.sqrt(wide), 2 * math.sqrt(lattice.d)) * lattice.steps))
+        return max(1, int(min(CLIP * math.sqrt(wide) * lattice.steps, 2 * lattice.longest)))
 
 
 @dataclass(frozen=True, eq=False)

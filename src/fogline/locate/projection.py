@@ -85,6 +85,11 @@ class RecordLattice:
         """Steps T from the middle of a column to its end: a power of two with T sqrt(d) up to 2**15."""
         return 1 << (NORM_BITS - math.ceil(math.log2(self.d) / 2))
 
+    @property
+    def longest(self) -> int:
+        """Whole number not below the length of any record."""
+        return math.isqrt(self.d * self.steps**2 - 1) + 1
+
     def vectors(self, rows: FloatArray) -> FloatArray:
         """Integer vectors, as doubles, of the rows in the box; other rows are left out."""
         inside = np.all((rows >= self.box[:, 0]) & (rows <= self.box[:, 1]), axis=1)  # false for NaN

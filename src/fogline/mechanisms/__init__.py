@@ -9,6 +9,8 @@ from fogline.mechanisms.entropy import Call, Door, Source, SystemDoor, current_d
 from fogline.mechanisms.exponential import choose
 from fogline.mechanisms.gaussian import NoisyVector, add_gaussian, gaussian_scale
 from fogline.mechanisms.laplace import NoisyCounts, add_laplace, laplace_scale
+from fogline.mechanisms.mollified_cells import mollified_cells
+from fogline.mechanisms.mollified_draws import mollified_draws
 from fogline.mechanisms.stable_histogram import StableHistogram, stable_histogram
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "door_reason",
     "gaussian_scale",
     "laplace_scale",
+    "mollified_cells",
+    "mollified_draws",
     "private_count",
     "stable_histogram",
     "use_door",

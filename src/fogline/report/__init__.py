@@ -4,6 +4,7 @@ from fogline.report.branches import BranchFindings
 from fogline.report.clusters import ClusterFindings
 from fogline.report.findings import Findings
 from fogline.report.fits import FitFindings
+from fogline.report.mixtures import MixtureFindings
 from fogline.report.page import document, find, render_report, write_report
 from fogline.report.wide_modes import WideFindings
 
@@ -12,6 +13,7 @@ __all__ = [
     "ClusterFindings",
     "Findings",
     "FitFindings",
+    "MixtureFindings",
     "WideFindings",
     "document",
     "find",

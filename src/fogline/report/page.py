@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fogline.estimators import PrivateHellinger, PrivateModalRegression, PrivateModeClustering, PrivateModes
+from fogline.estimators import (
+    PrivateGaussianMixture,
+    PrivateHellinger,
+    PrivateModalRegression,
+    PrivateModeClustering,
+    PrivateModes,
+)
 from fogline.report.branch_page import branch_content
 from fogline.report.branches import BranchFindings, branch_document, find_branches
 from fogline.report.cluster_page import cluster_content
@@ -15,17 +21,19 @@ from fogline.report.findings import Findings, find_modes, modes_document
 from fogline.report.fit_page import fit_content
 from fogline.report.fits import FitFindings, find_fit, fit_document
 from fogline.report.frame import listed, render_page
+from fogline.report.mixture_page import mixture_content
+from fogline.report.mixtures import MixtureFindings, find_mixture, mixture_document
 from fogline.report.modes_page import modes_content
 from fogline.report.wide_modes import WideFindings, find_wide_modes, wide_modes_content, wide_modes_document
 from fogline.sketch.random_spec import RandomSpec
 
 __all__ = ["document", "find", "render_report", "write_report"]
 
-Estimator = PrivateModes | PrivateModeClustering | PrivateModalRegression | PrivateHellinger
+Estimator = PrivateModes | PrivateModeClustering | PrivateModalRegression | PrivateHellinger | PrivateGaussianMixture
 MOST_WORDS = 44
 """Letters of names in a title."""
 
-AnyFindings = Findings | WideFindings | ClusterFindings | BranchFindings | FitFindings
+AnyFindings = Findings | WideFindings | ClusterFindings | BranchFindings | FitFindings | MixtureFindings
 
 
 def find(estimator: Estimator, columns: Sequence[str] | None = None) -> Any:
@@ -36,6 +44,8 @@ def find(estimator: Estimator, columns: Sequence[str] | None = None) -> Any:
         return find_branches(estimator, columns)
     if isinstance(estimator, PrivateHellinger):
         return find_fit(estimator, columns)
+    if isinstance(estimator, PrivateGaussianMixture):
+        return find_mixture(estimator, columns)
     wide = isinstance(estimator.density_.spec, RandomSpec)
     return find_wide_modes(estimator, columns) if wide else find_modes(estimator, columns)
 
@@ -48,6 +58,8 @@ def document(findings: AnyFindings, command: str | None = None) -> dict[str, Any
         return branch_document(findings, command)
     if isinstance(findings, FitFindings):
         return fit_document(findings, command)
+    if isinstance(findings, MixtureFindings):
+        return mixture_document(findings, command)
     if isinstance(findings, WideFindings):
         return wide_modes_document(findings, command)
     return modes_document(findings, command)
@@ -65,7 +77,7 @@ def write_report(
 
     Parameters
     ----------
-    estimator : PrivateModes, PrivateModeClustering, PrivateModalRegression or PrivateHellinger
+    estimator : PrivateModes, PrivateModeClustering, PrivateModalRegression, PrivateHellinger or PrivateGaussianMixture
         Fitted.
     path : str or Path
         Where to write; a file that exists is replaced.
@@ -108,14 +120,20 @@ def render_report(findings: AnyFindings, *, title: str | None = None, command: s
 def _page(findings: AnyFindings) -> tuple[str, dict[str, Any], str]:
     """Template, content and default title of the page about some findings."""
     if isinstance(findings, ClusterFindings):
-        words = listed(findings.columns)
-        words = words if len(words) <= MOST_WORDS else f"{len(findings.columns)} columns"
-        return "clusters.html.j2", cluster_content(findings), f"Clusters of {words}"
+        return "clusters.html.j2", cluster_content(findings), f"Clusters of {_named(findings.columns)}"
     if isinstance(findings, BranchFindings):
         names, response = findings.columns[:-1], findings.columns[-1]
         return "regression.html.j2", branch_content(findings), f"{response} by {listed(names)}"
     if isinstance(findings, FitFindings):
         return "fit.html.j2", fit_content(findings), findings.title
+    if isinstance(findings, MixtureFindings):
+        return "mixture.html.j2", mixture_content(findings), f"A mixture for {_named(findings.columns)}"
     if isinstance(findings, WideFindings):
         return "wide_modes.html.j2", wide_modes_content(findings), f"The shape of {len(findings.columns)} columns"
     return "modes.html.j2", modes_content(findings), f"The shape of {listed(findings.columns)}"
+
+
+def _named(columns: Sequence[str]) -> str:
+    """Return the names of columns, or their number where that would be long."""
+    words = listed(columns)
+    return words if len(words) <= MOST_WORDS else f"{len(columns)} columns"

@@ -7,26 +7,32 @@ experiments), never the certified noise. delta is 1e-5 throughout.
 from fogline.reproduce._shared import DELTA
 from fogline.reproduce.clusters import ClusterRow, cluster_cells, reproduce_clusters
 from fogline.reproduce.hellinger import HellingerCell, HellingerRow, hellinger_cells, reproduce_hellinger
+from fogline.reproduce.integral import INTEGRAL_METHODS, IntegralCell, IntegralRow, integral_cells, reproduce_integral
 from fogline.reproduce.modes import METHODS, Cell, Row, geometric_mean_ratio, paper_cells, reproduce_modes
 from fogline.reproduce.regression import RegressionRow, branch_error, regression_cells, reproduce_regression
 
 __all__ = [
     "DELTA",
+    "INTEGRAL_METHODS",
     "METHODS",
     "Cell",
     "ClusterRow",
     "HellingerCell",
     "HellingerRow",
+    "IntegralCell",
+    "IntegralRow",
     "RegressionRow",
     "Row",
     "branch_error",
     "cluster_cells",
     "geometric_mean_ratio",
     "hellinger_cells",
+    "integral_cells",
     "paper_cells",
     "regression_cells",
     "reproduce_clusters",
     "reproduce_hellinger",
+    "reproduce_integral",
     "reproduce_modes",
     "reproduce_regression",
 ]

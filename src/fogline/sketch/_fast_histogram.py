@@ -1,4 +1,4 @@
-"""The cell counter as one compiled loop: the same IEEE operations as ``cell_keys``, hence the same integers.
+"""The cells of records as compiled loops: the same IEEE operations as ``cell_keys``, hence the same integers.
 
 The specification is passed as tuples: their length is part of the compiled type, so the loops over the axes unroll.
 """
@@ -13,26 +13,54 @@ from numpy.typing import NDArray
 
 from fogline.sketch.spec import SketchSpec
 
-__all__ = ["count_rows"]
+__all__ = ["count_rows", "write_cells"]
 
 
 def count_rows(rows: NDArray[np.float64], spec: SketchSpec, counts: NDArray[np.int64]) -> None:
     """Add the rows to the flat ``counts`` of the grid."""
-    lower, upper = tuple(spec.lower.tolist()), tuple(spec.upper.tolist())
-    _count(rows, lower, upper, tuple(spec.cell_widths.tolist()), tuple(spec.shift.tolist()), spec.cells, counts)
+    _count(rows, *_grid(spec), counts)
+
+
+def write_cells(rows: NDArray[np.float64], spec: SketchSpec, cells: NDArray[np.int64]) -> None:
+    """Write the flat cell of each row, or the number of cells for a row that falls nowhere."""
+    _write(rows, *_grid(spec), cells)
+
+
+def _grid(spec: SketchSpec) -> tuple[tuple[float, ...] | tuple[int, ...], ...]:
+    corners = tuple(spec.lower.tolist()), tuple(spec.upper.tolist())
+    return (*corners, tuple(spec.cell_widths.tolist()), tuple(spec.shift.tolist()), spec.cells)
+
+
+@numba.njit(cache=True, fastmath=False, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+def _cell(rows: Any, i: Any, lower: Any, upper: Any, widths: Any, shift: Any, cells: Any) -> Any:
+    """Flat cell of a row, -1 for one that falls nowhere."""
+    inside = True
+    for j in range(len(lower)):
+        x = rows[i, j]
+        inside &= (x >= lower[j]) & (x <= upper[j])  # false for NaN
+    if not inside:
+        return -1
+    key = 0
+    for j in range(len(lower)):
+        # nonnegative, so truncation is the floor
+        cell = int((rows[i, j] - lower[j]) / widths[j] + shift[j])
+        key = key * cells[j] + min(cell, cells[j] - 1)
+    return key
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _count(rows: Any, lower: Any, upper: Any, widths: Any, shift: Any, cells: Any, counts: Any) -> None:
     for i in range(rows.shape[0]):
-        inside = True
-        for j in range(len(lower)):
-            x = rows[i, j]
-            inside &= (x >= lower[j]) & (x <= upper[j])  # false for NaN
-        if inside:
-            key = 0
-            for j in range(len(lower)):
-                # nonnegative, so truncation is the floor
-                cell = int((rows[i, j] - lower[j]) / widths[j] + shift[j])
-                key = key * cells[j] + min(cell, cells[j] - 1)
+        key = _cell(rows, i, lower, upper, widths, shift, cells)
+        if key >= 0:
             counts[key] += 1
+
+
+@numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _write(rows: Any, lower: Any, upper: Any, widths: Any, shift: Any, cells: Any, keys: Any) -> None:
+    nowhere = 1
+    for size in cells:
+        nowhere *= size
+    for i in range(rows.shape[0]):
+        key = _cell(rows, i, lower, upper, widths, shift, cells)
+        keys[i] = key if key >= 0 else nowhere

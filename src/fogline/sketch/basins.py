@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import fft as scipy_fft
 
-from fogline.sketch.landscape import find_peaks
+from fogline.sketch.landscape import find_peaks, join_basins
 from fogline.sketch.reading import Grid, Reading
 
 if TYPE_CHECKING:
@@ -110,7 +110,9 @@ def _labels(grid: Grid, modes: FloatArray, reading: Reading) -> IntArray:
     peaks = find_peaks(values[None])
     basin = peaks.basin[0]
     home = basin[_nearest(grid, modes)]
-    root = _join(values, basin, home, len(peaks.height), level)
+    marked = np.zeros(len(peaks.height), dtype=bool)
+    marked[home] = True
+    root = join_basins(values, basin, marked, level)
     labels = np.full(values.shape, -1, dtype=np.int64)
     component = root[basin]
     for owner in np.unique(root[home]):
@@ -129,44 +131,6 @@ def _nearest(grid: Grid, points: FloatArray) -> tuple[IntArray, ...]:
         np.clip(np.rint((points[:, j] - a[0]) / (a[1] - a[0])).astype(np.int64), 0, len(a) - 1)
         for j, a in enumerate(grid.axes)
     )
-
-
-def _join(values: FloatArray, basin: IntArray, home: IntArray, peaks: int, level: float) -> IntArray:
-    """Component of each peak after joining over passes from the highest down to ``level``, modes kept apart."""
-    marked = np.zeros(peaks, dtype=bool)
-    marked[home] = True
-    parent = np.arange(peaks)
-
-    def find(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = int(parent[i])
-        return i
-
-    for a, b in _passes(values, basin, peaks, level):
-        first, second = find(a), find(b)
-        if first != second and not (marked[first] and marked[second]):
-            parent[first] = second
-            marked[second] = marked[first] or marked[second]
-    return np.array([find(i) for i in range(peaks)], dtype=np.int64)
-
-
-def _passes(values: FloatArray, basin: IntArray, peaks: int, level: float) -> list[tuple[int, int]]:
-    """Pairs of basins that touch above ``level``, highest pass first."""
-    heights, pairs = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
-    for axis in range(values.ndim):
-        here = (slice(None),) * axis + (slice(None, -1),)
-        there = (slice(None),) * axis + (slice(1, None),)
-        low = np.minimum(values[here], values[there])
-        a, b = basin[here], basin[there]
-        meets = (a != b) & (low >= level)
-        heights.append(low[meets])
-        pairs.append(np.minimum(a, b)[meets] * peaks + np.maximum(a, b)[meets])
-    height, pair = np.concatenate(heights), np.concatenate(pairs)
-    order = np.argsort(-height, kind="stable")
-    _, first = np.unique(pair[order], return_index=True)
-    kept = pair[order][np.sort(first)]
-    return list(zip((kept // peaks).tolist(), (kept % peaks).tolist(), strict=True))
 
 
 def _cell_volumes(grid: Grid) -> FloatArray:

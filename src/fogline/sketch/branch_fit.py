@@ -1,7 +1,7 @@
-r"""Faint branches located all at once: ridges fitted to the released Fourier sums by least squares.
+r"""Branches located all at once: ridges fitted to the released Fourier sums by least squares.
 
-Local peaks of a faint density must be smoothed over a tenth of the range of x, which flattens curves and loses half of
-the kernel at a wall. So where the noise asks for the largest bandwidth, the branches are fitted together, as ridges
+Local peaks of a faint density must be smoothed over a tenth of the range of x, which flattens curves, loses half of the
+kernel at a wall and lets a ridge that ends abruptly fade away slowly. So the branches are fitted together, as ridges
 
 .. math:: f(x, y) = \sum_j p_j(x)\, \varphi_{\tau_j}(y - m_j(x)), \qquad a_j \le x \le b_j,
 
@@ -9,6 +9,7 @@ with splines for the position :math:`m_j` and the mass :math:`p_j` and one width
 such a density are known, and so is the noise of the released ones: the fit is weighted least squares (Gauss-Newton),
 with penalties on the bends of :math:`m_j` and the steps of :math:`p_j`. How strong they are follows from the data
 by restricted maximum likelihood [1]_, which here has no free constant since the variance of the noise is known.
+All is in units of the box: x and y run from 0 to 1, and the whole mass is 1.
 A skewed ridge is located at its centre rather than at its top, which a faint density could not tell apart.
 
 References
@@ -19,7 +20,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,10 +28,9 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 if TYPE_CHECKING:
-    from fogline.sketch.branch_threads import Threads
     from fogline.sketch.private_density import PrivateDensity
 
-__all__ = ["Ridges", "fit_ridges"]
+__all__ = ["KNOTS", "Ridge", "Solution", "Sums", "solve"]
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -42,179 +42,227 @@ QUADRATURE = 4
 """Points of the integral over x a knot."""
 
 STEPS = 10
-"""Gauss-Newton steps."""
+SETTLED = 0.05
+"""Gauss-Newton steps, and the largest last one, in standard errors of what it moves."""
 
 LEAST_SIGNAL = 0.7
 """Sums whose largest possible value is below so many deviations of their noise are left out."""
 
-END_REACH = 2.5
-PLATEAU = 3.0
-EDGE = 1.0
-"""Ends are tried up to so many bandwidths inside of the last node; the mass there is compared with that of so many
-bandwidths, and taken to be even for so many behind an end."""
+PENALTIES = (0.16, 0.16)
+STRONGEST = 1e8
+"""Penalties of positions and masses at first, and the strongest, which leaves lines straight and masses even."""
 
-CLEARLY = 12.0
-"""An end before the last node must lower the sum of squares by so much."""
-
-STRONGEST = 1e7
-"""A penalty is at most so strong: it leaves straight lines and even masses alone."""
+CHARGE = 4.5
+"""Where two fits are compared, a degree of freedom of a position must lower the misfit by so much."""
 
 FLOOR = 1e-6
 """Relative to the information, what keeps the equations solvable where a branch has no mass."""
 
 WIDTHS = (0.05, 2.0)
-"""Least and largest width of a ridge, in bandwidths of y."""
+TYPICAL = 0.6
+KNOWN = 0.25
+"""Least, largest and typical width of a ridge, in bandwidths of y, and how much the logarithm of its square is held to
+that: a ridge that is free to be thin winds its way through the noise."""
+
+FARTHEST = 0.025
+"""A step moves a ridge at most so far, and half its width."""
 
 
 @dataclass(frozen=True)
-class Ridges:
-    """Positions, slopes and the two parts of the standard errors of nodes, and which lie within their branch's ends."""
+class Sums:
+    """The released sums that say something, in units of their noise, privacy and sampling together.
 
-    positions: FloatArray
-    slopes: FloatArray
-    privacy_errors: FloatArray
-    sampling_errors: FloatArray
-    within: NDArray[np.bool_]
+    Attributes
+    ----------
+    observed : complex array of shape (F,)
+    scale : array of shape (F,)
+        What the sum of a density of mass one is multiplied by.
+    privacy : array of shape (F,)
+        Share of the privacy noise in the variance.
+    angular : array of shape (F, 2)
+    origin : array of shape (2,)
+    """
+
+    observed: ComplexArray
+    scale: FloatArray
+    privacy: FloatArray
+    angular: FloatArray
+    origin: FloatArray
+
+    @classmethod
+    def of(cls, density: PrivateDensity) -> Sums:
+        """Sums of a release; both parts of one have the variance of half a record each from sampling."""
+        noise = density.noise_scale**2 / density.weights
+        total = noise + density.count / 2
+        kept = density.count / np.sqrt(total) >= LEAST_SIGNAL
+        root = np.sqrt(total[kept])
+        return cls(
+            density.coefficients[kept] / root,
+            density.count / root,
+            noise[kept] / total[kept],
+            density.spec.angular[kept] * density.spec.widths,
+            np.asarray((density.spec.origin - density.spec.lower) / density.spec.widths),
+        )
+
+    def waves(self, x: FloatArray, y: FloatArray, width: float) -> ComplexArray:
+        """Sums of unit masses at points (x, y), spread in y by `width`; shape (F, points)."""
+        shape = (self.scale * np.exp(-0.5 * (self.angular[:, 1] * width) ** 2))[:, None]
+        return np.asarray(
+            shape * _waves(self.angular[:, 0], x - self.origin[0]) * _waves(self.angular[:, 1], y - self.origin[1])
+        )
 
 
-@dataclass
-class _Ridge:
-    """One branch: bases at the points of the integral and at its nodes, and the coefficients as they stand."""
+@dataclass(frozen=True)
+class Ridge:
+    """One branch from `low` to `high`: spline coefficients of its position and mass, its width, and its penalties.
 
-    points: FloatArray
-    weights: FloatArray
-    basis: FloatArray
-    at_nodes: FloatArray
-    slope_at_nodes: FloatArray
+    A straight one has the strongest penalty on its bends, whatever the data say.
+    """
+
+    low: float
+    high: float
+    knots: FloatArray
     position: FloatArray
     mass: FloatArray
     width: float
-    penalties: FloatArray
+    penalties: tuple[float, float]
+    straight: bool = False
+
+    @classmethod
+    def through(
+        cls, x: FloatArray, y: FloatArray, mass: FloatArray, ends: tuple[float, float], knot: float, width: float
+    ) -> Ridge:
+        """A ridge between two ends, at least a knot apart, near points (x, y) with the given masses."""
+        low, high = ends
+        pieces = max(1, round((high - low) / knot))
+        knots = low + (high - low) / pieces * np.arange(-3, pieces + 4)
+        size = len(knots) - 4
+        basis = np.asarray(BSpline(knots, np.eye(size), 3)(x))
+        even = 1e-6 * np.diff(np.eye(size), 2, axis=0)
+        start = [
+            np.linalg.lstsq(np.vstack([basis, even]), np.append(v, np.zeros(size - 2)), rcond=None)[0]
+            for v in (y, mass)
+        ]
+        return cls(low, high, knots, start[0], start[1], width, PENALTIES)
+
+    def straightened(self, width: float) -> Ridge:
+        """A straight ridge of another width between the same ends."""
+        x = self.points()
+        masses = self.masses(x)
+        line = np.polynomial.Polynomial.fit(x, self.positions(x), 1, w=np.sqrt(np.maximum(masses, 0.0) + FLOOR))
+        knot = float(self.knots[1] - self.knots[0])
+        ridge = Ridge.through(x, line(x), masses, (self.low, self.high), knot, width)
+        return replace(ridge, penalties=(STRONGEST, self.penalties[1]), straight=True)
+
+    def between(self, low: float, high: float, knot: float) -> Ridge:
+        """The same ridge with other ends."""
+        x = np.linspace(low, high, max(8, QUADRATURE * round((high - low) / knot)))
+        ridge = Ridge.through(x, self.positions(x), self.masses(x), (low, high), knot, self.width)
+        return replace(ridge, penalties=self.penalties, straight=self.straight)
+
+    def basis(self, x: FloatArray, order: int = 0) -> FloatArray:
+        """Values or derivatives of the splines at x, shape (points, size)."""
+        spline = BSpline(self.knots, np.eye(len(self.position)), 3)
+        return np.asarray((spline if order == 0 else spline.derivative(order))(x))
+
+    def positions(self, x: FloatArray) -> FloatArray:
+        """Where the ridge is; beyond its ends it goes straight on."""
+        within = np.clip(x, self.low, self.high)
+        slope = self.basis(within, 1) @ self.position
+        return np.asarray(self.basis(within) @ self.position + (x - within) * slope)
+
+    def masses(self, x: FloatArray) -> FloatArray:
+        """Mass of the ridge a unit of x; beyond its ends as at them."""
+        return np.asarray(self.basis(np.clip(x, self.low, self.high)) @ self.mass)
+
+    def points(self) -> FloatArray:
+        """Points of the integral over x."""
+        size = (len(self.knots) - 7) * QUADRATURE
+        return np.asarray(self.low + (self.high - self.low) * (np.arange(size) + 0.5) / size)
 
 
-def _ridge(x: FloatArray, y: FloatArray, mass: FloatArray, knot: float, width: float) -> _Ridge:
-    reach = max(knot - (float(x.max()) - float(x.min())), 0.0) / 2
-    low, high = float(x.min()) - reach, float(x.max()) + reach
-    pieces = max(1, round((high - low) / knot))
-    inner = np.linspace(low, high, pieces + 1)
-    step = (high - low) / pieces
-    knots = np.concatenate([low - step * np.arange(3, 0, -1), inner, high + step * np.arange(1, 4)])
-    points = low + (high - low) * (np.arange(pieces * QUADRATURE) + 0.5) / (pieces * QUADRATURE)
-    size = len(knots) - 4
-    spline = BSpline(knots, np.eye(size), 3)
-    at_nodes = np.asarray(spline(x))
-    ridge = 1e-6 * np.diff(np.eye(size), 2, axis=0)
-    start = [
-        np.linalg.lstsq(np.vstack([at_nodes, ridge]), np.append(v, np.zeros(size - 2)), rcond=None)[0]
-        for v in (y, mass)
-    ]
-    return _Ridge(
-        points,
-        np.full(len(points), (high - low) / len(points)),
-        np.asarray(spline(points)),
-        at_nodes,
-        np.asarray(spline.derivative()(x)),
-        start[0],
-        start[1],
-        width,
-        np.array([1e-2, 1e-2]),
-    )
+@dataclass(frozen=True)
+class Solution:
+    """Ridges as fitted, what is left of the sums, and covariances of all coefficients: whole, and of privacy alone."""
+
+    ridges: list[Ridge]
+    residual: ComplexArray
+    covariance: FloatArray
+    privacy: FloatArray
+
+    @property
+    def misfit(self) -> float:
+        """Sum of squares: minus twice the log likelihood."""
+        return float(np.sum(np.abs(self.residual) ** 2))
+
+    def blocks(self) -> list[slice]:
+        """Where the coefficients of the positions of each ridge are; those of its masses follow them."""
+        starts = np.cumsum([0, *(2 * len(r.position) + 1 for r in self.ridges)])
+        return [slice(int(a), int(a) + len(r.position)) for a, r in zip(starts, self.ridges, strict=False)]
+
+    def freedom(self, k: int) -> float:
+        """Degrees of freedom that the position of a ridge uses: 2 for a straight one."""
+        own, size = self.blocks()[k], len(self.ridges[k].position)
+        held = self.ridges[k].penalties[0] * float(np.sum(self.covariance[own, own] * _penalties(size)[0]))
+        return size - held
+
+    @property
+    def score(self) -> float:
+        """Misfit, and a charge for each degree of freedom: lower is better."""
+        return self.misfit + CHARGE * sum(self.freedom(k) for k in range(len(self.ridges)))
+
+    def clearness(self, k: int) -> float:
+        """Mass of a ridge over its standard error."""
+        ridge, stop = self.ridges[k], self.blocks()[k].stop
+        own = slice(stop, stop + len(ridge.mass))
+        share = ridge.basis(ridge.points()).mean(axis=0)
+        return float(share @ ridge.mass / np.sqrt(share @ self.covariance[own, own] @ share))
 
 
-def fit_ridges(
-    density: PrivateDensity,
-    bandwidth: FloatArray,
-    x: FloatArray,
-    position: FloatArray,
-    height: FloatArray,
-    threads: Threads,
-) -> Ridges | None:
-    """Fit all branches together, starting from nodes at places x of shape (K, 1); None if there are too few sums."""
-    spec = density.spec
-    h, b = bandwidth
-    noise = density.noise_scale**2 / density.weights
-    total = noise + density.count / 2
-    kept = density.count / np.sqrt(total) >= LEAST_SIGNAL
-    noise, total, angular = noise[kept], total[kept], spec.angular[kept]
-    scale = density.count / np.sqrt(total)
-    observed = density.coefficients[kept] / np.sqrt(total)
-    groups = threads.groups()
-    ridges = [
-        _ridge(x[g, 0], position[g], height[g] * np.sqrt(2 * np.pi) * 1.2 * b, KNOTS * h, 0.6 * b) for g in groups
-    ]
-    if 2 * len(total) < sum(2 * len(r.position) + 1 for r in ridges):
-        return None
-    across = [_waves(angular[:, 0], r.points - spec.origin[0]) * r.weights for r in ridges]
+def solve(sums: Sums, ridges: list[Ridge], bandwidth: float) -> Solution:
+    """Fit all ridges together by Gauss-Newton steps; `bandwidth`, of y, limits their widths."""
+    across = [_waves(sums.angular[:, 0], r.points() - sums.origin[0]) for r in ridges]
+    bases = [r.basis(r.points()) for r in ridges]
     for _ in range(STEPS):
-        model, jacobian, penalty, coefficients, parts = _linearised(
-            ridges, across, angular[:, 1], spec.origin[1], scale
-        )
-        residual = observed - model
+        model, jacobian, penalty, coefficients, most = _linearised(sums, ridges, across, bases, TYPICAL * bandwidth)
+        residual = sums.observed - model
         design = np.vstack([jacobian.real, jacobian.imag])
         target = np.concatenate([residual.real, residual.imag])
         information = design.T @ design
         floor = np.maximum(np.diag(information), FLOOR * np.median(np.diag(information)) + FLOOR)
         inverse = np.asarray(np.linalg.inv(information + penalty + FLOOR * np.diag(floor)), dtype=np.float64)
         step = inverse @ (design.T @ target - penalty @ coefficients)
-        _move(ridges, coefficients + np.clip(step, -parts, parts), b)
-        _reweigh(ridges, inverse)
-    share = np.tile(noise / total, 2)
-    spread = np.asarray(inverse @ (design.T * share) @ design @ inverse, dtype=np.float64)
-    fitted = _linearised(ridges, across, angular[:, 1], spec.origin[1], scale)[0]
-    found = _read(ridges, groups, x, inverse, spread)
-    for ridge, phase, nodes in zip(ridges, across, groups, strict=True):
-        waves = phase * _waves(angular[:, 1], ridge.basis @ ridge.position - spec.origin[1])
-        waves *= (scale * np.exp(-0.5 * (angular[:, 1] * ridge.width) ** 2))[:, None]
-        low, high = _ends(ridge, waves, observed - fitted, h)
-        found.within[nodes] = (x[nodes, 0] >= low) & (x[nodes, 0] <= high)
-    return found
-
-
-def _ends(ridge: _Ridge, waves: ComplexArray, residual: ComplexArray, h: float) -> tuple[float, float]:
-    """Where a branch begins and ends: the steps in its mass, from nothing to what it is further inside, that fit best.
-
-    A branch that was found up to its last node goes on to it unless an earlier end fits clearly better.
-    """
-    mass = ridge.basis @ ridge.mass
-    ends = []
-    for side in (1, -1):
-        t = side * ridge.points
-        order = np.argsort(t)
-        away = (t - t[order[0]])[order]
-        near = away <= min(END_REACH * h, away[-1] / 2)
-        level = float(np.quantile(mass[order][away <= PLATEAU * h], 0.7))
-        tried = away[near]
-        beyond = away[None, :] >= tried[:, None] - 1e-12
-        inside = away[None, :] >= tried[:, None] + EDGE * h
-        steps = np.where(inside, mass[order], np.where(beyond, level, 0.0))
-        change = (steps - mass[order]) @ waves[:, order].T
-        misfit = np.sum(np.abs(residual - change) ** 2, axis=1)
-        best = int(np.argmin(misfit))
-        if misfit[0] - misfit[best] < CLEARLY:
-            best = 0
-        ends.append(side * (t[order[0]] + tried[best] - (away[1] - away[0]) / 2))
-    return ends[0] - 1e-9, ends[1] + 1e-9
+        ridges = _moved(ridges, coefficients + np.clip(step, -most, most), bandwidth, inverse)
+        if np.max(np.abs(step) / np.sqrt(np.diag(inverse))) < SETTLED:
+            break
+    share = np.tile(sums.privacy, 2)
+    privacy = np.asarray(inverse @ (design.T * share) @ design @ inverse, dtype=np.float64)
+    return Solution(
+        ridges, sums.observed - _linearised(sums, ridges, across, bases, TYPICAL * bandwidth)[0], inverse, privacy
+    )
 
 
 def _linearised(
-    ridges: list[_Ridge], across: list[ComplexArray], angular: FloatArray, origin: float, scale: FloatArray
+    sums: Sums, ridges: list[Ridge], across: list[ComplexArray], bases: list[FloatArray], typical: float
 ) -> tuple[ComplexArray, ComplexArray, FloatArray, FloatArray, FloatArray]:
     """Sums of the ridges, derivatives by all coefficients, the penalty, the coefficients, and the largest steps."""
+    angular = sums.angular[:, 1]
     model = np.zeros(len(angular), dtype=complex)
     columns, blocks, values, most = [], [], [], []
-    for ridge, phase in zip(ridges, across, strict=True):
-        centre, mass = ridge.basis @ ridge.position, ridge.basis @ ridge.mass
-        waves = phase * _waves(angular, centre - origin)
-        waves *= (scale * np.exp(-0.5 * (angular * ridge.width) ** 2))[:, None]
+    for ridge, phase, basis in zip(ridges, across, bases, strict=True):
+        mass = basis @ ridge.mass
+        waves = phase * _waves(angular, basis @ ridge.position - sums.origin[1])
+        length = (ridge.high - ridge.low) / len(basis)
+        waves *= (length * sums.scale * np.exp(-0.5 * (angular * ridge.width) ** 2))[:, None]
         own = waves @ mass
         model += own
-        columns += [-1j * angular[:, None] * ((waves * mass) @ ridge.basis), waves @ ridge.basis]
+        columns += [-1j * angular[:, None] * ((waves * mass) @ basis), waves @ basis]
         columns.append((-0.5 * angular**2 * own * ridge.width**2)[:, None])
         size = len(ridge.position)
         bend, even = _penalties(size)
-        blocks += [ridge.penalties[0] * bend, ridge.penalties[1] * even, np.full((1, 1), 0.1)]
-        values += [ridge.position, ridge.mass, np.zeros(1)]
-        most += [np.full(size, 0.5 * ridge.width + 0.1), np.full(size, np.abs(ridge.mass).max()), np.full(1, 0.3)]
+        blocks += [ridge.penalties[0] * bend, ridge.penalties[1] * even, np.full((1, 1), KNOWN)]
+        values += [ridge.position, ridge.mass, np.full(1, 2 * np.log(ridge.width / typical))]
+        most += [np.full(size, 0.5 * ridge.width + FARTHEST), np.full(size, np.abs(ridge.mass).max()), np.full(1, 0.3)]
     size = sum(len(block) for block in blocks)
     penalty = np.zeros((size, size))
     place = 0
@@ -235,46 +283,27 @@ def _penalties(size: int) -> tuple[FloatArray, FloatArray]:
     return np.asarray(bend.T @ bend), np.asarray(even.T @ even)
 
 
-def _move(ridges: list[_Ridge], coefficients: FloatArray, b: float) -> None:
-    place = 0
+def _moved(ridges: list[Ridge], coefficients: FloatArray, b: float, inverse: FloatArray) -> list[Ridge]:
+    """Ridges with other coefficients, and with penalties by restricted maximum likelihood."""
+    place, moved = 0, []
     for ridge in ridges:
         size = len(ridge.position)
-        ridge.position = coefficients[place : place + size]
-        ridge.mass = coefficients[place + size : place + 2 * size]
-        factor = float(np.exp(coefficients[place + 2 * size] / 2))
-        ridge.width = float(np.clip(ridge.width * factor, WIDTHS[0] * b, WIDTHS[1] * b))
-        place += 2 * size + 1
-
-
-def _reweigh(ridges: list[_Ridge], inverse: FloatArray) -> None:
-    """Strengths of the penalties by restricted maximum likelihood."""
-    place = 0
-    for ridge in ridges:
-        size = len(ridge.position)
-        for k, (matrix, values) in enumerate(zip(_penalties(size), (ridge.position, ridge.mass), strict=True)):
+        parts = [coefficients[place + k * size : place + (k + 1) * size] for k in (0, 1)]
+        width = TYPICAL * b * float(np.exp(coefficients[place + 2 * size] / 2))
+        penalties = []
+        for k, (matrix, values) in enumerate(zip(_penalties(size), parts, strict=True)):
             own = slice(place + k * size, place + (k + 1) * size)
-            rank = size - 2 + k
-            old = ridge.penalties[k]
-            free = max(rank - old * float(np.sum(inverse[own, own] * matrix)), 1e-6)
-            ridge.penalties[k] = min(free / max(float(values @ matrix @ values), 1e-12), STRONGEST)
-        place += 2 * size + 1
-
-
-def _read(
-    ridges: list[_Ridge], groups: list[NDArray[np.int64]], x: FloatArray, inverse: FloatArray, spread: FloatArray
-) -> Ridges:
-    zeros = [np.zeros(len(x)) for _ in range(4)]
-    found = Ridges(zeros[0], zeros[1], zeros[2], zeros[3], np.ones(len(x), dtype=bool))
-    place = 0
-    for ridge, nodes in zip(ridges, groups, strict=True):
-        size = len(ridge.position)
-        own = slice(place, place + size)
-        found.positions[nodes] = ridge.at_nodes @ ridge.position
-        found.slopes[nodes] = ridge.slope_at_nodes @ ridge.position
-        variance, privacy = (
-            np.einsum("ki,ij,kj->k", ridge.at_nodes, m[own, own], ridge.at_nodes) for m in (inverse, spread)
+            free = max(size - 2 + k - ridge.penalties[k] * float(np.sum(inverse[own, own] * matrix)), 1e-6)
+            strength = min(free / max(float(values @ matrix @ values), 1e-12), STRONGEST)
+            penalties.append(STRONGEST if k == 0 and ridge.straight else strength)
+        moved.append(
+            replace(
+                ridge,
+                position=parts[0],
+                mass=parts[1],
+                width=float(np.clip(width, WIDTHS[0] * b, WIDTHS[1] * b)),
+                penalties=(penalties[0], penalties[1]),
+            )
         )
-        found.privacy_errors[nodes] = np.sqrt(privacy)
-        found.sampling_errors[nodes] = np.sqrt(np.maximum(variance - privacy, 0.0))
         place += 2 * size + 1
-    return found
+    return moved

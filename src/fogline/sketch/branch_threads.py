@@ -12,7 +12,7 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fit", "Threads", "link", "local_fit"]
+__all__ = ["Fit", "Threads", "by_length", "link", "local_fit"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,10 +39,15 @@ class Threads:
 
     def renumbered(self, kept: NDArray[np.bool_]) -> IntArray:
         """Numbers of the branches by how many of their peaks are kept, the longest first."""
-        size = np.bincount(self.member[kept], minlength=self.count)
-        rank = np.empty(self.count, dtype=np.int64)
-        rank[np.argsort(-size, kind="stable")] = np.arange(self.count)
-        return np.asarray(rank[self.member])
+        return by_length(self.member, kept)
+
+
+def by_length(branch: IntArray, kept: NDArray[np.bool_] | None = None) -> IntArray:
+    """Numbers of branches by how many places they have (of those that are kept), the longest first."""
+    size = np.bincount(branch, kept)
+    rank = np.empty(len(size), dtype=np.int64)
+    rank[np.argsort(-size, kind="stable")] = np.arange(len(size))
+    return np.asarray(rank[branch])
 
 
 def link(shape: tuple[int, ...], place: IntArray, position: FloatArray, reach: float) -> Threads:

@@ -12,9 +12,10 @@ them to branches, all on released numbers.
 3. *Bias*. Smoothing with bandwidth h along a branch of curvature c moves it by :math:`c h^2/2`. The branch m is
    smoothed once more, by the same weights S, and moved back by what that changed: :math:`2m - Sm` has a bias of order
    :math:`h^4` only (twicing [2]_). Then it is smoothed as far as that does not bend it (Mallows' Cp [3]_).
-   Where the noise asks for the largest bandwidth, all branches are fitted to the released sums at once instead: see
-   ``branch_fit``.
 4. *Ends*. Where a branch ends abruptly, its smoothed ridge goes on and fades: it is cut where half its height is left.
+
+With one axis of x, unless records are so many that a small bandwidth is clear of the noise, steps 2 to 4 are done at
+once by a fit of all branches to the released sums: see ``branch_fit`` and ``branch_ends``.
 
 References
 ----------
@@ -26,22 +27,21 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.sketch.branch_fit import fit_ridges
+from fogline.sketch.branch_map import BranchMap
 from fogline.sketch.branch_nodes import Nodes, find_nodes
+from fogline.sketch.branch_ridges import fitted_branches
 from fogline.sketch.branch_threads import Threads, local_fit
 from fogline.sketch.profiles import Lines, Profiles, mirror_basis
 
 if TYPE_CHECKING:
     from fogline.sketch.private_density import PrivateDensity
 
-__all__ = ["BranchMap", "Branches", "branches_at", "choose_bandwidth", "grid_places", "read_branches", "x_grid"]
+__all__ = ["choose_bandwidth", "grid_places", "read_branches", "x_grid"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -52,8 +52,8 @@ LADDER = ((0.03, 0.035), (0.04, 0.045), (0.055, 0.05), (0.075, 0.06), (0.1, 0.07
 ALLOWANCE = 1.35
 """Errors are this much larger than the noise by itself makes them: slopes and bandwidths are estimated too."""
 
-FIT_ALLOWANCE = 1.1
-"""The same where branches are fitted: their starts, ends and widths are estimated too."""
+FITTED_FROM = 0.05
+"""Branches are fitted where the noise asks for so large a bandwidth of x, in widths of its range."""
 
 CLEAR = 18.0
 """The smallest bandwidth is taken at which the highest peak stands so many noise deviations high at most x."""
@@ -82,108 +82,6 @@ END_REACH = (1.0, 2.5)
 END_QUANTILE = 0.7
 """A branch is cut where it is less than so high as most of it is between so many bandwidths off: half of the 94 percent
 that a kernel sees 1.5 bandwidths inside of an end. Not the highest of it, which noise would raise."""
-
-
-@dataclass(frozen=True, eq=False)
-class BranchMap:
-    """Branches on a grid of x: K nodes, each a conditional mode.
-
-    Attributes
-    ----------
-    axes : tuple of arrays
-        Grid of x, one array an axis.
-    place : array of int, shape (K,)
-        Flat index of each node's place in the grid.
-    branch : array of int, shape (K,)
-        Number of the branch, 0 first, the one with the most places.
-    positions, heights, prominences : arrays of shape (K,)
-        Mode, conditional density there, and how far it stands out, both in units of y's density.
-    slopes : array of shape (K, dx)
-    privacy_errors, sampling_errors : arrays of shape (K,)
-        The two parts of the standard error of a position.
-    bandwidth : array of shape (d,)
-        At which the branches were read, y last.
-    message : str
-        What would help if there is no branch; else empty.
-    """
-
-    axes: tuple[FloatArray, ...]
-    place: IntArray
-    branch: IntArray
-    positions: FloatArray
-    heights: FloatArray
-    prominences: FloatArray
-    slopes: FloatArray
-    privacy_errors: FloatArray
-    sampling_errors: FloatArray
-    bandwidth: FloatArray
-    message: str
-
-
-@dataclass(frozen=True, eq=False)
-class Branches:
-    """Conditional modes at some places x: one entry for each mode, in the order of the places, highest first.
-
-    Attributes
-    ----------
-    rows : array of int, shape (K,)
-        Row of x that a mode belongs to.
-    branch : array of int, shape (K,)
-        Number of its branch, the longest 0: what has one number may be drawn as one line.
-    positions, heights, prominences : arrays of shape (K,)
-        Mode, conditional density there, and how far it stands out.
-    slopes : array of shape (K, dx)
-    privacy_errors, sampling_errors : arrays of shape (K,)
-        The two parts of the standard error of a position.
-    """
-
-    rows: IntArray
-    branch: IntArray
-    positions: FloatArray
-    heights: FloatArray
-    prominences: FloatArray
-    slopes: FloatArray
-    privacy_errors: FloatArray
-    sampling_errors: FloatArray
-
-    @property
-    def standard_errors(self) -> FloatArray:
-        """Standard error of each position, shape (K,)."""
-        return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors))
-
-
-def branches_at(found: BranchMap, x: FloatArray) -> Branches:
-    """Conditional modes at places x of shape (P, dx), between the places of the grid along their slopes.
-
-    Outside of the grid there are none.
-    """
-    shape = tuple(len(a) for a in found.axes)
-    node = np.full((int(found.branch.max(initial=-1)) + 1, int(np.prod(shape))), -1)
-    node[found.branch, found.place] = np.arange(len(found.place))
-    start, step = np.array([a[0] for a in found.axes]), np.array([a[1] - a[0] for a in found.axes])
-    end = np.array([a[-1] for a in found.axes])
-    inside = np.all((x >= start) & (x <= end), axis=1)
-    cell = np.where(inside[:, None], x - start, 0.0) / step
-    low = np.clip(np.floor(cell).astype(int), 0, np.array(shape) - 2)
-    columns = (found.positions, found.heights, found.prominences, found.privacy_errors, found.sampling_errors)
-    total = np.zeros((len(columns) + len(shape), len(node), len(x)))
-    weight = np.zeros((len(node), len(x)))
-    for corner in product((0, 1), repeat=len(shape)):
-        share = np.prod(np.where(np.array(corner) == 1, cell - low, 1 - (cell - low)), axis=1) * inside
-        k = node[:, np.ravel_multi_index(tuple((low + corner).T), shape)]
-        share = np.where(k >= 0, share, 0.0)
-        weight += share
-        if len(found.place):
-            ahead = np.einsum("bpj,pj->bp", found.slopes[k], (cell - low - corner) * step)
-            values = [c[k] + (ahead if c is found.positions else 0.0) for c in columns]
-            total += share * np.stack([*values, *np.moveaxis(found.slopes[k], 2, 0)])
-    branch, rows = np.nonzero(weight >= 0.5 - 1e-9)
-    mean = total[:, branch, rows] / weight[branch, rows]
-    order = np.lexsort((-mean[1], rows))
-    mean = mean[:, order]
-    return Branches(
-        rows[order], branch[order], mean[0], mean[1], mean[2], mean[len(columns) :].T.copy(), mean[3], mean[4]
-    )
 
 
 def x_grid(density: PrivateDensity, bandwidth: FloatArray) -> tuple[FloatArray, ...]:
@@ -224,9 +122,10 @@ def read_branches(density: PrivateDensity, level: float, bandwidth: FloatArray |
     axes = x_grid(density, h)
     shape = tuple(len(a) for a in axes)
     nodes, threads, message = find_nodes(density, profiles, shape, grid_places(axes), level)
-    # In the largest bandwidth curves are flattened: with one axis of x the branches are then fitted as a whole.
-    faint = density.spec.d == 2 and bandwidth is None and bool(h[0] > LADDER[-2][0] * density.spec.widths[0])
-    return _located(density, profiles, axes, nodes, threads, message, faint)
+    fitted = None
+    if density.spec.d == 2 and bandwidth is None and h[0] >= FITTED_FROM * density.spec.widths[0] and len(nodes.place):
+        fitted = fitted_branches(density, profiles, axes[0], nodes, threads)
+    return _located(density, profiles, axes, nodes, threads, message) if fitted is None else fitted
 
 
 # -- location ------------------------------------------------------------------------------------------------
@@ -239,7 +138,6 @@ def _located(
     seen: Nodes,
     threads: Threads,
     message: str,
-    faint: bool,
 ) -> BranchMap:
     places = grid_places(axes)
     x = places[seen.place]
@@ -275,16 +173,11 @@ def _located(
             part[nodes] = np.sqrt(np.einsum("ij,ij->i", scaled @ shared, scaled))
         kept[nodes] = _within_ends(height[nodes] / inside[nodes], apart)
     bandwidth = np.append(profiles.x_bandwidth, profiles.y_bandwidth)
-    ridges = fit_ridges(density, bandwidth, x, position, height / inside, threads) if faint and len(x) else None
-    if ridges is not None:
-        position, slopes, kept = ridges.positions, ridges.slopes[:, None], ridges.within
-        privacy, sampling = FIT_ALLOWANCE * ridges.privacy_errors, FIT_ALLOWANCE * ridges.sampling_errors
     kept = _never_none(kept, seen.place, height)
     low, high = profiles.spec.bounds[-1]
     kept &= (position >= low) & (position <= high)
     kept &= _standing(density, bandwidth, np.column_stack([x, position]), seen.place)
-    marginal, marginal_sd = profiles.marginal(lines)
-    normal = 1 / np.maximum(marginal, np.maximum(2 * marginal_sd, 1e-300))
+    normal = profiles.normal(lines)
     order = np.flatnonzero(kept)
     return BranchMap(
         axes=axes,
@@ -296,7 +189,7 @@ def _located(
         slopes=slopes[order],
         privacy_errors=privacy[order],
         sampling_errors=sampling[order],
-        bandwidth=np.append(profiles.x_bandwidth, profiles.y_bandwidth),
+        bandwidth=bandwidth,
         message=message,
     )
 

@@ -7,10 +7,10 @@ The proof is in ``density_sketch.proof.md`` beside this file.
 
 from __future__ import annotations
 
+import io
 import json
-import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,15 @@ from fogline import _validation
 from fogline.mechanisms.entropy import door_reason
 from fogline.mechanisms.failures import sealed
 from fogline.mechanisms.gaussian import add_gaussian
-from fogline.sketch.fourier import LATTICE_BITS, TABLE_BITS, lattice_sums
+from fogline.sketch.fourier import lattice_sums
 from fogline.sketch.histogram import CellCounts
 from fogline.sketch.origins import UNCOUNTED, AlreadyReleased, Origin, claim, payer_of, require_own
 from fogline.sketch.planning import Spec, plan_spec, spec_from_dict
 from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.random_features import PhaseSums, random_sensitivity
+from fogline.sketch.random_features import PhaseSums
 from fogline.sketch.random_spec import RandomSpec
-from fogline.sketch.spec import WEIGHT_BITS, SketchSpec
+from fogline.sketch.secret_files import write_secret
+from fogline.sketch.sensitivity import lattice_sensitivity
 from fogline.sketch.terms import PROOF, ReleaseTerms
 
 __all__ = ["AlreadyReleased", "DensitySketch", "ReleaseTerms", "lattice_sensitivity", "release_density"]
@@ -41,6 +42,9 @@ CODE_VERSION = "density-1"
 """Changes whenever the same question may get an answer of another law: a ledger then takes it for another question."""
 
 RANDOM_PROOF = "sketch/random_features.proof.md"
+
+TAKEN_BACK = "records added and taken back"
+"""What a guarantee says once records were subtracted: both are entries, and a person's that do not cancel count."""
 
 MOST_PARTS = 2**20
 """Counts made elsewhere are taken on trust only so far that their sum, over all parts, stays below 2^61."""
@@ -107,6 +111,7 @@ class DensitySketch:
         self._counts = PhaseSums(spec) if isinstance(spec, RandomSpec) else CellCounts(spec)
         self._origins: tuple[Origin, ...] = (Origin(),)
         self._declared = 0
+        self._signed = False
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -122,10 +127,26 @@ class DensitySketch:
         self._counts.add_rows(_validation.records(X, self.spec.d))
         return self
 
+    def subtract(self, X: Any) -> DensitySketch:
+        """Take records back, exactly: those of a person who asks to be deleted. Returns the sketch itself.
+
+        Nothing is said about records that were never there: they count as minus one, and a person's entries, added and
+        taken back, that do not cancel must be at most ``max_contributions`` (see the proof, section 6). The guarantee
+        of a later release says that records were taken back.
+        """
+        self._counts.take_rows(_validation.records(X, self.spec.d))
+        self._signed = True
+        return self
+
     def add_cells(self, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> DensitySketch:
         """Add counts of distinct cells that an engine made by the same rule. Returns the sketch itself."""
         if not isinstance(self._counts, CellCounts):
             raise TypeError("cells are counted for grid features; records are added by update()")
+        self._add_declared(keys, counts)
+        return self
+
+    def add_state(self, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> DensitySketch:
+        """Add the :meth:`state` of other records, made to this specification. Returns the sketch itself."""
         self._add_declared(keys, counts)
         return self
 
@@ -136,7 +157,18 @@ class DensitySketch:
 
     def _add_declared(self, *state: Any) -> None:
         self._declare(1)
-        self._counts.add_declared(*state)
+        self._counts.add_declared(*state, signed=self._signed)
+
+    @classmethod
+    def from_state(
+        cls, spec: Spec, state: tuple[Any, Any], *, signed: bool = False, payers: Sequence[str] = ()
+    ) -> DensitySketch:
+        """Sketch with a given :meth:`state`, checked as far as that can be; ``signed`` if records were taken back."""
+        sketch = cls.of(spec)
+        sketch._origins = tuple(map(Origin, payers)) or (Origin(),)
+        sketch._signed = signed
+        sketch._add_declared(*state)
+        return sketch
 
     def merge(self, other: DensitySketch) -> DensitySketch:
         """Return a new sketch of both record sets; refused, with the field that differs, for unlike sketches.
@@ -151,6 +183,7 @@ class DensitySketch:
         merged = DensitySketch.of(self.spec)
         merged._origins = (*self._origins, *other._origins)
         merged._declare(self._declared + other._declared)
+        merged._signed = self._signed or other._signed
         for part in (self, other):
             merged._counts.add_state(*part.state())
         return merged
@@ -162,19 +195,31 @@ class DensitySketch:
         """
         return self._counts.state()
 
-    def _payers(self) -> list[str]:
+    @property
+    def payers(self) -> list[str]:
+        """Who paid for releases of these records so far: ids of ledgers, or that there was none."""
         return sorted({origin.payer for origin in self._origins})
+
+    @property
+    def signed(self) -> bool:
+        """Whether records were taken back."""
+        return self._signed
 
     def table(self) -> NDArray[np.int64]:
         """Secret: counts as an array with one axis for each of the box's, or the integer vector of random features."""
         return self._counts.table()
 
     def save(self, path: str | Path) -> None:
-        """Write the sketch, counts included, to a file. The file is as secret as the records."""
+        """Write the sketch, counts included, to a file: a snapshot, whole or not at all, while a stream runs on.
+
+        The file is as secret as the records, and for its owner alone (mode 0600).
+        """
         keys, counts = self.state()
-        header = {"format": FORMAT, "secret": True, "spec": self.spec.to_dict(), "payers": self._payers()}
-        with Path(path).open("wb") as file:
-            np.savez_compressed(file, header=np.array(json.dumps(header)), keys=keys, counts=counts)
+        header = {"format": FORMAT, "secret": True, "spec": self.spec.to_dict(), "payers": self.payers}
+        file = io.BytesIO()
+        signed = {"signed": True} if self._signed else {}
+        np.savez_compressed(file, header=np.array(json.dumps({**header, **signed})), keys=keys, counts=counts)
+        write_secret(path, file.getvalue())
 
     @classmethod
     def load(cls, path: str | Path) -> DensitySketch:
@@ -183,10 +228,9 @@ class DensitySketch:
             header = json.loads(str(data["header"]))
             if header.get("format") != FORMAT:
                 raise ValueError(f"path: not a sketch of format {FORMAT}: {header.get('format')!r}")
-            sketch = cls.of(spec_from_dict(header["spec"]))
-            sketch._origins = tuple(map(Origin, header["payers"])) or (Origin(),)
-            sketch._add_declared(data["keys"], data["counts"])
-        return sketch
+            state = (data["keys"], data["counts"])
+        signed = bool(header.get("signed", False))
+        return cls.from_state(spec_from_dict(header["spec"]), state, signed=signed, payers=header["payers"])
 
     # -- the release ----------------------------------------------------------------------------------
 
@@ -198,6 +242,7 @@ class DensitySketch:
         neighbours: str = "add-remove",
         max_contributions: int = 1,
         ledger: Any = None,
+        snapshot: str | None = None,
     ) -> PrivateDensity:
         """Add noise once and return the publishable density.
 
@@ -213,15 +258,36 @@ class DensitySketch:
         ledger : Ledger or LedgerView, optional
             Where the budget is kept. With a ledger a sketch may be released again: each release is paid for, and a
             question that was asked before is answered from the ledger.
+        snapshot : str, optional
+            With a ledger, a public name of the moment, such as "2026-W46": a sketch that has grown since the last
+            release is another question only under another name.
 
         Returns
         -------
         PrivateDensity
         """
         terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions)
+        facts = {} if snapshot is None else {"snapshot": _validation.check_name(snapshot, "snapshot")}
+        return self.release_under(terms, ledger, facts=facts)
+
+    def claim(self, payer: str) -> None:
+        """Mark the records as released and paid for; refused where that would go uncounted."""
+        claim(self._origins, payer, self._process)
+
+    def release_under(
+        self,
+        terms: ReleaseTerms,
+        ledger: Any = None,
+        *,
+        columns: Sequence[str] | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> PrivateDensity:
+        """Release under terms that were checked; the rest is as in :func:`release_density`."""
+        if self._signed:
+            terms = replace(terms, remark=", ".join(filter(None, [terms.remark, TAKEN_BACK])))
         _validation.check_ledger(ledger)
-        claim(self._origins, UNCOUNTED if ledger is None else payer_of(ledger), self._process)
-        return release_density(self.spec, terms, lambda: self.table().copy(), ledger)
+        self.claim(UNCOUNTED if ledger is None else payer_of(ledger))
+        return release_density(self.spec, terms, lambda: self.table().copy(), ledger, columns=columns, facts=facts)
 
 
 def release_density(
@@ -231,6 +297,7 @@ def release_density(
     ledger: Any = None,
     *,
     columns: Sequence[str] | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> PrivateDensity:
     """Make the one noisy release of a sketch's table, paid for by a ledger if there is one.
 
@@ -245,6 +312,8 @@ def release_density(
     ledger : Ledger or LedgerView, optional
     columns : sequence of str, optional
         Public names of the columns where there are any: the same box of other columns is another question.
+    facts : mapping, optional
+        Whatever else is public and tells this question from others.
 
     Returns
     -------
@@ -271,6 +340,7 @@ def release_density(
             "spec": spec.to_dict(),
             **terms.question(),
             "columns": None if columns is None else list(columns),
+            **(facts or {}),
         },
         cost=terms.cost(),
         neighbours=terms.neighbours,
@@ -279,39 +349,3 @@ def release_density(
         max_payload=8 * (spec.n_coefficients + len(json.dumps(spec.to_dict()))) + 2**16,
     )
     return PrivateDensity.from_bytes(answer.payload, receipt=answer.receipt.to_dict())
-
-
-def lattice_sensitivity(spec: Spec, neighbours: str, max_contributions: int) -> float:
-    r"""How far the lattice sums of neighbouring data sets can be apart, in steps, in Euclidean norm.
-
-    .. math:: c\,2^{22} + \sqrt{K} \quad\text{(add-remove)}, \qquad c\,\sqrt{2 - 2\kappa}\;2^{22} + \sqrt{K}
-       \quad\text{(replace)},
-
-    with :math:`K` coefficients, :math:`c` contributions and :math:`\kappa` the least value of the kernel that
-    the features make. The square root is what the floor to the lattice adds. Random features have their own formula,
-    :func:`~fogline.sketch.random_features.random_sensitivity`.
-    """
-    if isinstance(spec, RandomSpec):
-        return random_sensitivity(spec, neighbours, max_contributions)
-    per_record = 1.0 if neighbours == "add-remove" else math.sqrt(2 - 2 * least_kernel(spec))
-    steps = max_contributions * per_record * 2.0**LATTICE_BITS + math.sqrt(spec.n_coefficients)
-    return math.nextafter(steps * (1 + 1e-12), math.inf)
-
-
-def least_kernel(spec: SketchSpec) -> float:
-    r"""Give a lower bound of :math:`\langle z(c), z(c')\rangle` over all pairs of cells.
-
-    The kernel of the real-valued weights is evaluated at every difference of cells by one FFT; the margin pays
-    for the integer tables (less than three units of :math:`2^{-20}` an axis and side) and the FFT.
-    """
-    pairs = (spec.integer_weights / 2.0**WEIGHT_BITS) ** 2
-    spectrum = np.zeros(spec.torus_cells)
-    index = tuple(spec.frequencies.T % np.array(spec.torus_cells)[:, None])
-    spectrum[index] = pairs
-    kernel = np.fft.fftn(spectrum).real  # pairs already hold both signs of a frequency: the real part is the kernel
-    for axis, cells in enumerate(spec.cells):  # differences of cells of the box only
-        size = spec.torus_cells[axis]
-        possible = np.minimum(np.arange(size), size - np.arange(size)) < cells
-        kernel = np.compress(possible, kernel, axis=axis)
-    margin = 2 * spec.d * 3.0 * 2.0**-TABLE_BITS + 1e-9
-    return min(max(float(kernel.min()) - margin, -1.0), 0.5)

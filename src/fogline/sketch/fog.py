@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.sketch.landscape import Peaks
-from fogline.sketch.noise_peaks import Null, kernel_energy, simulate_null, smooth_reading
+from fogline.sketch.landscape import Peaks, join_basins
+from fogline.sketch.noise_peaks import Null, kernel_energy, measure, simulate_null, smooth_reading
 from fogline.sketch.reading import Reading
 
 if TYPE_CHECKING:
@@ -56,9 +56,10 @@ def null_of(density: PrivateDensity, readings: Sequence[Reading]) -> Null:
 
 @dataclass(frozen=True)
 class _Layer:
-    """Peaks of the released density at one tested rung."""
+    """Peaks of the released density at one tested rung, and the field they were found in."""
 
     rung: int
+    field: FloatArray
     peaks: Peaks
     points: FloatArray
     p: FloatArray
@@ -67,9 +68,12 @@ class _Layer:
 
     def basin(self, point: FloatArray) -> int:
         """Peak to which the grid point nearest to a place climbs."""
-        shape = self.peaks.basin.shape[1:]
         cell = np.rint((point - self.start) / self.spacing).astype(int)
-        return int(self.peaks.basin[(0, *np.clip(cell, 0, np.array(shape) - 1))])
+        return int(self.peaks.basin[(0, *np.clip(cell, 0, np.array(self.field.shape) - 1))])
+
+    def hills(self, level: float) -> IntArray:
+        """Hill of each peak: a significant peak, and all the others that are joined to it over the highest passes."""
+        return join_basins(self.field, self.peaks.basin[0], self.p <= level)
 
 
 def _layers(density: PrivateDensity, ladder: Ladder) -> list[_Layer]:
@@ -82,13 +86,14 @@ def _layers(density: PrivateDensity, ladder: Ladder) -> list[_Layer]:
     layers = []
     for scale, (rung, ground) in enumerate(zip(rungs, null.grounds, strict=True)):
         reading = ground.reading
-        peaks, relief, curvature = ground.measure_released()
+        highest, values = ground.released()
+        peaks, relief, curvature = measure(highest, ground.sd_released, values)
         p = null.p_values(scale, peaks, relief, curvature)
         axes = reading.grid_axes(ground.shape)
         index = np.unravel_index(peaks.cell, ground.sd.shape)
         points = np.stack([a[i] for a, i in zip(axes, index, strict=True)], axis=1)
         spacing = np.array([a[1] - a[0] for a in axes])
-        layers.append(_Layer(rung, peaks, points, p, np.array([a[0] for a in axes]), spacing))
+        layers.append(_Layer(rung, highest[0], peaks, points, p, np.array([a[0] for a in axes]), spacing))
     density._memory[key] = layers
     return layers
 
@@ -101,6 +106,8 @@ def significant_peaks(density: PrivateDensity, ladder: Ladder, level: float) -> 
         remaining = []
         for parent, i, p in kept:
             children = [c for c in fresh if parent.basin(layer.points[c[1]]) == i]
+            if not children:
+                children = _moved(parent, i, fresh, level)
             if len(children) == 1:  # the same mode seen again: followed from the coarser view, which noise bends less
                 fresh.remove(children[0])
                 remaining.append((parent, i, min(p, children[0][2])))
@@ -112,6 +119,25 @@ def significant_peaks(density: PrivateDensity, ladder: Ladder, level: float) -> 
         np.array([entry[0].rung for entry in kept], dtype=np.int64),
         np.array([entry[2] for entry in kept]),
     )
+
+
+def _moved(
+    parent: _Layer, i: int, fresh: list[tuple[_Layer, int, float]], level: float
+) -> list[tuple[_Layer, int, float]]:
+    """Peak of a finer scale that stands on the same hill as a coarse one, though not in its basin.
+
+    On a long crest the highest place is where the noise of each scale puts it. Two peaks are the same if each lies on
+    the other's hill.
+    """
+    hills = parent.hills(level)
+    found = []
+    for candidate in fresh:
+        layer, j, _ = candidate
+        finer = layer.hills(level)
+        there = hills[parent.basin(layer.points[j])] == hills[i]
+        if there and finer[layer.basin(parent.points[i])] == finer[j]:
+            found.append(candidate)
+    return found
 
 
 def peak_p_values(density: PrivateDensity, ladder: Ladder, positions: FloatArray) -> FloatArray:

@@ -48,13 +48,14 @@ def phase_table(cells: int, period: int, indices: IntArray) -> tuple[IntArray, I
     return cosine[residue], sine[residue]
 
 
-def lattice_sums(table: IntArray, spec: SketchSpec) -> IntArray:
+def lattice_sums(table: IntArray, spec: SketchSpec, *, record_bits: int = 0) -> IntArray:
     """Weighted sums on the integer lattice: real parts of all frequencies, then imaginary parts of all but the first.
 
-    Each is ``floor(q_m * F_m / 2**(20 d + 24 - 22))``, saturated to 61 bits.
+    Each is ``floor(q_m * F_m / 2**(20 d + 24 - 22 + record_bits))``, saturated to 61 bits, where a record adds at most
+    ``2**record_bits`` to the table.
     """
     real, imaginary = _exact_sums(table, spec)
-    shift = TABLE_BITS * spec.d + WEIGHT_BITS - LATTICE_BITS
+    shift = TABLE_BITS * spec.d + WEIGHT_BITS - LATTICE_BITS + record_bits
     weights = spec.integer_weights.tolist()
     limit = 2**61
     values = [(q * f) >> shift for q, f in zip(weights, real, strict=True)]
@@ -77,9 +78,9 @@ def _exact_sums(table: IntArray, spec: SketchSpec) -> tuple[list[int], list[int]
 
 
 def _split(table: IntArray, bits: int) -> list[IntArray]:
-    """Limbs of nonnegative counts, lowest first; always as many as 63 bits need, whatever the counts are."""
-    mask = 2**bits - 1
-    return [(table >> (bits * i)) & mask for i in range(-(-63 // bits))]
+    """Limbs of counts, lowest first, the top one with the sign; as many as 63 bits need, whatever the counts are."""
+    mask, top = 2**bits - 1, -(-63 // bits) - 1
+    return [*((table >> (bits * i)) & mask for i in range(top)), table >> (bits * top)]
 
 
 def _contract(

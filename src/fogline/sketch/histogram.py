@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fogline.sketch.spec import SketchSpec
 
-__all__ = ["CellCounts", "cell_keys"]
+__all__ = ["CellCounts", "cell_keys", "row_cells"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -51,6 +51,17 @@ def cell_keys(rows: FloatArray, spec: SketchSpec) -> IntArray:
             key += x
     np.copyto(key, float(total), where=~inside)
     return key.astype(np.int64)
+
+
+def row_cells(rows: FloatArray, spec: SketchSpec) -> IntArray:
+    """Cells of :func:`cell_keys`, by the compiled loop where there is one."""
+    if _fast_counter() is None:
+        return cell_keys(rows, spec)
+    from fogline.sketch._fast_histogram import write_cells
+
+    cells = np.empty(len(rows), dtype=np.int64)
+    write_cells(np.ascontiguousarray(rows), spec, cells)
+    return cells
 
 
 class CellCounts:
@@ -94,8 +105,15 @@ class CellCounts:
         np.add.at(sums, inverse, np.concatenate([self._counts, counts]))
         self._keys, self._counts = joined, sums
 
-    def add_declared(self, keys: Any, counts: Any) -> None:
-        """Add counts that were made elsewhere, after checking that records can have made them."""
+    def take_rows(self, rows: FloatArray) -> None:
+        """Take rows back: the inverse of :meth:`add_rows`."""
+        gone = CellCounts(self.spec)
+        gone.add_rows(rows)
+        keys, counts = gone.state()
+        self.add_state(keys, -counts)
+
+    def add_declared(self, keys: Any, counts: Any, *, signed: bool = False) -> None:
+        """Add counts from elsewhere, if records can have made them; with ``signed``, some were taken back."""
         cells, numbers = np.asarray(keys), np.asarray(counts)
         if (
             cells.dtype.kind not in "iu"
@@ -104,11 +122,11 @@ class CellCounts:
             or cells.ndim != 1
         ):
             raise ValueError("keys and counts must be integers, one count for each key")
-        if len(cells) and (cells.min() < 0 or cells.max() >= self.total_cells or numbers.min() < 0):
+        if len(cells) and (cells.min() < 0 or cells.max() >= self.total_cells or (numbers.min() < 0 and not signed)):
             raise ValueError("keys must be cells of the grid and counts must not be negative")
         if len(np.unique(cells)) != len(cells):
             raise ValueError("keys must be distinct")
-        if sum(numbers.tolist()) > MOST_DECLARED:
+        if sum(map(abs, numbers.tolist())) > MOST_DECLARED:
             raise ValueError(f"counts must not add up to more than {MOST_DECLARED} records")
         self.add_state(cells.astype(np.int64), numbers.astype(np.int64))
 

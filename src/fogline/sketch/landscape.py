@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-__all__ = ["Peaks", "find_peaks"]
+__all__ = ["Peaks", "find_peaks", "join_basins"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -78,6 +78,67 @@ def find_peaks(fields: FloatArray) -> Peaks:
         interior=~edge.ravel()[summits % size],
         basin=basin,
     )
+
+
+def join_basins(values: FloatArray, basin: IntArray, marked: BoolArray, level: float = -np.inf) -> IntArray:
+    """Join the basins of one field over their passes, highest first, but never two marked peaks.
+
+    Parameters
+    ----------
+    values, basin : arrays of the field's shape
+        The field and, as of :func:`find_peaks`, the peak that each point climbs to.
+    marked : array of bool, one a peak
+        Peaks to be kept apart; all others join the first neighbour they meet.
+    level : float
+        Passes below are not gone over.
+
+    Returns
+    -------
+    array of int
+        One peak of each peak's component, the same for all of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = np.array([0.0, 3.0, 2.5, 2.7, 0.0, 2.0, 0.0])
+    >>> basin = find_peaks(values[None]).basin[0]
+    >>> root = join_basins(values, basin, np.array([True, False, True]))
+    >>> bool(root[0] == root[1]), bool(root[0] == root[2])
+    (True, False)
+    """
+    held = marked.copy()
+    parent = np.arange(len(marked))
+
+    def find(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = int(parent[i])
+        return i
+
+    for a, b in _passes(values, basin, len(marked), level):
+        first, second = find(a), find(b)
+        if first != second and not (held[first] and held[second]):
+            parent[first] = second
+            held[second] = held[first] or held[second]
+    return np.array([find(i) for i in range(len(marked))], dtype=np.int64)
+
+
+def _passes(values: FloatArray, basin: IntArray, peaks: int, level: float) -> list[tuple[int, int]]:
+    """Pairs of basins that touch above ``level``, highest pass first."""
+    heights, pairs = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+    for axis in range(values.ndim):
+        here = (slice(None),) * axis + (slice(None, -1),)
+        there = (slice(None),) * axis + (slice(1, None),)
+        low = np.minimum(values[here], values[there])
+        a, b = basin[here], basin[there]
+        meets = (a != b) & (low >= level)
+        heights.append(low[meets])
+        pairs.append(np.minimum(a, b)[meets] * peaks + np.maximum(a, b)[meets])
+    height, pair = np.concatenate(heights), np.concatenate(pairs)
+    order = np.argsort(-height, kind="stable")
+    _, first = np.unique(pair[order], return_index=True)
+    kept = pair[order][np.sort(first)]
+    return list(zip((kept // peaks).tolist(), (kept % peaks).tolist(), strict=True))
 
 
 def _edge(shape: tuple[int, ...]) -> BoolArray:

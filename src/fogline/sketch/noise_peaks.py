@@ -11,7 +11,8 @@ A peak's *relief* is its prominence over the local standard deviation of the noi
 give the rate :math:`\lambda(x)` of noise peaks with a relief above x, with an exponential tail fitted to the
 largest; the chance of such a peak anywhere, at any of R scales tried, is at most
 :math:`1 - e^{-R\lambda(x)}`: that is a peak's p-value. The highest peak has only the edge of the box to stand out
-against, so its curvature must also exceed what the highest peak of the noise has.
+against, so its curvature must also exceed what the highest peak of the noise has, unless a lower peak stands out: then
+there are two at least.
 """
 
 from __future__ import annotations
@@ -198,13 +199,19 @@ class Null:
         return plain if ridge is None else max(plain, ridge.quantile(level, RIDGES * tries))
 
     def p_values(self, scale: int, peaks: Peaks, relief: FloatArray, curvature: FloatArray) -> FloatArray:
-        """Chance of so large a relief anywhere at any scale; for the highest peak, of so sharp a one too."""
-        p = self.chance(scale, relief)
+        """Chance of so large a relief anywhere at any scale; for the highest peak, of so sharp a one too.
+
+        The highest peak need not be sharp where a lower one stands out: the pass between them is below both. A long
+        or bent ridge beside another is a mode although it is flat along its crest.
+        """
+        p = np.where(peaks.interior, self.chance(scale, relief), 1.0)
         if peaks.interior.any():
             top = int(np.argmax(np.where(peaks.interior, peaks.height, -np.inf)))
             mean, sd = self.curvature[scale]
-            p[top] = max(p[top], min(1.0, self.tries * float(ndtr((mean - curvature[top]) / sd))))
-        return np.asarray(np.where(peaks.interior, p, 1.0))
+            sharp = min(1.0, self.tries * float(ndtr((mean - curvature[top]) / sd)))
+            divided = float(np.delete(p, top).min(initial=1.0))
+            p[top] = max(p[top], min(sharp, divided))
+        return np.asarray(p)
 
 
 def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> Null:

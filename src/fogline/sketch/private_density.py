@@ -283,6 +283,10 @@ class PrivateDensity:
         jitter = rng.uniform(-0.5, 0.5, points.shape) + rng.uniform(-0.5, 0.5, points.shape)
         return np.asarray(np.clip(points + jitter * spacing, self.spec.lower, self.spec.upper))
 
+    def under(self, guarantee: Guarantee, receipt: dict[str, Any] | None = None) -> PrivateDensity:
+        """Return the same release under the guarantee of the whole that it was a part of."""
+        return PrivateDensity(self.spec, self._released, scale=self._scale, guarantee=guarantee, receipt=receipt)
+
     # -- files --------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:

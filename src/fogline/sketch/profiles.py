@@ -170,6 +170,11 @@ class Profiles:
         period = float(self.spec.periods[-1])
         return lines.terms[:, 0].real * period, np.sqrt(lines.variances[:, 0]) * period
 
+    def normal(self, lines: Lines) -> FloatArray:
+        """What turns joint densities at the places of some lines into conditional ones."""
+        marginal, sd = self.marginal(lines)
+        return np.asarray(1 / np.maximum(marginal, np.maximum(2 * sd, 1e-300)))
+
     def inside(self, x: FloatArray) -> FloatArray:
         """Share of the kernel at places x that lies within the range of x."""
         bounds = np.asarray(self.spec.bounds)[:-1]

@@ -114,21 +114,29 @@ class PhaseSums:
 
     def add_state(self, count: IntArray, sums: IntArray) -> None:
         """Add sums of the same features that were made elsewhere, cut so that they cannot wrap."""
-        self.count = min(self.count + int(count[0]), LIMIT)
+        self.count = _cut(self.count + int(count[0]))
         mine, theirs = (np.clip(part, -LIMIT, LIMIT) for part in (self._sums, sums))
         self._sums = np.clip(mine + theirs, -LIMIT, LIMIT)
 
-    def add_declared(self, count: Any, sums: Any) -> None:
-        """Add sums from a file after checking that records can have made them."""
+    def take_rows(self, rows: FloatArray) -> None:
+        """Take rows back: the inverse of :meth:`add_rows`."""
+        gone = PhaseSums(self.spec)
+        gone.add_rows(rows)
+        count, sums = gone.state()
+        self.add_state(-count, -sums)
+
+    def add_declared(self, count: Any, sums: Any, *, signed: bool = False) -> None:
+        """Add sums from a file after checking that records can have made them; with ``signed``, some taken back."""
         number, array = np.asarray(count), np.asarray(sums)
         if number.dtype.kind not in "iu" or array.dtype.kind not in "iu" or number.size != 1:
             raise ValueError("count and sums must be integers")
         if array.shape != self._sums.shape:
             raise ValueError(f"sums must have shape {self._sums.shape}, got {array.shape}")
         total = int(number.reshape(-1)[0])
-        if not 0 <= total <= MOST_DECLARED:
+        if not (-MOST_DECLARED if signed else 0) <= total <= MOST_DECLARED:
             raise ValueError(f"count must be that of at most {MOST_DECLARED} records")
-        if int(array.max()) > total * UNIT or int(array.min()) < -total * UNIT:
+        most = UNIT * (MOST_DECLARED if signed else total)
+        if int(array.max()) > most or int(array.min()) < -most:
             raise ValueError("sums are larger than so many records can make them")
         self.add_state(np.array([total]), array.astype(np.int64))
 
@@ -143,8 +151,12 @@ class PhaseSums:
 
 def lattice_vector(count: int, sums: IntArray, spec: RandomSpec) -> IntArray:
     """Exact integers of a release: the weighted count, the cosines, the sines."""
-    head = np.array([min(count * spec.count_unit, LIMIT)], dtype=np.int64)
+    head = np.array([_cut(count * spec.count_unit)], dtype=np.int64)
     return np.concatenate([head, np.clip(sums, -LIMIT, LIMIT).ravel()])
+
+
+def _cut(value: int) -> int:
+    return min(max(value, -LIMIT), LIMIT)
 
 
 def random_sensitivity(spec: RandomSpec, neighbours: str, max_contributions: int) -> float:

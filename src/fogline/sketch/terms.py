@@ -9,7 +9,7 @@ from fogline import _validation
 from fogline.accounting import zcdp
 from fogline.accounting.costs import Cost, whole_units
 from fogline.accounting.currency import GaussianBudget
-from fogline.accounting.guarantee import Guarantee
+from fogline.accounting.guarantee import ROWS, Guarantee
 from fogline.mechanisms.entropy import door_reason
 
 __all__ = ["LEAST_SENSITIVITY", "PROOF", "ReleaseTerms"]
@@ -24,7 +24,9 @@ LEAST_SENSITIVITY = 2.0**14
 class ReleaseTerms:
     """What a release promises, and so what it costs; public.
 
-    ``promise`` is the budget where it was not given as epsilon and delta.
+    ``promise`` is the budget where it was not given as epsilon and delta; ``remark`` says what the promise rests on
+    beyond the mechanism, such as sites whose persons were declared disjoint, and ``declared`` that a unit's bound does
+    so too.
     """
 
     epsilon: float
@@ -33,6 +35,8 @@ class ReleaseTerms:
     max_contributions: int
     unit: str = "record"
     promise: GaussianBudget | None = None
+    remark: str = ""
+    declared: bool = False
 
     @classmethod
     def checked(
@@ -72,6 +76,11 @@ class ReleaseTerms:
             return self.promise.rho
         return whole_units(zcdp.rho_of(self.epsilon, self.delta))
 
+    @property
+    def is_enforced(self) -> bool:
+        """Whether the engine cuts the records of a unit: it does where the unit is not a row."""
+        return self.unit not in ROWS and not self.declared
+
     def cost(self) -> Cost:
         """What a ledger is charged."""
         return Cost(self.rho)
@@ -84,13 +93,18 @@ class ReleaseTerms:
             "neighbours": self.neighbours,
             "max_contributions": self.max_contributions,
         }
+        if self.unit not in ROWS:
+            asked["unit"] = self.unit
         if self.promise is not None:
             asked |= {"rho": self.promise.rho, "statement": self.promise.statement}
+        if self.remark:
+            asked["remark"] = self.remark
         return asked
 
     def stated(self, mechanism: str) -> str:
-        """The name of a mechanism with what was asked of it, if that was HDP or PDP."""
-        return f"{mechanism}, {self.promise.statement}" if self.promise and self.promise.statement else mechanism
+        """The name of a mechanism with what was asked of it, if that was HDP or PDP, and the remark."""
+        told = [mechanism, self.promise.statement if self.promise else "", self.remark]
+        return ", ".join(filter(None, told))
 
     def guarantee(self, proof: str = PROOF) -> Guarantee:
         """What a release made now, through the current door, may claim."""
@@ -99,9 +113,9 @@ class ReleaseTerms:
             delta=self.delta,
             rho=self.rho,
             neighbours=self.neighbours,
-            unit=self.unit if self.max_contributions == 1 else "person",
+            unit=self.unit if self.max_contributions == 1 or self.unit not in ROWS else "person",
             max_contributions=self.max_contributions,
-            enforced=self.max_contributions == 1,
+            enforced=self.is_enforced or (self.max_contributions == 1 and self.unit in ROWS),
             mechanism=self.stated("discrete Gaussian noise on Fourier sums"),
             proof=proof,
             reason=door_reason(),

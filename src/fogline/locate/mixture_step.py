@@ -8,7 +8,7 @@ record contributes
 .. math:: \bigl(A R_j,\; M R_j v_j,\; R_j v_jv_j^\top\bigr)_{j \le k}
 
 (the last summed over j where the clusters share one shape, and left out where the noise would drown it). All of it
-is a function of the record and of earlier releases. The proof is in ``clustering.proof.md``.
+is a function of the record and of earlier releases. The proof is in ``mixture_step.proof.md``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scipy.stats import chi, chi2
 from fogline.locate.private_pca import BESIDE, DIAGONAL, ExactSum
 from fogline.locate.projection import clipped
 
-__all__ = ["GaussianClusters", "Kind", "StepQuery", "best_kind", "offset_noise"]
+__all__ = ["GaussianClusters", "Kind", "StepQuery", "best_kind", "mean_lever", "offset_noise", "square_lever"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -147,6 +147,11 @@ class StepQuery:
             return max(1, int(count * q)), 1, 0
         return max(1, int(count * DIAGONAL * q * q)), max(1, int(offset * DIAGONAL * q)), DIAGONAL
 
+    @staticmethod
+    def lengths(kind: Kind) -> tuple[float, float]:
+        """Lengths of the count and of the offset, as fractions of that of the square or, without one, of the offset."""
+        return WEIGHTS[kind]
+
     @property
     def pairs(self) -> int:
         """Number of released entries of squares."""
@@ -199,17 +204,31 @@ class StepQuery:
             total.add(np.concatenate([*parts, *squares]))
         return total.cut()
 
-    def read(self, values: IntArray, scale: float, count: float) -> tuple[GaussianClusters, FloatArray, FloatArray]:
-        """Give the improved clusters, the noise of each centre's whitened offset and the noise of each weight."""
+    def read(
+        self, values: IntArray, scale: float, count: float, centre_variances: FloatArray
+    ) -> tuple[GaussianClusters, FloatArray, FloatArray]:
+        """Give the improved clusters, the variances of their centres' coordinates and the noise of each weight.
+
+        Parameters
+        ----------
+        values, scale
+            Noisy sums and the scale of their noise.
+        count : float
+            Released number of records.
+        centre_variances : array of shape (k, r)
+            What is known of the errors of the model's centres.
+        """
         k, r, q = self.k, self.r, self.radius / 2.0**OFFSET_BITS
         count_unit, offset_unit, _ = self.units
         unit = 2.0**OFFSET_BITS
         counts = values[:k] / float(SHARE * count_unit)
         count_sd = scale / float(SHARE * count_unit)
         sizes = np.maximum(counts, max(0.25 * count / k, 1.0))
-        offsets = values[k : k + k * r].reshape(k, r) / (SHARE * offset_unit * unit) / sizes[:, None] / _lever(r, q)
-        noise = scale / (SHARE * offset_unit * unit) / sizes / _lever(r, q)
-        believed = (PRIOR_OFFSET / (PRIOR_OFFSET + noise**2))[:, None] * offsets
+        offsets = values[k : k + k * r].reshape(k, r) / (SHARE * offset_unit * unit) / sizes[:, None] / mean_lever(r, q)
+        noise = scale / (SHARE * offset_unit * unit) / sizes / mean_lever(r, q)
+        spreads = np.einsum("kii->ki", self.model.covariances)
+        gains = _gains(offsets, noise, np.mean(centre_variances / spreads, axis=1))
+        believed = gains[:, None] * offsets
         shapes = self._shapes(values[k + k * r :], scale, sizes, believed)
         means, covariances = np.empty((k, r)), np.empty((k, r, r))
         for j in range(k):
@@ -219,7 +238,7 @@ class StepQuery:
         weights = np.maximum(sizes / sizes.sum(), 0.2 / k)
         farthest = 2.0**16 / self.steps  # no record is further from the centre of the projection
         model = GaussianClusters(weights / weights.sum(), np.clip(means, -farthest, farthest), covariances)
-        return model, noise, np.full(k, count_sd / max(count, 1.0))
+        return model, (gains * noise**2)[:, None] * spreads, np.full(k, count_sd / max(count, 1.0))
 
     def _shapes(self, values: IntArray, scale: float, sizes: FloatArray, offsets: FloatArray) -> FloatArray:
         """Whitened covariance of each cluster, shrunk to the identity by its noise."""
@@ -231,7 +250,7 @@ class StepQuery:
         units = SHARE * np.where(first == second, DIAGONAL, BESIDE) * 4.0**OFFSET_BITS
         blocks = values.reshape(-1, len(first)) / units
         divisors = sizes if self.kind == "full" else np.array([sizes.sum()])
-        factor = _share_inside(r, self.radius / 2.0**OFFSET_BITS)
+        factor = square_lever(r, self.radius / 2.0**OFFSET_BITS)
         result = np.empty((len(blocks), r, r))
         for j, (block, divisor) in enumerate(zip(blocks, divisors, strict=True)):
             square = np.zeros((r, r))
@@ -250,8 +269,8 @@ def _believable(covariance: FloatArray, step: float) -> FloatArray:
     return np.asarray((vectors * np.clip(values, (step / 2) ** 2, (2.0**16 * step) ** 2)) @ vectors.T)
 
 
-PRIOR_OFFSET = 0.3
-"""Variance, in whitened units, of how far a centre is expected to move in a step."""
+POOLED = 4
+"""How far centres move is judged by the coordinates of each, and by those of all as if they were so many more."""
 
 PRIOR_SHAPE = 0.15
 """Variance with which entries of a whitened covariance are expected to differ from the identity's."""
@@ -260,12 +279,24 @@ EIGENVALUES = (0.4, 2.5)
 """A step changes no variance by more than these factors."""
 
 
-def _share_inside(r: int, q: float) -> float:
+def _gains(offsets: FloatArray, noise: FloatArray, known: FloatArray) -> FloatArray:
+    """How much of each measured offset to believe: its variance over that and the noise's.
+
+    The variance is that of the centre it is measured from, or what the offsets themselves show beyond their noise
+    where that is more: a start may be further off than its noise says.
+    """
+    r = offsets.shape[1]
+    seen = np.mean(offsets**2, axis=1) - noise**2
+    variance = np.maximum((r * seen + POOLED * seen.mean()) / (r + POOLED), known)
+    return np.asarray(variance / (variance + noise**2))
+
+
+def square_lever(r: int, q: float) -> float:
     """Mean square of a clipped standard normal vector, over its dimension."""
     return float((r * chi2.cdf(q * q, r + 2) + q * q * chi2.sf(q * q, r)) / r)
 
 
-def _lever(r: int, q: float) -> float:
+def mean_lever(r: int, q: float) -> float:
     """By how much the mean of clipped standard normal vectors moves for a small shift of their centre."""
     if r == 1:
         return float(chi.cdf(q, 1))

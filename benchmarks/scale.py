@@ -1,0 +1,291 @@
+"""From a file to a cluster: what a pass costs, against what the engine needs to read the data, in one run.
+
+Rows are generated into a folder outside the repository and kept there for the next run. Each figure is written to
+docs/benchmarks/scale.csv as soon as it is known; those that are there already are not measured again unless asked.
+
+    python benchmarks/scale.py [--folder DIR] [--largest 100000000] [--again] [NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common import read_csv, write_csv
+from fogline import DensitySketch
+from fogline.engines import FileTable, sketch, table
+from fogline.engines.contributions import ContributionBound
+from fogline.sketch.planning import Spec, plan_spec
+from local_spark import local_spark
+from loopback_postgres import loopback_postgres
+
+BOX = [(-10.0, 10.0), (-10.0, 10.0)]
+GRID = plan_spec(BOX, "auto", None)
+RANDOM = plan_spec([(-10.0, 10.0)] * 4, "auto", None, features=64)
+MEGABYTE = 2**20
+PEOPLE = 10**6
+BOUND = ContributionBound(3, (5, 6))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where the rows are, and how many."""
+
+    folder: Path
+    largest: int
+
+    @property
+    def middle(self) -> int:
+        """Rows where ten million are asked for."""
+        return min(10**7, self.largest)
+
+    def parquet(self, rows: int, columns: int = 2) -> Path:
+        """File of so many rows: people, and columns in a box, clusters in the first two."""
+        path = self.folder / f"rows-{rows}-{columns}.parquet"
+        if not path.exists():
+            import duckdb
+
+            # a difference of two exponentials: what the numbers are matters to no figure here
+            value = "least(greatest(3 * (ln(random()) - ln(random())), -12), 12)"
+            names = ", ".join(f"{value} AS v{j}" for j in range(columns))
+            part = path.with_suffix(".part")
+            with duckdb.connect(config={"preserve_insertion_order": False}) as connection:
+                connection.execute(
+                    f"COPY (SELECT (hash(i) % {PEOPLE})::BIGINT AS person_id, {names} FROM range({rows}) t(i)) "
+                    f"TO '{part}' (FORMAT parquet)"
+                )
+            part.rename(path)
+        return path
+
+
+def best_of(*actions: Callable[[], Any], repeats: int = 5) -> list[float]:
+    """Least wall-clock time of each action; they take turns, so that a busy moment meets all of them."""
+    times: list[list[float]] = [[] for _ in actions]
+    for _ in range(repeats):
+        for action, seconds in zip(actions, times, strict=True):
+            began = time.perf_counter()
+            action()
+            seconds.append(time.perf_counter() - began)
+    return [min(seconds) for seconds in times]
+
+
+def same(mine: Any, theirs: Any) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def average(path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute(f"SELECT avg(v0), avg(v1), min(v0), max(v0) FROM '{path}'").fetchall()
+
+
+Row = dict[str, Any]
+
+
+def figure(what: str, value: Any, target: str = "") -> Row:
+    return {"what": what, "value": value, "target": target}
+
+
+def parquet_pass(scene: Scene) -> Iterator[Row]:
+    path = scene.parquet(scene.largest)
+    FileTable(path, ["v0", "v1"]).state(GRID)
+    reading, counting = best_of(lambda: average(path), lambda: FileTable(path, ["v0", "v1"]).state(GRID))
+    rows = f"{scene.largest:.0e} rows of Parquet"
+    yield figure(f"{rows}: SELECT avg, avg, min, max, seconds", reading)
+    yield figure(f"{rows}: the sketch, seconds", counting)
+    yield figure(f"{rows}: sketch over SELECT", counting / reading, "at most 3, aim 1.5")
+    code = f"import scale; from pathlib import Path; scale.print_peak(Path({str(path)!r}))"
+    peak = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=Path(__file__).parent
+    )
+    yield figure(f"{rows}: peak memory of the process, MiB", float(peak.stdout), "below 1024")
+
+
+def print_peak(path: Path) -> None:
+    """Print the most memory that this process ever had, after a pass; in MiB."""
+    FileTable(path, ["v0", "v1"]).state(GRID)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE)
+
+
+def time_per_row(scene: Scene) -> Iterator[Row]:
+    sizes = [rows for rows in (10**6, 10**7, 10**8) if rows <= scene.largest]
+    for rows in sizes:
+        path = scene.parquet(rows)
+        source = FileTable(path, ["v0", "v1"])
+        (seconds,) = best_of(partial(source.state, GRID), repeats=9 if rows < 10**8 else 5)
+        yield figure(f"{rows:.0e} rows of Parquet: nanoseconds a row", 1e9 * seconds / rows, "within 20%")
+        counts = sketch(table(path, ["v0", "v1"]), GRID)
+
+        def after(counts: DensitySketch = counts) -> None:
+            DensitySketch.of(GRID).add_state(*counts.state()).release(epsilon=1.0, delta=1e-6).modes()
+
+        (later,) = best_of(after, repeats=3)
+        yield figure(f"{rows:.0e} rows: seconds after the pass, release and modes", later, "the same for all")
+
+
+def contributions(scene: Scene) -> Iterator[Row]:
+    path = scene.parquet(scene.middle)
+    plain, bounded = FileTable(path, ["v0", "v1"]), FileTable(path, ["v0", "v1"], unit="person_id")
+    bounded._bounded(BOUND).state(GRID)
+    without, within = best_of(lambda: plain.state(GRID), lambda: bounded._bounded(BOUND).state(GRID))
+    what = f"{scene.middle:.0e} rows of {PEOPLE:.0e} people, 3 of each kept"
+    yield figure(f"{what}: bounded over plain pass", within / without, "at most 3")
+
+
+def _memory_rows(scene: Scene, columns: int) -> Any:
+    import duckdb
+
+    names = ", ".join(f"v{j}" for j in range(columns))
+    with duckdb.connect() as connection:
+        found = connection.execute(f"SELECT {names} FROM '{scene.parquet(scene.middle, columns)}'").fetchnumpy()
+    return np.column_stack([found[f"v{j}"] for j in range(columns)])
+
+
+def _cases(scene: Scene) -> Iterator[tuple[str, Spec, int, Any]]:
+    for name, spec, columns in (("grid", GRID, 2), ("random features", RANDOM, 4)):
+        yield name, spec, columns, DensitySketch.of(spec).update(_memory_rows(scene, columns)).state()
+
+
+def dask_identity(scene: Scene) -> Iterator[Row]:
+    import dask.dataframe as dd
+
+    for name, spec, columns, wanted in _cases(scene):
+        frame = dd.read_parquet(scene.parquet(scene.middle, columns), columns=[f"v{j}" for j in range(columns)])
+        for parts in (1, 7):
+            got = table(frame.repartition(npartitions=parts)).state(spec)
+            yield figure(
+                f"Dask, {scene.middle:.0e} rows, {name}, {parts} partitions: equal to numpy", same(got, wanted), "True"
+            )
+
+
+def spark_identity(scene: Scene) -> Iterator[Row]:
+    with local_spark(memory="2g") as session, tempfile.TemporaryDirectory() as marks:
+        for name, spec, columns, wanted in _cases(scene):
+            names = [f"v{j}" for j in range(columns)]
+            frame = session.read.parquet(str(scene.parquet(scene.middle, columns))).select(*names)
+            for parts in (3, 16):
+                got = table(frame.repartition(parts)).state(spec)
+                what = f"Spark local[2], {scene.middle:.0e} rows, {name}, {parts} partitions"
+                yield figure(f"{what}: equal to numpy", same(got, wanted), "True")
+            mark = f"{marks}/{columns}"
+            fragile = frame.mapInArrow(_dying(mark), ", ".join(f"{v} double" for v in names))
+            got = table(fragile).state(spec)
+            what = f"Spark, {scene.middle:.0e} rows, {name}, a worker killed after its rows went out"
+            yield figure(f"{what}: equal to numpy", same(got, wanted) and Path(mark).exists(), "True")
+        frame = session.read.parquet(str(scene.parquet(scene.middle)))
+        integers = frame.selectExpr("CAST(floor(v0 * 14) AS INT) AS i", "CAST(floor(v1 * 14) AS INT) AS j").cache()
+        integers.count()
+        numbers = frame.select("v0", "v1").cache()
+        numbers.count()
+        plain, ours = best_of(
+            lambda: integers.groupBy("i", "j").count().toArrow(), lambda: table(numbers).state(GRID), repeats=3
+        )
+        yield figure(f"Spark, {scene.middle:.0e} rows: sketch over groupBy of two integers", ours / plain, "at most 3")
+
+
+def _dying(mark: str) -> Callable[[Any], Any]:
+    """A step that passes rows on, and whose worker is killed once, at the end of a partition."""
+
+    def step(batches: Any) -> Any:
+        import os
+
+        from pyspark import TaskContext
+
+        yield from batches
+        task = TaskContext.get()
+        if task is not None and task.partitionId() == 0 and not os.path.exists(mark):
+            open(mark, "w").close()
+            os._exit(1)
+
+    return step
+
+
+def postgres_identity(scene: Scene) -> Iterator[Row]:
+    import psycopg
+
+    rows = min(10**6, scene.largest)
+    source = scene.parquet(rows)
+    path = source.with_suffix(".csv")
+    with loopback_postgres() as address, psycopg.connect(address, autocommit=True) as server:
+        server.execute("CREATE TABLE visits (person_id bigint, v0 double precision, v1 double precision)")
+        import duckdb
+
+        with duckdb.connect() as connection, server.cursor() as cursor:
+            with cursor.copy("COPY visits FROM STDIN") as copy:
+                connection.execute(f"SELECT person_id, v0, v1 FROM '{source}'")
+                while chunk := connection.fetchmany(10_000):
+                    for record in chunk:
+                        copy.write_row(record)
+            with path.open("wb") as file, cursor.copy("COPY visits TO STDOUT (FORMAT csv, HEADER)") as out:
+                for piece in out:
+                    file.write(piece)
+        names = ["v0", "v1"]
+        mine, theirs = table(address, names, query="visits").state(GRID), FileTable(path, names).state(GRID)
+        yield figure(f"Postgres, {rows:.0e} rows: equal to the CSV exported from it", same(mine, theirs), "True")
+        mine = table(address, names, query="visits", unit="person_id")._bounded(BOUND).state(GRID)
+        theirs = FileTable(path, names, unit="person_id")._bounded(BOUND).state(GRID)
+        yield figure(f"Postgres, {rows:.0e} rows, 3 of each person: equal to the CSV", same(mine, theirs), "True")
+
+
+def bytes_per_row(scene: Scene) -> Iterator[Row]:
+    import duckdb
+
+    path = scene.parquet(scene.middle)
+    with duckdb.connect() as connection:
+        ((total,),) = connection.execute(
+            f"SELECT sum(total_compressed_size) FROM parquet_metadata('{path}') WHERE path_in_schema IN ('v0', 'v1')"
+        ).fetchall()
+    yield figure("bytes that a row's two columns take in Parquet", int(total) / scene.middle)
+
+
+PARTS: dict[str, Callable[[Scene], Iterator[Row]]] = {
+    "parquet": parquet_pass,
+    "rows": time_per_row,
+    "contributions": contributions,
+    "dask": dask_identity,
+    "postgres": postgres_identity,
+    "spark": spark_identity,
+    "bytes": bytes_per_row,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "fogline-scale")
+    parser.add_argument("--largest", type=int, default=10**8)
+    parser.add_argument("--again", action="store_true", help="measure what was measured before")
+    parser.add_argument("--dry", action="store_true", help="print the figures and write nothing")
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="NAME", help=", ".join(PARTS))
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    scene = Scene(options.folder, options.largest)
+    known = read_csv("scale")
+    for name in options.parts or PARTS:
+        if any(row["part"] == name for row in known) and not (options.again or options.dry):
+            continue
+        rows = [{"part": name, **row} for row in _said(PARTS[name](scene))]
+        known = [row for row in known if row["part"] != name] + rows
+        if not options.dry:
+            write_csv("scale", known)
+
+
+def _said(rows: Iterator[Row]) -> Iterator[Row]:
+    for row in rows:
+        print(f"{row['what']}: {row['value']}", flush=True)
+        yield row
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""``fogline sketch``, ``fogline merge``, ``fogline release``: several sites, one release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fogline.cli import parse
+from fogline.cli.asked import ask
+from fogline.cli.common import Command, Phase, Unreadable, need, print_json, writable, write
+from fogline.cli.release import EXIT_CODES, output_options, privacy_options, publish
+
+if TYPE_CHECKING:
+    from fogline.federation import SiteSketch
+
+__all__ = ["merge", "release", "sketch"]
+
+SECRET = "This file is as secret as the records: it is for the merging party alone, by a way that nobody else can read."
+
+SKETCH_EXAMPLES = """\b
+Examples:
+  fogline sketch visits.csv --columns age,minutes --bounds age,0:240 --site north --pass 2026-spring
+        --out north.sketch
+  fogline sketch --new-keys keys --site north --sites north,south,west
+  fogline sketch visits.csv --columns age --bounds age --site north --pass 2026-spring
+        --keys keys --sites north,south,west --out north.sketch
+
+\b
+With --keys the counts are masked: whoever merges learns the sum over all sites and nothing of one site.
+Each pair of sites shares a key file, made with --new-keys by the site whose name comes first.
+"""
+
+
+@click.command(cls=Command, epilog=SKETCH_EXAMPLES + EXIT_CODES)
+@click.argument("file", required=False)
+@click.option("--columns", metavar="A,B", help="Columns; by default all of the file's.")
+@click.option("--bounds", metavar="LO:HI,LO:HI", help="Public range of each column, or its name; as agreed by all.")
+@click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
+@click.option("--bandwidth", default="auto", show_default=True, help="auto, or a fraction of each range.")
+@click.option("--site", required=True, help="Name of this site.")
+@click.option("--pass", "pass_name", metavar="NAME", help="Name of this pass over the data, as agreed by all.")
+@click.option("--unit", metavar="COLUMN", help="Column that says whose record a row is; contributions are then cut.")
+@click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of a person here.")
+@click.option("--keys", type=click.Path(path_type=Path, file_okay=False), help="Folder of pair keys: mask the counts.")
+@click.option("--sites", metavar="A,B", help="With keys: all sites, this one among them.")
+@click.option("--new-keys", type=click.Path(path_type=Path, file_okay=False), help="Make this site's key files here.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Where the secret sketch goes.")
+def sketch(**options: Any) -> None:
+    """Count the records of FILE (CSV or Parquet) into a secret sketch, to be merged with those of other sites.
+
+    Nothing is released here: no noise is added, and no budget is spent.
+    """
+    if options["new_keys"] is not None:
+        _new_keys(options)
+        return
+    for name, value in (("FILE", options["file"]), ("--bounds", options["bounds"]), ("--out", options["out"])):
+        if value is None:
+            raise click.BadParameter("is needed", param_hint=name)
+    if options["pass_name"] is None:
+        raise click.BadParameter("is needed: a name that all sites agree on", param_hint="--pass")
+    if (options["keys"] is None) != (options["sites"] is None):
+        raise click.BadParameter("--keys and --sites go together", param_hint="--sites")
+    need("duckdb")
+    writable(options["out"], "--out")
+    prepared = _prepared(options)
+    with Phase("reading the file"):
+        part = _counted(options, *prepared)
+    write(lambda: part.save(options["out"]), "--out")
+    click.echo(f"sketch: {options['out']} (site {options['site']}, pass {options['pass_name']})")
+    click.echo(SECRET if part.masked is None else "The counts are masked: only the sum over all sites can be read.")
+
+
+def _new_keys(options: dict[str, Any]) -> None:
+    sites = parse.columns_option(options["sites"])
+    if sites is None:
+        raise click.BadParameter("is needed: all sites, this one among them", param_hint="--sites")
+    from fogline.federation import new_keys
+
+    try:
+        made = new_keys(options["new_keys"], options["site"], sites)
+    except (ValueError, TypeError) as error:
+        raise parse.refused(error) from None
+    except OSError as error:
+        raise click.ClickException(f"--new-keys: cannot write: {error.strerror}") from None
+    for path in made:
+        click.echo(f"{path}: bring it to {path.stem.partition('+')[2]}, by a way that the merging party cannot read")
+    others = [name for name in sorted(sites) if name < options["site"]]
+    if others:
+        expected = ", ".join(f"{name}+{options['site']}.key" for name in others)
+        click.echo(f"expected from others: {expected}")
+
+
+def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Check all that is public: the table, the specification, the keys."""
+    columns = parse.columns_option(options["columns"])
+    bounds = parse.bounds_option(options["bounds"])
+    steps = parse.steps_option(options["steps"])
+    bandwidth = parse.bandwidth_option(options["bandwidth"])
+    sites = parse.columns_option(options["sites"])
+    from fogline import _validation
+    from fogline.engines import table
+    from fogline.federation import PairKeys
+    from fogline.federation.pair_keys import check_site
+    from fogline.sketch.planning import plan_spec
+
+    try:
+        check_site(options["site"])
+        _validation.check_name(options["pass_name"], "pass")
+        _validation.check_max_contributions(options["max_contributions"])
+        source = table(options["file"], columns, unit=options["unit"])
+        wide = bounds * source.width if len(bounds) == 1 else bounds
+        if isinstance(steps, list) and len(steps) == 1:
+            steps = steps * source.width
+        spec = plan_spec(wide, bandwidth if isinstance(bandwidth, str) else [bandwidth], steps)
+        source.require_width(spec.d)
+        keys = None if sites is None else PairKeys.load(options["keys"], options["site"], sites)
+    except (ValueError, TypeError, OSError) as error:
+        raise parse.refused(error) from None
+    return source, spec, keys
+
+
+def _counted(options: dict[str, Any], source: Any, spec: Any, keys: Any) -> SiteSketch:
+    from fogline.engines import sketch as count
+    from fogline.engines.table import ReadFailed
+    from fogline.federation import SiteSketch
+
+    try:
+        counted = count(source, spec, max_contributions=options["max_contributions"])
+    except ReadFailed:
+        raise Unreadable("the records of FILE could not be read") from None
+    try:
+        return SiteSketch.of(
+            counted,
+            options["site"],
+            options["pass_name"],
+            max_contributions=options["max_contributions"],
+            unit=source.unit,
+            enforced=source.is_enforced,
+            columns=source.columns,
+            keys=keys,
+        )
+    except (ValueError, TypeError, OSError) as error:
+        raise parse.refused(error) from None
+
+
+RELEASE_EXAMPLES = """\b
+Examples:
+  fogline release all.sketch --epsilon 1 --delta 1e-6 --save density.npz --report page.html
+  fogline release all.sketch --epsilon 1 --delta 1e-6 --disjoint-persons --ledger budget.fogline
+
+"""
+
+
+@click.command(
+    cls=Command, epilog="\b\nExample:\n  fogline merge north.sketch south.sketch --out all.sketch\n\n" + EXIT_CODES
+)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Where the secret sum goes."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def merge(files: tuple[Path, ...], out: Path, as_json: bool) -> None:
+    """Add up the sketches of several sites, each counted once however often it was sent.
+
+    Sketches that do not belong together are refused with what differs. Nothing is released.
+    """
+    writable(out, "--out")
+    from fogline.federation import SiteSketch, merge_sites
+
+    try:
+        whole = merge_sites([SiteSketch.load(path) for path in files])
+    except (ValueError, TypeError, OSError) as error:
+        raise parse.refused(error) from None
+    write(lambda: whole.save(out), "--out")
+    if as_json:
+        told = {"format": "fogline-merge-1", "pass": whole.pass_name, "sites": whole.sites, "missing": whole.missing}
+        print_json(told)
+        return
+    click.echo(f"merged: {', '.join(whole.sites)} (pass {whole.pass_name}) -> {out}")
+    if whole.missing:
+        click.echo(f"masked: nothing can be read before {', '.join(whole.missing)} is there too")
+    else:
+        click.echo(SECRET)
+
+
+@click.command(
+    cls=Command,
+    epilog=RELEASE_EXAMPLES + EXIT_CODES,
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@privacy_options
+@click.option("--disjoint-persons", is_flag=True, help="Declare that no person is at two sites.")
+@click.option("--n-modes", type=int, help="Return so many modes instead of those above the fogline.")
+@click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
+@output_options
+@click.pass_context
+def release(ctx: click.Context, /, **options: Any) -> None:
+    """Add noise once to a merged sketch, publish its density, and read its modes.
+
+    Spends the budget once. The file is marked: without a ledger it cannot be released again.
+    """
+    need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
+    for name in ("report", "save"):
+        writable(options[name], f"--{name}")
+    from fogline import PrivateModes, _validation
+    from fogline.federation import SiteSketch, release_file
+
+    try:
+        _validation.check_level(options["level"])
+        if options["n_modes"] is not None:
+            _validation.check_count(options["n_modes"], "n_modes")
+        columns = SiteSketch.load(options["file"]).columns
+    except (ValueError, TypeError, OSError) as error:
+        raise parse.refused(error) from None
+    names = ("epsilon", "delta", "neighbours", "disjoint_persons")
+    chosen = {name: options[name] for name in names}
+    density, paid = ask(
+        lambda view: release_file(options["file"], ledger=view, **chosen), options, "releasing the density once"
+    )
+    chosen.pop("disjoint_persons")
+    estimator = PrivateModes(bounds=density.spec.bounds, n_modes=options["n_modes"], level=options["level"], **chosen)
+    from fogline.cli.show import show_modes
+
+    estimator.read(density)
+    publish(estimator, options, paid, show=show_modes, command=str(ctx.meta["fogline.command"]), columns=columns)

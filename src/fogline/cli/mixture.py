@@ -1,0 +1,81 @@
+"""``fogline mixture``: a Gaussian mixture for some columns of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fogline.cli import parse
+from fogline.cli.common import Command
+from fogline.cli.release import EXIT_CODES, budget_options, checked_places, output_options, publish, release
+
+if TYPE_CHECKING:
+    from fogline.estimators import PrivateGaussianMixture
+
+__all__ = ["mixture"]
+
+EXAMPLES = """\b
+Examples:
+  fogline mixture visits.csv --columns age,minutes --radius 120 --center 50,60 --components 3
+        --epsilon 1 --delta 1e-6 --report mixture.html
+  fogline mixture visits.csv --columns age,minutes --radius 120 --center 50,60
+        --epsilon 1 --delta 1e-6 --json
+
+"""
+
+
+@click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--columns", metavar="A,B", help="Columns; by default all of the file's.")
+@click.option("--radius", type=float, required=True, help="Radius of a public ball; records outside are moved in.")
+@click.option("--center", metavar="X,Y", help="Centre of the ball, one number a column; the origin by default.")
+@budget_options
+@click.option("--components", type=int, help="Number of components; by default as many as explain the release best.")
+@click.option(
+    "--method",
+    type=click.Choice(["sketch", "recursive", "spherical", "sample-aggregate"]),
+    default="sketch",
+    show_default=True,
+    help="sketch for ordinary data; the others for components far apart.",
+)
+@click.option("--sigma-min", type=float, help="Smallest standard deviation of a component.")
+@click.option("--sigma-max", type=float, help="Largest standard deviation of a component.")
+@click.option("--weight-min", type=float, help="Smallest weight of a component.")
+@output_options
+@click.pass_context
+def mixture(ctx: click.Context, /, **options: Any) -> None:
+    """Fit a Gaussian mixture to some columns of FILE (CSV or Parquet), privately.
+
+    Publishes weights, means and covariances with their errors. Spends the budget once. Records with a missing or
+    unreadable value contribute nothing.
+    """
+    checked_places(options)
+    estimator, table = _planned(options)
+    paid = release(estimator, table, options)
+    from fogline.cli.show import show_mixture
+
+    publish(estimator, options, paid, show=show_mixture, command=str(ctx.meta["fogline.command"]))
+
+
+def _planned(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:
+    """Check all that is public, in the order in which a user would."""
+    columns = parse.columns_option(options["columns"])
+    from fogline.engines import FileTable
+    from fogline.estimators import PrivateGaussianMixture
+
+    names = ("epsilon", "delta", "radius", "method", "sigma_min", "sigma_max", "weight_min", "neighbours")
+    chosen = {name: options[name] for name in (*names, "max_contributions")}
+    try:
+        if options["save"] is not None and options["method"] != "sketch":
+            raise ValueError("save: only method 'sketch' releases a density")
+        table = FileTable(options["file"], columns)
+        center = None if options["center"] is None else [float(part) for part in options["center"].split(",")]
+        estimator = PrivateGaussianMixture(n_components=options["components"], center=center, **chosen)
+        method = estimator._method()
+        method.terms(estimator, table.unit)
+        method.plan(estimator, len(table.columns))
+    except (ValueError, TypeError, OSError) as error:
+        raise parse.refused(error) from None
+    return estimator, table

@@ -1,0 +1,177 @@
+"""``fogline sample``: a few draws that protect everyone in the file at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fogline.cli import parse
+from fogline.cli.common import Command, Unreadable, need, opened, print_json, refusals, writable, write
+from fogline.cli.release import EXIT_CODES, fit, ledger_options, only_with_a_ledger
+
+if TYPE_CHECKING:
+    from fogline.estimators import IntegralSampler
+
+__all__ = ["sample"]
+
+EXAMPLES = """\b
+Examples:
+  fogline sample visits.csv --columns age,minutes --bounds 0:100,0:240 --per-draw-epsilon 0.1
+        --draws 20 --out draws.csv
+  fogline sample scores.csv --columns z --base normal --per-draw-epsilon 0.5 --draws 5 --learner mlp
+
+"""
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "mlp": {"learner": "mlp", "schedule": "paper", "rounds": 3},
+    "boosting": {"learner": "boosting", "schedule": "full", "rounds": 1},
+}
+"""Each learner with the schedule that suits it."""
+
+
+@click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--columns", metavar="A,B", help="Columns; by default all of the file's.")
+@click.option("--per-draw-epsilon", type=float, required=True, help="Privacy budget of one draw; draws add up.")
+@click.option("--draws", type=int, required=True, help="How many points to draw.")
+@click.option(
+    "--base",
+    type=click.Choice(["normal", "uniform"]),
+    default="normal",
+    show_default=True,
+    help="Public density that draws begin with and stay close to.",
+)
+@click.option(
+    "--bounds",
+    metavar="LO:HI,LO:HI",
+    help="Public range of each column: the box of a uniform base, or two deviations either side of the mean of a normal"
+    " one, which is standard without.",
+)
+@click.option(
+    "--learner",
+    type=click.Choice(list(SETTINGS)),
+    default="boosting",
+    show_default=True,
+    help="Gradient-boosted trees, or the paper's network, which takes minutes.",
+)
+@click.option(
+    "--neighbours",
+    type=click.Choice(["add-remove", "replace"]),
+    default="add-remove",
+    show_default=True,
+    help="The relation of the ledger; the promise holds for any two data sets.",
+)
+@click.option(
+    "--currency",
+    type=click.Choice(["integral", "zcdp"]),
+    default="integral",
+    show_default=True,
+    help="What the ledger charges: its cap for such draws, or rho.",
+)
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the draws here, as CSV.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+@ledger_options
+@click.pass_context
+def sample(ctx: click.Context, /, **options: Any) -> None:
+    """Draw a few points that look like records of FILE (CSV or Parquet), everyone in it protected at once.
+
+    Groups of any size are protected, however large, since the draws would look almost the same for any other file. The
+    price is --per-draw-epsilon for every draw. Up to three columns draws come from cells of equal base mass, beyond by
+    rejection; they are made in constant time and printed as CSV; the guarantee goes
+    to the terminal beside them. Records with a missing or unreadable value contribute nothing.
+    """
+    need("duckdb", *([] if options["as_json"] else ["rich"]))
+    writable(options["out"], "--out")
+    estimator, table = _planned(options)
+    only_with_a_ledger(options)
+    paid = _fitted(estimator, table, options)
+    drawn = estimator.sample(options["draws"]).tolist()
+    names = tuple(table.columns or ())
+    text = _as_csv(names, drawn)
+    if options["out"] is not None:
+        write(lambda: options["out"].write_text(text, encoding="utf-8"), "--out")
+    if options["as_json"]:
+        content = {
+            "format": "fogline-draws-1",
+            "command": str(ctx.meta["fogline.command"]),
+            "columns": list(names),
+            "draws": drawn,
+            "guarantee": {**estimator.guarantee_.to_dict(), "text": str(estimator.guarantee_)},
+        }
+        print_json({**content, **({} if paid is None else {"receipt": paid})})
+        return
+    if options["out"] is None:
+        click.echo(text, nl=False)
+    else:
+        click.echo(f"draws: {options['out']}")
+    click.echo(str(estimator.guarantee_), err=True)
+
+
+def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
+    """Check all that is public, in the order in which a user would."""
+    columns = parse.columns_option(options["columns"])
+    bounds = None if options["bounds"] is None else parse.bounds_option(options["bounds"])
+    if options["base"] == "uniform" and bounds is None:
+        raise click.BadParameter("a uniform base needs the box that it is flat on", param_hint="--bounds")
+    from fogline.engines import FileTable
+    from fogline.estimators import IntegralSampler
+    from fogline.mechanisms.mollified_cells import AXIS_BITS
+
+    try:
+        table = FileTable(options["file"], columns)
+    except (ValueError, TypeError, OSError) as error:
+        raise parse.refused(error) from None
+    estimator = IntegralSampler(
+        epsilon=options["per_draw_epsilon"],
+        max_samples=options["draws"],
+        base=options["base"],
+        bounds=bounds,
+        drawing="cells" if len(table.columns or ()) in AXIS_BITS else "rejection",
+        constant_time=True,
+        currency=options["currency"],
+        neighbours=options["neighbours"],
+        **SETTINGS[options["learner"]],
+    )
+    try:
+        estimator.cost()
+        estimator._plan(len(table.columns or ()))
+    except (ValueError, TypeError, OSError) as error:
+        found = parse.refused(error)
+        hints = {"epsilon": "--per-draw-epsilon", "max_samples": "--draws"}
+        found.param_hint = hints.get(str(error).partition(" ")[0].partition("=")[0], found.param_hint)
+        raise found from None
+    return estimator, table
+
+
+def _fitted(estimator: IntegralSampler, table: Any, options: dict[str, Any]) -> dict[str, Any] | None:
+    """Fit, and return the receipt where a ledger paid."""
+    from fogline.cli.show import progress_bar
+
+    quiet = options["as_json"] or not sys.stderr.isatty()
+    if options["ledger"] is None:
+        with progress_bar(quiet=quiet) as progress:
+            estimator.progress = progress
+            fit(estimator, table)
+        return None
+    with opened(options["ledger"], options["high_water"]) as books:
+        with refusals():
+            estimator.ledger = books.on(options["dataset"], analyst=options["analyst"])
+        with progress_bar(quiet=quiet) as progress, refusals():
+            estimator.progress = progress
+            fit(estimator, table)
+    if estimator.receipt_ is None:
+        raise Unreadable("the ledger gave no receipt")
+    return dict(estimator.receipt_)
+
+
+def _as_csv(columns: tuple[str, ...], rows: list[list[float]]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return file.getvalue()

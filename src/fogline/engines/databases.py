@@ -1,0 +1,266 @@
+"""SQLite and Postgres by their own drivers: grouped where the data are, in one statement, so of one state.
+
+Types are declared by the schema: a text column is an error, to be cast in the query. SQLite may hold text in a
+column of numbers all the same; such a cell is missing. Postgres would raise an error for a decimal beyond the range of
+doubles; it is brought to the edge of that range first, on the side where it belongs.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+
+from fogline.engines.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
+from fogline.engines.table import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
+from fogline.sketch.planning import Spec
+from fogline.sketch.spec import SketchSpec
+
+__all__ = ["PostgresTable", "SqliteTable", "adapt"]
+
+VIEW = "fogline_view"
+"""Name of the temporary view through which SQLite tells the declared types of a query."""
+
+DECIMAL = 1700
+POSTGRES_NUMBERS = {
+    16: "boolean",
+    20: "bigint",
+    21: "smallint",
+    23: "integer",
+    700: "real",
+    701: "double",
+    1700: "numeric",
+}
+POSTGRES_IDS = {20: "bigint", 21: "smallint", 23: "integer", 25: "text", 1042: "char", 1043: "varchar", 2950: "uuid"}
+"""Types of columns by Postgres's numbers for them."""
+
+
+def adapt(
+    source: Any, columns: Sequence[str] | None, *, query: str | None, unit: str | None, progress: Progress | None
+) -> Table:
+    """Table of a query to a database, by its address or a connection to it."""
+    if query is None or not query.strip():
+        raise TypeError("query must be a SELECT or the name of a table, where the source is a database")
+    is_sqlite = isinstance(source, sqlite3.Connection) or (isinstance(source, str) and source.startswith("sqlite:"))
+    kind = SqliteTable if is_sqlite else PostgresTable
+    return kind(source, columns, query=query, unit=unit, progress=progress)
+
+
+class _QueryTable(Table):
+    """Some columns of a query."""
+
+    _failure = "the database could not be read"
+
+    def __init__(
+        self,
+        source: Any,
+        columns: Sequence[str] | None,
+        *,
+        query: str,
+        unit: str | None,
+        progress: Progress | None,
+    ) -> None:
+        self._source = source
+        self._relation = _relation(query)
+        self._kinds = self._schema()
+        names = [name for name, _ in self._kinds]
+        chosen = chosen_columns(columns, unit, names)
+        super().__init__(chosen, len(chosen), unit, progress)
+        for name in chosen:
+            self._require_number(name)
+        if unit is not None:
+            self._require_id(unit)
+
+    def _schema(self) -> list[tuple[str, Any]]:
+        raise NotImplementedError
+
+    def _require_number(self, name: str) -> None:
+        raise NotImplementedError
+
+    def _require_id(self, name: str) -> None:
+        raise NotImplementedError
+
+    def _number(self, name: str) -> str:
+        """SQL that gives a column as doubles, NULL for what is no number."""
+        raise NotImplementedError
+
+    def _doubles(self) -> list[str]:
+        return [self._number(name) for name in self.columns or ()]
+
+    def _select(self) -> str:
+        unit = [] if self.unit_column is None else [quoted(self.unit_column)]
+        return f"SELECT {', '.join([*self._doubles(), *unit])} FROM {self._relation}"
+
+    def _hand_over(self, cursor: Any, take: Take) -> None:
+        while rows := cursor.fetchmany(BATCH_ROWS):
+            has_unit = self.unit_column is not None
+            numbers = [row[: self.width] for row in rows]
+            take(np.array(numbers, dtype=np.float64), [row[-1] for row in rows] if has_unit else None)
+
+
+class SqliteTable(_QueryTable):
+    """Some columns of a query to SQLite.
+
+    Parameters
+    ----------
+    source : str or sqlite3.Connection
+        ``"sqlite:///file.db"`` (four slashes for an absolute path) or a connection. A file is opened for reading only.
+    columns, query, unit, progress
+        As for :func:`fogline.engines.table`.
+    """
+
+    def _state(self, spec: Spec) -> State:
+        if not isinstance(spec, SketchSpec):
+            return super()._state(spec)
+        dialect = SqliteDialect()
+        sql = CellSql.of(spec, dialect).query(self._doubles(), self._relation)
+        with self._connected() as connection, closing(connection.cursor()) as cursor:
+            return _counts(cursor.execute(sql, dialect.parameters).fetchall())
+
+    def _scan(self, take: Take) -> None:
+        with self._connected() as connection, closing(connection.cursor()) as cursor:
+            cursor.row_factory = None
+            self._hand_over(cursor.execute(self._select()), take)
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        if isinstance(self._source, sqlite3.Connection):
+            yield self._source
+            return
+        path = Path(unquote(re.sub("^sqlite:(//)?/?", "", self._source)))
+        if not path.is_file():
+            raise FileNotFoundError(f"source: there is no file {str(path)!r}")
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            yield connection
+
+    def _schema(self) -> list[tuple[str, Any]]:
+        """Names and declared types, which SQLite tells of a view alone."""
+        with self._connected() as connection, closing(connection.cursor()) as cursor:
+            cursor.row_factory = None
+            try:
+                cursor.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT * FROM {self._relation}")
+                try:
+                    rows = cursor.execute(f"PRAGMA temp.table_info({VIEW})").fetchall()
+                finally:
+                    cursor.execute(f"DROP VIEW temp.{VIEW}")
+            except sqlite3.Error as error:
+                raise ValueError(f"query: SQLite refuses it: {error}") from None
+        return [(str(row[1]), str(row[2]).upper()) for row in rows]
+
+    def _require_number(self, name: str) -> None:
+        kind = dict(self._kinds)[name]
+        if re.search("CHAR|CLOB|TEXT|BLOB|DATE|TIME", kind):
+            raise TypeError(f"columns: column {name!r} holds {kind}, not numbers; cast it in the query")
+
+    def _require_id(self, name: str) -> None:
+        kind = dict(self._kinds)[name]
+        if re.search("BLOB|DATE|TIME", kind):
+            raise TypeError(f"unit: column {name!r} holds {kind}, not integers or texts")
+
+    def _number(self, name: str) -> str:
+        column = quoted(name)
+        return f"CASE WHEN typeof({column}) IN ('integer', 'real') THEN CAST({column} AS REAL) END"
+
+
+class PostgresTable(_QueryTable):
+    """Some columns of a query to Postgres.
+
+    Parameters
+    ----------
+    source : str or psycopg.Connection
+        ``"postgres://user@host/database"`` or a connection.
+    columns, query, unit, progress
+        As for :func:`fogline.engines.table`.
+    """
+
+    def _state(self, spec: Spec) -> State:
+        if not isinstance(spec, SketchSpec):
+            return super()._state(spec)
+        sql = CellSql.of(spec, POSTGRES).query(self._doubles(), self._relation)
+        with self._connected() as connection, connection.cursor() as cursor:
+            return _counts(cursor.execute(_literal(sql)).fetchall())
+
+    def _scan(self, take: Take) -> None:
+        with self._connected() as connection, connection.cursor("fogline_rows", binary=True) as cursor:
+            cursor.execute(_literal(self._select()))
+            self._hand_over(cursor, take)
+
+    def _select(self) -> str:
+        if self.unit_column is None:
+            return super()._select()
+        unit = quoted(self.unit_column)
+        text = f"{unit}::text" if POSTGRES_IDS[dict(self._kinds)[self.unit_column]] in ("char", "uuid") else unit
+        return f"SELECT {', '.join([*self._doubles(), text])} FROM {self._relation}"
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """A transaction that can only read, and sees one state of the database."""
+        psycopg = _driver()
+        if not isinstance(self._source, str):
+            with self._source.transaction():
+                yield self._source
+            return
+        with psycopg.connect(self._source) as connection:
+            connection.read_only = True
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            yield connection
+
+    def _schema(self) -> list[tuple[str, Any]]:
+        psycopg = _driver()
+        with self._connected() as connection, connection.cursor() as cursor:
+            try:
+                cursor.execute(_literal(f"SELECT * FROM {self._relation} LIMIT 0"))
+            except psycopg.Error as error:
+                raise ValueError(f"query: Postgres refuses it: {error.diag.message_primary}") from None
+            return [(column.name, column.type_code) for column in cursor.description]
+
+    def _require_number(self, name: str) -> None:
+        if dict(self._kinds)[name] not in POSTGRES_NUMBERS:
+            raise TypeError(f"columns: column {name!r} does not hold numbers; cast it in the query")
+
+    def _require_id(self, name: str) -> None:
+        if dict(self._kinds)[name] not in POSTGRES_IDS:
+            raise TypeError(f"unit: column {name!r} does not hold integers or texts; cast it in the query")
+
+    def _number(self, name: str) -> str:
+        column, kind = quoted(name), dict(self._kinds)[name]
+        if POSTGRES_NUMBERS[kind] == "boolean":
+            return f"{column}::integer::double precision"
+        if kind != DECIMAL:
+            return f"{column}::double precision"
+        within = f"abs({column}) BETWEEN 1e-300 AND 1e300 OR {column} = 0"
+        edge = f"sign({column}) * CASE WHEN abs({column}) < 1 THEN 1e-300 WHEN abs({column}) > 1e300 THEN 1e300 END"
+        return f"(CASE WHEN {column} = 'NaN' THEN NULL WHEN {within} THEN {column} ELSE {edge} END)::double precision"
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise ImportError("Postgres needs psycopg: pip install 'fogline[postgres]'") from None
+    return psycopg
+
+
+def _relation(query: str) -> str:
+    """What follows FROM: a query in brackets, or the quoted name of a table, with its schema if it has one."""
+    text = query.strip().rstrip(";")
+    if re.match(r"(?i)(select|with|values|table)\b\s", text):
+        return f"({text}\n) AS source"  # a comment at its end stays there
+    return ".".join(quoted(part.strip('"')) for part in text.split("."))
+
+
+def _literal(sql: str) -> bytes:
+    """A query without parameters: bytes are not searched for them."""
+    return sql.encode()
+
+
+def _counts(rows: list[Any]) -> State:
+    answer = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 2)
+    answer = answer[np.argsort(answer[:, 0])]
+    return answer[:, 0].copy(), answer[:, 1].copy()

@@ -1,0 +1,61 @@
+"""DuckDB as a reader: rows of a query in batches, through Arrow where pyarrow is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fogline._validation import records
+from fogline.engines.table import BATCH_ROWS, Take
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["connect", "has_arrow", "scan_batches", "scan_query"]
+
+CLOSED = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+"""No extension is fetched."""
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A database in memory; it hands over the rows of a file in their order."""
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError("reading files needs DuckDB: pip install 'fogline[cli]'") from None
+    connection = duckdb.connect(config={**CLOSED})
+    connection.execute("SET enable_progress_bar = false")  # how long reading takes is nobody's business
+    return connection
+
+
+def has_arrow() -> bool:
+    """Whether batches can come through Arrow."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def scan_query(sql: str, take: Take, *, has_unit: bool) -> None:
+    """Hand over the rows of a query of doubles; the last column is the unit's id, if there is a unit."""
+    connection = connect()
+    try:
+        if has_arrow():
+            scan_batches(connection.sql(sql).to_arrow_reader(BATCH_ROWS), take, has_unit=has_unit)
+            return
+        connection.execute(sql)
+        while rows := connection.fetchmany(BATCH_ROWS):
+            ids = [row[-1] for row in rows] if has_unit else None
+            numbers = [row[:-1] for row in rows] if has_unit else rows
+            take(np.array(numbers, dtype=np.float64), ids)
+    finally:
+        connection.close()
+
+
+def scan_batches(batches: Any, take: Take, *, has_unit: bool) -> None:
+    """Hand over Arrow batches; the last column is the unit's id, if there is a unit."""
+    for batch in batches:
+        width = batch.num_columns - has_unit
+        take(records(batch.select(list(range(width)))), batch.column(width) if has_unit else None)

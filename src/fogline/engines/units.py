@@ -1,0 +1,112 @@
+"""Whose record a row is: ids of any engine as integers, equal in every engine for equal ids.
+
+An id is an integer or a text. A text that is an integer in its plain decimal form counts as that integer, so that a
+table and the CSV file exported from it have the same people; a floating-point id that is a whole number does too, since
+some frames hold integers with gaps that way. Anything else (NULL, the empty text, NaN, a type that is no id) is
+missing, and a row whose id is missing contributes nothing: it cannot be said whose contribution it would be.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["INTEGER", "MISSING", "TEXT", "Identities"]
+
+IntArray = NDArray[np.int64]
+
+MISSING, INTEGER, TEXT = -1, 0, 1
+"""Kinds of ids."""
+
+PLAIN = r"0|-?[1-9][0-9]{0,17}"
+"""Texts that stand for an integer below 10^18."""
+
+_PLAIN = re.compile(PLAIN)
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+class Identities:
+    """Ids of one pass as pairs (value, kind): integers are their own value, texts are numbered as they come.
+
+    Examples
+    --------
+    >>> people = Identities()
+    >>> values, kinds = people.read(["7", 7, "Ann", None, "07"])
+    >>> values.tolist(), kinds.tolist()
+    ([7, 7, 0, 0, 1], [0, 0, 1, -1, 1])
+    >>> people.texts
+    ['Ann', '07']
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """Texts by their numbers."""
+        return list(self._numbers)
+
+    def read(self, ids: Any) -> tuple[IntArray, NDArray[np.int8]]:
+        """Values and kinds of a batch of ids: a numpy or Arrow array, or a list."""
+        if hasattr(ids, "to_pylist"):
+            return self._arrow(ids)
+        array = ids if isinstance(ids, np.ndarray) else None
+        if array is not None and array.dtype.kind in "iu":
+            return array.astype(np.int64), np.zeros(len(array), dtype=np.int8)
+        if array is not None and array.dtype.kind == "f":
+            return _whole(array.astype(np.float64))
+        return self._objects(ids.tolist() if array is not None else list(ids))
+
+    def _arrow(self, ids: Any) -> tuple[IntArray, NDArray[np.int8]]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if pa.types.is_dictionary(ids.type):
+            ids = ids.cast(ids.type.value_type)
+        if pa.types.is_integer(ids.type):
+            if not ids.null_count:
+                return np.asarray(ids).astype(np.int64, copy=False), np.zeros(len(ids), dtype=np.int8)
+            values = np.asarray(pc.fill_null(ids, 0)).astype(np.int64)
+            return values, np.where(np.asarray(ids.is_null()), np.int8(MISSING), np.int8(INTEGER))
+        if pa.types.is_floating(ids.type):
+            return _whole(np.asarray(ids.cast("float64").to_numpy(zero_copy_only=False)))
+        if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type) or pa.types.is_string_view(ids.type):
+            texts = ids.cast(pa.string())
+            if pc.all(pc.match_substring_regex(texts, f"^({PLAIN})$"), skip_nulls=False).as_py():
+                return self._arrow(texts.cast(pa.int64()))
+        return self._objects(ids.to_pylist())
+
+    def _objects(self, ids: list[Any]) -> tuple[IntArray, NDArray[np.int8]]:
+        values, kinds = np.zeros(len(ids), dtype=np.int64), np.full(len(ids), MISSING, dtype=np.int8)
+        for i, cell in enumerate(ids):
+            found = _integer(cell)
+            if found is not None and _LEAST <= found <= _MOST:
+                values[i], kinds[i] = found, INTEGER
+            elif found is not None or (isinstance(cell, str) and cell):
+                text = cell if isinstance(cell, str) else str(found)
+                values[i], kinds[i] = self._numbers.setdefault(text, len(self._numbers)), TEXT
+        return values, kinds
+
+
+def _integer(cell: Any) -> int | None:
+    """The integer that an id stands for, if it does."""
+    if isinstance(cell, str):
+        return int(cell) if _PLAIN.fullmatch(cell) else None
+    if isinstance(cell, bool | np.bool_):
+        return None
+    if isinstance(cell, int | np.integer):
+        return int(cell)
+    if isinstance(cell, float | np.floating):
+        return int(cell) if float(cell).is_integer() else None
+    return None
+
+
+def _whole(ids: NDArray[np.float64]) -> tuple[IntArray, NDArray[np.int8]]:
+    """Floating-point ids: whole numbers alone are ids."""
+    with np.errstate(all="ignore"):
+        usable = (np.abs(ids) < 2.0**63) & (np.floor(ids) == ids)
+    values = np.where(usable, ids, 0.0).astype(np.int64)
+    return values, np.where(usable, np.int8(INTEGER), np.int8(MISSING))

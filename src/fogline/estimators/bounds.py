@@ -1,0 +1,252 @@
+"""Bounds and quantiles of columns about which nothing is known beforehand, privately."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fogline import _validation
+from fogline.accounting.budget import Budget, Shares
+from fogline.accounting.guarantee import Guarantee
+from fogline.engines.feed import as_source, names_of, unit_of, width_of
+from fogline.estimators._staged import RecordPasses, Stages, staged_release
+from fogline.locate.magnitudes import (
+    BINS,
+    CELLS,
+    ColumnCells,
+    bin_counts,
+    cell_counts,
+    coarse_range,
+    counts_sensitivity,
+)
+from fogline.sketch.density_sketch import ReleaseTerms
+
+__all__ = ["PrivateBounds", "private_bounds"]
+
+PROOF = "locate/magnitudes.proof.md"
+CODE_VERSION = "bounds-1"
+
+MAGNITUDE_SHARE = Fraction(1, 3)
+"""Share of a column's budget for the powers of two; the cells have the rest."""
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PrivateBounds:
+    """Released bounds of columns; everything here may be published.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    bounds : array of shape (d, 2)
+        A range for each column; NaN for a column of which too little can be seen.
+    outside : array of shape (d,)
+        How many records of the occupied powers of two may lie outside: a noisy count and two noise deviations more, an
+        upper end, not an estimate.
+    messages : tuple of str
+        What is wrong with a column (no range, or so few values that others may lie outside unseen), from noisy counts
+        alone; empty if nothing is.
+    shares : Shares
+        What each column was paid.
+    guarantee : Guarantee
+    receipt : dict or None
+        What a ledger was charged.
+    """
+
+    columns: tuple[str, ...]
+    bounds: FloatArray
+    outside: FloatArray
+    messages: tuple[str, ...]
+    shares: Shares
+    guarantee: Guarantee
+    receipt: dict[str, Any] | None = None
+    cells: tuple[ColumnCells | None, ...] = field(default=(), repr=False)
+
+    @property
+    def found(self) -> bool:
+        """Whether there are bounds for all columns."""
+        return bool(np.isfinite(self.bounds).all())
+
+    def quantile(self, q: ArrayLike) -> FloatArray:
+        """Quantiles of each column, of shape (d,) or (d, number of q); NaN where there are no bounds. Free.
+
+        Within the coarse range of powers of two, and straight within a cell of 1/128 of it.
+        """
+        wanted = np.asarray(q, dtype=np.float64)
+        if wanted.ndim > 1 or not np.all((wanted >= 0) & (wanted <= 1)):
+            raise ValueError("q must be a probability, or a list of them")
+        rows = [
+            [np.nan if cells is None else cells.quantile(float(p)) for p in np.atleast_1d(wanted)]
+            for cells in self.cells
+        ]
+        return np.array(rows).reshape(len(self.columns), *wanted.shape)
+
+
+def private_bounds(
+    X: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    coverage: float = 0.99,
+    shares: Any = None,
+    neighbours: str = "add-remove",
+    max_contributions: int = 1,
+    ledger: Any = None,
+) -> PrivateBounds:
+    """Find a range for each column, to be used as public bounds afterwards.
+
+    Values are counted by sign and power of two, with noise; the occupied powers are cut into cells and counted again.
+    Where bounds are known (an age, a percentage: :mod:`fogline.units`), use them and keep the budget.
+
+    Parameters
+    ----------
+    X : array, frame, path or engine table
+        One row a record. Values that are missing, infinite or at least 2^64 in size count nowhere.
+    epsilon, delta : float
+        Privacy budget for all columns together; both required.
+    coverage : float, default 0.99
+        Share of the records that a range should hold. Tails are cut only where that is safe in spite of the noise.
+    shares : mapping, optional
+        Part of the budget for each column, by name, such as ``{"age": "1/4", "income": "3/4"}``; equal by default.
+    neighbours, max_contributions, ledger
+        As for :class:`fogline.PrivateModes`.
+
+    Returns
+    -------
+    PrivateBounds
+
+    Notes
+    -----
+    Bounds lie on a grid: 128 cells between two powers of two of the same or of opposite sign. Records are overlooked
+    where a power of two, or later a block of cells, holds fewer than about five noise deviations of them: with few
+    records a message says so, and nothing else does. The proof is ``locate/magnitudes.proof.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fogline import private_bounds
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.integers(1950, 2010, 20000), rng.lognormal(10, 0.5, 20000)])
+    >>> found = private_bounds(X, epsilon=1.0, delta=1e-6)
+    >>> bool(found.bounds[0, 0] <= 1951 and found.bounds[0, 1] >= 2008)      # 1944 to 2016, say
+    True
+    >>> few = private_bounds(X[:1], epsilon=1.0, delta=1e-6)
+    >>> few.messages[0]
+    'column 0: too few values stand out of the noise; more records, or a larger epsilon, would show a range'
+    """
+    source = as_source(X)
+    terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, unit_of(source))
+    _validation.check_ledger(ledger)
+    level = _validation.check_level(coverage, "coverage")
+    names = names_of(source)
+    width = width_of(source) if names is None else len(names)
+    if width is None:
+        source = _validation.records(source)
+        width = source.shape[1]
+    columns = names or tuple(str(j) for j in range(width))
+    paid = _shares(shares, columns, terms.rho)
+    passes = RecordPasses(source, width)
+    del X, source
+
+    def algorithm(stages: Stages, records: RecordPasses | None) -> tuple[ColumnCells | None, ...]:
+        return _count(columns, paid, stages, records)
+
+    cells, guarantee, receipt = staged_release(
+        algorithm,
+        passes,
+        terms,
+        mechanism="discrete Gaussian noise on counts of magnitudes and cells",
+        proof=PROOF,
+        name="bounds",
+        code_version=CODE_VERSION,
+        parameters={
+            "columns": None if names is None else list(names),
+            "width": width,
+            "shares": [str(paid[name].portion) for name in columns],
+        },
+        max_payload=8 * width * (BINS + CELLS) + 2**16 + 2**10 * width,
+        ledger=ledger,
+    )
+    ranges = [(np.nan, np.nan) if found is None else found.bounds(level) for found in cells]
+    return PrivateBounds(
+        columns=columns,
+        bounds=np.array(ranges),
+        outside=np.array([np.nan if found is None else found.outside(level) for found in cells]),
+        messages=tuple(
+            _message(repr(name) if names else name, found) for name, found in zip(columns, cells, strict=True)
+        ),
+        shares=paid,
+        guarantee=guarantee,
+        receipt=receipt,
+        cells=cells,
+    )
+
+
+def _shares(shares: Any, columns: tuple[str, ...], rho: float) -> Shares:
+    if len(set(columns)) != len(columns):
+        raise ValueError("X must have columns of different names")
+    if shares is None:
+        return Budget(rho=rho).split(**{name: Fraction(1, len(columns)) for name in columns})
+    if not isinstance(shares, Mapping) or set(shares) != set(columns):
+        raise ValueError(f"shares must name each of the columns {', '.join(columns)}")
+    try:
+        return Budget(rho=rho).split(**{name: shares[name] for name in columns})
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"shares: {error}") from None
+
+
+def _message(column: str, cells: ColumnCells | None) -> str:
+    """Say from noisy counts what is wrong with a column; nothing if nothing is."""
+    advice = "more records, or a larger epsilon, would"
+    if cells is None:
+        return f"column {column}: too few values stand out of the noise; {advice} show a range"
+    if cells.is_few:
+        return (
+            f"column {column}: only about {cells.total:.0f} values stand out, and others may lie outside; {advice} tell"
+        )
+    return ""
+
+
+def _count(
+    columns: tuple[str, ...], shares: Shares, stages: Stages, passes: RecordPasses | None
+) -> tuple[ColumnCells | None, ...]:
+    """Both counts of all columns: powers of two first, then cells of the ranges that they showed."""
+    terms = stages.terms
+    sensitivity = counts_sensitivity(terms.neighbours, terms.max_contributions)
+
+    def ask(stage: str, j: int, size: int, portion: Fraction, ranges: Any = None) -> tuple[Any, float]:
+        name = f"{columns[j]}: {stage}"
+        query = lambda: _counted(passes, stage, len(columns), ranges)[j]  # noqa: E731
+        share = shares[columns[j]].portion * portion
+        return stages.answer(name, query, size=size, sensitivity=sensitivity, portion=share)
+
+    ranges = [coarse_range(*ask("magnitudes", j, BINS, MAGNITUDE_SHARE)) for j in range(len(columns))]
+    return tuple(
+        None if found is None else ColumnCells(*found, *ask("cells", j, CELLS, 1 - MAGNITUDE_SHARE, ranges))
+        for j, found in enumerate(ranges)
+    )
+
+
+def _counted(passes: RecordPasses | None, stage: str, width: int, ranges: Any) -> NDArray[np.int64]:
+    """Secret: the counts of all columns, of shape (columns, bins or cells), made in one pass and kept."""
+    assert passes is not None
+    if stage not in passes.memory:
+        total = np.zeros((width, BINS if stage == "magnitudes" else CELLS), dtype=np.int64)
+
+        def take(rows: FloatArray) -> None:
+            for j in range(width):
+                if stage == "magnitudes":
+                    total[j] += bin_counts(rows[:, j])
+                elif ranges[j] is not None:
+                    total[j] += cell_counts(rows[:, j], *ranges[j])
+
+        passes.each(take)
+        passes.memory[stage] = total
+    counts: NDArray[np.int64] = passes.memory[stage]
+    return counts

@@ -1,0 +1,325 @@
+r"""Gaussian mixtures under differential privacy: weights, means, covariances, and how well each is known.
+
+``fit`` makes the releases of the chosen method from one budget and keeps a mixture
+
+.. math:: p(x) = \sum_{j \le k} w_j\, N(x;\, \mu_j, \Sigma_j).
+
+Records outside the public ball are moved to its surface. The proof is in ``mixture.proof.md`` beside this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from fogline import _validation
+from fogline.accounting.costs import Cost
+from fogline.engines.feed import as_source, names_of, unit_of, width_of
+from fogline.estimators._mixture_methods import METHODS, Method
+from fogline.estimators._released import ReleasedState
+from fogline.estimators._staged import RecordPasses, staged_release
+from fogline.locate.mixture_step import GaussianClusters
+
+__all__ = ["PrivateGaussianMixture"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+CODE_VERSION = "mixture-1"
+"""Changes whenever the same question may get an answer of another law."""
+
+
+class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc]
+    """Fit a Gaussian mixture privately.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components. None, for method "sketch": the number with the least penalised misfit to the released
+        density, up to twelve; that choice is free.
+    epsilon, delta : float
+        Privacy budget of one ``fit``; both required.
+    radius : float
+        Radius of a public ball around `center` that holds the records. Those outside are moved to its surface,
+        silently. Never take it from the data.
+    center : array-like of shape (d,), optional
+        Centre of the ball; the origin by default.
+    sigma_min, sigma_max : float, optional
+        Public range of the components' standard deviations along any direction; by default a thousandth of the
+        radius, and the radius. The methods "spherical" and "recursive" need both.
+    weight_min : float, optional
+        Smallest weight of a component; by default a fifth of an even share.
+    method : {"sketch", "recursive", "spherical", "sample-aggregate"}
+        "sketch" is made for ordinary data, whose components overlap; the others for components far apart. See
+        ``docs/mixtures.md``.
+    shares : mapping, optional
+        For "sketch": how the budget is divided, "scale" (count, mean and spread; default 1/50), "moments" (1/10),
+        "density" (9/50) and "steps" (7/10), summing to exactly 1.
+    steps : int, default 5
+        For "sketch": private steps of expectation-maximisation.
+    constants : {"practical", "theory"}
+        For "recursive" and "spherical": sensible constants or those of the proofs. Privacy holds with any.
+    learner : object, optional
+        For "sample-aggregate": what is fitted to each block, with ``fit``, ``weights_`` and ``means_``; scikit-learn's
+        ``GaussianMixture`` by default.
+    neighbours : {"add-remove", "replace"}
+        Hide whether a person is in the data at all, or only what their record says. Methods that look for balls are
+        proved for "add-remove" only.
+    max_contributions : int, default 1
+        Most records a person has, as declared by you.
+    ledger : Ledger or LedgerView, optional
+        Where the budget is kept. All the releases of a ``fit`` are one question with one cost.
+
+    Attributes
+    ----------
+    weights_ : array of shape (k,)
+        Sum to one; the heaviest component first.
+    means_ : array of shape (k, d)
+    covariances_, precisions_ : arrays of shape (k, d, d)
+    standard_errors_ : array of shape (k, d)
+        Of the means: privacy noise and the draw of the records.
+    counts_ : array of shape (k,)
+        Noisy number of records of each component.
+    count_standard_error_ : float
+    verdict_ : NotSeparable or None
+        Where components could not be told apart: what was seen and what would help. The mixture is then what can be
+        stood behind.
+    composition_ : dict
+        Cost of all releases by zCDP and by advanced composition, for methods of many releases.
+    density_ : PrivateDensity or None
+        Released density on the leading directions, for "sketch".
+    components_, center_ : arrays of shapes (r, d) and (d,), or None
+        Directions of that density, orthonormal, and the point they start from; its coordinates are in radii.
+    criteria_ : dict
+        For "sketch": criterion of each number of components that was tried, see :meth:`bic_on_release`.
+    message_ : str
+        The verdict in words, where there is one; else empty.
+    receipt_ : dict or None
+        What the ledger was charged, if there is one.
+    guarantee_ : Guarantee
+        What is promised, and to whom.
+
+    References
+    ----------
+    .. [1] G. Kamath, O. Sheffet, V. Singhal, J. Ullman, "Differentially private algorithms for learning mixtures of
+       separated Gaussians", NeurIPS 2019.
+    .. [2] M. Park, J. Foulds, K. Chaudhuri, M. Welling, "DP-EM: differentially private expectation maximization",
+       AISTATS 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fogline import PrivateGaussianMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(m, 1, size=(5000, 3)) for m in (-4, 0, 4)])
+    >>> model = PrivateGaussianMixture(n_components=3, epsilon=1.0, delta=1e-6, radius=15.0).fit(X)
+    >>> np.sort(model.means_[:, 0]).round().astype(int).tolist()
+    [-4, 0, 4]
+    >>> model.sample(5, random_state=0).shape
+    (5, 3)
+    """
+
+    weights_: FloatArray
+    means_: FloatArray
+    covariances_: FloatArray
+    criteria_: dict[int, float]
+
+    _released_attributes = (
+        "weights_",
+        "means_",
+        "covariances_",
+        "precisions_",
+        "standard_errors_",
+        "counts_",
+        "count_standard_error_",
+        "verdict_",
+        "composition_",
+        "density_",
+        "components_",
+        "center_",
+        "criteria_",
+        "message_",
+        "receipt_",
+        "guarantee_",
+    )
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        radius: float | None = None,
+        center: ArrayLike | None = None,
+        sigma_min: float | None = None,
+        sigma_max: float | None = None,
+        weight_min: float | None = None,
+        method: str = "sketch",
+        shares: Mapping[str, Any] | None = None,
+        steps: int = 5,
+        constants: str = "practical",
+        learner: Any = None,
+        neighbours: str = "add-remove",
+        max_contributions: int = 1,
+        ledger: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.radius = radius
+        self.center = center
+        self.sigma_min = sigma_min
+        self.sigma_max = sigma_max
+        self.weight_min = weight_min
+        self.method = method
+        self.shares = shares
+        self.steps = steps
+        self.constants = constants
+        self.learner = learner
+        self.neighbours = neighbours
+        self.max_contributions = max_contributions
+        self.ledger = ledger
+
+    def fit(self, X: Any, y: Any = None) -> PrivateGaussianMixture:  # noqa: ARG002
+        """Make the releases and keep the mixture.
+
+        Parameters
+        ----------
+        X : array, frame, path or engine table
+            One row a record.
+        y : ignored
+
+        Returns
+        -------
+        PrivateGaussianMixture
+            The estimator itself.
+        """
+        source = as_source(X)
+        method = self._method()
+        terms = method.terms(self, unit_of(source))
+        _validation.check_ledger(self.ledger)
+        d = self._width(source)
+        plan = method.plan(self, d)
+        columns = names_of(source)
+        self._remember_features(source, d)
+        passes = RecordPasses(source, d)
+        del X, source
+        fit, guarantee, receipt = staged_release(
+            lambda stages, records: method.learn(plan, stages, records),
+            passes,
+            terms,
+            mechanism=method.mechanism,
+            proof=method.proof,
+            name=f"mixture-{self.method}",
+            code_version=CODE_VERSION,
+            parameters={**plan.to_dict(), "columns": None if columns is None else list(columns)},
+            max_payload=plan.payload(),
+            ledger=self.ledger,
+        )
+        order = np.argsort(-fit.weights, kind="stable")
+        self.weights_ = fit.weights[order]
+        self.means_ = fit.means[order]
+        self.covariances_ = fit.covariances[order]
+        self.precisions_ = np.linalg.inv(self.covariances_)
+        self.standard_errors_ = fit.mean_sd[order]
+        self.counts_ = fit.counts[order]
+        self.count_standard_error_ = fit.count_sd
+        self.verdict_ = fit.verdict
+        self.composition_ = fit.composition
+        self.density_ = None if fit.density is None else fit.density.under(guarantee, receipt)
+        self.components_ = fit.components
+        self.center_ = fit.centre
+        self.criteria_ = fit.criteria
+        self.message_ = "" if fit.verdict is None else str(fit.verdict)
+        self.receipt_ = receipt
+        self.guarantee_ = guarantee
+        return self
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Logarithm of the mixture's density at each row; NaN for a row with a missing value."""
+        rows = self._rows_like_fitted(X)
+        return np.asarray(logsumexp(self._scores(rows), axis=1))
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
+        """Mean log-likelihood of the rows. Of private records it is private: do not publish it."""
+        return float(np.mean(self.score_samples(X)))
+
+    def predict(self, X: Any) -> IntArray:
+        """Most likely component of each row, by the released mixture alone; -1 for a row with a missing value."""
+        rows = self._rows_like_fitted(X)
+        whole = np.isfinite(rows).all(axis=1)
+        labels = np.full(len(rows), -1, dtype=np.int64)
+        if whole.any():
+            labels[whole] = np.argmax(self._scores(rows[whole]), axis=1)
+        return labels
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of each component for each row, shape (n, k)."""
+        scores = self._scores(self._rows_like_fitted(X))
+        return np.asarray(np.exp(scores - logsumexp(scores, axis=1, keepdims=True)))
+
+    def sample(self, n_samples: int = 1, *, random_state: Any = None) -> FloatArray:
+        """Draw from the mixture; free, and as private as the mixture itself."""
+        check_is_fitted(self, "weights_")
+        size = _validation.check_count(n_samples, "n_samples", minimum=0)
+        rng = np.random.default_rng(random_state)
+        labels = rng.choice(len(self.weights_), size=size, p=self.weights_)
+        factors = np.linalg.cholesky(self.covariances_)
+        steps = rng.standard_normal((size, self.means_.shape[1]))
+        return np.asarray(self.means_[labels] + np.einsum("nij,nj->ni", factors[labels], steps))
+
+    def bic_on_release(self, n_components: int | None = None) -> float:
+        """Criterion of a number of components on the released density: smaller is better, reading it is free.
+
+        Each released number is Gaussian about what a mixture would give, so the squared misfit in units of the noise is
+        minus twice a log-likelihood up to a constant; each number of a component costs the logarithm of how many were
+        released.
+
+        Parameters
+        ----------
+        n_components : int, optional
+            One that was tried, see ``criteria_``; by default that of the fit.
+        """
+        check_is_fitted(self, "weights_")
+        wanted = len(self.weights_) if n_components is None else n_components
+        if wanted not in self.criteria_:
+            tried = ", ".join(map(str, sorted(self.criteria_))) or "none, with this method"
+            raise ValueError(f"n_components: {wanted!r} was not tried on the release (tried: {tried})")
+        return self.criteria_[wanted]
+
+    def cost(self) -> Cost:
+        """What one ``fit`` costs, from the parameters alone.
+
+        Examples
+        --------
+        >>> from fogline import PrivateGaussianMixture
+        >>> PrivateGaussianMixture(n_components=2, epsilon=1.0, delta=1e-5, radius=1.0).cost().rho < 0.031
+        True
+        """
+        return self._method().terms(self, "record").cost()
+
+    # -- validation: everything here is public and free ------------------------------------------------------
+
+    def _method(self) -> Method:
+        chosen: Any = self.method
+        if not isinstance(chosen, str) or chosen not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {chosen!r}")
+        return METHODS[chosen]
+
+    def _width(self, source: Any) -> int:
+        width = width_of(source)
+        if width is None:
+            width = _validation.records(source).shape[1]
+        return int(width)
+
+    def _scores(self, rows: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore"):
+            return GaussianClusters(self.weights_, self.means_, self.covariances_).scores(rows)

@@ -1,0 +1,364 @@
+r"""Draws from a density learnt from the records that protect everyone in the data at once.
+
+``fit`` learns a density :math:`Q` by boosting classifiers (MBDE), keeps it secret, and ``sample`` draws from it by
+rejection from a public base :math:`Q_0`, each proposal accepted with a probability between
+:math:`e^{-\varepsilon/2}` and 1:
+
+.. math:: e^{-\varepsilon/2} \le \frac{dQ}{dQ_0}(x) \le e^{\varepsilon/2} \quad \text{for every } x
+          \text{ and whatever the records were.}
+
+So a draw has almost the same law for *any* two data sets: integral privacy (:mod:`fogline.accounting.integral`). Draws
+add up, and the model is protected by nothing: it is never shown, saved or pickled, and forgotten with the last draw.
+The proofs are those of ``mechanisms/mollified_draws.py`` and, for draws by cells, ``mollified_cells.py``;
+``sampler.proof.md`` says how the estimator keeps to them.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from fogline import _validation
+from fogline.accounting.costs import Cost, cost
+from fogline.accounting.integral import IntegralBudget, IntegralGuarantee
+from fogline.engines.feed import as_source, names_of, width_of
+from fogline.engines.passes import RecordPasses
+from fogline.estimators import _vault
+from fogline.estimators._boosting import (
+    SCHEDULES,
+    Progress,
+    TrainingPlan,
+    checked_learner,
+    described,
+    rehearse,
+    train,
+)
+from fogline.estimators._drawing import MECHANISMS, PROOFS, Model, by_cells, by_rejection
+from fogline.estimators._released import ReleasedState
+from fogline.families.bases import base_named
+from fogline.mechanisms.entropy import current_door, door_reason
+from fogline.mechanisms.failures import sealed
+from fogline.mechanisms.mollified_cells import AXIS_BITS
+from fogline.mechanisms.mollified_draws import check_drawable
+
+__all__ = ["IntegralSampler"]
+
+FloatArray = NDArray[np.float64]
+
+CODE_VERSION = "1"
+
+
+class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
+    """Draw a few records-like points, with everyone in the data protected at once.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of *one draw*; required. All draws together cost ``epsilon * max_samples``.
+    max_samples : int
+        How many draws may ever be made from one fit; required.
+    base : "normal", "uniform", or frozen distribution(s) of scipy.stats
+        Public density that the draws begin with, and stay close to. "normal" is the standard normal density or, with
+        `bounds`, one centred in them; "uniform" is flat on `bounds`. A distribution of one column serves all columns, a
+        list has one for each; ``scipy.stats.multivariate_normal(mean, cov)`` has a public mean and covariance. Other
+        distributions of several columns are drawn by their own sampler, which cannot be certified.
+    bounds : array-like of shape (d, 2), optional
+        Public range of each column. Never take it from the data.
+    rounds : int, default 3
+        Classifiers that are learnt.
+    learner : "mlp", "boosting" or classifier
+        What tells records from draws: the paper's network, gradient-boosted trees, or any classifier with
+        ``decision_function`` or ``predict_proba``. Copies of it are fitted, with random states from the entropy door.
+    schedule : {"paper", "full"}
+        Small steps of classifiers clamped to plus and minus log 2, or whole log-odds, clamped once. With a good
+        classifier "full" gains more, and one round is enough.
+    training_draws : int, default 10000
+        Points of either class in each round; records are repeated or drawn to as many.
+    drawing : {"rejection", "cells"}
+        How points are drawn: by rejection from the base, in any number of columns, or from cells of equal base mass,
+        up to three columns. Cells use the whole width of the mollifier, rejection half of it: they gain up to twice as
+        much, most where the records fill a good part of the base. Their draws take constant time.
+    constant_time : bool, default False
+        With rejection: look at all proposals of every draw, so that the time of ``sample`` tells nothing of the model.
+        Turn it on where somebody else can ask for draws and watch the clock.
+    currency : {"integral", "zcdp"}
+        What a ledger is charged: its cap for integrally private draws, or rho like any other release, of which each
+        draw costs epsilon^2 / 2, being epsilon-DP.
+    neighbours : {"add-remove", "replace"}
+        The relation that a ledger or an audit names. The promise holds for any two data sets.
+    ledger : Ledger or LedgerView, optional
+        Where the budget is kept. All draws are reserved before the records are touched, made at once, and stored; asked
+        again, they are the same ones.
+    progress : callable, optional
+        Told how many rounds are done, how many there are, and the name of the next; nothing else.
+
+    Attributes
+    ----------
+    guarantee_ : IntegralGuarantee
+        What is promised, and to whom.
+    draws_left_ : int
+        How many draws may still be made.
+    receipt_ : dict or None
+        Of the ledger.
+
+    Notes
+    -----
+    Records that are missing, infinite or outside the base's support contribute nothing, silently. The fitted sampler
+    cannot be pickled or copied while it has draws left: a copy would be a way to the model, or to more draws than were
+    paid for. Nothing that tells how good the density is can be shown, since it reads the model:
+    `fogline.testing.integral_log_ratio` is for tests and benchmarks on data that are not secret.
+
+    References
+    ----------
+    .. [1] H. Husain, Z. Cranko, R. Nock, "Integral privacy for sampling from mollifier densities with approximation
+       guarantees".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fogline import IntegralSampler
+    >>> X = np.random.default_rng(0).normal([2.0, 2.0], 0.5, size=(5000, 2))
+    >>> sampler = IntegralSampler(epsilon=1.0, max_samples=20, learner="boosting", schedule="full", rounds=1)
+    >>> sampler.fit(X).sample(5).shape
+    (5, 2)
+    >>> sampler.draws_left_
+    15
+    >>> print(sampler.guarantee_)
+    Certified: whatever the data were, any number of records more, fewer or other ones, the probability of a draw
+    changes by a factor of at most exp(1) = 2.72, and that of all 20 draws together of at most exp(20) = 485165196
+    (draws by rejection from a boosted density in a mollifier).
+    """
+
+    _released_attributes = ("guarantee_", "receipt_")
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = None,
+        max_samples: int | None = None,
+        base: Any = "normal",
+        bounds: ArrayLike | None = None,
+        rounds: int = 3,
+        learner: Any = "mlp",
+        schedule: str = "paper",
+        training_draws: int = 10_000,
+        drawing: str = "rejection",
+        constant_time: bool = False,
+        currency: str = "integral",
+        neighbours: str = "add-remove",
+        ledger: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.max_samples = max_samples
+        self.base = base
+        self.bounds = bounds
+        self.rounds = rounds
+        self.learner = learner
+        self.schedule = schedule
+        self.training_draws = training_draws
+        self.drawing = drawing
+        self.constant_time = constant_time
+        self.currency = currency
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> IntegralSampler:  # noqa: ARG002
+        """Learn a density of the records and keep it secret; nothing is drawn without a ledger.
+
+        Parameters
+        ----------
+        X : array, frame, path or engine table
+            One row a record, one column an axis.
+        y : ignored
+
+        Returns
+        -------
+        IntegralSampler
+            The estimator itself.
+        """
+        _validation.check_dense(X)
+        source = as_source(X)
+        if width_of(source) is None:
+            source = _validation.records(source)
+        budget, draws = self._budget()
+        _validation.check_ledger(self.ledger)
+        plan = self._plan(int(width_of(source) or 0))
+        self._remember_features(source, plan.base.d)
+        columns, passes = names_of(source), RecordPasses(source, plan.base.d)
+        del X, source  # an error's traceback must not lead to the records
+        _vault.forget(self)
+        rng = current_door().generator("training")
+        try:
+            rehearse(plan, rng)
+            if self.ledger is None:
+                holding, receipt = self._learnt(plan, passes, rng), None
+            else:
+                holding, receipt = self._paid(plan, passes, rng, columns)
+        finally:
+            passes.forget()
+        self.guarantee_ = IntegralGuarantee.of(
+            budget.epsilon,
+            draws=draws,
+            mechanism=MECHANISMS[self.drawing],
+            proof=PROOFS[self.drawing],
+            neighbours=_validation.check_neighbours(self.neighbours),
+            reason=door_reason() or plan.base.reason,
+        )
+        self.receipt_ = receipt
+        _vault.hold(self, holding)
+        return self
+
+    def sample(self, n_samples: int = 1) -> FloatArray:
+        """Draw points; each is paid for, and none is made beyond ``max_samples``.
+
+        Parameters
+        ----------
+        n_samples : int
+
+        Returns
+        -------
+        array of shape (n_samples, d)
+
+        Raises
+        ------
+        ValueError
+            When fewer draws are left than asked for. Nothing is drawn then.
+        """
+        check_is_fitted(self, "guarantee_")
+        size = _validation.check_count(n_samples, "n_samples")
+        holding = _vault.held(self)
+        if holding is None:
+            raise ValueError(
+                f"n_samples={size}: all {self.guarantee_.draws} draws are taken, or this is another process; the model"
+                " is forgotten, and a new fit costs a new budget"
+            )
+        drawn = holding.take(size)
+        if holding.left == 0:
+            _vault.forget(self)
+        return drawn
+
+    @property
+    def draws_left_(self) -> int:
+        """How many draws may still be made."""
+        check_is_fitted(self, "guarantee_")
+        holding = _vault.held(self)
+        return 0 if holding is None else holding.left
+
+    def forget(self) -> None:
+        """Let go of the model now; the draws that are left lapse."""
+        _vault.forget(self)
+
+    def cost(self) -> Any:
+        """What one ``fit`` with all its draws costs, from the parameters alone, in the currency of choice.
+
+        Examples
+        --------
+        >>> IntegralSampler(epsilon=0.1, max_samples=20).cost()
+        IntegralCost(epsilon=0.1, draws=20)
+        >>> IntegralSampler(epsilon=0.1, max_samples=20, currency="zcdp").cost().rho <= 0.1 + 1e-9
+        True
+        """
+        budget, draws = self._budget()
+        if self.currency == "zcdp":
+            charged: Cost = cost(budget.event(draws))
+            return charged
+        from fogline.ledger.charges import IntegralCost
+
+        return IntegralCost(budget.epsilon, draws=draws)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if _vault.held(self) is not None:
+            raise TypeError(
+                "a fitted IntegralSampler cannot be pickled or copied: its model is secret, and its draws are counted "
+                "in one place; save what sample() returns, or call forget() first"
+            )
+        return super().__getstate__()
+
+    def _budget(self) -> tuple[IntegralBudget, int]:
+        """Check what is asked for; every error names its parameter."""
+        budget = IntegralBudget(_validation.check_epsilon(self.epsilon))
+        if self.max_samples is None:
+            raise TypeError("max_samples must be given: every draw costs epsilon, got None")
+        draws = _validation.check_count(self.max_samples, "max_samples")
+        check_drawable(budget.epsilon)
+        _validation.check_neighbours(self.neighbours)
+        if self.currency not in ("integral", "zcdp"):
+            raise ValueError(f'currency must be "integral" or "zcdp", got {self.currency!r}')
+        budget.repeated(draws)
+        return budget, draws
+
+    def _plan(self, width: int) -> TrainingPlan:
+        """Check everything else that is public."""
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f'schedule must be "paper" or "full", got {self.schedule!r}')
+        if self.drawing not in ("rejection", "cells"):
+            raise ValueError(f'drawing must be "rejection" or "cells", got {self.drawing!r}')
+        if self.drawing == "cells" and width not in AXIS_BITS:
+            raise ValueError(f'drawing="cells" is for at most {max(AXIS_BITS)} columns, got {width}')
+        if self.progress is not None and not callable(self.progress):
+            raise TypeError(f"progress must be callable, got {type(self.progress).__name__}")
+        base = base_named(self.base, width=width, bounds=self.bounds)
+        if self.drawing == "cells" and base.reason:
+            raise ValueError('drawing="cells" needs a base with quantiles')
+        return TrainingPlan(
+            base=base,
+            epsilon=_validation.check_epsilon(self.epsilon),
+            rounds=_validation.check_count(self.rounds, "rounds"),
+            schedule=self.schedule,
+            learner=checked_learner(self.learner),
+            draws=_validation.check_count(self.training_draws, "training_draws", minimum=10),
+        )
+
+    def _learnt(self, plan: TrainingPlan, passes: RecordPasses, rng: np.random.Generator) -> _vault.Holding:
+        """Train, and hold a way to draw."""
+        draw, log_ratio = sealed(lambda: self._model(plan, passes, rng))()
+        return _vault.Holding(draw, self._budget()[1], plan.base, log_ratio)
+
+    def _model(self, plan: TrainingPlan, passes: RecordPasses, rng: np.random.Generator) -> Model:
+        """Train: a way to draw, and the log-ratio to the base, both secret."""
+        ratio = train(plan, passes, rng, self.progress)
+        return by_cells(ratio, plan) if self.drawing == "cells" else by_rejection(ratio, plan, bool(self.constant_time))
+
+    def _paid(
+        self, plan: TrainingPlan, passes: RecordPasses, rng: np.random.Generator, columns: tuple[str, ...] | None
+    ) -> tuple[_vault.Holding, dict[str, Any]]:
+        """Train and make all draws at once, paid for by the ledger, or take those that it has."""
+        draws = self._budget()[1]
+
+        def release() -> bytes:
+            draw, _ = self._model(plan, passes, rng)
+            file = io.BytesIO()
+            np.save(file, draw(draws), allow_pickle=False)
+            return file.getvalue()
+
+        answer = self.ledger.ask(
+            "integral draws",
+            code_version=CODE_VERSION,
+            parameters={
+                "epsilon": plan.epsilon,
+                "max_samples": draws,
+                "base": plan.base.to_dict(),
+                "rounds": plan.rounds,
+                "schedule": plan.schedule,
+                "drawing": self.drawing,
+                "learner": described(plan.learner),
+                "training_draws": plan.draws,
+                "currency": self.currency,
+                "columns": None if columns is None else list(columns),
+            },
+            cost=self.cost(),
+            neighbours=self.neighbours,
+            certified=not (door_reason() or plan.base.reason),
+            release=release,
+            max_payload=8 * draws * plan.base.d + 2**12,
+        )
+        stored = iter(np.load(io.BytesIO(answer.payload), allow_pickle=False))
+        holding = _vault.Holding(lambda size: np.array([next(stored) for _ in range(size)]), draws, plan.base)
+        return holding, answer.receipt.to_dict()

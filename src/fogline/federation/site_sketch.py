@@ -1,0 +1,352 @@
+r"""A site's sketch, the sum of several, and their file.
+
+Every site counts its records into a sketch of the same public specification. The sum of the sketches is the sketch of
+all records, to the last integer, so one release of the sum is as good as a release of the pooled table. What a person
+can do to the sum is bounded by the sum of what they can do at each site:
+
+.. math:: c = \sum_s c_s \quad\text{(a person may be at all sites)}, \qquad
+          c = \max_s c_s \quad\text{(declared disjoint)}.
+
+A merge is by names: a site's sketch counts once however often it is sent, and two sketches of one site that come from
+different runs are refused. Masked sketches (:mod:`fogline.federation.masks`) can be read once all sites are there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import check_ledger, check_name
+from fogline.federation.masks import context_of, key_check, masked
+from fogline.federation.pair_keys import PairKeys
+from fogline.federation.site_file import Header, Member, read_file, write_file
+from fogline.mechanisms.entropy import SystemSource
+from fogline.sketch.density_sketch import DensitySketch
+from fogline.sketch.origins import UNCOUNTED, payer_of
+from fogline.sketch.planning import Spec
+from fogline.sketch.private_density import PrivateDensity
+from fogline.sketch.random_spec import RandomSpec
+from fogline.sketch.terms import ReleaseTerms
+
+__all__ = ["SiteSketch", "merge_sites", "release_file"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SiteSketch:
+    """The sketch of one site or the sum of several; secret until it is released.
+
+    Made by :meth:`of`, :meth:`load` and :func:`merge_sites`.
+
+    Attributes
+    ----------
+    pass_name : str
+        The pass over the data that all sites agreed on.
+    members : tuple
+        Whose records are in it.
+    roster : tuple of str
+        With masks, all sites that must be in it before it can be read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fogline import DensitySketch
+    >>> from fogline.federation import SiteSketch, merge_sites
+    >>> rng = np.random.default_rng(0)
+    >>> north, south = (DensitySketch([(0, 10)]).update(rng.normal(m, 1, (900, 1))) for m in (3, 7))
+    >>> parts = [SiteSketch.of(north, "north", "2026"), SiteSketch.of(south, "south", "2026")]
+    >>> whole = merge_sites([*parts, parts[0]])
+    >>> whole
+    SiteSketch(pass '2026', sites north, south)
+    >>> density = whole.release(epsilon=1.0, delta=1e-6, disjoint_persons=True)
+    >>> print(density.guarantee)
+    Certified: adding or removing one record changes the probability of anything published by a factor of at most
+    exp(1) = 2.72, except with probability 1e-06 (discrete Gaussian noise on Fourier sums, 2 sites, each person declared
+    to be at one of them; rho = ...).
+    """
+
+    spec: Spec
+    pass_name: str
+    members: tuple[Member, ...]
+    columns: tuple[str, ...] | None = None
+    roster: tuple[str, ...] = ()
+    checks: dict[str, str] = field(default_factory=dict)
+    signed: bool = False
+    sketch: DensitySketch | None = None
+    masked: NDArray[np.uint64] | None = None
+    payers: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        sketch: DensitySketch,
+        site: str,
+        pass_name: str,
+        *,
+        max_contributions: int = 1,
+        unit: str = "record",
+        enforced: bool = False,
+        columns: Sequence[str] | None = None,
+        keys: PairKeys | None = None,
+    ) -> SiteSketch:
+        """Wrap a site's sketch for a merge.
+
+        Parameters
+        ----------
+        sketch : DensitySketch
+        site, pass_name : str
+            Who, and in which pass over the data, as agreed by all.
+        max_contributions : int
+            Most records of a person at this site.
+        unit : str
+            What one record is, or whom ``max_contributions`` counts for.
+        enforced : bool
+            Whether the engine saw to it that nobody has more.
+        columns : sequence of str, optional
+            Public names of the columns; must be the same at all sites.
+        keys : PairKeys, optional
+            Mask the counts, so that whoever merges learns only the sum.
+        """
+        me = Member(site, SystemSource().bytes(16).hex(), max_contributions, unit, enforced)
+        names = None if columns is None else tuple(map(str, columns))
+        plain = cls(sketch.spec, check_name(pass_name, "pass"), (me,), names, signed=sketch.signed, sketch=sketch)
+        return plain if keys is None else plain._mask(keys)
+
+    def _mask(self, keys: PairKeys) -> SiteSketch:
+        me = self.members[0].site
+        if keys.site != me:
+            raise ValueError(f"keys are those of site {keys.site!r}, not of {me!r}")
+        context = self._context(keys.sites)
+        keys.use_for(self.pass_name)
+        checks = {f"{me}+{other}": key_check(me, other, key, context) for other, key in keys.keys.items()}
+        assert self.sketch is not None
+        hidden = masked(_vector(self.sketch), me, keys.keys, context)
+        payers = tuple(self.sketch.payers)
+        return replace(self, roster=keys.sites, checks=checks, sketch=None, masked=hidden, payers=payers)
+
+    def _context(self, sites: Sequence[str]) -> bytes:
+        agreed = {"spec": self.spec.to_dict(), "columns": self.columns}
+        digest = hashlib.sha256(context_of(agreed)).hexdigest()
+        return context_of({"pass": self.pass_name, "sites": list(sites), "agreed": digest})
+
+    def __repr__(self) -> str:
+        shown = f"SiteSketch(pass {self.pass_name!r}, sites {', '.join(self.sites)}"
+        return f"{shown}, masked: waits for {', '.join(self.missing)})" if self.missing else f"{shown})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("a SiteSketch holds secret counts and is not pickled: use save(), and guard the file")
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Sites whose records are in it."""
+        return tuple(sorted(member.site for member in self.members))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """With masks, sites without which nothing can be read; none without masks, or once all are there."""
+        return tuple(name for name in self.roster if name not in self.sites)
+
+    # -- merging --------------------------------------------------------------------------------------------
+
+    def merge(self, other: SiteSketch) -> SiteSketch:
+        """Return the sum; refused, with what differs, for sketches that do not belong together."""
+        self._require_same(other)
+        mine, theirs = ({member.site: member.run for member in part.members} for part in (self, other))
+        both = sorted(set(mine) & set(theirs))
+        if both:
+            return self._merge_again(other, mine, theirs, both)
+        checks = {**self.checks, **other.checks}
+        for name, value in checks.items():
+            one, two = name.split("+")
+            if checks.get(f"{two}+{one}", value) != value:
+                raise ValueError(f"keys: sites {one!r} and {two!r} masked with different keys; let both load them anew")
+        whole = replace(
+            self,
+            members=tuple(sorted((*self.members, *other.members), key=lambda member: member.site)),
+            checks=checks,
+            signed=self.signed or other.signed,
+            payers=tuple(sorted({*self.payers, *other.payers})),
+        )
+        if self.masked is None or other.masked is None:
+            assert self.sketch is not None
+            assert other.sketch is not None
+            return replace(whole, sketch=self.sketch.merge(other.sketch))
+        summed = self.masked + other.masked  # modulo 2**64
+        return replace(whole, masked=summed) if whole.missing else whole._read(summed)
+
+    def _read(self, summed: NDArray[np.uint64]) -> SiteSketch:
+        """Read the sum once all masks have cancelled."""
+        try:
+            state = _state(summed.view(np.int64), self.spec)
+            sketch = DensitySketch.from_state(self.spec, state, signed=self.signed, payers=self.payers)
+        except ValueError:
+            raise ValueError("the masks do not cancel: a sketch was changed on its way") from None
+        return replace(self, sketch=sketch, masked=None, checks={})
+
+    def _merge_again(
+        self, other: SiteSketch, mine: dict[str, str], theirs: dict[str, str], both: list[str]
+    ) -> SiteSketch:
+        """Merge what shares sites: the larger of the two if it holds the other, else an error."""
+        for site in both:
+            if mine[site] != theirs[site]:
+                raise ValueError(f"site {site!r} sent two sketches of different runs for pass {self.pass_name!r}")
+        if set(theirs) <= set(mine):
+            return self
+        if set(mine) <= set(theirs):
+            return other
+        raise ValueError(f"site {both[0]!r} is in two sums that hold other sites too: merge the sites' own files")
+
+    def _require_same(self, other: SiteSketch) -> None:
+        self.spec.require_same(other.spec)
+        for name, label in (("pass_name", "pass"), ("columns", "columns"), ("roster", "sites to mask with")):
+            if getattr(self, name) != getattr(other, name):
+                raise ValueError(f"sketches differ in {label}: {getattr(self, name)} and {getattr(other, name)}")
+
+    # -- files ----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write a file for its owner alone (mode 0600); without masks it is as secret as the records."""
+        header = Header(
+            spec=self.spec,
+            pass_name=self.pass_name,
+            members=self.members,
+            columns=self.columns,
+            roster=self.roster,
+            checks=self.checks,
+            signed=self.signed,
+            payers=self.payers if self.sketch is None else tuple(self.sketch.payers),
+        )
+        state = (self.masked,) if self.sketch is None else self.sketch.state()
+        write_file(path, header, state)
+
+    @classmethod
+    def load(cls, path: str | Path) -> SiteSketch:
+        """Read a file written by :meth:`save`; one of another version is refused."""
+        header, state = read_file(path)
+        whole = cls(
+            header.spec,
+            header.pass_name,
+            header.members,
+            header.columns,
+            header.roster,
+            header.checks,
+            header.signed,
+        )
+        if len(state) == 1:
+            if state[0].shape != (_vector_size(header.spec),):
+                raise ValueError(f"path: {Path(path).name} is damaged")
+            return replace(whole, masked=state[0], payers=header.payers)
+        sketch = DensitySketch.from_state(header.spec, (state[0], state[1]), signed=header.signed, payers=header.payers)
+        return replace(whole, sketch=sketch)
+
+    # -- the release ----------------------------------------------------------------------------------------
+
+    def terms(
+        self, epsilon: Any, delta: Any, neighbours: Any = "add-remove", *, disjoint_persons: bool = False
+    ) -> ReleaseTerms:
+        """What a release of the sum promises, from public facts alone."""
+        bounds = [member.max_contributions for member in self.members]
+        contributions = max(bounds) if disjoint_persons else sum(bounds)
+        units = {member.unit for member in self.members}
+        unit = units.pop() if len(units) == 1 else "record"
+        terms = ReleaseTerms.checked(epsilon, delta, neighbours, contributions, unit)
+        loose = not all(member.enforced for member in self.members)
+        terms = replace(terms, declared=loose or (disjoint_persons and len(bounds) > 1))
+        if len(bounds) == 1:
+            return terms
+        where = "each person declared to be at one of them" if disjoint_persons else "a person may be at all of them"
+        return replace(terms, remark=f"{len(bounds)} sites, {where}")
+
+    def release(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbours: str = "add-remove",
+        disjoint_persons: bool = False,
+        ledger: Any = None,
+    ) -> PrivateDensity:
+        """Add noise once and return the publishable density of all sites' records.
+
+        Parameters
+        ----------
+        epsilon, delta, neighbours, ledger
+            As for :meth:`fogline.DensitySketch.release`. The ledger is the merging party's; a pass of the same sites
+            from the same runs is one question.
+        disjoint_persons : bool
+            Declare that no person is at two sites. Else the noise is for a person who is at all of them.
+        """
+        terms = self.terms(epsilon, delta, neighbours, disjoint_persons=disjoint_persons)
+        if self.missing:
+            raise ValueError(f"sites {', '.join(self.missing)} are missing: masks cancel only in the sum over all")
+        assert self.sketch is not None
+        facts = {"pass": self.pass_name, "sites": [[member.site, member.run] for member in self.members]}
+        return self.sketch.release_under(terms, ledger, columns=self.columns, facts=facts)
+
+
+def merge_sites(parts: Sequence[SiteSketch]) -> SiteSketch:
+    """Return the sum of sketches, each site counted once, in whichever order and however often they came."""
+    if not parts:
+        raise ValueError("parts must be at least one sketch")
+    whole, *others = sorted(parts, key=lambda part: -len(part.members))
+    for part in others:
+        whole = whole.merge(part)
+    return whole
+
+
+def release_file(path: str | Path, *, ledger: Any = None, **options: Any) -> PrivateDensity:
+    """Release the sketch in a file, which is marked as released before any noise is drawn.
+
+    Parameters
+    ----------
+    path : str or Path
+    ledger, **options
+        As for :meth:`SiteSketch.release`.
+
+    Returns
+    -------
+    PrivateDensity
+    """
+    check_ledger(ledger)
+    with _open_file(path) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # until the mark is on the disk, whoever else wants to release it waits
+        found, marked = SiteSketch.load(path), SiteSketch.load(path)
+        found.terms(options.get("epsilon"), options.get("delta"), options.get("neighbours", "add-remove"))
+        if marked.sketch is not None:
+            marked.sketch.claim(UNCOUNTED if ledger is None else payer_of(ledger))
+            marked.save(path)
+    return found.release(ledger=ledger, **options)
+
+
+def _open_file(path: str | Path) -> BinaryIO:
+    try:
+        return Path(path).open("rb")
+    except OSError:
+        raise FileNotFoundError(f"path: there is no file {str(path)!r} that can be read") from None
+
+
+def _vector(sketch: DensitySketch) -> NDArray[np.int64]:
+    """Secret: the whole state as one vector of a public length."""
+    if isinstance(sketch.spec, RandomSpec):
+        count, sums = sketch.state()
+        return np.concatenate([count, sums.ravel()])
+    return sketch.table().ravel()
+
+
+def _vector_size(spec: Spec) -> int:
+    return 1 + 2 * spec.n_features if isinstance(spec, RandomSpec) else math.prod(spec.cells)
+
+
+def _state(vector: NDArray[np.int64], spec: Spec) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Inverse of :func:`_vector`."""
+    if isinstance(spec, RandomSpec):
+        return vector[:1], vector[1:].reshape(2, -1)
+    keys = np.flatnonzero(vector)
+    return keys.astype(np.int64), vector[keys]

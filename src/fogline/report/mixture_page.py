@@ -1,0 +1,173 @@
+"""The page of a Gaussian mixture: pairs of columns with the components' ellipses, and a table of their parameters."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from fogline.report.bars import size_chart, slab_bar
+from fogline.report.drawing import badge, canvas, free_spot, line
+from fogline.report.frame import count_content, promise_content
+from fogline.report.mixtures import MixtureFindings
+from fogline.report.plane import heat
+from fogline.report.space import MOST_COLUMNS, telling_columns
+from fogline.report.svg import HUES, Frame, element, error_ellipse, plus_minus, short, significant, tick_label
+
+__all__ = ["mixture_content"]
+
+FloatArray = NDArray[np.float64]
+
+HELD = (0.5, 0.95)
+"""Shares of a component that its ellipses hold."""
+
+POINTS = 90
+"""Points an axis of a picture."""
+
+BOUGHT = {
+    "scale": "number of records, their mean and their spread",
+    "moments": "their covariance, and with it the directions to look in",
+    "density": "the density there, which the first mixture is matched to",
+    "steps": "better weights, means and shapes, step by step",
+}
+"""What each part of the budget is spent on."""
+
+
+def mixture_content(findings: MixtureFindings) -> dict[str, Any]:
+    """Return what the page says, for its template."""
+    estimator = findings.estimator
+    shown = telling_columns(estimator.means_, findings.limits, MOST_COLUMNS)
+    slabs = [
+        (f"{k + 1} · {weight:.0%}", float(weight), HUES[k % len(HUES)]) for k, weight in enumerate(estimator.weights_)
+    ]
+    total = float(estimator.counts_.sum())
+    center = np.zeros(len(findings.columns)) if estimator.center is None else np.asarray(estimator.center, float)
+    return {
+        **promise_content(estimator, estimator.receipt_),
+        **count_content(total, float(estimator.count_standard_error_) * np.sqrt(findings.k)),
+        "k": findings.k,
+        "asked": estimator.n_components,
+        "method": estimator.method,
+        "columns": [findings.columns[j] for j in shown],
+        "left_out": len(findings.columns) - len(shown),
+        "undrawn": len(findings.columns) - len(findings.drawn),
+        "rows": [_row(findings, k, shown) for k in range(findings.k)],
+        "criteria": [(k, significant(value, 5)) for k, value in sorted(estimator.criteria_.items())],
+        "radius": tick_label(float(estimator.radius or 0.0)),
+        "center": ", ".join(tick_label(float(value)) for value in center[:MOST_COLUMNS]),
+        "budget": _budget(estimator),
+        "figures": _figures(findings),
+        "chart": size_chart(estimator.counts_, findings.size_errors),
+        "bar": slab_bar(slabs, label="Weight of each component"),
+    }
+
+
+def _budget(estimator: Any) -> list[tuple[str, str, str]]:
+    """Say what each part of the budget bought, where the method divides it so."""
+    if estimator.method != "sketch":
+        return []
+    from fogline.estimators._mixture_plan import SHARES
+
+    shares = SHARES if estimator.shares is None else estimator.shares
+    return [(name, BOUGHT[name], str(share)) for name, share in shares.items()]
+
+
+def _row(findings: MixtureFindings, k: int, shown: list[int]) -> dict[str, Any]:
+    estimator = findings.estimator
+    where = zip(estimator.means_[k, shown], estimator.standard_errors_[k, shown], strict=True)
+    size, error = plus_minus(float(estimator.counts_[k]), [float(findings.size_errors[k])])
+    return {
+        "number": k + 1,
+        "hue": HUES[k % len(HUES)],
+        "where": [plus_minus(float(value), [float(error)]) for value, error in where],
+        "spread": [significant(float(value), 2) for value in findings.deviations[k, shown]],
+        "size": size,
+        "size_error": error,
+        "share": f"{100 * float(estimator.weights_[k]):.1f}",
+    }
+
+
+def _figures(findings: MixtureFindings) -> list[str]:
+    drawn = findings.drawn
+    if len(drawn) == 1:
+        return [_curve(findings, drawn[0])]
+    return [_pair(findings, i, j, small=len(drawn) > 2) for i, j in itertools.combinations(drawn, 2)]
+
+
+def _marginal(findings: MixtureFindings, axes: list[int], points: FloatArray) -> FloatArray:
+    """Density of each component, times its weight, in some of the columns, shape (k, points)."""
+    estimator = findings.estimator
+    values = []
+    for weight, mean, covariance in zip(estimator.weights_, estimator.means_, estimator.covariances_, strict=True):
+        part = covariance[np.ix_(axes, axes)]
+        off = points - mean[axes]
+        squared = np.einsum("pi,pi->p", off, np.linalg.solve(part, off.T).T)
+        values.append(weight * np.exp(-0.5 * squared) / np.sqrt(np.linalg.det(2 * np.pi * part)))
+    return np.array(values)
+
+
+def _curve(findings: MixtureFindings, column: int) -> str:
+    """Draw the density of one column: its components and their sum."""
+    low, high = (float(end) for end in findings.limits[column])
+    x = np.linspace(low, high, 4 * POINTS)
+    parts = _marginal(findings, [column], x[:, None])
+    top = float(parts.sum(axis=0).max()) * 1.08
+    frame = Frame(70, 10, 610, 360, (low, high), (0.0, top))
+    curves = [
+        element("path", d=line(frame, x, y), stroke=HUES[k % len(HUES)], class_="law") for k, y in enumerate(parts)
+    ]
+    return canvas(
+        700,
+        430,
+        f"Density of {short(findings.columns[column])}: components and their sum",
+        frame.border("paper"),
+        element("path", d=line(frame, x, parts.sum(axis=0)), class_="curve"),
+        *curves,
+        frame.border(),
+        frame.axes((findings.columns[column], "density")),
+        class_="figure",
+    )
+
+
+def _pair(findings: MixtureFindings, i: int, j: int, *, small: bool) -> str:
+    """Draw the mixture in two columns, any others summed over, with the components' ellipses."""
+    limits = [(float(low), float(high)) for low, high in findings.limits[[i, j]]]
+    frame = Frame(56, 8, 286, 262, *limits) if small else Frame(70, 10, 610, 470, *limits)
+    axes = tuple(np.linspace(*end, POINTS) for end in limits)
+    flat = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    values = _marginal(findings, [i, j], flat).sum(axis=0).reshape(POINTS, POINTS)
+    names = (findings.columns[i], findings.columns[j])
+    return canvas(
+        356 if small else 700,
+        318 if small else 540,
+        f"Map of the mixture in {short(names[0])} and {short(names[1])}",
+        frame.border("paper"),
+        heat(frame, (axes[0], axes[1]), values, 0.02 * float(values.max())),
+        _ellipses(findings, frame, i, j),
+        frame.border(),
+        frame.axes((short(names[0], 26), short(names[1], 26)) if small else names, wanted=5 if small else 7),
+        class_="figure",
+    )
+
+
+def _ellipses(findings: MixtureFindings, frame: Frame, i: int, j: int) -> str:
+    """Ellipses that hold half and most of each component, with its number."""
+    estimator = findings.estimator
+    places = frame.at(estimator.means_[:, [i, j]])
+    taken: list[tuple[float, ...]] = [tuple(place) for place in places.tolist()]
+    parts = []
+    for k in range(findings.k):
+        covariance = estimator.covariances_[k][np.ix_([i, j], [i, j])]
+        for share in HELD:
+            for class_ in ("ellipse-halo", "ellipse"):
+                radius = float(np.sqrt(chi2.ppf(share, 2)))
+                parts.append(error_ellipse(frame, estimator.means_[k, [i, j]], covariance, radius, class_))
+        x, y = (float(v) for v in places[k])
+        parts.append(element("circle", cx=x, cy=y, r=2.6, class_="dot"))
+        spot = free_spot((x, y), 20.0, taken, frame)
+        taken.append(spot)
+        parts.append(badge(k, spot, hue=HUES[k % len(HUES)]))
+    return "".join(parts)

@@ -1,0 +1,263 @@
+r"""One density for each public category, from one noisy release.
+
+The exact sums of the strata stand one after the other in one integer vector. A record is in one stratum, so adding or
+removing it moves the vector by no more than it would move the sums of a sketch of all records: strata cost the maximum
+of their parts, not the sum. Replacing it may move two strata, at right angles. Noise is added once, to the
+whole vector; each stratum's part of it is a :class:`~fogline.PrivateDensity`. The proof is in ``strata.proof.md``
+beside this file.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline.accounting.guarantee import Guarantee
+from fogline.mechanisms.entropy import door_reason
+from fogline.mechanisms.failures import sealed
+from fogline.mechanisms.gaussian import add_gaussian
+from fogline.sketch.comparison import ShapeComparison, compare_shapes
+from fogline.sketch.planning import Spec, spec_from_dict
+from fogline.sketch.private_density import PrivateDensity
+from fogline.sketch.sensitivity import strata_sensitivity
+from fogline.sketch.terms import ReleaseTerms
+
+if TYPE_CHECKING:
+    from fogline.sketch.modes import ModeTable
+
+__all__ = ["Strata", "release_strata"]
+
+FORMAT = "fogline-strata-1"
+CODE_VERSION = "strata-1"
+PROOF = "sketch/strata.proof.md"
+
+MOST_COEFFICIENTS = 2_000_000
+"""Most real coefficients of all strata together: noise costs 14 microseconds each."""
+
+
+class Strata(Mapping[str, PrivateDensity]):
+    """Released densities by category; safe to publish.
+
+    Made by :func:`fogline.private_strata`. ``strata["f"]`` is the density of one category; everything that can be asked
+    of it is free.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+        Of all strata together; that of each is the same.
+    receipt : dict or None
+    columns : tuple of str or None
+    weight_bound : float or None
+        With survey weights, their bound. Counts are then sums of weights over the bound: at most the number of records,
+        and at most the effective sample size, so that errors are not understated.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        names: Sequence[str],
+        released: NDArray[np.int64],
+        *,
+        scale: float,
+        guarantee: Guarantee,
+        columns: Sequence[str] | None = None,
+        weight_bound: float | None = None,
+        receipt: dict[str, Any] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.names = tuple(names)
+        self.guarantee = guarantee
+        self.columns = None if columns is None else tuple(columns)
+        self.weight_bound = weight_bound
+        self.receipt = receipt
+        self._scale = float(scale)
+        self._released = np.asarray(released, dtype=np.int64).reshape(len(self.names), -1)
+        self._densities = {
+            name: PrivateDensity(replace(spec), part, scale=scale, guarantee=guarantee, receipt=receipt)
+            for name, part in zip(self.names, self._released, strict=True)
+        }
+
+    def __getitem__(self, name: str) -> PrivateDensity:
+        return self._densities[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __hash__(self) -> int:
+        return hash(self.to_bytes())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Strata) and self.to_bytes() == other.to_bytes()
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}: about {self[name].count:.0f}" for name in self.names)
+        return f"Strata({counts}; {self.guarantee})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Strata.from_bytes, (self.to_bytes(),)
+
+    def modes(self, n_modes: int | None = None, *, level: float = 0.05) -> dict[str, ModeTable]:
+        """Modes of each stratum, as :meth:`fogline.PrivateDensity.modes` reads them."""
+        return {name: self[name].modes(n_modes, level=level) for name in self.names}
+
+    def compare(self, first: str, second: str, *, simulations: int | None = None) -> ShapeComparison:
+        """Test whether two strata have the same shape; see :func:`fogline.sketch.comparison.compare_shapes`."""
+        for name in (first, second):
+            if name not in self._densities:
+                raise KeyError(f"there is no stratum {name!r}; there are {', '.join(self.names)}")
+        return compare_shapes(self[first], self[second], simulations=simulations)
+
+    def plot(self, *, bandwidth: Any = None, names: Sequence[str] | None = None, ax: Any = None) -> Any:
+        """Draw the densities over each other (one column) or side by side (two); needs matplotlib.
+
+        Parameters
+        ----------
+        bandwidth : float or array, optional
+            One for all, so that they can be compared; by default the largest that any stratum would have.
+        names : sequence of str, optional
+            Which strata; by default all whose count is clear of the noise.
+        ax : matplotlib axes, optional
+            For one column.
+
+        Returns
+        -------
+        matplotlib figure
+        """
+        from fogline.sketch.strata_plot import plot_strata
+
+        return plot_strata(self, bandwidth, names, ax)
+
+    # -- files ----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to one file (JSON and integers, no pickle)."""
+        Path(path).write_bytes(self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Strata:
+        """Read a release written by :meth:`save`."""
+        return cls.from_bytes(Path(path).read_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The file that :meth:`save` writes."""
+        header = {
+            "format": FORMAT,
+            "spec": self.spec.to_dict(),
+            "names": self.names,
+            "scale": self._scale.hex(),
+            "guarantee": self.guarantee.to_dict(),
+            "columns": self.columns,
+            "weight_bound": self.weight_bound,
+            "receipt": self.receipt,
+        }
+        file = io.BytesIO()
+        np.savez(file, header=np.array(json.dumps(header)), released=self._released)
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, receipt: dict[str, Any] | None = None) -> Strata:
+        """Inverse of :meth:`to_bytes`; a receipt given here takes the place of the one inside."""
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as content:
+                header = json.loads(str(content["header"]))
+                released = content["released"] if header.get("format") == FORMAT else None
+        except (OSError, ValueError, KeyError, EOFError):
+            raise ValueError(f"path: not strata of format {FORMAT}") from None
+        if released is None:
+            raise ValueError(f"path: not strata of format {FORMAT}: {header.get('format')!r}")
+        return cls(
+            spec_from_dict(header["spec"]),
+            header["names"],
+            released,
+            scale=float.fromhex(header["scale"]),
+            guarantee=Guarantee.from_dict(header["guarantee"]),
+            columns=header["columns"],
+            weight_bound=header["weight_bound"],
+            receipt=header["receipt"] if receipt is None else receipt,
+        )
+
+
+def release_strata(
+    spec: Spec,
+    names: Sequence[str],
+    terms: ReleaseTerms,
+    read: Callable[[], NDArray[np.int64]],
+    ledger: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    weight_bound: float | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> Strata:
+    """Make the one noisy release of several strata, paid for by a ledger if there is one.
+
+    Parameters
+    ----------
+    spec : SketchSpec or RandomSpec
+    names : sequence of str
+        Of the strata; public.
+    terms : ReleaseTerms
+    read : callable
+        Returns the exact vector (:meth:`~fogline.sketch.strata_counts.StrataCounts.vector`): the only step that touches
+        records. Called once, after the noise was drawn and, with a ledger, after the reservation is on the disk.
+    ledger : Ledger or LedgerView, optional
+    columns : sequence of str, optional
+        Public names of the columns.
+    weight_bound : float, optional
+    facts : mapping, optional
+        Whatever else is public and tells this question from others.
+    """
+    size = len(names) * spec.n_coefficients
+    if size > MOST_COEFFICIENTS:
+        raise ValueError(
+            f"categories: {len(names)} strata have {size} coefficients; at most {MOST_COEFFICIENTS} will do"
+        )
+    kind = f"discrete Gaussian noise on Fourier sums of {len(names)} strata"
+    guarantee = replace(terms.guarantee(PROOF), mechanism=terms.stated(kind))
+
+    def release() -> Strata:
+        noisy = add_gaussian(
+            sealed(read),
+            size=size,
+            sensitivity=strata_sensitivity(spec, len(names), terms.neighbours, terms.max_contributions),
+            rho=terms.rho,
+        )
+        return Strata(
+            replace(spec),
+            names,
+            noisy.values,
+            scale=noisy.scale,
+            guarantee=guarantee,
+            columns=columns,
+            weight_bound=weight_bound,
+        )
+
+    if ledger is None:
+        return release()
+    answer = ledger.ask(
+        "strata",
+        code_version=CODE_VERSION,
+        parameters={
+            "spec": spec.to_dict(),
+            **terms.question(),
+            "strata": list(names),
+            "columns": None if columns is None else list(columns),
+            "weight_bound": weight_bound,
+            **(facts or {}),
+        },
+        cost=terms.cost(),
+        neighbours=terms.neighbours,
+        certified=not door_reason(),
+        release=lambda: release().to_bytes(),
+        max_payload=8 * (size + len(json.dumps(spec.to_dict()))) + 2**16 + 2**10 * len(names),
+    )
+    return Strata.from_bytes(answer.payload, receipt=answer.receipt.to_dict())
