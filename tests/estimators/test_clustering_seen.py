@@ -89,7 +89,7 @@ def test_a_density_can_be_planned_from_any_answers(data, d, components, bandwidt
     spread = first.read(answers(first), scale)
     second = MomentQuery(plan.lattice, np.rint(spread.mean * plan.lattice.steps), spread.radius(plan.lattice))
     parts = components_of(second.read(answers(second), scale, spread), plan.lattice, plan.most, plan.components)
-    spec = density_spec(plan, parts)
+    spec = density_spec(parts, plan.bandwidth)
     assert np.isfinite(spec.upper - spec.lower).all()
     frame = _frame(parts)
     assert (frame.lower < frame.upper).all()

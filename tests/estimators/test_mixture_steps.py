@@ -68,3 +68,13 @@ def test_variances_stay_in_their_range():
     eigenvalues = np.linalg.eigvalsh(after.model.covariances)
     assert eigenvalues.min() >= 0.008 * (1 - 1e-9)
     assert eigenvalues.max() <= 0.012 * (1 + 1e-9)
+
+
+def test_a_centre_from_nowhere_leaves_the_sums_exact():
+    """A start that a fit to noise put far out: products stay whole numbers that doubles hold, whatever the batch."""
+    far = GaussianClusters(MODEL.weights, np.array([[1e9, 0.0], [0.3, -1e9]]), MODEL.covariances)
+    query = StepQuery(far, 2**15, "full")
+    assert np.abs(query.centres).max() == 2.0**16
+    rows = np.random.default_rng(0).integers(-(2**15), 2**15, size=(257, 2)).astype(np.float64)
+    alone = query.sum([row[None] for row in rows])
+    np.testing.assert_array_equal(query.sum([rows]), alone)

@@ -311,3 +311,12 @@ def test_outputs_are_clamped_and_nonsense_says_nothing():
     ratio = BoostedRatio(NormalBase([0.0], [[1.0]]), floor=-np.inf)
     ratio.rounds.append((0.5, 0.0, Wild()))
     assert ratio(x).tolist() == [0.5 * CLAMP, 0.0]
+
+
+def test_distributions_without_a_name_of_their_own_are_other_questions():
+    """Two histograms have one name and no parameters, yet a ledger must not answer for one with draws of the other."""
+    narrow, wide = (stats.rv_histogram(np.histogram([0.0, 1.0, 1.0], range=(0, side))).freeze() for side in (2, 3))
+    asked = [ProductBase([column]).to_dict()["columns"] for column in (narrow, wide, stats.norm(5, 2))]
+    assert asked[0] != asked[1]
+    assert asked[0] == ProductBase([narrow]).to_dict()["columns"]
+    assert asked[2] == ["norm(5, 2)[]"]

@@ -39,7 +39,13 @@ def test_inside_is_kept_and_outside_moved_to_the_surface():
 
 @pytest.mark.parametrize(
     ("centre", "radius", "named"),
-    [([0.0], 0.0, "radius"), ([0.0], np.inf, "radius"), ([np.nan], 1.0, "center"), (3.0, 1.0, "center")],
+    [
+        ([0.0], 0.0, "radius"),
+        ([0.0], np.inf, "radius"),
+        ([np.nan], 1.0, "center"),
+        (3.0, 1.0, "center"),
+        ([1e20], 1.0, "radius"),
+    ],
 )
 def test_bad_balls_are_named(centre, radius, named):
     with pytest.raises(ValueError, match=named):

@@ -118,6 +118,16 @@ def test_when_nothing_is_accepted_the_base_speaks(monkeypatch):
     assert expected / (1 - expected) < math.exp(1.0)
 
 
+@pytest.mark.parametrize("byte", [b"\x00", b"\xff"], ids=["least", "greatest"])
+def test_the_ends_of_the_grid_are_no_ends_of_the_interval(byte):
+    """The greatest of the uniform numbers must not round to 1, where a quantile may be infinite."""
+    source = SimpleNamespace(bytes=lambda size: byte * size, certified=False)
+    door = SimpleNamespace(certified=False, answer=lambda _call, query, sample: (lambda f: f(query()))(sample(source)))
+    with use_door(door):
+        drawn = mollified_draws(logs, NORMAL, size=1, epsilon=1.0)
+    assert 8 < abs(drawn.item()) < 9
+
+
 def test_many_draws_come_in_batches_of_public_size():
     with use_door(RecordingDoor()) as door:
         drawn = mollified_draws(logs, NORMAL, size=500, epsilon=12.0)

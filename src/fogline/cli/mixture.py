@@ -75,7 +75,7 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:
         estimator = PrivateGaussianMixture(n_components=options["components"], center=center, **chosen)
         method = estimator._method()
         method.terms(estimator, table.unit)
-        method.plan(estimator, len(table.columns))
+        method.plan(estimator, int(table.width))
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
     return estimator, table

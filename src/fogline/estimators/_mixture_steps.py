@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.locate.mixture_step import (
+    FARTHEST_CENTRE,
     OFFSET_BITS,
     SHARE,
     GaussianClusters,
@@ -106,7 +107,7 @@ def read_step(
     offsets, mean_variances = believed(offsets, scale / unit / sizes, state.mean_variances)
     shapes, shape_variances = _shapes(state, query, values[k + k * r :], scale, sizes, offsets)
     means = query.model.means + np.einsum("kij,kj->ki", query.factors, offsets)
-    farthest = 2.0**16 / query.steps
+    farthest = FARTHEST_CENTRE / query.steps
     covariances = np.stack([_within(f @ s @ f.T, variance_range) for f, s in zip(query.factors, shapes, strict=True)])
     model = GaussianClusters(sizes / sizes.sum(), np.clip(means, -farthest, farthest), covariances)
     weight_sds = np.full(k, scale / float(SHARE * count_unit) / max(float(sizes.sum()), 1.0))

@@ -244,13 +244,13 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
     # -- reading -------------------------------------------------------------------------------------------
 
     def score_samples(self, X: Any) -> FloatArray:
-        """Logarithm of the mixture's density at each row; NaN for a row with a missing value."""
+        """Logarithm of the mixture's density at each row; NaN for a row with a missing value.
+
+        Of private records it is private. There is no ``score``: a search over parameters would choose by it, on the raw
+        records of its folds, and nobody would have paid for that; compare numbers of components on the release.
+        """
         rows = self._rows_like_fitted(X)
         return np.asarray(logsumexp(self._scores(rows), axis=1))
-
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
-        """Mean log-likelihood of the rows. Of private records it is private: do not publish it."""
-        return float(np.mean(self.score_samples(X)))
 
     def predict(self, X: Any) -> IntArray:
         """Most likely component of each row, by the released mixture alone; -1 for a row with a missing value."""

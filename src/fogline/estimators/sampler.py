@@ -16,6 +16,7 @@ The proofs are those of ``mechanisms/mollified_draws.py`` and, for draws by cell
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation
 from fogline.accounting.costs import Cost, cost
+from fogline.accounting.guarantee import ROWS
 from fogline.accounting.integral import IntegralBudget, IntegralGuarantee
-from fogline.engines.feed import as_source, names_of, width_of
+from fogline.engines.feed import as_source, names_of, unit_of, width_of
 from fogline.engines.passes import RecordPasses
 from fogline.estimators import _vault
 from fogline.estimators._boosting import (
@@ -185,6 +187,8 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         """
         _validation.check_dense(X)
         source = as_source(X)
+        if unit_of(source) not in ROWS:
+            raise ValueError("unit: leave it out; the promise holds however many records a unit has")
         if width_of(source) is None:
             source = _validation.records(source)
         budget, draws = self._budget()
@@ -239,6 +243,8 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
                 f"n_samples={size}: all {self.guarantee_.draws} draws are taken, or this is another process; the model"
                 " is forgotten, and a new fit costs a new budget"
             )
+        if (reason := door_reason()) and self.receipt_ is None and self.guarantee_.certified:
+            self.guarantee_ = replace(self.guarantee_, certified=False, reason=reason)  # drawn here, through this door
         drawn = holding.take(size)
         if holding.left == 0:
             _vault.forget(self)

@@ -1,7 +1,7 @@
 r"""Public densities that draws begin with: a base knows how to make points of uniform numbers, and nothing of the data.
 
 A base :math:`Q_0` turns uniform numbers :math:`u \in (0, 1)^d` into points, by the inverse distribution function of
-each column. What a program draws is on a grid of floats: the law of ``points(u)`` for u on the grid of 53 bits *is* the
+each column. What a program draws is on a grid of floats: the law of ``points(u)`` for u on the grid of 52 bits *is* the
 base, for all that is proved about ratios to it, since it does not depend on the data either. It differs from the
 textbook density as any float draw does, by the last bits and by tails that end (a normal draw stays within 8.3
 deviations).
@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from fogline._validation import check_bounds
@@ -26,6 +27,9 @@ FloatArray = NDArray[np.float64]
 
 _FARTHEST = 50.0
 """Learners are shown no coordinate beyond so many widths of the base: a record out there is as far as any."""
+
+_MARKS = np.arange(1, 64) / 64
+"""Quantiles by which a distribution that has no name of its own is told from others."""
 
 
 class Base(ABC):
@@ -68,7 +72,7 @@ class Base(ABC):
 
     def draws(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Return points drawn with numpy's generator: for training and simulation, not for publication."""
-        return self.points((rng.integers(2**53, size=(size, self.d)) + 0.5) / 2**53)
+        return self.points((rng.integers(2**52, size=(size, self.d)) + 0.5) / 2**52)
 
     def shown(self, x: FloatArray) -> FloatArray:
         """Return the coordinates of points as learners see them: standardised, and nowhere beyond all measure."""
@@ -315,9 +319,16 @@ def _has_quantiles(frozen: object) -> bool:
 
 
 def _words(frozen: Any) -> str:
-    """Return the name and parameters of a frozen distribution, without addresses in memory."""
+    """Return the name and parameters of a frozen distribution, without addresses in memory.
+
+    The name tells which law it is where it is one of scipy's own; that of any other may be anything, and is told by
+    some of its quantiles.
+    """
     kind = getattr(frozen, "dist", None)
     if kind is not None and hasattr(frozen, "args"):
-        return f"{kind.name}{tuple(frozen.args)!r}{sorted(frozen.kwds.items())!r}"
+        named = f"{kind.name}{tuple(frozen.args)!r}{sorted(frozen.kwds.items())!r}"
+        if type(getattr(stats, str(kind.name), None)) is type(kind):
+            return named
+        return f"{named} with quantiles {[f'{mark:.9g}' for mark in frozen.ppf(_MARKS).tolist()]}"
     given = {name: value for name, value in vars(frozen).items() if isinstance(value, int | float | np.ndarray)}
     return re.sub(r"\s+", " ", f"{type(frozen).__name__}{sorted((name, repr(v)) for name, v in given.items())}")

@@ -40,7 +40,10 @@ class BallLattice(RecordLattice):
         if middle.ndim != 1 or not len(middle) or not np.isfinite(middle).all():
             raise ValueError("center must be one finite number a column")
         reach = _validation.check_positive(radius, "radius")
-        return cls(tuple((float(m - reach), float(m + reach)) for m in middle))
+        bounds = tuple((float(m - reach), float(m + reach)) for m in middle)
+        if not all(0 < high - low < math.inf for low, high in bounds):
+            raise ValueError(f"radius must be one that floats can tell beside center, got {reach:g}")
+        return cls(bounds)
 
     @cached_property
     def steps(self) -> int:

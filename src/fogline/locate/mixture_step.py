@@ -48,6 +48,9 @@ SCORE_UNITS = 64
 FAR = 12 * SCORE_UNITS
 """A cluster this much less likely than the best has no share."""
 
+FARTHEST_CENTRE = 2.0**16
+"""No centre is further out, along any coordinate, in lattice steps: a fit to noise may put one anywhere."""
+
 FARTHEST = 2.0**15
 """Offsets beyond this many units are cut to it before they are squared."""
 
@@ -120,7 +123,8 @@ class StepQuery:
         sizes = np.log(np.einsum("kii->ki", factors) * self.steps).sum(axis=1) - np.log(self.model.weights)
         object.__setattr__(self, "factors", factors)
         object.__setattr__(self, "whitenings", np.clip(np.rint(inverses), -STEEPEST, STEEPEST))
-        object.__setattr__(self, "centres", np.rint(self.model.means * self.steps))
+        centres = np.clip(np.rint(self.model.means * self.steps), -FARTHEST_CENTRE, FARTHEST_CENTRE)
+        object.__setattr__(self, "centres", centres)
         object.__setattr__(self, "constants", np.rint(SCORE_UNITS * sizes).astype(np.int64))
 
     @property
@@ -236,7 +240,7 @@ class StepQuery:
             means[j] = self.model.means[j] + factor @ believed[j]
             covariances[j] = _believable(factor @ shapes[j] @ factor.T, 1 / self.steps)
         weights = np.maximum(sizes / sizes.sum(), 0.2 / k)
-        farthest = 2.0**16 / self.steps  # no record is further from the centre of the projection
+        farthest = FARTHEST_CENTRE / self.steps  # no record is further from the centre of the projection
         model = GaussianClusters(weights / weights.sum(), np.clip(means, -farthest, farthest), covariances)
         return model, (gains * noise**2)[:, None] * spreads, np.full(k, count_sd / max(count, 1.0))
 

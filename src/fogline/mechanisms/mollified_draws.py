@@ -44,6 +44,9 @@ FloatArray = NDArray[np.float64]
 COIN = 2**53
 """A coin is a whole number below this; a proposal is accepted if its coin is below its threshold."""
 
+GRID = 2**52
+"""Uniform numbers are the middles of so many intervals: with one bit more the middle of the last would round to 1."""
+
 LOG_STEPS = 2**32
 """Logarithms of acceptance probabilities are whole numbers of one over this."""
 
@@ -160,7 +163,7 @@ def _drawn(
     made: list[tuple[FloatArray, IntArray]] = []
 
     def sample(source: Source) -> Finish:
-        uniforms = (_coins(source, size * (proposals + 1) * base.d) + 0.5) / COIN
+        uniforms = (_coins(source, size * (proposals + 1) * base.d) // 2 + 0.5) / GRID
         uniforms = uniforms.reshape(size, proposals + 1, base.d)
         coins = _coins(source, size * proposals).reshape(size, proposals)
         made[:] = [(uniforms[:, :proposals], coins)]

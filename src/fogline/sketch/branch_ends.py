@@ -54,9 +54,9 @@ WAIST = 0.25
 LEAST_CLEARNESS = 4.5
 """A ridge whose mass is less than so many standard errors is dropped."""
 
-JOIN_REACH = (1.5, 3.0)
-JOIN = 12.0
-"""Two ridges may be one if their ends are within so many bandwidths of x and y, and one scores worse by at most this."""
+JOIN_REACH = (1.5, 2.5)
+JOIN = 6.0
+"""Two ridges may be one if their ends are within so many bandwidths of x and y, and one scores at most so much worse."""
 
 STRAIGHT = 4.0
 """A straight ridge may score worse by so much."""
