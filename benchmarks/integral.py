@@ -57,10 +57,10 @@ def each(name: str, jobs: Iterable[dict[str, Any]], work: Callable[[dict[str, An
 
 def curves() -> None:
     """Loss and coverage over epsilon on the three problems, as figures 4, 5, 7 and 8; DPGAN on the ring."""
-    ours, theirs = ("certified", "certified_box"), ("bernstein", "bernstein_sup")
+    ours, theirs = ("certified", "certified_box", "certified_cells"), ("bernstein", "bernstein_sup")
     tasks = [
         ("ring", EPSILONS, ours + theirs),
-        ("three", EPSILONS, ours[:1] + theirs),
+        ("three", EPSILONS, (ours[0], ours[2], *theirs)),
         (f"random-{PLACED}", EPSILONS, ours[:1] + theirs),
         ("random-2d-8", PLANE_EPSILONS, ours + theirs),
     ]

@@ -209,14 +209,14 @@ def test_records_that_cannot_be_read_end_with_3_and_a_constant_message(table, mo
 
     said = set()
     for error in (ReadFailed("secret 1"), ReadFailed("secret 2")):
-        monkeypatch.setattr(FileTable, "count_cells", lambda *_, error=error: (_ for _ in ()).throw(error))
+        monkeypatch.setattr(FileTable, "state", lambda *_, error=error: (_ for _ in ()).throw(error))
         result = run("modes", table, "--bounds=-10:10", *BUDGET)
         assert result.exit_code == 3
         assert result.stdout == ""
         said.add(result.stderr)
     assert len(said) == 1
     assert "secret" not in said.pop()
-    monkeypatch.setattr(FileTable, "count_cells", lambda *_: 1 / 0)
+    monkeypatch.setattr(FileTable, "state", lambda *_: 1 / 0)
     result = run("modes", table, "--bounds=-10:10", *BUDGET)
     assert result.exit_code == 3
     assert "ZeroDivision" not in result.output

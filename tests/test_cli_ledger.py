@@ -185,7 +185,7 @@ def test_other_columns_are_another_question(ledger, table):
 def test_a_spent_budget_ends_with_4_and_one_line_before_the_records_are_touched(ledger, table, monkeypatch):
     from fogline.engines import FileTable
 
-    monkeypatch.setattr(FileTable, "count_cells", lambda *_: pytest.fail("the records were touched"))
+    monkeypatch.setattr(FileTable, "state", lambda *_: pytest.fail("the records were touched"))
     result = modes(table, ledger, epsilon="1.5")
     assert result.exit_code == 4
     assert result.stdout == ""
@@ -200,7 +200,7 @@ def test_a_release_that_fails_ends_with_3_and_is_spent(ledger, table, monkeypatc
     said = set()
     for secret in ("secret 1", "secret 2"):
         with monkeypatch.context() as patched:
-            patched.setattr(FileTable, "count_cells", lambda *_, word=secret: (_ for _ in ()).throw(OSError(word)))
+            patched.setattr(FileTable, "state", lambda *_, word=secret: (_ for _ in ()).throw(OSError(word)))
             result = modes(table, ledger, epsilon="0.3" if secret.endswith("1") else "0.31")
         assert result.exit_code == 3
         assert result.stdout == ""

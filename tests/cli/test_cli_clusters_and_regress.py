@@ -156,7 +156,7 @@ def test_records_that_cannot_be_read_end_with_3_and_a_constant_message(command, 
     def secret(*_):
         raise ValueError("secret 1234")
 
-    monkeypatch.setattr(FileTable, "count_cells", secret)
+    monkeypatch.setattr(FileTable, "state", secret)
     result = run(command, table, *COMMANDS[command])
     assert result.exit_code == 3
     assert "secret" not in result.output

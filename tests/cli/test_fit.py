@@ -168,7 +168,7 @@ def test_bad_input_names_the_parameter_and_spends_nothing(case, table, monkeypat
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize(("reader", "words"), [("count_cells", FIT), ("each_batch", [*DESCENT, "gradient"])])
+@pytest.mark.parametrize(("reader", "words"), [("state", FIT), ("each_batch", [*DESCENT, "gradient"])])
 def test_records_that_cannot_be_read_end_with_3_and_a_constant_message(reader, words, table, monkeypatch):
     def secret(*_):
         raise ValueError("secret 1234")

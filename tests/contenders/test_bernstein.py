@@ -26,6 +26,7 @@ from fogline.contenders.bernstein import (
 )
 from fogline.contenders.noisy_histogram import _cell_counts
 from fogline.datasets import RING, gaussian_ring
+from fogline.mechanisms.failures import ReleaseFailed
 from fogline.metrics import Quadrature, kl_divergence
 from fogline.testing import seeded_noise
 
@@ -286,3 +287,10 @@ def test_bad_input_names_the_parameter(change, message):
     options = {"epsilon": 1.0, "bounds": [(0, 1)]} | change
     with pytest.raises(ValueError, match=message):
         BernsteinDensity.fit([[0.5]], **options)
+
+
+def test_a_failure_after_the_noise_says_nothing(monkeypatch):
+    monkeypatch.setattr(module, "_cell_counts", lambda rows, *_: 1 // (len(rows) - 4))
+    with pytest.raises(ReleaseFailed) as caught:
+        BernsteinDensity.fit(np.zeros((4, 1)), epsilon=1.0, bounds=(-1, 1))
+    assert caught.value.__cause__ is caught.value.__context__ is None

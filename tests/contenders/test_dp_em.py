@@ -7,6 +7,7 @@ from fogline.audit import canary_pairs, replay
 from fogline.contenders import dp_em
 from fogline.contenders.dp_em import _PlainStep
 from fogline.locate.mixture_step import GaussianClusters
+from fogline.mechanisms.failures import ReleaseFailed
 from fogline.testing import seeded_noise
 
 SETTINGS = {"n_components": 2, "epsilon": 2.0, "delta": 1e-6, "radius": 10.0, "random_state": 0}
@@ -57,3 +58,10 @@ def test_one_record_is_bounded():
 def test_bad_parameters_are_named(options, named):
     with pytest.raises(ValueError, match=named):
         dp_em(np.zeros((3, 2)), **SETTINGS | options)
+
+
+def test_a_failure_after_the_noise_says_nothing(monkeypatch):
+    monkeypatch.setattr(_PlainStep, "sum", lambda _, batches: 1 // (len(batches[0]) - 4))
+    with pytest.raises(ReleaseFailed) as caught:
+        dp_em(np.zeros((4, 2)), **SETTINGS)
+    assert caught.value.__cause__ is caught.value.__context__ is None

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fogline import IntegralSampler, Ledger
 from fogline.accounting import Cost
+from fogline.engines import table
 from fogline.families.mollifiers import log_ratio_range
 from fogline.ledger import IntegralCost, LedgerRefused
 from fogline.mechanisms.failures import ReleaseFailed
@@ -351,6 +352,13 @@ def test_a_ledger_is_charged_for_all_draws_before_the_records_are_read(ledger):
     assert ledger.remaining().integral == pytest.approx(3.0)
     with pytest.raises(ValueError, match="must hold a model"):
         integral_log_ratio(again, RIGHT)
+
+
+def test_a_unit_is_refused_before_anything_is_spent(ledger):
+    """A table with a unit waits for a bound on its contributions, and there is none here: every change is covered."""
+    with pytest.raises(ValueError, match="unit"):
+        sampler(epsilon=0.1, ledger=ledger).fit(table(RIGHT, unit=np.arange(len(RIGHT))))
+    assert ledger.remaining().integral == pytest.approx(5.0)
 
 
 def test_more_draws_than_the_budget_are_refused(ledger):

@@ -14,11 +14,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from fogline import IntegralSampler, Ledger
+from fogline import IntegralSampler
 from fogline.audit import attack, canary_pairs, replay
 from fogline.audit.canaries import Pair
 from fogline.audit.observation import flatten, observe
-from fogline.engines import table
 from fogline.estimators import _boosting, _drawing, _vault
 from fogline.estimators import sampler as sampler_module
 from fogline.families.mollifiers import log_ratio_range
@@ -371,12 +370,3 @@ def test_draws_made_from_a_seed_after_the_fit_are_not_certified():
         found.sample(2)
     assert not found.guarantee_.certified
     assert "seed" in str(found.guarantee_)
-
-
-def test_a_unit_is_refused_before_anything_is_spent(tmp_path):
-    """A table with a unit waits for a bound on its contributions, and there is none here: every change is covered."""
-    ledger = Ledger.create(tmp_path / "ledger.db", epsilon=1.0, delta=1e-6, integral=100.0)
-    rows = table(LEFT, unit=np.arange(len(LEFT)))
-    with pytest.raises(ValueError, match="unit"):
-        sampler(ledger=ledger).fit(rows)
-    assert ledger.history() == ()

@@ -133,7 +133,7 @@ def integral_command(ctx: click.Context, /, **options: Any) -> None:
     from fogline.reproduce import reproduce_integral
 
     source = "integral-privacy paper, section 5 (it prints no tables)"
-    contenders = ["certified_box", "bernstein", "bernstein_sup", "dpgan"]
+    contenders = ["certified_box", "certified_cells", "bernstein", "bernstein_sup", "dpgan"]
     _rerun(ctx, options, reproduce_integral, contenders, _show_integral, source=source)
 
 

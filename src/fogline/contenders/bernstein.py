@@ -41,6 +41,7 @@ from fogline._validation import (
 from fogline.accounting.guarantee import Guarantee
 from fogline.contenders.noisy_histogram import _cell_counts
 from fogline.mechanisms.entropy import IntArray, door_reason
+from fogline.mechanisms.failures import sealed
 from fogline.mechanisms.laplace import add_laplace
 from fogline.mechanisms.lattice import LIMIT
 
@@ -153,7 +154,7 @@ class BernsteinDensity:
         rows = records(X, d)
         shape = (k + 1,) * d
         release = add_laplace(
-            lambda: _lattice_sums(_cell_counts(rows, box, (len(table),) * d), table, d),
+            sealed(lambda: _lattice_sums(_cell_counts(rows, box, (len(table),) * d), table, d)),
             size=math.prod(shape),
             sensitivity=moved,
             epsilon=epsilon,

@@ -33,6 +33,7 @@ from fogline.locate.ball import BallLattice
 from fogline.locate.mixture_step import SHARE, GaussianClusters, StepQuery
 from fogline.locate.private_pca import BESIDE, DIAGONAL, ExactSum
 from fogline.mechanisms.entropy import door_reason
+from fogline.mechanisms.failures import sealed
 from fogline.mechanisms.gaussian import add_gaussian
 
 __all__ = ["DPEMResult", "dp_em"]
@@ -176,7 +177,7 @@ def dp_em(
     for _ in range(count):
         query = _PlainStep(model, lattice.steps, "full")
         release = add_gaussian(
-            lambda query=query: query.sum(_batches(rows, lattice)),  # type: ignore[misc]
+            sealed(lambda query=query: query.sum(_batches(rows, lattice))),  # type: ignore[misc]
             size=query.size,
             sensitivity=query.sensitivity(),
             rho=part,

@@ -2,7 +2,7 @@ r"""Rerun the DP-GRAMS supplement's tables of modal regression (tables 3 and 4).
 
 The paper measures a private fit against partial mean shift on the same data, record by record: that rewards the
 starts at the raw responses, which every record keeps close to. Beside it stands the error against the *true*
-conditional modes, at 81 places in the range of x, which no method can lower by missing modes: see `branch_error`.
+conditional modes, at 80 places in the range of x, which no method can lower by missing modes: see `branch_error`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-QUERIES = np.linspace(0.01, 0.99, 81)
+QUERIES = np.linspace(0.01, 0.99, 80)
 """Where the branches are asked for: none is an edge of a component."""
 
 
@@ -186,7 +186,7 @@ def fit(method: str, sample: RegressionSample, *, epsilon: float, rng: np.random
     >>> sample = sinusoidal_mixture(200, random_state=0)
     >>> found = fit("published", sample, epsilon=1.0, rng=np.random.default_rng(0))
     >>> len(found.modes), found.branches.shape
-    (81, (200,))
+    (80, (200,))
     """
     began = time.process_time()
     if method == "certified":

@@ -56,7 +56,7 @@ LEAST_CLEARNESS = 4.5
 
 JOIN_REACH = (1.5, 2.5)
 JOIN = 6.0
-"""Two ridges may be one if their ends are within so many bandwidths of x and y, and one scores at most so much worse."""
+"""Two ridges may be one if their ends are so many bandwidths of x and y apart, and one scores at most so much worse."""
 
 STRAIGHT = 4.0
 """A straight ridge may score worse by so much."""
@@ -146,18 +146,18 @@ def _profile(sums: Sums, solution: Solution, ridge: Ridge, h: float, side: int) 
     outside = int(np.floor(min(REACH * h, side * (end - wall)) / step + 1e-9))
     innermost = max(length - SHORTEST * h, 0.0)
     cells = np.arange(-outside, int(min(innermost + EDGE * h, length) / step))
-    away = (cells + 0.5) * step
-    x = end + side * away
+    away = np.asarray((cells + 0.5) * step, dtype=np.float64)
+    x = np.asarray(end + side * away, dtype=np.float64)
     mass = ridge.masses(x)
     fitted = np.where(away > 0, mass, 0.0)
     near = (away >= PLATEAU[0] * h) & (away <= PLATEAU[1] * h)
     level = max(float(np.median(mass[near if near.any() else away > 0])), LEAST_LEVEL * _typical_mass(ridge))
-    tried = np.arange(-outside, int(innermost / step) + 1) * step
+    tried = np.asarray(np.arange(-outside, int(innermost / step) + 1) * step, dtype=np.float64)
     even = np.where(away >= tried[:, None], level, 0.0)
     masses = np.where(away >= tried[:, None] + EDGE * h, fitted, even)
     waves = sums.waves(x, ridge.positions(x), ridge.width) * step
     left = solution.residual - (masses - fitted) @ waves.T
-    return end + side * tried, np.asarray(np.sum(np.abs(left) ** 2, axis=1))
+    return np.asarray(end + side * tried, dtype=np.float64), np.asarray(np.sum(np.abs(left) ** 2, axis=1))
 
 
 def _typical_mass(ridge: Ridge) -> float:

@@ -135,7 +135,9 @@ class Ridge:
         """A ridge between two ends, at least a knot apart, near points (x, y) with the given masses."""
         low, high = ends
         pieces = max(1, round((high - low) / knot))
-        knots = low + (high - low) / pieces * np.arange(-3, pieces + 4)
+        knots = np.linspace(low, high, pieces + 1)
+        step = (high - low) / pieces
+        knots = np.concatenate([low - step * np.arange(3.0, 0.0, -1.0), knots, high + step * np.arange(1.0, 4.0)])
         size = len(knots) - 4
         basis = np.asarray(BSpline(knots, np.eye(size), 3)(x))
         even = 1e-6 * np.diff(np.eye(size), 2, axis=0)

@@ -45,7 +45,8 @@ def fitted_branches(
     found = fit_ridges(Sums.of(density), starts, relative)
     if found is None:
         return None
-    axis = np.linspace(*spec.bounds[0], int(np.ceil(PER_BANDWIDTH / h)) + 1)
+    low, high = spec.bounds[0]
+    axis = np.linspace(low, high, int(np.ceil(PER_BANDWIDTH / h)) + 1)
     t = (axis - spec.lower[0]) / spec.widths[0]
     level = profiles.marginal(profiles.lines(axis[:, None]))[0] / profiles.inside(axis[:, None])
     branch, place = np.nonzero(found.within(t, level * spec.widths[0], h))
