@@ -130,8 +130,8 @@ def _gains(cells: Cells) -> str:
             "gain": f"{cell['gain']:.3f}",
             "best of the mollifier": f"{cell['best_gain']:.3f}",
             "**share**": f"**{cell['gain'] / cell['best_gain']:.0%}**",
-            "best that can be drawn": f"{cell['drawable_gain']:.3f}",
-            "share ": f"{cell['gain'] / cell['drawable_gain']:.0%}",
+            "best by rejection": "" if method == "certified_cells" else f"{cell['drawable_gain']:.3f}",
+            "share ": "" if method == "certified_cells" else f"{cell['gain'] / cell['drawable_gain']:.0%}",
             "limit epsilon/2": f"{epsilon / 2:g}",
         }
         for (problem, epsilon, method), cell in cells.items()
@@ -143,7 +143,7 @@ def _gains(cells: Cells) -> str:
         "### How much of what is possible\n\n"
         "Gain: KL(P, Q_0) - KL(P, Q). The best of the mollifier solves the convex problem over *all* densities within "
         "exp(± epsilon/2) of the base, on a grid. Rejection with an unknown normaliser, which makes any learner safe, "
-        "reaches densities whose log ratio has half that range: best that can be drawn so. Drawn from cells of equal "
+        "reaches densities whose log ratio has half that range: best by rejection. Drawn from cells of equal "
         "base mass the normaliser is known, and the whole range is there. "
         f"On the ring with the paper's base the sampler reaches at least **{least}** of the best of the mollifier for "
         "epsilon up to 2.\n\n" + markdown(shown)

@@ -219,8 +219,9 @@ def measure(name: str, epsilon: float, method: str, *, seed: int, places: int = 
     epsilon : float
     method : str
         "certified" has the paper's standard normal base; "certified_box" a base that is uniform on the public box that
-        DPB is given; "certified_cells" has that base and draws from cells, whose normaliser is known; "published" the paper's network, three rounds, and Metropolis; "bernstein" the right sensitivity
-        and "bernstein_sup" the original's; "dpgan" its density by a kernel estimate of 5000 draws with 1% of uniform.
+        DPB is given; "certified_cells" has that base and draws from cells, whose normaliser is known; "published" the
+        paper's network, three rounds, and Metropolis; "bernstein" the right sensitivity and "bernstein_sup" the
+        original's; "dpgan" its density by a kernel estimate of 5000 draws with 1% of uniform.
     seed : int
         Of the records.
     places : int
