@@ -123,7 +123,7 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
 
 def _counted(options: dict[str, Any], source: Any, spec: Any, keys: Any) -> SiteSketch:
     from fogline.engines import sketch as count
-    from fogline.engines.table import ReadFailed
+    from fogline.engines.tables import ReadFailed
     from fogline.federation import SiteSketch
 
     try:

@@ -4,6 +4,6 @@ from fogline.engines.counted import CountedFile
 from fogline.engines.feed import feed, sketch
 from fogline.engines.files import FileTable
 from fogline.engines.registry import table
-from fogline.engines.table import ReadFailed, Table
+from fogline.engines.tables import ReadFailed, Table
 
 __all__ = ["CountedFile", "FileTable", "ReadFailed", "Table", "feed", "sketch", "table"]

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.engines.table import BATCH_ROWS, State, Table, Take
+from fogline.engines.tables import BATCH_ROWS, State, Table, Take
 from fogline.engines.units import MISSING, TEXT, Identities
 from fogline.mechanisms.entropy import current_door
 from fogline.sketch import DensitySketch

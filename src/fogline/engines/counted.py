@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count
 from fogline.engines.files import FileTable
-from fogline.engines.table import State, Table, Take
+from fogline.engines.tables import State, Table, Take
 from fogline.sketch.planning import Spec
 
 __all__ = ["CountedFile"]

@@ -14,7 +14,7 @@ import numpy as np
 from fogline._validation import records
 from fogline.engines.contributions import ClusterTable, ContributionBound, kept_state, unit_buckets
 from fogline.engines.frames import ArrayTable, FrameTable
-from fogline.engines.table import Progress, State, Table, Take, chosen_columns
+from fogline.engines.tables import Progress, State, Table, Take, chosen_columns
 from fogline.sketch import DensitySketch
 from fogline.sketch.planning import Spec
 

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from fogline.engines.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
-from fogline.engines.table import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
+from fogline.engines.tables import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
 from fogline.sketch.planning import Spec
 from fogline.sketch.spec import SketchSpec
 

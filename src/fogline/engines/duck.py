@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fogline._validation import records
-from fogline.engines.table import BATCH_ROWS, Take
+from fogline.engines.tables import BATCH_ROWS, Take
 
 if TYPE_CHECKING:
     import duckdb

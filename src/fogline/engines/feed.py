@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_max_contributions, records
 from fogline.engines.registry import as_source
-from fogline.engines.table import Table
+from fogline.engines.tables import Table
 from fogline.sketch import DensitySketch, PrivateDensity
 from fogline.sketch.density_sketch import ReleaseTerms, release_density
 from fogline.sketch.planning import Spec

@@ -23,7 +23,7 @@ import numpy as np
 
 from fogline.engines.cell_sql import DUCKDB, CellSql, quoted
 from fogline.engines.duck import connect, has_arrow, scan_query
-from fogline.engines.table import Progress, ReadFailed, State, Table, Take, chosen_columns
+from fogline.engines.tables import Progress, ReadFailed, State, Table, Take, chosen_columns
 from fogline.sketch.planning import Spec
 from fogline.sketch.spec import SketchSpec
 
@@ -79,6 +79,7 @@ class FileTable(Table):
     """
 
     _failure = "the file could not be read"
+    columns: tuple[str, ...]
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class FileTable(Table):
 
     def __repr__(self) -> str:
         unit = f", unit={self.unit_column!r}" if self.unit_column is not None else ""
-        return f"FileTable({self.path.name!r}, columns={list(self.columns or ())}{unit})"
+        return f"FileTable({self.path.name!r}, columns={list(self.columns)}{unit})"
 
     def _state(self, spec: Spec) -> State:
         if has_arrow() or not isinstance(spec, SketchSpec):
@@ -130,7 +131,7 @@ class FileTable(Table):
 
     def _numbers(self) -> list[str]:
         """SQL that gives each column as doubles, NULL for what is no number."""
-        return [f"TRY_CAST({self._expression(name)} AS DOUBLE)" for name in self.columns or ()]
+        return [f"TRY_CAST({self._expression(name)} AS DOUBLE)" for name in self.columns]
 
     def _expression(self, name: str) -> str:
         return quoted(name) if self._is_parquet else self._field(self._names.index(name))

@@ -10,7 +10,7 @@ import numpy as np
 from fogline._validation import records
 from fogline.engines.cell_sql import quoted
 from fogline.engines.duck import scan_batches
-from fogline.engines.table import BATCH_ROWS, Progress, Table, Take, chosen_columns
+from fogline.engines.tables import BATCH_ROWS, Progress, Table, Take, chosen_columns
 
 __all__ = ["ArrayTable", "FrameTable", "StreamTable", "adapt"]
 

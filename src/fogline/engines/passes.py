@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import records
 from fogline.engines.registry import as_source
-from fogline.engines.table import Table
+from fogline.engines.tables import Table
 
 __all__ = ["RecordPasses"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.engines.files import FileTable
-from fogline.engines.table import Progress, Table
+from fogline.engines.tables import Progress, Table
 
 __all__ = ["as_source", "table"]
 

@@ -19,7 +19,7 @@ from fogline._validation import records
 from fogline.engines.cell_sql import SPARK, CellSql, quoted
 from fogline.engines.contributions import ClusterTable, ContributionBound, kept_state
 from fogline.engines.duck import scan_batches
-from fogline.engines.table import Progress, State, Table, Take, chosen_columns
+from fogline.engines.tables import Progress, State, Table, Take, chosen_columns
 from fogline.sketch import DensitySketch
 from fogline.sketch.planning import Spec
 from fogline.sketch.spec import SketchSpec

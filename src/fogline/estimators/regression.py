@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fogline import _validation
 from fogline.accounting.costs import Cost
 from fogline.engines.feed import as_source, names_of, release_source, unit_of, width_of
-from fogline.engines.table import Table
+from fogline.engines.tables import Table
 from fogline.estimators._released import ReleasedState
 from fogline.sketch.branch_map import Branches, branches_at
 from fogline.sketch.branches import choose_bandwidth, read_branches

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fogline import _validation
 from fogline.engines.registry import table
-from fogline.engines.table import Table
+from fogline.engines.tables import Table
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.sketch.planning import plan_spec
 from fogline.sketch.strata import Strata, release_strata

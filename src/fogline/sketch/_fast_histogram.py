@@ -18,17 +18,18 @@ __all__ = ["count_rows", "write_cells"]
 
 def count_rows(rows: NDArray[np.float64], spec: SketchSpec, counts: NDArray[np.int64]) -> None:
     """Add the rows to the flat ``counts`` of the grid."""
-    _count(rows, *_grid(spec), counts)
+    lower, upper, widths, shift = _grid(spec)
+    _count(rows, lower, upper, widths, shift, spec.cells, counts)
 
 
 def write_cells(rows: NDArray[np.float64], spec: SketchSpec, cells: NDArray[np.int64]) -> None:
     """Write the flat cell of each row, or the number of cells for a row that falls nowhere."""
-    _write(rows, *_grid(spec), cells)
+    lower, upper, widths, shift = _grid(spec)
+    _write(rows, lower, upper, widths, shift, spec.cells, cells)
 
 
-def _grid(spec: SketchSpec) -> tuple[tuple[float, ...] | tuple[int, ...], ...]:
-    corners = tuple(spec.lower.tolist()), tuple(spec.upper.tolist())
-    return (*corners, tuple(spec.cell_widths.tolist()), tuple(spec.shift.tolist()), spec.cells)
+def _grid(spec: SketchSpec) -> list[tuple[float, ...]]:
+    return [tuple(part.tolist()) for part in (spec.lower, spec.upper, spec.cell_widths, spec.shift)]
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
