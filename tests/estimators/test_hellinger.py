@@ -97,9 +97,9 @@ def test_clean_records_are_all_explained(found):
 
 
 def test_lumps_are_rarely_seen_where_there_are_none():
-    """At a level of 0.05: 12 of 100 would be four deviations too many."""
+    """At a level of 0.1: 22 of 100 would be four deviations too many."""
     fits = [fitted(sample(200, seed=seed), seed=seed, bandwidth=[0.8], bounds=[(-5, 15)]) for seed in range(100)]
-    assert sum(bool(fit.explained_.lumps) for fit in fits) < 13
+    assert sum(bool(fit.explained_.lumps) for fit in fits) < 22
 
 
 def test_a_lump_that_the_family_would_hide_is_seen():

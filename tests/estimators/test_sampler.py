@@ -119,8 +119,11 @@ def test_cells_have_their_limits():
         sampler(drawing="cells").fit(np.zeros((5, 4)))
     with pytest.raises(ValueError, match=r"drawing.*quantiles"):
         sampler(drawing="cells", base=stats.multivariate_t([0.0, 0.0], df=4)).fit(np.zeros((5, 2)))
-    found = sampler(drawing="cells", base="uniform", bounds=[(0, 1)] * 3).fit(np.full((50, 3), 0.9))
-    assert found.sample(50).mean() > 0.5
+    rows = np.random.default_rng(0).uniform(0.6, 1.0, (400, 3))
+    found = sampler(drawing="cells", base="uniform", bounds=[(0, 1)] * 3).fit(rows)
+    near, far = integral_log_ratio(found, np.array([[0.8] * 3, [0.2] * 3]))
+    assert near > far + 0.3
+    assert found.sample(50).shape == (50, 3)
     assert found.guarantee_.proof == "mechanisms/mollified_cells.proof.md"
 
 

@@ -17,6 +17,7 @@ import csv
 import glob
 import re
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,7 @@ class FileTable(Table):
 
     _failure = "the file could not be read"
     columns: tuple[str, ...]
+    _ordered = True
 
     def __init__(
         self,
@@ -110,7 +112,9 @@ class FileTable(Table):
 
     def _state(self, spec: Spec) -> State:
         if has_arrow() or not isinstance(spec, SketchSpec):
-            return super()._state(spec)
+            unordered = copy(self)  # sums do not depend on the order
+            unordered._ordered = False
+            return Table._state(unordered, spec)
         sql = CellSql.of(spec, DUCKDB).query(self._numbers(), self._relation())
         connection = connect()
         try:
@@ -127,7 +131,7 @@ class FileTable(Table):
             cast = "" if self._unit_kind in PLAIN_IDS else "::VARCHAR"
             columns.append(f"{self._expression(self.unit_column)}{cast} AS unit")
         sql = f"SELECT {', '.join(columns)} FROM {self._relation()}"
-        scan_query(sql, take, has_unit=self.unit_column is not None)
+        scan_query(sql, take, has_unit=self.unit_column is not None, ordered=self._ordered)
 
     def _numbers(self) -> list[str]:
         """SQL that gives each column as doubles, NULL for what is no number."""

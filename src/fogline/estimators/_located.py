@@ -160,7 +160,13 @@ class BallPlan:
 
 
 def find_ball(
-    stages: Stages, passes: Each | None, plan: BallPlan, portion: Fraction, aside: Fraction
+    stages: Stages,
+    passes: Each | None,
+    plan: BallPlan,
+    portion: Fraction,
+    aside: Fraction,
+    *,
+    replaced: bool = False,
 ) -> Ball | NotSeparable:
     """Search for a ball, as stages of a release.
 
@@ -173,8 +179,10 @@ def find_ball(
     plan : BallPlan
     portion, aside : Fraction
         Of the whole budget, and of the delta set aside.
+    replaced : bool
+        Whether a record of a unit may turn one row of these passes into another, where else it is one row.
     """
-    search = _Search(stages, passes, plan, portion)
+    search = _Search(stages, passes, plan, portion, replaced)
     count = search.count()
     wanted = plan.target if plan.target is not None else int((plan.fraction or 0.5) * count)
     target = max(1, wanted)
@@ -197,9 +205,13 @@ def _nothing(plan: BallPlan, advice: str) -> NotSeparable:
 class _Search:
     """The stages of one search, in turn; everything between two answers is computed from answers alone."""
 
-    def __init__(self, stages: Stages, passes: Each | None, plan: BallPlan, portion: Fraction) -> None:
+    def __init__(
+        self, stages: Stages, passes: Each | None, plan: BallPlan, portion: Fraction, replaced: bool = False
+    ) -> None:
         self._stages, self._passes, self._plan, self._portion = stages, passes, plan, portion
-        self._units = stages.terms.max_contributions
+        records = stages.terms.max_contributions
+        self._units = 2 * records if replaced else records  # rows that come or go: one of each where one is replaced
+        self._averaged = records if plan.stretch is None else self._units  # averages over pairs are no wider then
         self._name = f"{len(stages.answers)}"
 
     def _answer(self, share: str, query: Any, part: Fraction = Fraction(1)) -> tuple[IntArray, float]:
@@ -240,7 +252,7 @@ class _Search:
         index = self._first_above(
             "radius",
             lambda: query.averages(self._passes),  # type: ignore[arg-type]
-            (query.size, query.target, query.sensitivity(self._units)),
+            (query.size, query.target, query.sensitivity(self._averaged)),
             part,
         )
         return None if index is None else query.radius(index)
@@ -280,6 +292,7 @@ class _Search:
             width=axes,
             portion=self._portion * SHARES["cells"],
             aside=aside,
+            units=self._units,
         )
         return None if not len(rows) else (cells, rows[np.argmax(rows[:, -1]), :-1])
 

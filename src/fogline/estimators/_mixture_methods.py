@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from fogline.estimators._located import LocatedTerms
+from fogline.estimators._mixture_aggregate import PROOF as AGGREGATE_PROOF
+from fogline.estimators._mixture_aggregate import AggregatePlan, learn_aggregate
 from fogline.estimators._mixture_fit import MixtureFit
 from fogline.estimators._mixture_plan import plan_mixture
 from fogline.estimators._mixture_recursive import PROOF as RECURSIVE_PROOF
@@ -47,6 +50,14 @@ def _plain_terms(settings: Any, unit: str) -> ReleaseTerms:
     return ReleaseTerms.checked(settings.epsilon, settings.delta, settings.neighbours, settings.max_contributions, unit)
 
 
+def _located_terms(settings: Any, unit: str) -> ReleaseTerms:
+    terms = LocatedTerms.located(
+        settings.epsilon, settings.delta, settings.neighbours, settings.max_contributions, unit
+    )
+    own = settings.learner is not None and not isinstance(settings.learner, str)
+    return replace(terms, remark="declared: the learner looks at nothing but its block") if own else terms
+
+
 def _parts_plan(settings: Any, d: int) -> RecursivePlan:
     for name in ("n_components", "sigma_min", "sigma_max"):
         if getattr(settings, name) is None:
@@ -84,5 +95,12 @@ METHODS: dict[str, Method] = {
         learn_spherical,
         "discrete Gaussian noise on places, moments and profiles of parts",
         SPHERICAL_PROOF,
+    ),
+    "sample-aggregate": Method(
+        _located_terms,
+        AggregatePlan.checked,
+        learn_aggregate,
+        "discrete Gaussian and Laplace noise on what blocks of records agree on, and on places and moments of parts",
+        AGGREGATE_PROOF,
     ),
 }

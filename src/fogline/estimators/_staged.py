@@ -134,7 +134,7 @@ class Stages:
         return None if index < 0 else int(index)
 
     def frequent(
-        self, name: str, keys: Callable[[], IntArray], *, width: int, portion: Fraction, aside: Fraction
+        self, name: str, keys: Callable[[], IntArray], *, width: int, portion: Fraction, aside: Fraction, units: int
     ) -> IntArray:
         """Tell which keys are frequent, and about how often they occur; parameters as for :meth:`answer`.
 
@@ -146,6 +146,8 @@ class Stages:
             Numbers in a key.
         aside : Fraction
             Of the delta that the terms set aside.
+        units : int
+            Most keys that come or go with one unit.
 
         Returns
         -------
@@ -163,7 +165,7 @@ class Stages:
                 sealed(lambda: [tuple(key) for key in keys().tolist()]),
                 epsilon=epsilon,
                 delta=delta,
-                max_contributions=self.terms.max_contributions,
+                max_contributions=units,
                 parameters=(("share", name),),
             )
             rows = [[*key, count] for key, count in found.counts.items() if isinstance(key, tuple)]

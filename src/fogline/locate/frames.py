@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fogline._validation import check_positive
 from fogline.locate.projection import DIRECTION_BITS, clipped
 
-__all__ = ["Each", "Frame", "Thinning", "finite", "integer_directions", "random_directions"]
+__all__ = ["Each", "Frame", "Thinning", "finite", "hashed", "integer_directions", "random_directions"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -120,6 +120,26 @@ def random_directions(generator: np.random.Generator, rows: int, d: int) -> Floa
     return integer_directions((basis * np.sign(np.diag(upper))).T)
 
 
+def hashed(vectors: FloatArray, key: int) -> NDArray[np.uint64]:
+    """Keyed hash of each vector of whole numbers: 32 bits, a function of the vector and the key alone.
+
+    Examples
+    --------
+    >>> found = hashed(np.arange(20000.0).reshape(-1, 2), 7)
+    >>> bool(found.max() < 2**32), len(set(found.tolist())) > 9990
+    (True, True)
+    """
+    odd = np.random.default_rng(key).integers(0, 2**63, size=vectors.shape[1] + 1, dtype=np.uint64)
+    odd = odd * np.uint64(2) + np.uint64(1)
+    mixed = np.full(len(vectors), odd[-1], dtype=np.uint64)
+    for column, multiplier in zip(vectors.T, odd[:-1], strict=True):  # wraps around, as it should
+        mixed += column.astype(np.int64).astype(np.uint64) * multiplier
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(32)
+    return np.asarray(mixed & np.uint64(2**32 - 1))
+
+
 @dataclass(frozen=True)
 class Thinning:
     r"""Keep a share of the records, by a keyed hash of each: a random subsample that asks one record at a time.
@@ -150,12 +170,4 @@ class Thinning:
         """Say of each lattice vector whether it is kept."""
         if self.share >= 1.0:
             return np.ones(len(vectors), dtype=bool)
-        odd = np.random.default_rng(self.key).integers(0, 2**63, size=vectors.shape[1] + 1, dtype=np.uint64)
-        odd = odd * np.uint64(2) + np.uint64(1)
-        mixed = np.full(len(vectors), odd[-1], dtype=np.uint64)
-        for column, multiplier in zip(vectors.T, odd[:-1], strict=True):  # wraps around, as it should
-            mixed += column.astype(np.int64).astype(np.uint64) * multiplier
-            mixed ^= mixed >> np.uint64(29)
-            mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(32)
-        return np.asarray((mixed & np.uint64(2**32 - 1)) < np.uint64(int(2.0**32 * self.share)))
+        return np.asarray(hashed(vectors, self.key) < np.uint64(int(2.0**32 * self.share)))
