@@ -20,37 +20,31 @@ References
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from fractions import Fraction
-from io import StringIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
-from sklearn.base import clone
-from sklearn.mixture import GaussianMixture
 
 from fogline import _validation
+from fogline.estimators._block_means import BlockMeans, chosen_learner
 from fogline.estimators._gaussian_steps import SCATTER_SHARES, learn_gaussians, settled
 from fogline.estimators._located import BallPlan, find_ball
 from fogline.estimators._mixture_fit import MixtureFit
 from fogline.estimators._mixture_recursive import RecursivePlan, gaussian_fit, held
 from fogline.estimators._staged import RecordPasses, Stages
 from fogline.locate.answers import Ball
-from fogline.locate.frames import Frame, finite, hashed
+from fogline.locate.frames import Frame
 from fogline.locate.gaussian import RINGS
 from fogline.locate.one_cluster import CountQuery
-from fogline.locate.partition import Partition, Parts
+from fogline.locate.partition import NearestParts, Partition, Parts
 from fogline.mechanisms.entropy import current_door
 
-__all__ = ["PROOF", "AggregatePlan", "NearestParts", "SpectralLearner", "aggregated_parts", "learn_aggregate"]
+__all__ = ["PROOF", "AggregatePlan", "aggregated_parts", "learn_aggregate"]
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 PROOF = "estimators/_mixture_aggregate.proof.md"
 
@@ -76,40 +70,6 @@ SPARE = 1
 """Rounds that may fail: two means may be about as far along a direction, or a cell of the search may cut a cluster."""
 
 PLACE_STEPS = 3
-
-
-class SpectralLearner:
-    """Means by projection to the leading singular directions and clusters by distance.
-
-    Where after the projection any two records of a component are closer than any two of different components, average
-    linkage gives the components; that is so for spherical Gaussians about the fourth root of k apart.
-
-    Parameters
-    ----------
-    n_components : int
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.vstack([rng.normal(m, 1.0, size=(60, 8)) for m in (-5, 5)])
-    >>> np.sort(SpectralLearner(2).fit(X).means_.mean(axis=1)).round().tolist()
-    [-5.0, 5.0]
-    """
-
-    means_: FloatArray
-    weights_: FloatArray
-
-    def __init__(self, n_components: int) -> None:
-        self.n_components = n_components
-
-    def fit(self, X: FloatArray) -> SpectralLearner:
-        """Learn the means."""
-        directions = np.linalg.svd(X, full_matrices=False)[2][: self.n_components]
-        labels = fcluster(linkage(X @ directions.T, "average"), self.n_components, "maxclust") - 1
-        sizes = np.bincount(labels)
-        self.means_ = np.stack([X[labels == label].mean(axis=0) for label in range(len(sizes))])
-        self.weights_ = sizes / len(X)
-        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +109,7 @@ class AggregatePlan:
             center=settings.center,
             constants=settings.constants,
         )
-        learner, named = _learner(settings.learner, scales)
+        learner, named = chosen_learner(settings.learner, scales.n_components, scales.sigma_min)
         return cls(Frame(scales.frame.centre, radius), scales, learner, named)
 
     @property
@@ -176,86 +136,6 @@ class AggregatePlan:
         moments = 1 + d + d * (d + 1) // 2
         last = k * (PLACE_STEPS * (RINGS + d) + len(SCATTER_SHARES) * moments + d * (d + 5) + 4)
         return (k + SPARE) * self.ball(1).payload() + 8 * last + 2**16
-
-
-def _learner(wished: Any, scales: RecursivePlan) -> tuple[Any, str]:
-    """The learner of a block, and what it is called in a question."""
-    k = scales.n_components
-    if wished is None:
-        return GaussianMixture(k, reg_covar=scales.sigma_min**2, max_iter=20, tol=1e-2), "gaussian-mixture"
-    if isinstance(wished, str):
-        if wished != "spectral":
-            raise ValueError(f'learner must be "spectral" or an object with fit and means_, got {wished!r}')
-        return SpectralLearner(k), wished
-    if isinstance(wished, type) or not callable(getattr(wished, "fit", None)):
-        raise TypeError("learner must be an object with a method fit, which sets means_")
-    try:
-        learner = clone(wished, safe=False)
-    except Exception as error:
-        raise TypeError("learner must be an object that can be copied, once for each block") from error
-    options = wished.get_params() if callable(getattr(wished, "get_params", None)) else vars(wished)
-    return learner, f"{type(wished).__module__}.{type(wished).__qualname__} {sorted(options.items())!r}"
-
-
-@dataclass(frozen=True, eq=False)
-class BlockMeans:
-    """Blocks of the records and the means that a learner finds in each; secret.
-
-    Parameters
-    ----------
-    plan : AggregatePlan
-    blocks : int
-    key, seed : int
-        Of the hash that deals the records out, and of the learners.
-    """
-
-    plan: AggregatePlan
-    blocks: int
-    key: int
-    seed: int
-
-    def dealt(self, passes: RecordPasses) -> list[FloatArray]:
-        """Records of each block, in data units, in an order of their own.
-
-        Equal records are told apart by their rank among themselves, so that copies do not end up in one block: of t
-        copies one less is one pair of record and rank less.
-        """
-        frame = self.plan.frame
-        parts = [np.zeros((0, frame.d))]
-        passes.each(lambda rows: parts.append(frame.vectors(finite(rows))))
-        vectors = np.concatenate(parts)
-        vectors = vectors[np.lexsort(vectors.T)]
-        places = np.arange(len(vectors))
-        first = np.ones(len(vectors), dtype=bool)
-        first[1:] = (vectors[1:] != vectors[:-1]).any(axis=1)
-        rank = places - np.maximum.accumulate(np.where(first, places, 0))
-        hashes = hashed(np.column_stack([vectors, rank]), self.key)
-        labels = (hashes * np.uint64(self.blocks)) >> np.uint64(32)
-        return [frame.places(vectors[labels == block]) for block in range(self.blocks)]
-
-    def found(self, passes: RecordPasses) -> list[FloatArray]:
-        """Means of each block; learnt once, and forgotten with the records."""
-        if "means" not in passes.memory:
-            passes.memory["means"] = [self._learnt(block, rows) for block, rows in enumerate(self.dealt(passes))]
-        means: list[FloatArray] = passes.memory["means"]
-        return means
-
-    def _learnt(self, block: int, rows: FloatArray) -> FloatArray:
-        """Means in one block: none where the learner fails, and whatever it says while it runs is not heard."""
-        nothing = np.zeros((0, self.plan.frame.d))
-        try:
-            with warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()), np.errstate():
-                warnings.simplefilter("ignore")
-                np.seterr(all="ignore")
-                learner = clone(self.plan.learner, safe=False)
-                if callable(getattr(learner, "get_params", None)) and "random_state" in learner.get_params():
-                    state = np.random.SeedSequence([self.seed, block]).generate_state(1)[0]
-                    learner.set_params(random_state=int(state))
-                learner.fit(rows)
-                means = np.array(learner.means_, dtype=np.float64)
-                return finite(means) if means.ndim == 2 and means.shape[1] == nothing.shape[1] else nothing
-        except Exception:  # anything may go wrong in a block, and nobody must see that it did
-            return nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,42 +169,6 @@ class Offers:
         return means[np.argmax(along)][None] if len(means) else means
 
 
-@dataclass(frozen=True, eq=False)
-class NearestParts:
-    """Records by the nearest of several released centres, in whole numbers.
-
-    Parameters
-    ----------
-    frame : Frame
-    centres : array of shape (parts, d)
-
-    Examples
-    --------
-    >>> parts = NearestParts(Frame.around([0.0], 10.0), np.array([[-5.0], [5.0]]))
-    >>> parts.labels(np.array([[-1.0], [2.0], [80.0]])).tolist()
-    [0, 1, 1]
-    """
-
-    frame: Frame
-    centres: FloatArray
-
-    @property
-    def d(self) -> int:
-        """Number of columns."""
-        return self.frame.d
-
-    @property
-    def parts(self) -> int:
-        """Number of parts."""
-        return len(self.centres)
-
-    def labels(self, rows: FloatArray) -> IntArray:
-        """Part of each of these finite rows."""
-        q = self.frame.vectors(rows)
-        squares = [((q - centre) ** 2).sum(axis=1) for centre in self.frame.vectors(self.centres)]
-        return np.asarray(np.argmin(np.stack(squares), axis=0), dtype=np.int64)
-
-
 def learn_aggregate(plan: AggregatePlan, stages: Stages, passes: RecordPasses | None) -> MixtureFit:
     """Find the centres that blocks agree on, then learn the Gaussian next to each, as stages of one release."""
     parts, frames, spent = aggregated_parts(plan, stages, passes)
@@ -349,7 +193,7 @@ def aggregated_parts(
     spent = SHARES["count"]
     blocks = plan.blocks(float(values[0]))
     drawn = stages.keep("blocks", _keys)
-    means = BlockMeans(plan, blocks, int(drawn["key"]), int(drawn["seed"]))
+    means = BlockMeans(plan.frame, plan.learner, blocks, int(drawn["key"]), int(drawn["seed"]))
     balls: tuple[Ball, ...] = ()
     turn, rounds = 0, plan.n_components + SPARE
     while turn < rounds and len(balls) < plan.n_components:
@@ -389,4 +233,4 @@ def _reaches(centres: FloatArray, plan: AggregatePlan) -> FloatArray:
     apart = np.linalg.norm(centres[:, None] - centres, axis=2)
     np.fill_diagonal(apart, math.inf)
     least = plan.scales.sigma_min * math.sqrt(plan.frame.d)
-    return np.clip(2 * apart.min(axis=1), least, 2 * plan.frame.radius)
+    return np.asarray(np.clip(2 * apart.min(axis=1), least, 2 * plan.frame.radius))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fogline.locate.frames import Each, Frame, finite
 from fogline.locate.private_pca import ExactSum
 
-__all__ = ["Cut", "Partition", "Parts", "block_sensitivity", "block_sum"]
+__all__ = ["Cut", "NearestParts", "Partition", "Parts", "block_sensitivity", "block_sum"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -102,6 +102,42 @@ class Partition:
             slabs = np.searchsorted(cut.edges, cut.frame.vectors(rows[here]) @ cut.direction, side="right")
             labels[here] = np.array([cut.part, *cut.children])[slabs]
         return labels
+
+
+@dataclass(frozen=True, eq=False)
+class NearestParts:
+    """Records by the nearest of several released centres, in whole numbers.
+
+    Parameters
+    ----------
+    frame : Frame
+    centres : array of shape (parts, d)
+
+    Examples
+    --------
+    >>> parts = NearestParts(Frame.around([0.0], 10.0), np.array([[-5.0], [5.0]]))
+    >>> parts.labels(np.array([[-1.0], [2.0], [80.0]])).tolist()
+    [0, 1, 1]
+    """
+
+    frame: Frame
+    centres: FloatArray
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return self.frame.d
+
+    @property
+    def parts(self) -> int:
+        """Number of parts."""
+        return len(self.centres)
+
+    def labels(self, rows: FloatArray) -> IntArray:
+        """Part of each of these finite rows."""
+        q = self.frame.vectors(rows)
+        squares = [((q - centre) ** 2).sum(axis=1) for centre in self.frame.vectors(self.centres)]
+        return np.asarray(np.argmin(np.stack(squares), axis=0), dtype=np.int64)
 
 
 def block_sum(
