@@ -1,10 +1,13 @@
-"""What all tests share: one thread, and property tests that repeat."""
+"""What all tests share: one thread, property tests that repeat, and one Postgres server for those that need it."""
 
 import os
+import sys
+from pathlib import Path
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
+import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 settings.register_profile(
@@ -16,3 +19,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("fogline")
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+    from loopback_postgres import loopback_postgres
+
+    with loopback_postgres() as address:
+        yield address

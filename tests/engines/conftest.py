@@ -1,4 +1,4 @@
-"""One Postgres server and one Spark session for all tests that need them."""
+"""One Spark session for all tests that need it."""
 
 import sys
 from pathlib import Path
@@ -8,13 +8,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from local_spark import local_spark
-from loopback_postgres import loopback_postgres
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    with loopback_postgres() as address:
-        yield address
 
 
 @pytest.fixture(scope="session")

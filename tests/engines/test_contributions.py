@@ -304,3 +304,55 @@ def test_sketch_bounds_what_it_is_told_to():
     gathering = Gathering(contributions._cells_of(LINE), ContributionBound(1, KEY))
     assert len(gathering.kept()[0]) == 0
     assert kept_state(LINE, ContributionBound(1, KEY), lambda take: None)[1].sum() == 0
+
+
+# -- ids at the ends of what 64 bits hold ----------------------------------------------------------------------
+
+LARGE = 2**63 + 5
+
+
+@pytest.mark.parametrize("number", [10**18 - 1, 10**18 + 1, 2**63 - 1, -(2**63), LARGE, -(2**63) - 1])
+def test_an_integer_and_its_text_are_one_unit(number):
+    values, kinds = Identities().read([number, str(number)])
+    assert (values[0], kinds[0]) == (values[1], kinds[1])
+
+
+def test_unsigned_ids_do_not_wrap():
+    people = Identities()
+    forms = [np.array([LARGE], dtype=np.uint64), pa.array([LARGE], pa.uint64()), pa.array([LARGE, None], pa.uint64())]
+    pairs = {(int(values[0]), int(kinds[0])) for values, kinds in map(people.read, [*forms, [LARGE], [str(LARGE)]])}
+    assert len(pairs) == 1
+    assert pairs != {(int(v[0]), int(k[0])) for v, k in [people.read([LARGE - 2**64])]}
+
+
+def test_a_gap_in_one_batch_makes_no_second_unit():
+    pl = pytest.importorskip("polars")
+    n = 2**16 + 10  # two batches, of which the second has a gap
+    ids = pl.Series([LARGE] * (n - 1) + [None], dtype=pl.UInt64)
+    frame = pl.DataFrame({"x": np.full(n, 5.0), "person": ids})
+    assert sketch(table(frame, ["x"], unit="person"), LINE).state()[1].sum() == 1
+
+
+def test_ids_beside_a_gap_are_not_rounded():
+    pl = pytest.importorskip("polars")
+    neighbours = [2**53, 2**53 + 1, 2**53 + 2]
+    for ids in (pl.Series([*neighbours, None]), [*neighbours, float("nan")]):
+        assert sketch(table(np.full((4, 1), 5.0), unit=ids), LINE).state()[1].sum() == 3
+
+
+def test_floats_beyond_integers_are_missing_in_every_form():
+    for ids in (np.array([1e19, 2.0**63]), [1e19, 2.0**63], pa.array([1e19, 2.0**63])):
+        assert Identities().read(ids)[1].tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("texts", [[], ["Ann"] * 5])
+def test_the_largest_id_moves_nobody_elses_choice(texts):
+    """Ids up to 2^63 - 1 have 64-bit numbers of their own, not those of floats."""
+    last = 2**63 - 1
+    ids = [*[last - 7] * 20, *[last - 1] * 20, *texts]
+    values = (np.arange(len(ids)) % 20) * 0.45
+    rest = counts(values, np.array(ids, dtype=object), 3)
+    everyone = counts([*values, 9.9], np.array([*ids, last], dtype=object), 3)
+    moved = everyone - rest
+    assert moved.min() == 0
+    assert moved.sum() == 1

@@ -137,3 +137,12 @@ def test_a_fit_reads_a_frame():
     model = PrivateModes(epsilon=2.0, delta=1e-5, bounds=PLANE.bounds).fit(frame[["a", "b"]])
     assert model.feature_names_in_.tolist() == ["a", "b"]
     assert model.guarantee_.unit == "record"
+
+
+def test_a_gap_in_one_partition_tears_no_unit_apart():
+    large = 2**63 + 5
+    ids = pd.array([large] * 40 + [None], dtype="UInt64")
+    frame = pd.DataFrame({"person_id": ids, "a": 50.0, "b": 0.0})
+    source = dd.from_pandas(frame, npartitions=4)
+    kept = table(source, ["a", "b"], unit="person_id")._bounded(ContributionBound(1, (1, 2))).state(PLANE)
+    assert kept[1].sum() == 1

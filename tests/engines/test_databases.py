@@ -309,3 +309,33 @@ def test_csv_of_awkward_numbers_is_the_same(lite, tmp_path):
     lite.execute("CREATE TABLE t (a REAL, b REAL)")
     lite.executemany("INSERT INTO t VALUES (?, ?)", rows.tolist())
     assert_same(table(lite, query="t").state(PLANE), FileTable(path).state(PLANE))
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_a_tiny_number_in_a_wide_box_is_no_error(engine, lite, server):
+    """A quotient that is too small for a double is zero; Postgres by itself would stop, and tell of the record."""
+    source = lite if engine == "sqlite" else server
+    kind = "REAL" if engine == "sqlite" else "double precision"
+    source.execute(f"CREATE TEMP TABLE tiny (x {kind})")
+    rows = np.array([5e-324, 1e-320, 1e-310, 2.0, 0.0, 1e6])
+    mark = "?" if engine == "sqlite" else "%s"
+    for x in rows.tolist():
+        source.execute(f"INSERT INTO tiny VALUES ({mark})", (x,))
+    for spec in (SketchSpec.plan([(0.0, 1e6)]), SketchSpec.plan([(0.0, 1e6)], steps=[1000.0])):
+        assert_same(table(source, ["x"], query="tiny").state(spec), wanted(rows[:, None], spec))
+
+
+def test_sqlite_ids_that_are_no_utf8_are_ids(lite):
+    lite.execute("CREATE TABLE visits (x REAL, person TEXT)")
+    for person in ("'Ann'", "CAST(x'ff41' AS TEXT)", "CAST(x'ff41' AS TEXT)", "CAST(x'fe41' AS TEXT)"):
+        lite.execute(f"INSERT INTO visits VALUES (5.0, {person})")
+    lite.text_factory = bytes
+    assert sketch(table(lite, ["x"], query="visits", unit="person"), LINE).state()[1].sum() == 3
+    assert lite.text_factory is bytes
+
+
+def test_a_connection_that_makes_rows_of_its_own(lite):
+    lite.execute("CREATE TABLE visits (x REAL)")
+    lite.execute("INSERT INTO visits VALUES (5.0)")
+    lite.row_factory = lambda cursor, row: dict(zip([c[0] for c in cursor.description], row, strict=True))
+    assert table(lite, ["x"], query="visits").state(LINE)[1].sum() == 1

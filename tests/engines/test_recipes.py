@@ -1,6 +1,11 @@
 """The recipes of docs/scale.md that need a server: run as they stand. The others are doctests."""
 
+import os
 import re
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +14,7 @@ import pytest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
 RECIPES = dict(re.findall(r"```python recipe: (\w+)\n(.*?)```", PAGE, flags=re.DOTALL))
+SHELL = dict(re.findall(r"```sh recipe: (\w+)\n(.*?)```", PAGE, flags=re.DOTALL))
 
 
 def visits():
@@ -18,25 +24,65 @@ def visits():
             "person_id": rng.integers(0, 1000, 3000),
             "weight": rng.normal(70, 8, 3000),
             "glucose": rng.normal(5, 0.5, 3000),
+            "sex": rng.choice(["f", "m"], 3000),
         }
     )
 
 
 def test_every_recipe_is_run():
     assert set(RECIPES) == {"postgres", "spark"}
+    assert set(SHELL) == {"sqlite", "postgres", "files"}
 
 
-def test_postgres_recipe(postgres):
+@pytest.fixture
+def visits_table(postgres):
     psycopg = pytest.importorskip("psycopg")
+    create = "CREATE TABLE visits (person_id bigint, weight double precision, glucose double precision, sex text)"
     with psycopg.connect(postgres, autocommit=True) as server:
-        server.execute("CREATE TABLE visits (person_id bigint, weight double precision, glucose double precision)")
-        try:
-            with server.cursor() as cursor:
-                cursor.executemany("INSERT INTO visits VALUES (%s, %s, %s)", visits().values.tolist())
-            names = {"address": postgres}
-            exec(RECIPES["postgres"], names)
-        finally:
-            server.execute("DROP TABLE visits")
+        server.execute(create)
+        with server.cursor() as cursor:
+            cursor.executemany("INSERT INTO visits VALUES (%s, %s, %s, %s)", visits().values.tolist())
+        yield postgres
+        server.execute("DROP TABLE visits")
+
+
+def in_shell(recipe, folder, **variables):
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": programs, "COLUMNS": "200", **variables}
+    done = subprocess.run(
+        ["sh", "-e", "-c", SHELL[recipe]], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_sqlite_from_the_shell(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "clinic.db")) as database:
+        visits().to_sql("visits", database, index=False)
+    told = in_shell("sqlite", tmp_path)
+    assert told.count("one person_id (at most 2 records, enforced)") == 1
+    assert "Strata" in told
+    assert "Certified" in (tmp_path / "glucose.html").read_text(encoding="utf-8")
+
+
+def test_postgres_from_the_shell(visits_table, tmp_path):
+    told = in_shell("postgres", tmp_path, ADDRESS=visits_table)
+    assert "one person_id (at most 2 records, enforced)" in told
+    page = (tmp_path / "clusters.html").read_text(encoding="utf-8")
+    assert "postgresql://…" in page
+    assert visits_table not in page
+
+
+def test_files_from_the_shell(tmp_path):
+    (tmp_path / "months").mkdir()
+    for month in (1, 2):
+        visits()[month - 1 :: 2].to_parquet(tmp_path / "months" / f"{month}.parquet")
+    assert "one person_id (at most 2 records, enforced)" in in_shell("files", tmp_path)
+
+
+def test_postgres_recipe(visits_table):
+    names = {"address": visits_table}
+    exec(RECIPES["postgres"], names)
     assert names["found"].guarantee_.unit == "person_id"
     assert names["found"].guarantee_.enforced
 

@@ -300,3 +300,12 @@ def test_a_lonely_value_is_not_told():
     assert not report.broken
     bare = attack(lambda X: X.max(), crowd, odd, claim=claim, score=float, runs=150)
     assert bare.broken
+
+
+def test_long_names_fit_into_a_ledger(tmp_path):
+    names = [f"{i}" + "\U0001f33f" * 190 for i in range(12)]
+    frame = pytest.importorskip("pandas").DataFrame(np.ones((3, 12)), columns=names)
+    with Ledger.create(
+        tmp_path / "budget", dataset="people", epsilon=1.2, delta=1e-5, high_water=tmp_path / "marks"
+    ) as ledger:
+        assert private_bounds(frame, **BUDGET, ledger=ledger).columns == tuple(names)

@@ -290,3 +290,12 @@ def test_the_category_of_a_record_is_not_told():
     assert attack(exact, before, after, claim=claim, score=float, runs=150).broken
     assert claim.epsilon == 1.0
     assert math.isclose(claim.delta, 1e-6)
+
+
+def test_long_names_fit_into_a_ledger(tmp_path):
+    names = [f"{i:03d}" + "\U0001f33f" * 197 for i in range(60)]  # none of which is in the data
+    with Ledger.create(
+        tmp_path / "budget", dataset="people", epsilon=1.0, delta=1e-6, high_water=tmp_path / "marks"
+    ) as ledger:
+        strata = private_strata(*people(50), categories=names, **BUDGET, **BOX, ledger=ledger)
+    assert list(strata) == [*names, "other"]

@@ -342,6 +342,16 @@ def test_a_file_is_released_once(tmp_path):
         release_file(tmp_path / "nowhere", **BUDGET)
 
 
+def test_a_link_does_not_hide_that_a_file_was_released(tmp_path):
+    path, link = tmp_path / "east.sketch", tmp_path / "link.sketch"
+    SiteSketch.of(sketch_of("line")[0], "east", "spring").save(path)
+    link.symlink_to(path)
+    release_file(link, **BUDGET)
+    assert link.is_symlink()
+    with pytest.raises(AlreadyReleased):
+        release_file(path, **BUDGET)
+
+
 def test_a_ledger_pays_for_each_pass_once(tmp_path):
     path = tmp_path / "all.sketch"
     merge_sites([SiteSketch.of(sketch_of("line", i)[0], site, "spring") for i, site in enumerate(SITES)]).save(path)

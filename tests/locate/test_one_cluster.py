@@ -129,6 +129,7 @@ def test_a_cluster_is_found(constants):
     inside = np.linalg.norm(X - ball.centre, axis=1) <= ball.radius
     assert abs(inside.sum() - ball.count) < 6 * ball.count_sd
     assert guarantee.delta == 1e-6
+    assert guarantee.rho is None  # zCDP holds outside an event of its own, which epsilon and delta have paid for
 
 
 @pytest.mark.parametrize("largest", [False, True])

@@ -123,3 +123,12 @@ def test_units_do_not_matter():
     one, other = (solve(Sums.of(density(x, y, stretch=s)), [start(wave)], 0.07) for s in ((1.0, 1.0), (4096.0, 1 / 64)))
     np.testing.assert_allclose(one.ridges[0].position, other.ridges[0].position, atol=1e-6)
     assert one.misfit == pytest.approx(other.misfit, rel=1e-6)
+
+
+def test_ridges_that_all_prove_too_short_leave_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, 2000)
+    released = density(x, wave(x) + 0.15 * rng.standard_normal(2000))
+    monkeypatch.setattr("fogline.sketch.branch_ends.SHORTEST", 100.0)
+    assert fitted(released, wave) is None
+    assert fit_ridges(Sums.of(released), [], WIDE) is None

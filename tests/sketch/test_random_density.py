@@ -196,7 +196,7 @@ def test_a_ledger_answers_the_same_question_once(tmp_path):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_files_are_read_as_arrays_are(tmp_path, kind, monkeypatch):
-    monkeypatch.setattr("fogline.engines.files.BATCH_ROWS", 64)
+    monkeypatch.setattr("fogline.engines.duck.BATCH_ROWS", 64)
     X = mixture(300).round(3)
     X[5, 2] = np.nan
     X[6] = 99.0

@@ -17,7 +17,7 @@ import click
 from fogline.cli.audit import audit
 from fogline.cli.bounds import bounds, units
 from fogline.cli.clusters import clusters
-from fogline.cli.common import SETTINGS, Command, Phase, need, write
+from fogline.cli.common import SETTINGS, Command, Commands, Phase, need, write
 from fogline.cli.federation import merge, release, sketch
 from fogline.cli.fit import fit
 from fogline.cli.ledger import ledger
@@ -32,7 +32,7 @@ from fogline.cli.strata import strata
 __all__ = ["app"]
 
 
-@click.group(context_settings=SETTINGS, epilog="\b\nStart with:\n  fogline demo\n  fogline modes --help")
+@click.group(cls=Commands, context_settings=SETTINGS, epilog="\b\nStart with:\n  fogline demo\n  fogline modes --help")
 @click.version_option(version("fogline"), prog_name="fogline")
 def app() -> None:
     """Publish the shape of sensitive data under differential privacy."""

@@ -10,6 +10,7 @@ from fogline.cli import parse
 from fogline.cli.asked import ask
 from fogline.cli.common import Command, need, print_json
 from fogline.cli.release import EXIT_CODES, budget_options, ledger_options
+from fogline.cli.sources import FILE, need_reader, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
     from fogline.estimators.bounds import PrivateBounds
@@ -25,35 +26,35 @@ Examples:
 """
 
 
-@click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
-@click.argument("file")
-@click.option("--columns", metavar="A,B", help="Columns; by default all of the file's.")
+@click.command(cls=Command, epilog=EXAMPLES + FILE + EXIT_CODES)
+@source_argument
+@click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
+@source_options
 @budget_options
 @click.option("--coverage", type=float, default=0.99, show_default=True, help="Share of the records to hold.")
 @click.option("--shares", metavar="A=1/3,B=2/3", help="Part of the budget for each column; equal by default.")
-@click.option("--unit", metavar="COLUMN", help="Column that says whose record a row is; contributions are then cut.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @ledger_options
 @click.pass_context
 def bounds(ctx: click.Context, /, **options: Any) -> None:
-    """Find a range for each column of FILE (CSV or Parquet), privately, where none is known.
+    """Find a range for each column of FILE, privately, where none is known.
 
     Spends the budget once, for all columns together. Where a range is known (an age, a percentage) name it instead and
     keep the budget: fogline units lists such names.
     """
-    need("duckdb", *([] if options["as_json"] else ["rich"]))
+    need_reader(options["file"])
+    need(*([] if options["as_json"] else ["rich"]))
     columns = parse.columns_option(options["columns"])
     shares = _shares(options["shares"])
 
     def question(view: Any) -> PrivateBounds:
         from fogline import private_bounds
-        from fogline.engines import table
 
         names = ("epsilon", "delta", "coverage", "neighbours", "max_contributions")
-        source = table(options["file"], columns, unit=options["unit"])
+        source = source_table(options, columns)
         return private_bounds(source, **{name: options[name] for name in names}, shares=shares, ledger=view)
 
-    found, paid = ask(question, options, "reading the file, releasing noisy counts")
+    found, paid = ask(question, options, "reading the records, releasing noisy counts")
     if options["as_json"]:
         print_json({**_document(found, str(ctx.meta["fogline.command"])), **(paid or {})})
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,6 @@ from fogline.cli import parse
 from fogline.cli.common import Command
 from fogline.cli.release import (
     EXIT_CODES,
-    bounded_table,
     budget_options,
     checked_budget,
     checked_places,
@@ -19,6 +17,7 @@ from fogline.cli.release import (
     publish,
     release,
 )
+from fogline.cli.sources import FILE, source_argument, source_options, source_table, wide_bounds
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModeClustering
@@ -37,12 +36,13 @@ Examples:
 """
 
 
-@click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--columns", metavar="A,B", help="Columns; by default all of the file's.")
+@click.command(cls=Command, epilog=EXAMPLES + FILE + EXIT_CODES)
+@source_argument
+@click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
 @click.option(
     "--bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each column; never from the data."
 )
+@source_options
 @budget_options
 @click.option("--n-clusters", type=int, help="Look for so many clusters; by default those above the fog.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a cluster where only noise is.")
@@ -58,7 +58,7 @@ Examples:
 @output_options
 @click.pass_context
 def clusters(ctx: click.Context, /, **options: Any) -> None:
-    """Find the clusters in some columns of FILE (CSV or Parquet), privately.
+    """Find the clusters in some columns of FILE, privately.
 
     Publishes centres and sizes, with their errors, and no labels: a label for each record would give it away. Spends
     the budget once. Records with a missing or unreadable value, or outside the bounds, contribute nothing.
@@ -83,11 +83,12 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModeClustering, Any]:
     chosen = {name: options[name] for name in names}
     try:
         checked_budget(options)
-        table, bounds = bounded_table(options["file"], columns, bounds)
+        table = source_table(options, columns)
+        bounds = wide_bounds(table, bounds)
         if isinstance(steps, list) and len(steps) == 1:
-            steps = steps * len(table.columns)
+            steps = steps * table.width
         estimator = PrivateModeClustering(bounds=bounds, steps=steps, **chosen)
-        box = estimator._box(len(table.columns))
+        box = estimator._box(table.width)
         if plan_clusters(estimator, box, options["level"]) is None:
             estimator._grid_spec(box)
     except (ValueError, TypeError, OSError) as error:

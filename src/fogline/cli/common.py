@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SETTINGS",
     "Command",
+    "Commands",
     "Phase",
     "Refused",
     "Unreadable",
@@ -40,12 +41,25 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class Command(click.Command):
-    """A command that remembers the words it was called with."""
+    """A command that remembers the words it was called with, but for addresses of servers."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and keep the words for the record."""
-        ctx.meta["fogline.command"] = shlex.join([*ctx.command_path.split(), *args])
+        words = [shlex.quote(word) if parse.masked(word) == word else parse.masked(word) for word in args]
+        ctx.meta["fogline.command"] = " ".join([ctx.command_path, *words])
         return super().parse_args(ctx, args)
+
+
+class Commands(click.Group):
+    """Commands whose errors repeat no address of a server: it may hold a password."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            error.message = parse.masked(error.message)  # type: ignore[misc]  # the same error, but for its words
+            raise
 
 
 class Unreadable(click.ClickException):
@@ -117,10 +131,23 @@ def opened(path: Path, high_water: Path | None) -> Iterator[Ledger]:
 
 
 class Phase:
-    """A spinner on the terminal with the name of a phase: public words only."""
+    """A spinner on the terminal with the name of a phase, and rows read so far.
 
-    def __init__(self, name: str, *, quiet: bool = False) -> None:
+    That number is as secret as the records. It is shown where a person looks on, who has the records; never in a pipe
+    or a file.
+
+    Parameters
+    ----------
+    name : str
+        Public words.
+    quiet : bool
+    table : Table, optional
+        What is read meanwhile; it is asked to tell its progress.
+    """
+
+    def __init__(self, name: str, *, quiet: bool = False, table: Any = None) -> None:
         self._name = name
+        self._table = table
         self._status: Any = None
         self._quiet = quiet or not sys.stderr.isatty()
 
@@ -130,7 +157,14 @@ class Phase:
 
             self._status = Console(stderr=True).status(self._name)
             self._status.__enter__()
+            if self._table is not None:
+                self._table.progress = self._tell
+
+    def _tell(self, rows: int) -> None:
+        self._status.update(f"{self._name}: {rows:,} rows")
 
     def __exit__(self, *details: object) -> None:
         if self._status is not None:
+            if self._table is not None:
+                self._table.progress = None
             self._status.__exit__(None, None, None)

@@ -11,6 +11,7 @@ from fogline.cli import parse
 from fogline.cli.asked import ask
 from fogline.cli.common import Command, Phase, Unreadable, need, print_json, writable, write
 from fogline.cli.release import EXIT_CODES, output_options, privacy_options, publish
+from fogline.cli.sources import FILE, need_reader, source_options, source_table, wide_bounds
 
 if TYPE_CHECKING:
     from fogline.federation import SiteSketch
@@ -33,22 +34,22 @@ Each pair of sites shares a key file, made with --new-keys by the site whose nam
 """
 
 
-@click.command(cls=Command, epilog=SKETCH_EXAMPLES + EXIT_CODES)
-@click.argument("file", required=False)
-@click.option("--columns", metavar="A,B", help="Columns; by default all of the file's.")
+@click.command(cls=Command, epilog=SKETCH_EXAMPLES + FILE + EXIT_CODES)
+@click.argument("file", required=False, metavar="FILE")
+@click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
 @click.option("--bounds", metavar="LO:HI,LO:HI", help="Public range of each column, or its name; as agreed by all.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option("--bandwidth", default="auto", show_default=True, help="auto, or a fraction of each range.")
 @click.option("--site", required=True, help="Name of this site.")
 @click.option("--pass", "pass_name", metavar="NAME", help="Name of this pass over the data, as agreed by all.")
-@click.option("--unit", metavar="COLUMN", help="Column that says whose record a row is; contributions are then cut.")
+@source_options
 @click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of a person here.")
 @click.option("--keys", type=click.Path(path_type=Path, file_okay=False), help="Folder of pair keys: mask the counts.")
 @click.option("--sites", metavar="A,B", help="With keys: all sites, this one among them.")
 @click.option("--new-keys", type=click.Path(path_type=Path, file_okay=False), help="Make this site's key files here.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Where the secret sketch goes.")
 def sketch(**options: Any) -> None:
-    """Count the records of FILE (CSV or Parquet) into a secret sketch, to be merged with those of other sites.
+    """Count the records of FILE into a secret sketch, to be merged with those of other sites.
 
     Nothing is released here: no noise is added, and no budget is spent.
     """
@@ -62,10 +63,10 @@ def sketch(**options: Any) -> None:
         raise click.BadParameter("is needed: a name that all sites agree on", param_hint="--pass")
     if (options["keys"] is None) != (options["sites"] is None):
         raise click.BadParameter("--keys and --sites go together", param_hint="--sites")
-    need("duckdb")
+    need_reader(options["file"])
     writable(options["out"], "--out")
     prepared = _prepared(options)
-    with Phase("reading the file"):
+    with Phase("reading the records", table=prepared[0]):
         part = _counted(options, *prepared)
     write(lambda: part.save(options["out"]), "--out")
     click.echo(f"sketch: {options['out']} (site {options['site']}, pass {options['pass_name']})")
@@ -100,7 +101,6 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     bandwidth = parse.bandwidth_option(options["bandwidth"])
     sites = parse.columns_option(options["sites"])
     from fogline import _validation
-    from fogline.engines import table
     from fogline.federation import PairKeys
     from fogline.federation.pair_keys import check_site
     from fogline.sketch.planning import plan_spec
@@ -109,12 +109,11 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
         check_site(options["site"])
         _validation.check_name(options["pass_name"], "pass")
         _validation.check_max_contributions(options["max_contributions"])
-        source = table(options["file"], columns, unit=options["unit"])
-        wide = bounds * source.width if len(bounds) == 1 else bounds
+        source = source_table(options, columns)
+        wide = wide_bounds(source, bounds)
         if isinstance(steps, list) and len(steps) == 1:
             steps = steps * source.width
         spec = plan_spec(wide, bandwidth if isinstance(bandwidth, str) else [bandwidth], steps)
-        source.require_width(spec.d)
         keys = None if sites is None else PairKeys.load(options["keys"], options["site"], sites)
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +9,7 @@ import click
 from fogline.cli import parse
 from fogline.cli.common import Command
 from fogline.cli.release import EXIT_CODES, checked_places, currency_options, output_options, publish, release
+from fogline.cli.sources import FILE, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateHellinger
@@ -32,8 +32,8 @@ Examples:
 CURRENCIES = "--epsilon, --rho, --hdp, --pdp"
 
 
-@click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.command(cls=Command, epilog=EXAMPLES + FILE + EXIT_CODES)
+@source_argument
 @click.option("--column", metavar="COLUMN", required=True, multiple=True, help="What is fitted; one for each axis.")
 @click.option(
     "--family", required=True, help="normal, lognormal, gamma, weibull, logistic, exponential, t4, bivariate normal..."
@@ -45,6 +45,7 @@ CURRENCIES = "--epsilon, --rho, --hdp, --pdp"
     help="Public range of each parameter; never from the data.",
 )
 @click.option("--bounds", metavar="LO:HI", help="Public range of the data; by default what the parameters allow.")
+@source_options
 @currency_options
 @click.option(
     "--method",
@@ -63,7 +64,7 @@ CURRENCIES = "--epsilon, --rho, --hdp, --pdp"
 @output_options
 @click.pass_context
 def fit(ctx: click.Context, /, **options: Any) -> None:
-    """Fit a parametric family to a column of FILE (CSV or Parquet), privately and robustly.
+    """Fit a parametric family to a column of FILE, privately and robustly.
 
     Publishes the parameters with errors and intervals, and which part of the records the family explains. Spends the
     budget once, given in one currency: --epsilon and --delta, or --rho, or --hdp, or --pdp. Records with a missing or
@@ -93,15 +94,13 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateHellinger, Any]:
     if all(options[name] is None for name in ("epsilon", "rho", "hdp", "pdp")):
         raise click.BadParameter("a budget must be given in one of them", param_hint=CURRENCIES)
     _checked_method(options)
-    from fogline.engines import CountedFile, FileTable
+    from fogline.engines import CountedFile
     from fogline.estimators import PrivateHellinger
 
     try:
         estimator = PrivateHellinger(**chosen)
         _check_plan(estimator, len(columns), rows)
-        table = (
-            FileTable(options["file"], columns) if rows is None else CountedFile(options["file"], columns, rows=rows)
-        )
+        table = source_table(options, columns) if rows is None else CountedFile(options["file"], columns, rows=rows)
     except (ValueError, TypeError, OSError) as error:
         raise _refused(error) from None
     return estimator, table
@@ -115,6 +114,12 @@ def _checked_method(options: dict[str, Any]) -> None:
     if method != "sketch" and rows is None:
         raise click.BadParameter(
             f"--method {method} needs the number of rows, which it makes public", param_hint="--rows"
+        )
+    if method != "sketch" and options["unit"] is not None:
+        raise click.BadParameter(f"--method {method} cannot cut what a person contributes", param_hint="--unit")
+    if method != "sketch" and (options["query"] is not None or "://" in options["file"]):
+        raise click.BadParameter(
+            f"--method {method} reads the first rows of a file; those of a database have no order", param_hint="--query"
         )
     if method != "sketch" and options["save"] is not None:
         raise click.BadParameter(f"--method {method} releases no density that could be saved", param_hint="--save")

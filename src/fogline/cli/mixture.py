@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +9,7 @@ import click
 from fogline.cli import parse
 from fogline.cli.common import Command
 from fogline.cli.release import EXIT_CODES, budget_options, checked_places, output_options, publish, release
+from fogline.cli.sources import FILE, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateGaussianMixture
@@ -26,11 +26,12 @@ Examples:
 """
 
 
-@click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--columns", metavar="A,B", help="Columns; by default all of the file's.")
+@click.command(cls=Command, epilog=EXAMPLES + FILE + EXIT_CODES)
+@source_argument
+@click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
 @click.option("--radius", type=float, required=True, help="Radius of a public ball; records outside are moved in.")
 @click.option("--center", metavar="X,Y", help="Centre of the ball, one number a column; the origin by default.")
+@source_options
 @budget_options
 @click.option("--components", type=int, help="Number of components; by default as many as explain the release best.")
 @click.option(
@@ -46,7 +47,7 @@ Examples:
 @output_options
 @click.pass_context
 def mixture(ctx: click.Context, /, **options: Any) -> None:
-    """Fit a Gaussian mixture to some columns of FILE (CSV or Parquet), privately.
+    """Fit a Gaussian mixture to some columns of FILE, privately.
 
     Publishes weights, means and covariances with their errors. Spends the budget once. Records with a missing or
     unreadable value contribute nothing.
@@ -62,7 +63,6 @@ def mixture(ctx: click.Context, /, **options: Any) -> None:
 def _planned(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:
     """Check all that is public, in the order in which a user would."""
     columns = parse.columns_option(options["columns"])
-    from fogline.engines import FileTable
     from fogline.estimators import PrivateGaussianMixture
 
     names = ("epsilon", "delta", "radius", "method", "sigma_min", "sigma_max", "weight_min", "neighbours")
@@ -70,12 +70,12 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:
     try:
         if options["save"] is not None and options["method"] != "sketch":
             raise ValueError("save: only method 'sketch' releases a density")
-        table = FileTable(options["file"], columns)
+        table = source_table(options, columns)
         center = None if options["center"] is None else [float(part) for part in options["center"].split(",")]
         estimator = PrivateGaussianMixture(n_components=options["components"], center=center, **chosen)
         method = estimator._method()
         method.terms(estimator, table.unit)
-        method.plan(estimator, int(table.width))
+        method.plan(estimator, table.width)
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
     return estimator, table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,6 @@ from fogline.cli import parse
 from fogline.cli.common import Command
 from fogline.cli.release import (
     EXIT_CODES,
-    bounded_table,
     budget_options,
     checked_budget,
     checked_places,
@@ -19,6 +17,7 @@ from fogline.cli.release import (
     publish,
     release,
 )
+from fogline.cli.sources import FILE, source_argument, source_options, source_table, wide_bounds
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModes
@@ -34,16 +33,19 @@ Examples:
         --max-contributions 3 --report visits.html --save visits.npz
   fogline modes visits.csv --columns age --bounds 0:120 --epsilon 0.3 --delta 1e-6
         --ledger budget.fogline --dataset visits --analyst ada
+  fogline modes postgres://ada@localhost/clinic --query "SELECT * FROM visits WHERE year = 2026"
+        --columns age --bounds 0:120 --unit person_id --max-contributions 2 --epsilon 1 --delta 1e-6
 
 """
 
 
-@click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--columns", metavar="A,B", help="Columns; by default all of the file's.")
+@click.command(cls=Command, epilog=EXAMPLES + FILE + EXIT_CODES)
+@source_argument
+@click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
 @click.option(
     "--bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each column; never from the data."
 )
+@source_options
 @budget_options
 @click.option("--n-modes", type=int, help="Return so many modes instead of those above the fogline.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
@@ -54,7 +56,7 @@ Examples:
 @output_options
 @click.pass_context
 def modes(ctx: click.Context, /, **options: Any) -> None:
-    """Find the modes of some columns of FILE (CSV or Parquet), privately.
+    """Find the modes of some columns of FILE, privately.
 
     Spends the budget once. Records with a missing or unreadable value, or outside the bounds, contribute nothing.
     """
@@ -80,9 +82,10 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModes, Any]:
         checked_budget(options)
         if options["n_modes"] is not None:
             _validation.check_count(options["n_modes"], "n_modes")
-        table, bounds = bounded_table(options["file"], columns, bounds)
+        table = source_table(options, columns)
+        bounds = wide_bounds(table, bounds)
         if isinstance(steps, list) and len(steps) == 1:
-            steps = steps * len(table.columns)
+            steps = steps * table.width
         spec = plan_spec(bounds, bandwidth if isinstance(bandwidth, str) else [bandwidth], steps)
         if (
             not isinstance(bandwidth, str)

@@ -11,6 +11,7 @@ __all__ = [
     "bandwidth_option",
     "bounds_option",
     "columns_option",
+    "masked",
     "numbers_option",
     "parameter_bounds_option",
     "power_option",
@@ -18,7 +19,7 @@ __all__ = [
     "steps_option",
 ]
 
-_HINTS = {"path": "FILE", "X": "FILE", "bandwidths": "--bandwidth"}
+_HINTS = {"path": "FILE", "source": "FILE", "X": "FILE", "bandwidths": "--bandwidth"}
 _OPTIONS = "columns bounds epsilon delta n_modes level steps neighbours max_contributions bandwidth runs cells seed"
 _OPTIONS += " n epsilons shape dataset analyst high_water pairs n_clusters projection components x_bounds y_bounds"
 _OPTIONS += " family parameter_bounds method confidence iterations rows rho hdp pdp"
@@ -173,6 +174,17 @@ def numbers_option(text: str | None, option: str) -> list[float] | None:
     if len(known) != len(numbers):
         raise click.BadParameter(f"expected numbers with commas between them, got {text!r}", param_hint=option)
     return known
+
+
+def masked(text: str) -> str:
+    """Cut a text where the address of a server begins: it may hold a password, of any signs.
+
+    Examples
+    --------
+    >>> masked("postgres://ada:secret@host/visits"), masked("sqlite:///visits.db")
+    ('postgres://…', 'sqlite:///visits.db')
+    """
+    return re.sub(r"(?is)\b(?!sqlite:///)([a-z][a-z0-9+.-]*://)(?=\S).*", r"\1…", text)
 
 
 def _number(word: str) -> float | None:

@@ -9,6 +9,7 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Phase, need, print_json, writable, write
+from fogline.cli.sources import need_reader, query_option, source_table
 
 __all__ = ["plan"]
 
@@ -23,7 +24,8 @@ Examples:
 
 \b
 Shapes: uniform; gaussian:MEANS,SCALE;... with one mean a column and one scale, or one scale a column,
-and a weight if you like (gaussian:3,0.8@0.7;7,0.8@0.3); or a file with a public sample.
+and a weight if you like (gaussian:3,0.8@0.7;7,0.8@0.3); or a file with a public sample,
+or with --query the postgres:// or sqlite:// address of a database that has one.
 For regression the last pair of bounds is that of y; shapes are branches:K, branches:K,SCALE, or a file.
 """
 
@@ -43,6 +45,7 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @click.option("--epsilons", metavar="E,E", help="Epsilons to try; by default 0.1,0.2,0.5,1,2,5.")
 @click.option("--shape", help="A public guess, by default uniform or one branch; never the data. See below.")
 @click.option("--columns", metavar="A,B", help="Columns of the public sample.")
+@query_option
 @click.option("--n-modes", type=int, help="Expect so many modes to be asked for.")
 @click.option("--n-clusters", type=int, help="Expect so many clusters to be asked for.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
@@ -145,6 +148,8 @@ def _draw(expected: Any, path: Path, *, quiet: bool) -> None:
 def _shape(options: dict[str, Any], d: int) -> Any:
     """Return the guess that the words of --shape stand for."""
     text, branches = options["shape"], options["kind"] == "regression"
+    if options["query"] is not None and "://" not in (text or ""):
+        raise click.BadParameter("is for a public sample in a database, named by --shape", param_hint="--query")
     if text is None:
         return 1 if branches else "uniform"
     if branches and text.startswith("branches:"):
@@ -157,12 +162,10 @@ def _shape(options: dict[str, Any], d: int) -> Any:
         )
     if not branches and text.startswith("gaussian:"):
         return _mixture(text.removeprefix("gaussian:"), d)
-    path = Path(text)
-    if not path.is_file():
+    if "://" not in text and not Path(text).is_file():
         words = "branches:number,scale" if branches else "uniform, gaussian:mean,scale;..."
         raise click.BadParameter(f"expected {words} or a file, and there is no file {text!r}", param_hint="--shape")
-    need("duckdb")
-    return _public_sample(path, d, parse.columns_option(options["columns"]))
+    return _public_sample(options, d)
 
 
 def _branches(text: str) -> Any:
@@ -197,25 +200,23 @@ def _mixture(text: str, d: int) -> Any:
         raise click.BadParameter(str(error), param_hint="--shape") from None
 
 
-def _public_sample(path: Path, d: int, columns: list[str] | None) -> Any:
-    """Read a public sample; unlike private records, it may be spoken about."""
-    import duckdb
+def _public_sample(options: dict[str, Any], d: int) -> Any:
+    """Read a public sample."""
     import numpy as np
 
+    from fogline.engines import ReadFailed
+
+    need_reader(options["shape"])
+    batches = [np.empty((0, d))]
     try:
-        with duckdb.connect() as connection:
-            reader = connection.read_parquet if path.suffix.lower() in (".parquet", ".pq") else connection.read_csv
-            table = reader(str(path))
-            names = table.columns if columns is None else columns
-            missing = [name for name in names if name not in table.columns]
-            if missing:
-                raise click.BadParameter(f"there is no column {missing[0]!r} in {str(path)!r}", param_hint="--columns")
-            quoted = ['TRY_CAST("{}" AS DOUBLE)'.format(name.replace('"', '""')) for name in names]
-            rows = table.project(", ".join(quoted)).fetchall()
-    except duckdb.Error:
-        raise click.BadParameter(f"cannot read {str(path)!r} as a table", param_hint="--shape") from None
-    if len(names) != d:
-        raise click.BadParameter(
-            f"--bounds has {d} pairs, but the sample has {len(names)} columns: name them", param_hint="--columns"
-        )
-    return np.array([[np.nan if value is None else value for value in row] for row in rows]).reshape(-1, d)
+        table = source_table({"file": options["shape"], **options}, parse.columns_option(options["columns"]))
+        if table.width != d:
+            raise ValueError(f"columns: --bounds has {d} pairs, but the sample has {table.width} columns: name them")
+        table.each_batch(lambda rows: batches.append(rows.copy()))
+    except ReadFailed:
+        raise click.BadParameter("cannot be read as a table", param_hint="--shape") from None
+    except (ValueError, TypeError, OSError) as error:
+        found = parse.refused(error)
+        found.param_hint = "--shape" if found.param_hint == "FILE" else found.param_hint
+        raise found from None
+    return np.concatenate(batches)

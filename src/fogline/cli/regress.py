@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +17,7 @@ from fogline.cli.release import (
     publish,
     release,
 )
+from fogline.cli.sources import FILE, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModalRegression
@@ -34,12 +34,13 @@ Examples:
 """
 
 
-@click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.command(cls=Command, epilog=EXAMPLES + FILE + EXIT_CODES)
+@source_argument
 @click.option("--x", "x", metavar="COLUMN", required=True, multiple=True, help="What is known; once or twice.")
 @click.option("--y", "y", metavar="COLUMN", required=True, help="What is asked for.")
 @click.option("--x-bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each x; never from the data.")
 @click.option("--y-bounds", metavar="LO:HI", required=True, help="Public range of y; never from the data.")
+@source_options
 @budget_options
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a branch where only noise is.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each x, then of y, or none.")
@@ -49,7 +50,7 @@ Examples:
 @output_options
 @click.pass_context
 def regress(ctx: click.Context, /, **options: Any) -> None:
-    """Find the typical values of one column of FILE (CSV or Parquet) given others, privately.
+    """Find the typical values of one column of FILE given others, privately.
 
     All of them: where records split into groups there are several branches. Spends the budget once. Records with a
     missing or unreadable value, or outside the bounds, contribute nothing.
@@ -72,14 +73,13 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModalRegression, Any]:
     columns = [*options["x"], options["y"]]
     if len(set(columns)) < len(columns):
         raise click.BadParameter("a column can be named once only", param_hint="--x")
-    from fogline.engines import FileTable
     from fogline.estimators import PrivateModalRegression
 
     names = ("epsilon", "delta", "level", "neighbours", "max_contributions")
     chosen = {name: options[name] for name in names}
     try:
         checked_budget(options)
-        table = FileTable(options["file"], columns)
+        table = source_table(options, columns)
         if isinstance(steps, list) and len(steps) == 1:
             steps = steps * len(columns)
         estimator = PrivateModalRegression(

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import click
 
 from fogline.cli.common import Phase, Unreadable, need, opened, print_json, refusals, writable, write
+from fogline.cli.sources import need_reader
 
 __all__ = [
     "EXIT_CODES",
-    "bounded_table",
     "budget_options",
     "checked_budget",
     "checked_places",
@@ -111,7 +111,8 @@ def ledger_options(command: Decorated) -> Decorated:
 
 def checked_places(options: dict[str, Any]) -> None:
     """Refuse missing libraries and places that cannot be written, before anything else."""
-    need("duckdb", *([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
+    need_reader(options["file"])
+    need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
     for name in ("report", "save"):
         writable(options[name], f"--{name}")
 
@@ -126,27 +127,12 @@ def checked_budget(options: dict[str, Any]) -> None:
     _validation.check_max_contributions(options["max_contributions"])
 
 
-def bounded_table(
-    file: Path, columns: list[str] | None, bounds: list[tuple[float, float]]
-) -> tuple[Any, list[tuple[float, float]]]:
-    """Return the columns of a file, by its schema, and a range for each; one range serves all columns."""
-    from fogline import _validation
-    from fogline.engines import FileTable
-
-    _validation.check_bounds(bounds)
-    table = FileTable(file, columns)
-    bounds = bounds * len(table.columns) if len(bounds) == 1 else bounds
-    if len(bounds) != len(table.columns):
-        raise ValueError(f"bounds has {len(bounds)} pairs, but there are {len(table.columns)} columns")
-    return table, bounds
-
-
 def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, Any] | None:
     """Fit, and return the receipt and whether the answer was there before, where a ledger paid."""
-    doing = "reading the file, releasing its density once"
+    doing = "reading the records, releasing their density once"
     only_with_a_ledger(options)
     if options["ledger"] is None:
-        with Phase(doing, quiet=options["as_json"]):
+        with Phase(doing, quiet=options["as_json"], table=table):
             fit(estimator, table)
         return None
 
@@ -155,7 +141,7 @@ def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, An
             view = books.on(options["dataset"], analyst=options["analyst"])
             before = len(books.history())
         estimator.ledger = view
-        with Phase(doing, quiet=options["as_json"]), refusals():
+        with Phase(doing, quiet=options["as_json"], table=table), refusals():
             fit(estimator, table)
     receipt = estimator.receipt_ if estimator.density_ is None else estimator.density_.receipt
     if receipt is None:

@@ -13,6 +13,7 @@ import click
 from fogline.cli import parse
 from fogline.cli.common import Command, Unreadable, need, opened, print_json, refusals, writable, write
 from fogline.cli.release import EXIT_CODES, fit, ledger_options, only_with_a_ledger
+from fogline.cli.sources import FILE, need_reader, query_option, source_argument, source_table
 
 if TYPE_CHECKING:
     from fogline.estimators import IntegralSampler
@@ -34,9 +35,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 """Each learner with the schedule that suits it."""
 
 
-@click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--columns", metavar="A,B", help="Columns; by default all of the file's.")
+@click.command(cls=Command, epilog=EXAMPLES + FILE + EXIT_CODES)
+@source_argument
+@click.option("--columns", metavar="A,B", help="Columns; by default all.")
+@query_option
 @click.option("--per-draw-epsilon", type=float, required=True, help="Privacy budget of one draw; draws add up.")
 @click.option("--draws", type=int, required=True, help="How many points to draw.")
 @click.option(
@@ -78,14 +80,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @ledger_options
 @click.pass_context
 def sample(ctx: click.Context, /, **options: Any) -> None:
-    """Draw a few points that look like records of FILE (CSV or Parquet), everyone in it protected at once.
+    """Draw a few points that look like records of FILE, everyone in it protected at once.
 
     Groups of any size are protected, however large, since the draws would look almost the same for any other file. The
     price is --per-draw-epsilon for every draw. Up to three columns draws come from cells of equal base mass, beyond by
     rejection; they are made in constant time and printed as CSV; the guarantee goes
     to the terminal beside them. Records with a missing or unreadable value contribute nothing.
     """
-    need("duckdb", *([] if options["as_json"] else ["rich"]))
+    need_reader(options["file"])
+    need(*([] if options["as_json"] else ["rich"]))
     writable(options["out"], "--out")
     estimator, table = _planned(options)
     only_with_a_ledger(options)
@@ -118,12 +121,11 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
     bounds = None if options["bounds"] is None else parse.bounds_option(options["bounds"])
     if options["base"] == "uniform" and bounds is None:
         raise click.BadParameter("a uniform base needs the box that it is flat on", param_hint="--bounds")
-    from fogline.engines import FileTable
     from fogline.estimators import IntegralSampler
     from fogline.mechanisms.mollified_cells import AXIS_BITS
 
     try:
-        table = FileTable(options["file"], columns)
+        table = source_table(options, columns)
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
     estimator = IntegralSampler(
@@ -131,7 +133,7 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
         max_samples=options["draws"],
         base=options["base"],
         bounds=bounds,
-        drawing="cells" if len(table.columns or ()) in AXIS_BITS else "rejection",
+        drawing="cells" if table.width in AXIS_BITS else "rejection",
         constant_time=True,
         currency=options["currency"],
         neighbours=options["neighbours"],
@@ -139,7 +141,7 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
     )
     try:
         estimator.cost()
-        estimator._plan(len(table.columns or ()))
+        estimator._plan(table.width)
     except (ValueError, TypeError, OSError) as error:
         found = parse.refused(error)
         hints = {"epsilon": "--per-draw-epsilon", "max_samples": "--draws"}

@@ -12,6 +12,7 @@ from fogline.cli import parse
 from fogline.cli.asked import ask
 from fogline.cli.common import Command, need, print_json, writable, write
 from fogline.cli.release import EXIT_CODES, budget_options, ledger_options
+from fogline.cli.sources import FILE, need_reader, query_option, source_argument
 
 if TYPE_CHECKING:
     from fogline.sketch.strata import Strata
@@ -28,15 +29,16 @@ Examples:
 """
 
 
-@click.command(cls=Command, epilog=EXAMPLES + EXIT_CODES)
-@click.argument("file")
+@click.command(cls=Command, epilog=EXAMPLES + FILE + EXIT_CODES)
+@source_argument
 @click.option("--by", metavar="COLUMN", required=True, help="Column of the categories.")
 @click.option("--categories", metavar="A,B", required=True, help="Public categories; never from the data.")
 @click.option(
     "--others", default="other", show_default=True, help="Stratum of all other records; none leaves them out."
 )
-@click.option("--columns", metavar="A,B", help="Columns; by default all others of the file.")
+@click.option("--columns", metavar="A,B", help="Columns; by default all others.")
 @click.option("--bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each column, or its name.")
+@query_option
 @budget_options
 @click.option("--weights", metavar="COLUMN", help="Column of survey weights.")
 @click.option("--weight-bound", type=float, help="With --weights: public bound of a weight.")
@@ -48,16 +50,17 @@ Examples:
 @ledger_options
 @click.pass_context
 def strata(ctx: click.Context, /, **options: Any) -> None:
-    """Release one density for each category of FILE (CSV or Parquet), for the price of one, and compare them.
+    """Release one density for each category of FILE, for the price of one, and compare them.
 
     Spends the budget once. All strata are released, whether or not any record is in them.
     """
     picture = options["picture"]
-    need("duckdb", *([] if options["as_json"] else ["rich"]), *(["matplotlib"] if picture else []))
+    need_reader(options["file"])
+    need(*([] if options["as_json"] else ["rich"]), *(["matplotlib"] if picture else []))
     for name in ("picture", "save"):
         writable(options[name], f"--{name}")
     question = _question(options)
-    found, paid = ask(question, options, "reading the file, releasing the densities once")
+    found, paid = ask(question, options, "reading the records, releasing the densities once")
     document = _document(found, str(ctx.meta["fogline.command"]), options["level"])
     if options["as_json"]:
         print_json({**document, **(paid or {})})
@@ -98,6 +101,7 @@ def _question(options: dict[str, Any]) -> Any:
             categories=categories,
             others=others,
             columns=columns,
+            query=options["query"],
             bounds=bounds,
             steps=steps,
             ledger=view,

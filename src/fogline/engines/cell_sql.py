@@ -38,6 +38,10 @@ class Dialect:
         """A double, exactly."""
         return f"CAST('{value!r}' AS {self.double})"
 
+    def quotient(self, part: str, width: float) -> str:
+        """A nonnegative number over the width of a cell."""
+        return f"{part} / {self.number(width)}"
+
     def index(self, position: str, cells: int) -> str:
         """Whole part of a nonnegative position, at most the last cell."""
         return f"CAST(least(floor({position}), {self.number(cells - 1.0)}) AS {self.whole})"
@@ -61,8 +65,21 @@ class SqliteDialect(Dialect):
         return f"min(CAST({position} AS INTEGER), {cells - 1})"
 
 
+@dataclass(frozen=True)
+class PostgresDialect(Dialect):
+    """Postgres: a quotient too small for a double is an error there, and a zero everywhere else."""
+
+    double: str = "double precision"
+    whole: str = "bigint"
+
+    def quotient(self, part: str, width: float) -> str:
+        """A nonnegative number over the width of a cell; zero where it is below 2^-1000, which no sum with it shows."""
+        tiny = f"{part} < {self.number(width * 2.0**-1000)}"
+        return f"CASE WHEN {tiny} THEN {self.number(0.0)} ELSE {super().quotient(part, width)} END"
+
+
 DUCKDB = Dialect("DOUBLE", "BIGINT")
-POSTGRES = Dialect("double precision", "bigint")
+POSTGRES = PostgresDialect()
 SPARK = Dialect("DOUBLE", "BIGINT", "`")
 
 
@@ -88,8 +105,8 @@ class CellSql:
         for j, cells in enumerate(spec.cells):
             lower = dialect.number(float(spec.lower[j]))
             inside.append(f"x{j} >= {lower} AND x{j} <= {dialect.number(float(spec.upper[j]))}")
-            width, shift = dialect.number(float(spec.cell_widths[j])), dialect.number(float(spec.shift[j]))
-            cell = f"({cell}) * {cells} + {dialect.index(f'(x{j} - {lower}) / {width} + {shift}', cells)}"
+            steps = dialect.quotient(f"(x{j} - {lower})", float(spec.cell_widths[j]))
+            cell = f"({cell}) * {cells} + {dialect.index(f'{steps} + {dialect.number(float(spec.shift[j]))}', cells)}"
         return cls(" AND ".join(inside), cell, spec.d)
 
     def query(self, columns: Sequence[str], relation: str) -> str:

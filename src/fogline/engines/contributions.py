@@ -225,7 +225,7 @@ def _codes(values: IntArray) -> tuple[IntArray, IntArray]:
         return values, values
     low, high = int(values.min()), int(values.max())
     if high - low < max(4 * len(values), 2**16):  # ids that run from 1 to n need no sorting
-        return values - low, np.arange(low, high + 1)
+        return values - low, low + np.arange(high - low + 1)  # high + 1 may have no 64 bits
     units, people = np.unique(values, return_inverse=True)
     return people.astype(np.int64), units
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fogline._validation import records
 from fogline.engines.contributions import ClusterTable, ContributionBound, kept_state, unit_buckets
-from fogline.engines.frames import ArrayTable, FrameTable
+from fogline.engines.frames import ArrayTable, FrameTable, column_ids
 from fogline.engines.tables import Progress, State, Table, Take, chosen_columns
 from fogline.sketch import DensitySketch
 from fogline.sketch.planning import Spec
@@ -87,7 +87,9 @@ class DaskTable(ClusterTable):
 
 
 def _with_buckets(part: Any, unit: str, bound: ContributionBound) -> Any:
-    buckets = unit_buckets(part[unit].to_numpy(), bound)
+    import narwhals as nw
+
+    buckets = unit_buckets(column_ids(nw.from_native(part[unit], series_only=True)), bound)
     return part.assign(**{BUCKET: buckets})
 
 

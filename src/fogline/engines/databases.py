@@ -22,7 +22,7 @@ from fogline.engines.tables import BATCH_ROWS, Progress, State, Table, Take, cho
 from fogline.sketch.planning import Spec
 from fogline.sketch.spec import SketchSpec
 
-__all__ = ["PostgresTable", "SqliteTable", "adapt"]
+__all__ = ["PostgresTable", "SqliteTable", "adapt", "require_psycopg"]
 
 VIEW = "fogline_view"
 """Name of the temporary view through which SQLite tells the declared types of a query."""
@@ -39,6 +39,9 @@ POSTGRES_NUMBERS = {
 }
 POSTGRES_IDS = {20: "bigint", 21: "smallint", 23: "integer", 25: "text", 1042: "char", 1043: "varchar", 2950: "uuid"}
 """Types of columns by Postgres's numbers for them."""
+
+
+UNREACHABLE = "source: Postgres does not let us in: is a server there, are user, password and database right?"
 
 
 def adapt(
@@ -67,7 +70,8 @@ class _QueryTable(Table):
         progress: Progress | None,
     ) -> None:
         self._source = source
-        self._relation = _relation(query)
+        self._query = query.strip().rstrip(";").rstrip()
+        self._relation = _relation(self._query)
         self._kinds = self._schema()
         names = [name for name, _ in self._kinds]
         chosen = chosen_columns(columns, unit, names)
@@ -76,6 +80,11 @@ class _QueryTable(Table):
             self._require_number(name)
         if unit is not None:
             self._require_id(unit)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The query: the same columns of other rows are another question."""
+        return {"query": self._query}
 
     def _schema(self) -> list[tuple[str, Any]]:
         raise NotImplementedError
@@ -121,6 +130,7 @@ class SqliteTable(_QueryTable):
         dialect = SqliteDialect()
         sql = CellSql.of(spec, dialect).query(self._doubles(), self._relation)
         with self._connected() as connection, closing(connection.cursor()) as cursor:
+            cursor.row_factory = None
             return _counts(cursor.execute(sql, dialect.parameters).fetchall())
 
     def _scan(self, take: Take) -> None:
@@ -131,12 +141,21 @@ class SqliteTable(_QueryTable):
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         if isinstance(self._source, sqlite3.Connection):
-            yield self._source
+            factory, self._source.text_factory = self._source.text_factory, _text
+            try:
+                yield self._source
+            finally:
+                self._source.text_factory = factory
             return
         path = Path(unquote(re.sub("^sqlite:(//)?/?", "", self._source)))
         if not path.is_file():
             raise FileNotFoundError(f"source: there is no file {str(path)!r}")
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        try:
+            opened = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        except sqlite3.Error:
+            raise PermissionError(f"source: the file {str(path)!r} cannot be opened") from None
+        with closing(opened) as connection:
+            connection.text_factory = _text
             yield connection
 
     def _schema(self) -> list[tuple[str, Any]]:
@@ -201,18 +220,22 @@ class PostgresTable(_QueryTable):
     @contextmanager
     def _connected(self) -> Iterator[Any]:
         """A transaction that can only read, and sees one state of the database."""
-        psycopg = _driver()
+        psycopg = require_psycopg()
         if not isinstance(self._source, str):
             with self._source.transaction():
                 yield self._source
             return
-        with psycopg.connect(self._source) as connection:
+        try:
+            opened = psycopg.connect(self._source)
+        except (psycopg.Error, ValueError):  # whose message may quote the address, and a password in it
+            raise ConnectionError(UNREACHABLE) from None
+        with opened as connection:
             connection.read_only = True
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             yield connection
 
     def _schema(self) -> list[tuple[str, Any]]:
-        psycopg = _driver()
+        psycopg = require_psycopg()
         with self._connected() as connection, connection.cursor() as cursor:
             try:
                 cursor.execute(_literal(f"SELECT * FROM {self._relation} LIMIT 0"))
@@ -239,7 +262,8 @@ class PostgresTable(_QueryTable):
         return f"(CASE WHEN {column} = 'NaN' THEN NULL WHEN {within} THEN {column} ELSE {edge} END)::double precision"
 
 
-def _driver() -> Any:
+def require_psycopg() -> Any:
+    """Return the driver, or say what to install."""
     try:
         import psycopg
     except ImportError:
@@ -249,10 +273,14 @@ def _driver() -> Any:
 
 def _relation(query: str) -> str:
     """What follows FROM: a query in brackets, or the quoted name of a table, with its schema if it has one."""
-    text = query.strip().rstrip(";")
-    if re.match(r"(?i)(select|with|values|table)\b\s", text):
-        return f"({text}\n) AS source"  # a comment at its end stays there
-    return ".".join(quoted(part.strip('"')) for part in text.split("."))
+    if re.match(r"(?i)(select|with|values|table)\b\s", query):
+        return f"({query}\n) AS source"  # a comment at its end stays there
+    return ".".join(quoted(part.strip('"')) for part in query.split("."))
+
+
+def _text(content: bytes) -> str:
+    """A text of SQLite, which need not be UTF-8: an error would tell of it."""
+    return content.decode("utf-8", "surrogateescape")
 
 
 def _literal(sql: str) -> bytes:

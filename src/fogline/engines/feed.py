@@ -14,7 +14,7 @@ from fogline.sketch import DensitySketch, PrivateDensity
 from fogline.sketch.density_sketch import ReleaseTerms, release_density
 from fogline.sketch.planning import Spec
 
-__all__ = ["Pass", "as_source", "feed", "names_of", "release_source", "sketch", "unit_of", "width_of"]
+__all__ = ["Pass", "as_source", "facts_of", "feed", "names_of", "release_source", "sketch", "unit_of", "width_of"]
 
 
 def width_of(source: Any) -> int | None:
@@ -31,6 +31,11 @@ def names_of(source: Any) -> tuple[str, ...] | None:
     """Names of a source's columns, as its schema tells them; None where they have no names."""
     names = getattr(source, "columns", None)
     return None if names is None else tuple(map(str, names))
+
+
+def facts_of(source: Any) -> dict[str, Any]:
+    """What else of a source belongs into a ledger's question: the query, where there is one."""
+    return source.facts if isinstance(source, Table) else {}
 
 
 def unit_of(source: Any) -> str:
@@ -77,11 +82,11 @@ def release_source(source: Any, spec: Spec, terms: ReleaseTerms, ledger: Any = N
     are the records counted. When that fails, with a ledger or without, the error is a constant, and nothing in the
     traceback below this call leads to them.
     """
-    columns = names_of(source)
+    columns, facts = names_of(source), facts_of(source)
     one_pass = Pass(source, DensitySketch.of(spec), terms.max_contributions)
     del source
     try:
-        return release_density(spec, terms, one_pass.run, ledger, columns=columns)
+        return release_density(spec, terms, one_pass.run, ledger, columns=columns, facts=facts)
     finally:
         one_pass.forget()
 

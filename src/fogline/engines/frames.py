@@ -119,9 +119,13 @@ class FrameTable(Table):
             return self._given[start : start + len(part)]
         if self.unit_column is None:
             return None
-        column = part[self._labels[self.unit_column]]
-        whole = column.dtype.is_integer() and not column.is_null().any()
-        return column.to_numpy() if whole else column.to_list()
+        return column_ids(part[self._labels[self.unit_column]])
+
+
+def column_ids(column: Any) -> Any:
+    """Ids of a column that narwhals knows: integers as they are, since a gap would make floats of them."""
+    whole = column.dtype.is_integer() and not column.is_null().any()
+    return column.to_numpy() if whole else column.to_list()
 
 
 TEXTS = ("String", "Categorical", "Enum", "Object")
@@ -221,6 +225,8 @@ def _id_array(ids: Any) -> Any:
     if hasattr(ids, "to_pylist"):
         return ids
     array = np.asarray(ids.to_numpy() if hasattr(ids, "to_numpy") else ids)
+    if array.dtype.kind == "f" and not isinstance(ids, np.ndarray):  # integers with gaps, rounded
+        array = np.array(list(ids), dtype=object)
     if array.ndim != 1 or array.dtype.kind not in "iufUO":
         raise TypeError("unit must be one column of integers or texts")
     return array

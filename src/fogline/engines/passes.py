@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import records
+from fogline.engines.feed import facts_of
 from fogline.engines.registry import as_source
 from fogline.engines.tables import Table
 
@@ -40,6 +41,8 @@ class RecordPasses:
             source = records(source, d)
         self._source: Any = source
         self._d = d
+        self.facts: dict[str, Any] = facts_of(source)
+        """What of the source, beside columns and unit, belongs into a ledger's question."""
         self.memory: dict[str, Any] = {}
         """Secret: what a pass wants to keep for the next."""
 

@@ -107,6 +107,11 @@ class Table(ABC):
         """Whether the rows of a unit are cut to what it may contribute."""
         return self.unit_column is not None
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What, beside columns and unit, tells questions about this source from others about the same data set."""
+        return {}
+
     def __getitem__(self, columns: list[str]) -> Self:
         """Some of the columns, in another order; the unit stays."""
         if self.columns is None:

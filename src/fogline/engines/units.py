@@ -2,8 +2,9 @@
 
 An id is an integer or a text. A text that is an integer in its plain decimal form counts as that integer, so that a
 table and the CSV file exported from it have the same people; a floating-point id that is a whole number does too, since
-some frames hold integers with gaps that way. Anything else (NULL, the empty text, NaN, a type that is no id) is
-missing, and a row whose id is missing contributes nothing: it cannot be said whose contribution it would be.
+some frames hold integers with gaps that way. An integer that does not fit into 64 bits counts as its text. Anything
+else (NULL, the empty text, NaN, a float of 2^63 or more, a type that is no id) is missing, and a row whose id is
+missing contributes nothing: it cannot be said whose contribution it would be.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ IntArray = NDArray[np.int64]
 MISSING, INTEGER, TEXT = -1, 0, 1
 """Kinds of ids."""
 
-PLAIN = r"0|-?[1-9][0-9]{0,17}"
-"""Texts that stand for an integer below 10^18."""
+SHORT = r"0|-?[1-9][0-9]{0,17}"
+"""Texts that stand for an integer below 10^18, which has 64 bits for sure."""
 
-_PLAIN = re.compile(PLAIN)
+_PLAIN = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
@@ -54,7 +55,7 @@ class Identities:
         if hasattr(ids, "to_pylist"):
             return self._arrow(ids)
         array = ids if isinstance(ids, np.ndarray) else None
-        if array is not None and array.dtype.kind in "iu":
+        if array is not None and array.dtype.kind in "iu" and not _is_beyond(array):
             return array.astype(np.int64), np.zeros(len(array), dtype=np.int8)
         if array is not None and array.dtype.kind == "f":
             return _whole(array.astype(np.float64))
@@ -67,6 +68,8 @@ class Identities:
         if pa.types.is_dictionary(ids.type):
             ids = ids.cast(ids.type.value_type)
         if pa.types.is_integer(ids.type):
+            if pa.types.is_uint64(ids.type) and _is_beyond(np.asarray(pc.fill_null(ids, 0))):
+                return self._objects(ids.to_pylist())
             if not ids.null_count:
                 return np.asarray(ids).astype(np.int64, copy=False), np.zeros(len(ids), dtype=np.int8)
             values = np.asarray(pc.fill_null(ids, 0)).astype(np.int64)
@@ -75,7 +78,7 @@ class Identities:
             return _whole(np.asarray(ids.cast("float64").to_numpy(zero_copy_only=False)))
         if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type) or pa.types.is_string_view(ids.type):
             texts = ids.cast(pa.string())
-            if pc.all(pc.match_substring_regex(texts, f"^({PLAIN})$"), skip_nulls=False).as_py():
+            if pc.all(pc.match_substring_regex(texts, f"^({SHORT})$"), skip_nulls=False).as_py():
                 return self._arrow(texts.cast(pa.int64()))
         return self._objects(ids.to_pylist())
 
@@ -100,8 +103,13 @@ def _integer(cell: Any) -> int | None:
     if isinstance(cell, int | np.integer):
         return int(cell)
     if isinstance(cell, float | np.floating):
-        return int(cell) if float(cell).is_integer() else None
+        return int(cell) if float(cell).is_integer() and abs(float(cell)) < 2.0**63 else None
     return None
+
+
+def _is_beyond(ids: NDArray[Any]) -> bool:
+    """Whether unsigned integers hold one that would wrap."""
+    return bool(ids.dtype.kind == "u" and len(ids) and ids.max() > _MOST)
 
 
 def _whole(ids: NDArray[np.float64]) -> tuple[IntArray, NDArray[np.int8]]:

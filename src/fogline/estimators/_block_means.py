@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -14,6 +11,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
+from fogline.estimators._boosting import quiet
 from fogline.estimators._staged import RecordPasses
 from fogline.locate.frames import Frame, finite, hashed
 
@@ -70,7 +68,7 @@ def chosen_learner(wished: Any, k: int, sigma_min: float) -> tuple[Any, str]:
         learner = clone(wished, safe=False)
     except Exception as error:
         raise TypeError("learner must be an object that can be copied, once for each block") from error
-    options = wished.get_params() if callable(getattr(wished, "get_params", None)) else vars(wished)
+    options = wished.get_params() if callable(getattr(wished, "get_params", None)) else getattr(wished, "__dict__", {})
     return learner, f"{type(wished).__module__}.{type(wished).__qualname__} {sorted(options.items())!r}"
 
 
@@ -104,7 +102,7 @@ class BlockMeans:
         """
         frame = self.frame
         parts = [np.zeros((0, frame.d))]
-        passes.each(lambda rows: parts.append(frame.vectors(finite(rows))))
+        passes.each(lambda rows: parts.append(frame.vectors(finite(rows)) + 0.0))  # no zero has a sign
         vectors = np.concatenate(parts)
         vectors = vectors[np.lexsort(vectors.T)]
         places = np.arange(len(vectors))
@@ -112,8 +110,10 @@ class BlockMeans:
         first[1:] = (vectors[1:] != vectors[:-1]).any(axis=1)
         rank = places - np.maximum.accumulate(np.where(first, places, 0))
         hashes = hashed(np.column_stack([vectors, rank]), self.key)
-        labels = (hashes * np.uint64(self.blocks)) >> np.uint64(32)
-        return [frame.places(vectors[labels == block]) for block in range(self.blocks)]
+        labels = ((hashes * np.uint64(self.blocks)) >> np.uint64(32)).astype(np.int64)
+        order = np.argsort(labels, kind="stable")
+        edges = np.searchsorted(labels[order], np.arange(1, self.blocks))
+        return np.split(frame.places(vectors[order]), edges)
 
     def found(self, passes: RecordPasses) -> list[FloatArray]:
         """Means of each block; learnt once, and forgotten with the records."""
@@ -126,15 +126,16 @@ class BlockMeans:
         """Means in one block: none where the learner fails, and whatever it says while it runs is not heard."""
         nothing = np.zeros((0, self.frame.d))
         try:
-            with warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()), np.errstate():
-                warnings.simplefilter("ignore")
-                np.seterr(all="ignore")
+            with quiet():
                 learner = clone(self.learner, safe=False)
-                if callable(getattr(learner, "get_params", None)) and "random_state" in learner.get_params():
-                    state = np.random.SeedSequence([self.seed, block]).generate_state(1)[0]
-                    learner.set_params(random_state=int(state))
-                learner.fit(rows)
+                options = learner.get_params() if callable(getattr(learner, "get_params", None)) else {}
+                states = [name for name in options if name.rpartition("__")[2] == "random_state"]  # of its parts, too
+                if states:  # numpy's own generator would tell a block how much the others have drawn
+                    seed = int(np.random.SeedSequence([self.seed, block]).generate_state(1)[0])
+                    learner.set_params(**dict.fromkeys(states, seed))
+                learner.fit(rows.copy())  # a part of a larger array would lead to the other blocks
                 means = np.array(learner.means_, dtype=np.float64)
-                return finite(means) if means.ndim == 2 and means.shape[1] == nothing.shape[1] else nothing
+                fits = means.ndim == 2 and means.shape[1] == self.frame.d
+                return self.frame.places(self.frame.vectors(finite(means))) if fits else nothing
         except (Exception, SystemExit):  # anything may go wrong in a block, and nobody must see that it did
             return nothing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +15,7 @@ from fogline import _validation
 from fogline.accounting import zcdp
 from fogline.accounting._rounding import round_down
 from fogline.accounting.costs import Cost, whole_units
+from fogline.accounting.guarantee import Guarantee
 from fogline.estimators._staged import Stages
 from fogline.locate.answers import Ball, NotSeparable
 from fogline.locate.frames import Each, Frame, Thinning, random_directions
@@ -32,7 +33,7 @@ from fogline.locate.projection import DIRECTION_BITS
 from fogline.locate.terrific_ball import SeclusionQuery, TerrificRadiusQuery
 from fogline.mechanisms.above_threshold import gamma
 from fogline.mechanisms.entropy import current_door
-from fogline.sketch.terms import ReleaseTerms
+from fogline.sketch.terms import PROOF, ReleaseTerms
 
 __all__ = ["BallPlan", "LocatedTerms", "find_ball"]
 
@@ -94,6 +95,10 @@ class LocatedTerms(ReleaseTerms):
     def cost(self) -> Cost:
         """What a ledger is charged."""
         return Cost(self.rho, self.aside)
+
+    def guarantee(self, proof: str = PROOF) -> Guarantee:
+        """What a release may claim: epsilon and delta, but no rho, since zCDP holds outside that event only."""
+        return replace(super().guarantee(proof), rho=None)
 
 
 @dataclass(frozen=True, eq=False)

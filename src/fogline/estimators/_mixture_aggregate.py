@@ -117,6 +117,11 @@ class AggregatePlan:
         """Number of components."""
         return self.scales.n_components
 
+    @property
+    def rounds(self) -> int:
+        """Most rounds; one component needs no search."""
+        return self.n_components + SPARE if self.n_components > 1 else 0
+
     def blocks(self, count: float) -> int:
         """Number of blocks for a released number of records."""
         rows = ROWS * self.n_components * max(3, self.frame.d + 1)
@@ -124,7 +129,8 @@ class AggregatePlan:
 
     def ball(self, blocks: int) -> BallPlan:
         """The search of one round."""
-        return BallPlan(self.frame, self.scales.sigma_min / 4, target=max(1, int(AGREED * blocks)))
+        agreed = max(1, int(AGREED * blocks))
+        return BallPlan(self.frame, self.scales.sigma_min / 4, target=agreed, constants=self.scales.constants)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form: what makes two questions the same."""
@@ -135,7 +141,7 @@ class AggregatePlan:
         d, k = self.frame.d, self.n_components
         moments = 1 + d + d * (d + 1) // 2
         last = k * (PLACE_STEPS * (RINGS + d) + len(SCATTER_SHARES) * moments + d * (d + 5) + 4)
-        return (k + SPARE) * self.ball(1).payload() + 8 * last + 2**16
+        return self.rounds * self.ball(1).payload() + 8 * last + 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +201,7 @@ def aggregated_parts(
     drawn = stages.keep("blocks", _keys)
     means = BlockMeans(plan.frame, plan.learner, blocks, int(drawn["key"]), int(drawn["seed"]))
     balls: tuple[Ball, ...] = ()
-    turn, rounds = 0, plan.n_components + SPARE
+    turn, rounds = 0, plan.rounds
     while turn < rounds and len(balls) < plan.n_components:
         direction = stages.keep(f"direction{turn}", lambda: _direction(plan.frame.d))["direction"]
         offers = None if passes is None else Offers(passes, means, balls, direction)
@@ -225,7 +231,7 @@ def _direction(d: int) -> dict[str, NDArray[Any]]:
 
 def _apart(found: Ball, balls: tuple[Ball, ...]) -> bool:
     """Whether blocks agree well enough on this centre to tell it from the others."""
-    return all(np.linalg.norm(found.centre - ball.centre) >= APART * (found.radius + ball.radius) for ball in balls)
+    return all(math.dist(found.centre, ball.centre) >= APART * (found.radius + ball.radius) for ball in balls)
 
 
 def _reaches(centres: FloatArray, plan: AggregatePlan) -> FloatArray:

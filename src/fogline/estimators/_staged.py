@@ -293,7 +293,7 @@ def staged_release(
         answer = ledger.ask(
             name,
             code_version=code_version,
-            parameters={**parameters, **terms.question()},
+            parameters={**parameters, **terms.question(), **passes.facts},
             cost=terms.cost(),
             neighbours=terms.neighbours,
             certified=not door_reason(),

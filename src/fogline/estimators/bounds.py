@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -170,7 +171,7 @@ def private_bounds(
             "width": width,
             "shares": [str(paid[name].portion) for name in columns],
         },
-        max_payload=8 * width * (BINS + CELLS) + 2**16 + 2**10 * width,
+        max_payload=8 * width * (BINS + CELLS) + 2**16 + 2**10 * width + 8 * len(json.dumps(columns)),
         ledger=ledger,
     )
     ranges = [(np.nan, np.nan) if found is None else found.bounds(level) for found in cells]

@@ -65,9 +65,10 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         For "sketch": private steps of expectation-maximisation.
     constants : {"practical", "theory"}
         For "recursive" and "spherical": sensible constants or those of the proofs. Privacy holds with any.
-    learner : object, optional
-        For "sample-aggregate": what is fitted to each block, with ``fit``, ``weights_`` and ``means_``; scikit-learn's
-        ``GaussianMixture`` by default.
+    learner : object or "spectral", optional
+        For "sample-aggregate": what is fitted to each block, as a copy, with a ``fit`` that sets ``means_`` and looks
+        at nothing but its rows; scikit-learn's ``GaussianMixture`` by default. "spectral": clusters by distance along
+        the leading singular directions.
     neighbours : {"add-remove", "replace"}
         Hide whether a person is in the data at all, or only what their record says. Methods that look for balls are
         proved for "add-remove" only.

@@ -358,6 +358,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
                 "training_draws": plan.draws,
                 "currency": self.currency,
                 "columns": None if columns is None else list(columns),
+                **passes.facts,
             },
             cost=self.cost(),
             neighbours=self.neighbours,

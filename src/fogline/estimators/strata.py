@@ -32,6 +32,7 @@ def private_strata(
     categories: Sequence[Any] | None = None,
     others: str | None = "other",
     columns: Sequence[str] | None = None,
+    query: str | None = None,
     weights: Any = None,
     weight_bound: float | None = None,
     epsilon: float | None = None,
@@ -60,6 +61,8 @@ def private_strata(
         contribute nothing. Which of them there are is never told.
     columns : sequence of str, optional
         Names of the columns of the density; by default all but those of `by` and `weights`.
+    query : str, optional
+        For databases: a SELECT, or the name of a table.
     weights : str or array, optional
         Survey weights: a column, or for an array the weights themselves. One that is missing, zero or negative makes
         its record contribute nothing; one above the bound counts as the bound.
@@ -104,7 +107,7 @@ def private_strata(
     bound = _bound(weights, weight_bound)
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions)
     _validation.check_ledger(ledger)
-    source = _source(X, by, columns, weights)
+    source = _source(X, by, columns, weights, query)
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, source.row)
     spec = plan_spec(bounds, bandwidths, steps, features=features)
     width = source.width - (bound is not None)
@@ -116,6 +119,7 @@ def private_strata(
         "weights": weights if isinstance(weights, str) else None,
         "by": by if isinstance(by, str) else None,
         "others": others,
+        **source.facts,
     }
     del X, source, by, weights
     try:
@@ -149,7 +153,7 @@ def _bound(weights: Any, weight_bound: Any) -> float | None:
     return None if weight_bound is None else _validation.check_positive(weight_bound, "weight_bound")
 
 
-def _source(X: Any, by: Any, columns: Any, weights: Any) -> Table:
+def _source(X: Any, by: Any, columns: Any, weights: Any, query: str | None) -> Table:
     """Table of the columns, the weights last, whose ids are the labels: errors of the schema come here."""
     if isinstance(X, Table):
         raise TypeError("X: pass the source itself, since by and weights name columns of it")
@@ -158,9 +162,11 @@ def _source(X: Any, by: Any, columns: Any, weights: Any) -> Table:
             if not all(name is None or isinstance(name, str) for name in (by, weights)):
                 raise TypeError("weights and by must both be names of columns, or both be arrays")
             if columns is None:
-                every = table(X, None, unit=by).columns or ()
+                every = table(X, None, query=query, unit=by).columns or ()
                 columns = [name for name in every if name != weights]
-            return table(X, [*columns, *([] if weights is None else [weights])], unit=by)
+            return table(X, [*columns, *([] if weights is None else [weights])], query=query, unit=by)
+        if query is not None:
+            raise TypeError("query needs by or weights to name columns of its answer")
         rows = _validation.records(X) if columns is None else _validation.records(X[list(columns)])
         if weights is not None:
             extra = _validation.records(weights, 1, name="weights")

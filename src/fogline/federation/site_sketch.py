@@ -315,6 +315,7 @@ def release_file(path: str | Path, *, ledger: Any = None, **options: Any) -> Pri
     PrivateDensity
     """
     check_ledger(ledger)
+    path = Path(path).resolve()  # the mark belongs on the file, not in the place of a link to it
     with _open_file(path) as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # until the mark is on the disk, whoever else wants to release it waits
         found, marked = SiteSketch.load(path), SiteSketch.load(path)

@@ -98,7 +98,7 @@ def fit_ridges(sums: Sums, starts: list[Ridge], bandwidth: FloatArray) -> Fitted
         return None
     ridges = starts
     for turn in range(PASSES):
-        if turn:  # at first a ridge may be too short, and its mass pile up at its ends
+        if turn and ridges:  # at first a ridge may be too short, and its mass pile up at its ends
             ridges = _clear_parts(solve(sums, ridges, b), h)
         if not ridges:
             return None

@@ -39,7 +39,18 @@ def write_secret(path: str | Path, content: bytes, *, replace: bool = True) -> N
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
+        if os.name == "posix":
+            _force(target.parent)
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
+
+
+def _force(folder: Path) -> None:
+    """Bring a folder's names to the disk, so that a mark in a file outlives a loss of power."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

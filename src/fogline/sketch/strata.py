@@ -258,6 +258,6 @@ def release_strata(
         neighbours=terms.neighbours,
         certified=not door_reason(),
         release=lambda: release().to_bytes(),
-        max_payload=8 * (size + len(json.dumps(spec.to_dict()))) + 2**16 + 2**10 * len(names),
+        max_payload=8 * (size + len(json.dumps([spec.to_dict(), names, columns]))) + 2**16,
     )
     return Strata.from_bytes(answer.payload, receipt=answer.receipt.to_dict())

@@ -1,0 +1,90 @@
+"""Where the records of a command are: a file, a folder or pattern of files, or a query to a database.
+
+Every command that reads records takes FILE by :func:`source_argument` and makes its table by :func:`source_table`, so
+that all of them read the same things and refuse the same mistakes. An address may hold a password, so none is ever
+repeated: see :func:`fogline.cli.parse.masked`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fogline.cli.common import need
+
+if TYPE_CHECKING:
+    from fogline.engines import Table
+
+__all__ = ["FILE", "need_reader", "query_option", "source_argument", "source_options", "source_table", "wide_bounds"]
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+FILE = """\b
+FILE: a CSV or Parquet file, a folder or a quoted pattern of them ("visits/*.parquet"), or, with --query,
+a database: postgres://user@host:port/database or sqlite:///path.db (sqlite:////path.db from the root).
+
+"""
+"""What all commands that read records say about their FILE."""
+
+source_argument = click.argument("file", metavar="FILE")
+
+query_option = click.option(
+    "--query", metavar="SQL", help="Of a database: a SELECT, each row from one person's records alone, or a table."
+)
+
+_unit_option = click.option(
+    "--unit", metavar="COLUMN", help="Column that says whose record a row is; --max-contributions is then enforced."
+)
+
+
+def source_options(command: Decorated) -> Decorated:
+    """Add what to ask a database, and whose record a row is."""
+    return query_option(_unit_option(command))
+
+
+def need_reader(file: str) -> None:
+    """Refuse to go on without the library that reads such a source."""
+    from fogline.engines.registry import ADDRESSES
+
+    if not file.startswith(ADDRESSES):
+        need("duckdb")
+    elif not file.startswith("sqlite"):
+        from fogline.engines.databases import require_psycopg
+
+        try:
+            require_psycopg()
+        except ImportError as error:
+            raise click.ClickException(str(error)) from None
+
+
+def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
+    """Return the columns of FILE by its schema, which is all that is read of it here.
+
+    Parameters
+    ----------
+    options : dict
+        Of the command: ``file``, ``query`` and, where the command has it, ``unit``.
+    columns : list of str or None
+        None: all but the unit's.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        For what is wrong with the schema; the message begins with the parameter's name.
+    """
+    from fogline.engines import table
+
+    return table(options["file"], columns, query=options["query"], unit=options.get("unit"))
+
+
+def wide_bounds(table: Table, bounds: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return a range for each column; one range serves all of them."""
+    from fogline import _validation
+
+    _validation.check_bounds(bounds)
+    wide = bounds * table.width if len(bounds) == 1 else bounds
+    if len(wide) != table.width:
+        raise ValueError(f"bounds has {len(wide)} pairs, but there are {table.width} columns")
+    return wide
