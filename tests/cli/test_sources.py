@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 
 from fogline.cli.app import app
-from fogline.cli.common import Phase
 from fogline.cli.parse import masked
 
 BUDGET = ["--epsilon", "2", "--delta", "1e-5"]
@@ -161,6 +160,14 @@ def test_another_query_or_unit_is_another_question(lite, tmp_path):
     assert not cached("modes", "--query", "visits", "--unit", "person_id")
     assert cached("modes", "--query", "visits", "--unit", "person_id")
 
+    def commit(query):
+        words = [*COMMANDS["sample"], "--currency", "zcdp", "--ledger", books]
+        result = run("sample", lite, "--query", query, *words)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)["receipt"]["commit"]
+
+    assert commit("visits") == commit("visits") < commit("SELECT age FROM visits")
+
 
 # -- what is wrong -------------------------------------------------------------------------------------------
 
@@ -265,30 +272,3 @@ def test_masking_keeps_what_is_no_server():
     for text in ("visits/*.parquet", "sqlite:////tmp/a.db", "postgres:// or sqlite://", "a:b//c"):
         assert masked(text) == text
     assert masked("at s3://key:word@bucket 'x'") == "at s3://…"
-
-
-# -- progress ------------------------------------------------------------------------------------------------
-
-
-def test_a_person_at_a_terminal_sees_rows(monkeypatch, tmp_path):
-    import io
-
-    from fogline.engines import table
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    path = tmp_path / "v.csv"
-    path.write_text("age\n" + "40\n" * 3000)
-    source = table(path, ["age"])
-    told = Terminal()
-    monkeypatch.setattr("sys.stderr", told)
-    monkeypatch.setenv("TERM", "xterm")
-    with Phase("reading", table=source) as _:
-        source.each_batch(lambda rows: None)
-        assert source.progress is not None
-    assert source.progress is None
-    monkeypatch.setattr("sys.stderr", io.StringIO())
-    with Phase("reading", table=source):
-        assert source.progress is None

@@ -340,6 +340,11 @@ def test_ids_beside_a_gap_are_not_rounded():
         assert sketch(table(np.full((4, 1), 5.0), unit=ids), LINE).state()[1].sum() == 3
 
 
+def test_a_masked_id_is_missing():
+    ids = np.ma.array([1, 2, 3], mask=[False, True, False])
+    assert sketch(table(np.full((3, 1), 5.0), unit=ids), LINE).state()[1].sum() == 2
+
+
 def test_floats_beyond_integers_are_missing_in_every_form():
     for ids in (np.array([1e19, 2.0**63]), [1e19, 2.0**63], pa.array([1e19, 2.0**63])):
         assert Identities().read(ids)[1].tolist() == [-1, -1]

@@ -309,3 +309,8 @@ def test_long_names_fit_into_a_ledger(tmp_path):
         tmp_path / "budget", dataset="people", epsilon=1.2, delta=1e-5, high_water=tmp_path / "marks"
     ) as ledger:
         assert private_bounds(frame, **BUDGET, ledger=ledger).columns == tuple(names)
+
+
+def test_a_column_may_have_any_name():
+    frame = pytest.importorskip("pandas").DataFrame({"self": [1.0], "rho": [2.0]})
+    assert private_bounds(frame, **BUDGET).columns == ("self", "rho")

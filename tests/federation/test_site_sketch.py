@@ -335,6 +335,8 @@ def test_a_file_is_released_once(tmp_path):
         release_file(path)
     with pytest.raises(ValueError, match="neighbours"):
         release_file(path, **BUDGET, neighbours="both")
+    with pytest.raises(TypeError, match="disjoint"):
+        release_file(path, **BUDGET, disjoint=True)
     release_file(path, **BUDGET)
     with pytest.raises(AlreadyReleased):
         release_file(path, **BUDGET)

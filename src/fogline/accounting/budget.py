@@ -57,7 +57,7 @@ class Budget:
         """The rho as a rational number."""
         return Fraction(self.rho)
 
-    def split(self, **portions: Portion) -> Shares:
+    def split(self, /, **portions: Portion) -> Shares:
         """Return named shares whose rho sums exactly to this budget's.
 
         Parameters
@@ -100,7 +100,7 @@ class Share:
         """Its rho as a float, rounded down: shares spent as floats never exceed the whole."""
         return round_down(self.exact)
 
-    def split(self, **portions: Portion) -> Shares:
+    def split(self, /, **portions: Portion) -> Shares:
         """Return named shares of this share, as `Budget.split` does.
 
         Examples

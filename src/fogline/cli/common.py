@@ -131,23 +131,10 @@ def opened(path: Path, high_water: Path | None) -> Iterator[Ledger]:
 
 
 class Phase:
-    """A spinner on the terminal with the name of a phase, and rows read so far.
+    """A spinner on the terminal with the name of a phase: public words only, and no number of rows."""
 
-    That number is as secret as the records. It is shown where a person looks on, who has the records; never in a pipe
-    or a file.
-
-    Parameters
-    ----------
-    name : str
-        Public words.
-    quiet : bool
-    table : Table, optional
-        What is read meanwhile; it is asked to tell its progress.
-    """
-
-    def __init__(self, name: str, *, quiet: bool = False, table: Any = None) -> None:
+    def __init__(self, name: str, *, quiet: bool = False) -> None:
         self._name = name
-        self._table = table
         self._status: Any = None
         self._quiet = quiet or not sys.stderr.isatty()
 
@@ -157,14 +144,7 @@ class Phase:
 
             self._status = Console(stderr=True).status(self._name)
             self._status.__enter__()
-            if self._table is not None:
-                self._table.progress = self._tell
-
-    def _tell(self, rows: int) -> None:
-        self._status.update(f"{self._name}: {rows:,} rows")
 
     def __exit__(self, *details: object) -> None:
         if self._status is not None:
-            if self._table is not None:
-                self._table.progress = None
             self._status.__exit__(None, None, None)

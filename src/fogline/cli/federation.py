@@ -66,7 +66,7 @@ def sketch(**options: Any) -> None:
     need_reader(options["file"])
     writable(options["out"], "--out")
     prepared = _prepared(options)
-    with Phase("reading the records", table=prepared[0]):
+    with Phase("reading the records"):
         part = _counted(options, *prepared)
     write(lambda: part.save(options["out"]), "--out")
     click.echo(f"sketch: {options['out']} (site {options['site']}, pass {options['pass_name']})")

@@ -132,7 +132,7 @@ def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, An
     doing = "reading the records, releasing their density once"
     only_with_a_ledger(options)
     if options["ledger"] is None:
-        with Phase(doing, quiet=options["as_json"], table=table):
+        with Phase(doing, quiet=options["as_json"]):
             fit(estimator, table)
         return None
 
@@ -141,7 +141,7 @@ def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, An
             view = books.on(options["dataset"], analyst=options["analyst"])
             before = len(books.history())
         estimator.ledger = view
-        with Phase(doing, quiet=options["as_json"], table=table), refusals():
+        with Phase(doing, quiet=options["as_json"]), refusals():
             fit(estimator, table)
     receipt = estimator.receipt_ if estimator.density_ is None else estimator.density_.receipt
     if receipt is None:

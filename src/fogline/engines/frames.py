@@ -224,6 +224,8 @@ def _id_array(ids: Any) -> Any:
     """Ids of rows as something that can be cut into batches: a numpy or Arrow array."""
     if hasattr(ids, "to_pylist"):
         return ids
+    if isinstance(ids, np.ma.MaskedArray):
+        ids = np.ma.filled(ids.astype(object), np.nan)  # which is no id
     array = np.asarray(ids.to_numpy() if hasattr(ids, "to_numpy") else ids)
     if array.dtype.kind == "f" and not isinstance(ids, np.ndarray):  # integers with gaps, rounded
         array = np.array(list(ids), dtype=object)

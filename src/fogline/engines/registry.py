@@ -81,7 +81,7 @@ def table(
         return adapt(source, columns, query=query, unit=_named(unit), progress=progress)
     if query is not None:
         raise TypeError("query is for databases, by a connection or an address")
-    if isinstance(source, str) and (other := re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", source)):
+    if isinstance(source, str) and (other := re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", source)):
         raise ValueError(f"source: expected postgres:// or sqlite:// of addresses, got {other.group()}")
     if isinstance(source, str | Path):
         return FileTable(source, columns, unit=_named(unit), progress=progress)

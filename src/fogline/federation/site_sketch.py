@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -315,6 +316,7 @@ def release_file(path: str | Path, *, ledger: Any = None, **options: Any) -> Pri
     PrivateDensity
     """
     check_ledger(ledger)
+    inspect.signature(SiteSketch.release).bind(None, ledger=ledger, **options)  # a slip of the pen must not cost a file
     path = Path(path).resolve()  # the mark belongs on the file, not in the place of a link to it
     with _open_file(path) as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # until the mark is on the disk, whoever else wants to release it waits
