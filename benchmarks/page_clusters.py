@@ -165,8 +165,9 @@ def regression() -> str:
         "next one found, and finding nothing with the squared range of y. DP-PMS lives on the raw responses it starts "
         "from ([gaps](gaps.md)). "
         f"The certified error is below that of DP-PMS, with the right number of modes at {RIGHT:.0%} of the places or "
-        f"more, in **{better} of {len(cells)}** cells. On the three components it loses at the ends, where a branch is "
-        "followed too far.\n\n"
+        f"more, in **{better} of {len(cells)}** cells. What it loses on the three components it loses at their "
+        "ends, which it has to find in the noise, where DP-PMS starts from the raw records. Both counts stand beside "
+        "each other, since a branch that is claimed too short lowers the first one alone.\n\n"
         "![error](benchmarks/regression.svg)\n\n" + markdown(shown)
     )
 
