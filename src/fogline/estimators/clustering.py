@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils import TransformerTags
-from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
@@ -265,7 +264,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
         The rows may be anyone's: whoever holds a record can label it. Labels of private records are private.
         """
-        rows = self._rows(X)
+        rows = self._rows_like_fitted(X)
         if self.regions_ is not None:
             return self.regions_.labels(rows)
         labels = np.full(len(rows), -1, dtype=np.int64)
@@ -276,7 +275,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     def transform(self, X: Any) -> FloatArray:
         """Distance of each row to each centre, in data units, shape (n, k)."""
-        rows = self._rows(X)
+        rows = self._rows_like_fitted(X)
         offsets = rows[:, None, :] - self.cluster_centers_[None]
         return np.asarray(np.sqrt(np.sum(offsets**2, axis=2)))
 
@@ -285,7 +284,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
         Up to three columns in data units; else that of the clusters in the projected space, in half ranges.
         """
-        rows = self._rows(X)
+        rows = self._rows_like_fitted(X)
         if self.regions_ is not None:
             values = self.density_.pdf(rows, self.bandwidth_)
             return np.asarray(np.log(np.maximum(values, self.density_.noise_sd(self.bandwidth_))))
@@ -364,17 +363,6 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
             max_payload=plan.payload(),
             ledger=self.ledger,
         )
-
-    def _rows(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "cluster_centers_")
-        rows, wanted = _validation.records(X), self.n_features_in_
-        if rows.shape[1] != wanted:
-            flat = ". Reshape your data if it is one row" if np.ndim(X) == 1 else ""
-            raise ValueError(
-                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {wanted} features as input"
-                + flat
-            )
-        return rows
 
     def _mixture(self) -> GaussianClusters:
         return GaussianClusters(self.weights_, self.projected_centers_, self.projected_covariances_)
