@@ -56,7 +56,8 @@ def test_no_released_value_makes_the_density_fail(d, values, bandwidth, componen
     stages = Answered(values)
     spread = staged._spread(plan, stages, None)
     parts = staged._projection(plan, stages, None, spread)
-    spec, answered, _ = staged._density(plan, stages, None, parts, Fraction(1, 2))
+    spec = staged.density_spec(parts, plan.bandwidth)
+    answered, _ = staged.projected_density(stages, None, parts, spec, Fraction(1, 2))
     assert spec.n_features == FREQUENCIES
     assert len(answered) == spec.n_coefficients
     assert (spec.planned <= spec.widths).all()
@@ -73,7 +74,7 @@ def test_any_axes_can_be_planned(edge, mean, variances):
     found = moments.Moments(np.array(mean), 0.1, np.diag(variances), edge / 2)
     parts = components_of(found, plan.lattice, 5, 5)
     for kept in (parts, replace(parts, variances=np.sort(np.array(variances))[::-1])):
-        staged._density(plan, Answered([0]), None, kept, Fraction(1, 2))
+        staged.projected_density(Answered([0]), None, kept, staged.density_spec(kept, plan.bandwidth), Fraction(1, 2))
 
 
 @pytest.mark.parametrize("d", [6, 10])

@@ -34,7 +34,6 @@ EXPECTED_FAILURES = {
     "check_dtype_object": "a cell that is no number is a missing value, not an error",
     "check_estimators_empty_data_messages": "no rows is never an error",
     "check_fit1d": "one column may be given flat",
-    "check_fit_idempotent": "every fit draws its noise anew",
 }
 
 
@@ -43,6 +42,8 @@ def test_scikit_learn(estimator, check, monkeypatch):
     for name, value in (("RESTARTS", 1), ("SWAPS", 1), ("CANDIDATES", 64)):  # manners do not need a thorough search
         monkeypatch.setattr(pursuit, name, value)
     monkeypatch.setattr(matching, "ITERATIONS", 20)
+    if check.func.__name__ == "check_fit_idempotent":
+        pytest.skip("every fit draws its noise anew: two may agree by chance, and need not")
     check(estimator)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fogline.estimators._clustering_plan import FREQUENCIES, MOST_STEPS, ClusterPlan
 from fogline.estimators._clustering_seen import WORTH, concentrated, distinct, groups_with_dips, seen_atoms, what_to_say
-from fogline.estimators._staged import RecordPasses, Stages
+from fogline.estimators._staged import RecordPasses, Stages, asked, no_records
 from fogline.locate.mixture_step import GaussianClusters, Kind, StepQuery, best_kind, offset_noise
 from fogline.locate.private_pca import MomentQuery, PrivateComponents, Spread, SpreadQuery, components_of
 from fogline.locate.projection import Projection
@@ -31,7 +31,7 @@ from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.pursuit import MOST_ATOMS, Atoms, Frame, pursue, tell_apart
 from fogline.sketch.spec import as_bandwidth
 
-__all__ = ["FoundClusters", "find_clusters"]
+__all__ = ["FoundClusters", "density_spec", "find_clusters", "projected_density"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -96,14 +96,15 @@ class FoundClusters:
 
 def find_clusters(plan: ClusterPlan, stages: Stages, passes: RecordPasses | None) -> FoundClusters:
     """Run all stages."""
-    each = _nothing if passes is None else passes.each
+    each = no_records if passes is None else passes.each
     spread = _spread(plan, stages, each)
     parts = _projection(plan, stages, each, spread)
     rho = stages.terms.rho
     guess = plan.n_clusters or 5
     steps, kind = _kept_refinement(stages, *_refinement(plan, spread, parts, guess, rho))
     portions = _later_portions(plan, steps)
-    spec, released, scale = _density(plan, stages, each, parts, portions["density"])
+    spec = density_spec(parts, plan.bandwidth)
+    released, scale = projected_density(stages, each, parts, spec, portions["density"])
     density = PrivateDensity(spec, released, scale=scale, guarantee=stages.terms.guarantee())
     pursued: dict[str, Any] = stages.keep("clusters", lambda: _pursued(plan, density, _frame(parts), spread))
     apart = int(pursued.pop("apart"))
@@ -160,39 +161,20 @@ def _frame(parts: PrivateComponents) -> Frame:
     )
 
 
-def _nothing(take: Any) -> None:  # noqa: ARG001
-    """Stand in for the passes of a release that is read again."""
-    raise RuntimeError("there are no records in a release that is read again")
-
-
 def _spread(plan: ClusterPlan, stages: Stages, each: Any) -> Spread:
-    query, terms = SpreadQuery(plan.lattice), stages.terms
-    values, scale = stages.answer(
-        "scale",
-        lambda: query.sum(each),
-        size=query.size,
-        sensitivity=query.sensitivity(terms.neighbours, terms.max_contributions),
-        portion=plan.portions["scale"],
-    )
-    return query.read(values, scale)
+    query = SpreadQuery(plan.lattice)
+    return query.read(*asked(stages, each, "scale", query, plan.portions["scale"]))
 
 
 def _projection(plan: ClusterPlan, stages: Stages, each: Any, spread: Spread) -> PrivateComponents:
     """Directions from a private second moment, or public ones around the released mean."""
-    lattice, terms = plan.lattice, stages.terms
+    lattice = plan.lattice
     if plan.projection is not None:
         along = max(spread.variance / lattice.d, 1e-6)
         around = Projection.on(lattice, plan.projection.components, spread.mean)
         return PrivateComponents(around, np.full(around.r, along), 0.0, around.r, spread.mean_sd)
     query = MomentQuery(lattice, np.rint(spread.mean * lattice.steps), spread.radius(lattice))
-    values, scale = stages.answer(
-        "projection",
-        lambda: query.sum(each),
-        size=query.size,
-        sensitivity=query.sensitivity(terms.neighbours, terms.max_contributions),
-        portion=plan.portions["projection"],
-    )
-    moments = query.read(values, scale, spread)
+    moments = query.read(*asked(stages, each, "projection", query, plan.portions["projection"]), spread)
     found = components_of(moments, lattice, plan.most, plan.components)
     if plan.components is None and found.projection.r < plan.least:
         found = components_of(moments, lattice, plan.most, plan.least)
@@ -253,24 +235,24 @@ def density_spec(parts: PrivateComponents, bandwidth: Any = "auto") -> Any:
     return plan_spec(bounds, wanted, features=FREQUENCIES, shares=shares)
 
 
-def _density(
-    plan: ClusterPlan, stages: Stages, each: Any, parts: PrivateComponents, portion: Fraction
-) -> tuple[Any, IntArray, float]:
-    spec, terms = density_spec(parts, plan.bandwidth), stages.terms
+def projected_density(
+    stages: Stages, each: Any, parts: PrivateComponents, spec: Any, portion: Fraction
+) -> tuple[IntArray, float]:
+    """Release random features of the projected records."""
+    terms = stages.terms
 
     def query() -> IntArray:
-        sketch = DensitySketch.of(replace(spec))
+        sketch = DensitySketch.of(replace(spec))  # what a specification has computed would tell whether rows came
         each(lambda rows: sketch.update(parts.projection.coordinates(rows)))
         return sketch.table()
 
-    values, scale = stages.answer(
+    return stages.answer(
         "density",
         query,
         size=spec.n_coefficients,
         sensitivity=lattice_sensitivity(spec, terms.neighbours, terms.max_contributions),
         portion=portion,
     )
-    return spec, values, scale
 
 
 def _start(atoms: Atoms, *, pooled: bool) -> GaussianClusters:

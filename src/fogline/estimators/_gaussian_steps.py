@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.estimators._staged import Stages
+from fogline.estimators._staged import Stages, asked
 from fogline.locate.frames import Each, Frame
 from fogline.locate.gaussian import Gaussian, PlaceQuery, ScatterQuery
 from fogline.locate.partition import Parts
 from fogline.locate.whitening import Reassigned, whitening_of
 
-__all__ = ["asked", "learn_gaussians", "settled"]
+__all__ = ["learn_gaussians", "settled"]
 
 FloatArray = NDArray[np.float64]
 
@@ -27,18 +26,6 @@ KEPT = 0.97
 
 MARGIN = 1.1
 """Widening of that radius."""
-
-
-def asked(stages: Stages, passes: Each | None, name: str, query: Any, portion: Fraction) -> tuple[Any, float]:
-    """Ask for the sum of a query over parts."""
-    terms = stages.terms
-    return stages.answer(
-        name,
-        lambda: query.sum(passes),
-        size=query.size,
-        sensitivity=query.sensitivity(terms.neighbours, terms.max_contributions),
-        portion=portion,
-    )
 
 
 def settled(

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 
 from fogline import _validation
 from fogline.accounting import zcdp
-from fogline.estimators._gaussian_steps import MARGIN, SCATTER_SHARES, asked, learn_gaussians, settled
+from fogline.estimators._gaussian_steps import MARGIN, SCATTER_SHARES, learn_gaussians, settled
 from fogline.estimators._mixture_fit import MixtureFit
-from fogline.estimators._staged import Stages
+from fogline.estimators._staged import Stages, asked
 from fogline.locate.answers import NotSeparable
 from fogline.locate.frames import Each, Frame, integer_directions
 from fogline.locate.gaussian import RINGS, Gaussian, ScatterQuery

@@ -12,21 +12,19 @@ Every choice is made from public parameters and earlier answers. The proof is in
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.estimators._clustering_staged import density_spec
+from fogline.estimators._clustering_staged import density_spec, projected_density
 from fogline.estimators._mixture_fit import MixtureFit
 from fogline.estimators._mixture_plan import MixturePlan
 from fogline.estimators._mixture_steps import MixtureState, read_step, step_kind
-from fogline.estimators._staged import RecordPasses, Stages
+from fogline.estimators._staged import RecordPasses, Stages, asked, no_records
 from fogline.locate.mixture_step import GaussianClusters, StepQuery
 from fogline.locate.private_pca import MomentQuery, Moments, PrivateComponents, Spread, SpreadQuery, components_of
-from fogline.sketch.density_sketch import DensitySketch, lattice_sensitivity
 from fogline.sketch.matching import MatchedMixture, match
 from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.pursuit import Atoms, Frame, pursue
@@ -45,7 +43,7 @@ PATIENCE = 3
 
 def find_mixture(plan: MixturePlan, stages: Stages, passes: RecordPasses | None) -> MixtureFit:
     """Run all stages."""
-    each = _nothing if passes is None else passes.each
+    each = no_records if passes is None else passes.each
     spread, moments = _moments(plan, stages, each)
     found = components_of(moments, plan.lattice, plan.most_directions)
     parts = found.with_numbers(stages.keep("projection", found.numbers))
@@ -85,47 +83,20 @@ def _in_data_units(
     )
 
 
-def _nothing(take: Any) -> None:  # noqa: ARG001
-    """Stand in for the passes of a release that is read again."""
-    raise RuntimeError("there are no records in a release that is read again")
-
-
 def _moments(plan: MixturePlan, stages: Stages, each: Any) -> tuple[Spread, Moments]:
     """Count, mean and spread, then mean and covariance with records clipped accordingly."""
-    lattice, terms = plan.lattice, stages.terms
-
-    def ask(name: str, query: SpreadQuery | MomentQuery) -> tuple[IntArray, float]:
-        return stages.answer(
-            name,
-            lambda: query.sum(each),
-            size=query.size,
-            sensitivity=query.sensitivity(terms.neighbours, terms.max_contributions),
-            portion=plan.portions[name],
-        )
-
+    lattice = plan.lattice
     first = SpreadQuery(lattice)
-    spread = first.read(*ask("scale", first))
+    spread = first.read(*asked(stages, each, "scale", first, plan.portions["scale"]))
     second = MomentQuery(lattice, np.rint(spread.mean * lattice.steps), spread.radius(lattice))
-    return spread, second.read(*ask("moments", second), spread)
+    return spread, second.read(*asked(stages, each, "moments", second, plan.portions["moments"]), spread)
 
 
 def _density(plan: MixturePlan, stages: Stages, each: Any, parts: PrivateComponents) -> PrivateDensity:
     """Random features of the records on the leading directions."""
-    spec, terms = density_spec(parts), stages.terms
-
-    def query() -> IntArray:
-        sketch = DensitySketch.of(replace(spec))  # what a specification has computed would tell whether rows came
-        each(lambda rows: sketch.update(parts.projection.coordinates(rows)))
-        return sketch.table()
-
-    values, scale = stages.answer(
-        "density",
-        query,
-        size=spec.n_coefficients,
-        sensitivity=lattice_sensitivity(spec, terms.neighbours, terms.max_contributions),
-        portion=plan.portions["density"],
-    )
-    return PrivateDensity(spec, values, scale=scale, guarantee=terms.guarantee())
+    spec = density_spec(parts)
+    values, scale = projected_density(stages, each, parts, spec, plan.portions["density"])
+    return PrivateDensity(spec, values, scale=scale, guarantee=stages.terms.guarantee())
 
 
 def _start(plan: MixturePlan, density: PrivateDensity, moments: Moments, parts: PrivateComponents) -> dict[str, Any]:

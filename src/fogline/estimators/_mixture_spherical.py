@@ -18,10 +18,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from fogline.estimators._gaussian_steps import MARGIN, asked, settled
+from fogline.estimators._gaussian_steps import MARGIN, settled
 from fogline.estimators._mixture_fit import MixtureFit
 from fogline.estimators._mixture_recursive import LAST_STEPS, RecursivePlan, gaussian_fit, held, parted
-from fogline.estimators._staged import Stages
+from fogline.estimators._staged import Stages, asked
 from fogline.locate.frames import Each, Frame
 from fogline.locate.gaussian import Gaussian
 from fogline.locate.spherical_gaussian import SphericalGaussian, SphericalQuery

@@ -32,7 +32,7 @@ from fogline.mechanisms.gaussian import add_gaussian
 from fogline.mechanisms.stable_histogram import stable_histogram
 from fogline.sketch.density_sketch import ReleaseTerms
 
-__all__ = ["RecordPasses", "Stages", "staged_release"]
+__all__ = ["RecordPasses", "Stages", "asked", "no_records", "staged_release"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -244,6 +244,36 @@ class Stages:
             ]
             kept = {name.removeprefix("kept_"): content[name] for name in content.files if name.startswith("kept_")}
         return Stages(terms, known, kept), Guarantee.from_dict(header["guarantee"])
+
+
+def asked(stages: Stages, records: Any, name: str, query: Any, portion: Fraction) -> tuple[IntArray, float]:
+    """Ask for the sum of a query over the records, with the sensitivity that the query declares.
+
+    Parameters
+    ----------
+    stages : Stages
+    records : object
+        What ``query.sum`` takes: passes, or their ``each``.
+    name : str
+        Of the share that pays.
+    query : object
+        With ``sum``, ``size`` and ``sensitivity(neighbours, max_contributions)``.
+    portion : Fraction
+        Of the whole budget.
+    """
+    terms = stages.terms
+    return stages.answer(
+        name,
+        lambda: query.sum(records),
+        size=query.size,
+        sensitivity=query.sensitivity(terms.neighbours, terms.max_contributions),
+        portion=portion,
+    )
+
+
+def no_records(take: Any) -> None:  # noqa: ARG001
+    """Stand in for the passes of a release that is read again."""
+    raise RuntimeError("there are no records in a release that is read again")
 
 
 def staged_release(

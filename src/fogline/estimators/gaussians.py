@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
 from fogline.engines.feed import as_source, names_of, unit_of
-from fogline.estimators._gaussian_steps import asked, learn_gaussians, settled
-from fogline.estimators._staged import RecordPasses, Stages, staged_release
+from fogline.estimators._gaussian_steps import learn_gaussians, settled
+from fogline.estimators._staged import RecordPasses, Stages, asked, staged_release
 from fogline.estimators.locating import public_frame
 from fogline.locate.frames import Frame
 from fogline.locate.gaussian import Gaussian

@@ -10,7 +10,7 @@ import numpy as np
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
 from fogline.engines.feed import as_source, names_of, unit_of, width_of
-from fogline.estimators._staged import RecordPasses, Stages, staged_release
+from fogline.estimators._staged import RecordPasses, Stages, asked, no_records, staged_release
 from fogline.locate.private_pca import MOST_COLUMNS, MomentQuery, PrivateComponents, SpreadQuery, components_of
 from fogline.locate.projection import RecordLattice
 from fogline.sketch.density_sketch import ReleaseTerms
@@ -109,20 +109,10 @@ def _components(
     lattice: RecordLattice, wanted: int | None, stages: Stages, passes: RecordPasses | None
 ) -> PrivateComponents:
     """Both releases, and the directions that are read from them."""
-    terms = stages.terms
-
-    def ask(name: str, query: SpreadQuery | MomentQuery, portion: Fraction) -> tuple[Any, float]:
-        return stages.answer(
-            name,
-            lambda: query.sum(passes.each),  # type: ignore[union-attr]
-            size=query.size,
-            sensitivity=query.sensitivity(terms.neighbours, terms.max_contributions),
-            portion=portion,
-        )
-
+    each = no_records if passes is None else passes.each
     first = SpreadQuery(lattice)
-    spread = first.read(*ask("scale", first, SCALE_SHARE))
+    spread = first.read(*asked(stages, each, "scale", first, SCALE_SHARE))
     second = MomentQuery(lattice, np.rint(spread.mean * lattice.steps), spread.radius(lattice))
-    moments = second.read(*ask("projection", second, 1 - SCALE_SHARE), spread)
+    moments = second.read(*asked(stages, each, "projection", second, 1 - SCALE_SHARE), spread)
     found = components_of(moments, lattice, lattice.d, wanted)
     return found.with_numbers(stages.keep("projection", found.numbers))
