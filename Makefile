@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench audit clean setup
+.PHONY: demo test coverage lint format bench audit clean setup
 
 setup: $(STAMP)
 
@@ -22,6 +22,10 @@ demo: $(STAMP)
 	@$(BIN)/fogline demo --out out
 
 test: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# the tests again, with the lines they miss: a third slower, so not part of `make test`
+coverage: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --cov=fogline --cov-report=term:skip-covered
 
 lint: $(STAMP)

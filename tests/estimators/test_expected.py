@@ -86,23 +86,20 @@ def test_a_public_sample_stands_for_the_data():
     assert again is expected, "rows that contribute nothing do not change the guess"
 
 
-def test_two_columns_are_quick():
+def test_two_columns_take_no_longer_than_a_few_fits_and_a_repeat_is_remembered():
+    box, epsilons = [(-10, 10)] * 2, [0.2, 0.5, 2.0]
+    X = GAUSSIAN_MIXTURE4.sample(5000, np.random.default_rng(0))[0]
     start = time.process_time()
-    box = [(-10, 10), (-10, 10)]
-    expected = expected_mode_error(
-        planned(bounds=box), 5000, shape=GAUSSIAN_MIXTURE4, epsilons=[0.1, 0.2, 0.5, 1.0, 2.0]
-    )
-    assert time.process_time() - start < 10
+    for epsilon in epsilons:
+        planned(bounds=box, epsilon=epsilon).fit(X)
+    middle = time.process_time()
+    expected = expected_mode_error(planned(bounds=box), 5000, shape=GAUSSIAN_MIXTURE4, epsilons=epsilons)
+    taken = time.process_time() - middle
+    assert taken < 12 * (middle - start), "about twice the fits on a quiet machine"
     assert expected.modes.shape == (4, 2)
     assert expected.rows[-1].detected.min() == 1
-    again = time.process_time()
-    assert (
-        expected_mode_error(
-            planned(bounds=[(-10, 10)] * 2), 5000, shape=GAUSSIAN_MIXTURE4, epsilons=[0.1, 0.2, 0.5, 1, 2]
-        )
-        is expected
-    )
-    assert time.process_time() - again < 0.5
+    again = expected_mode_error(planned(bounds=box), 5000, shape=GAUSSIAN_MIXTURE4, epsilons=epsilons)
+    assert again is expected
 
 
 def test_one_pair_of_bounds_serves_all_columns_of_the_shape():

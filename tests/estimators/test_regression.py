@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from fogline import PrivateModalRegression
 from fogline.datasets import sinusoidal_mixture
 from fogline.engines import FileTable
+from fogline.estimators import _regression_expected
 from fogline.estimators.regression import joined
 from fogline.testing import seeded_noise
 
@@ -296,7 +297,8 @@ def test_scikit_learn(estimator, check):
 # -- before a fit -------------------------------------------------------------------------------------------
 
 
-def test_expected_error_grows_better_with_epsilon_and_touches_nothing(sample):
+def test_expected_error_grows_better_with_epsilon_and_touches_nothing(sample, monkeypatch):
+    monkeypatch.setattr(_regression_expected, "RUNS", {1: 2, 2: 1})  # a third of the simulated fits is enough here
     planned = PrivateModalRegression(delta=1e-5, x_bounds=(0, 1), y_bounds=(-1.5, 3))
     guessed = planned.expected_error(2000, shape=(2, 0.2), epsilons=[0.01, 0.5, 2.0])
     assert [row.epsilon for row in guessed.rows] == [0.01, 0.5, 2.0]

@@ -166,6 +166,7 @@ def test_one_group_has_no_terrific_ball():
         ({"neighbours": "replace"}, "neighbours"),
         ({"constants": "other"}, "constants"),
         ({"fraction": 0.5, "size": 3}, "fraction"),
+        ({"fraction": None, "size": 2**60}, "size"),
     ],
 )
 def test_bad_input_is_named(search, wrong, name):

@@ -130,7 +130,7 @@ def expected_branches(
     --------
     >>> from fogline import PrivateModalRegression
     >>> planned = PrivateModalRegression(delta=1e-5, x_bounds=(0, 1), y_bounds=(0, 4))
-    >>> expected = expected_branches(planned, 2000, shape=2, epsilons=[0.01, 1.0])
+    >>> expected = expected_branches(planned, 1000, shape=2, epsilons=[0.01, 0.5])
     >>> [round(row.detected) for row in expected.rows]
     [0, 1]
     >>> expected.rows[1].error < 0.1

@@ -21,6 +21,9 @@ CODE_VERSION = "ball-1"
 
 CONSTANTS = ("practical", "theory")
 
+MOST_RECORDS = 2**40
+"""Greatest number of records that a ball may be asked to hold: counts up to it fit the thresholds exactly."""
+
 
 def public_frame(source: Any, center: Any, radius: Any) -> Frame:
     """Check the public ball; where no centre is given it is the origin."""
@@ -222,6 +225,8 @@ def _plan(
         raise TypeError("only one of fraction and size can be given")
     part = None if fraction is None else _validation.check_level(fraction, "fraction")
     target = None if size is None else _validation.check_count(size, "size")
+    if target is not None and target > MOST_RECORDS:
+        raise ValueError(f"size must be at most {MOST_RECORDS}: no table has as many records, got {target}")
     if constants not in CONSTANTS:
         raise ValueError(f"constants must be one of {', '.join(CONSTANTS)}, got {constants!r}")
     if stretch is not None and _validation.check_positive(stretch, "c") <= 1:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.sketch.branch_fit import KNOTS, TYPICAL, Ridge, Solution, Sums, solve
+from fogline.sketch.branch_fit import KNOTS, TYPICAL, Ridge, Solution, Sums, parted, solve
 
 __all__ = ["FittedRidges", "fit_ridges"]
 
@@ -155,9 +155,12 @@ def _profile(sums: Sums, solution: Solution, ridge: Ridge, h: float, side: int) 
     tried = np.asarray(np.arange(-outside, int(innermost / step) + 1) * step, dtype=np.float64)
     even = np.where(away >= tried[:, None], level, 0.0)
     masses = np.where(away >= tried[:, None] + EDGE * h, fitted, even)
-    waves = sums.waves(x, ridge.positions(x), ridge.width) * step
-    left = solution.residual - (masses - fitted) @ waves.T
-    return np.asarray(end + side * tried, dtype=np.float64), np.asarray(np.sum(np.abs(left) ** 2, axis=1))
+    waves = parted(sums.waves(x, ridge.positions(x), ridge.width)) * step
+    residual = parted(solution.residual)
+    change = masses - fitted
+    squares = np.einsum("tp,tp->t", change @ (waves.T @ waves), change)  # |r - W c|^2, without W c for every c
+    misfit = residual @ residual - 2 * change @ (waves.T @ residual) + squares
+    return np.asarray(end + side * tried, dtype=np.float64), np.asarray(misfit)
 
 
 def _typical_mass(ridge: Ridge) -> float:

@@ -21,6 +21,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ from scipy.interpolate import BSpline
 if TYPE_CHECKING:
     from fogline.sketch.private_density import PrivateDensity
 
-__all__ = ["KNOTS", "Ridge", "Solution", "Sums", "solve"]
+__all__ = ["KNOTS", "Ridge", "Solution", "Sums", "parted", "solve"]
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -107,9 +108,16 @@ class Sums:
     def waves(self, x: FloatArray, y: FloatArray, width: float) -> ComplexArray:
         """Sums of unit masses at points (x, y), spread in y by `width`; shape (F, points)."""
         shape = (self.scale * np.exp(-0.5 * (self.angular[:, 1] * width) ** 2))[:, None]
-        return np.asarray(
-            shape * _waves(self.angular[:, 0], x - self.origin[0]) * _waves(self.angular[:, 1], y - self.origin[1])
-        )
+        return np.asarray(shape * self.axis_waves(0, x) * self.axis_waves(1, y))
+
+    def axis_waves(self, axis: int, places: FloatArray) -> ComplexArray:
+        """Waves of one axis at places on it; each of its few different frequencies is computed once."""
+        frequencies, index = self._different[axis]
+        return np.asarray(np.exp(-1j * np.outer(frequencies, places - self.origin[axis]))[index])
+
+    @cached_property
+    def _different(self) -> list[tuple[FloatArray, NDArray[np.intp]]]:
+        return [np.unique(column, return_inverse=True) for column in self.angular.T]
 
 
 @dataclass(frozen=True)
@@ -223,13 +231,12 @@ class Solution:
 
 def solve(sums: Sums, ridges: list[Ridge], bandwidth: float) -> Solution:
     """Fit all ridges together by Gauss-Newton steps; `bandwidth`, of y, limits their widths."""
-    across = [_waves(sums.angular[:, 0], r.points() - sums.origin[0]) for r in ridges]
+    across = [sums.axis_waves(0, r.points()) for r in ridges]
     bases = [r.basis(r.points()) for r in ridges]
     for _ in range(STEPS):
         model, jacobian, penalty, coefficients, most = _linearised(sums, ridges, across, bases, TYPICAL * bandwidth)
         residual = sums.observed - model
-        design = np.vstack([jacobian.real, jacobian.imag])
-        target = np.concatenate([residual.real, residual.imag])
+        design, target = parted(jacobian), parted(residual)
         information = design.T @ design
         floor = np.maximum(np.diag(information), FLOOR * np.median(np.diag(information)) + FLOOR)
         inverse = np.asarray(np.linalg.inv(information + penalty + FLOOR * np.diag(floor)), dtype=np.float64)
@@ -253,7 +260,7 @@ def _linearised(
     columns, blocks, values, most = [], [], [], []
     for ridge, phase, basis in zip(ridges, across, bases, strict=True):
         mass = basis @ ridge.mass
-        waves = phase * _waves(angular, basis @ ridge.position - sums.origin[1])
+        waves = phase * sums.axis_waves(1, basis @ ridge.position)
         length = (ridge.high - ridge.low) / len(basis)
         waves *= (length * sums.scale * np.exp(-0.5 * (angular * ridge.width) ** 2))[:, None]
         own = waves @ mass
@@ -274,10 +281,9 @@ def _linearised(
     return model, np.hstack(columns), penalty, np.concatenate(values), np.concatenate(most)
 
 
-def _waves(angular: FloatArray, points: FloatArray) -> ComplexArray:
-    """Waves of all frequencies at all points; each of the few different frequencies is computed once."""
-    values, index = np.unique(angular, return_inverse=True)
-    return np.asarray(np.exp(-1j * np.outer(values, points))[index])
+def parted(values: ComplexArray) -> FloatArray:
+    """Real parts above imaginary parts: the same lengths and products in real numbers."""
+    return np.concatenate([values.real, values.imag])
 
 
 def _penalties(size: int) -> tuple[FloatArray, FloatArray]:
