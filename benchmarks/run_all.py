@@ -8,7 +8,18 @@ from pathlib import Path
 
 from page import write_page
 
-SCRIPTS = ("modes.py", "hellinger.py", "integral.py", "scale.py")
+SCRIPTS = (
+    "modes.py",
+    "many_axes.py",
+    "clusters.py",
+    "cluster_shapes.py",
+    "regression.py",
+    "hellinger.py",
+    "integral.py",
+    "mixtures.py",
+    "groups.py",
+    "scale.py",
+)
 
 if __name__ == "__main__":
     here = Path(__file__).resolve().parent

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from fogline import DensitySketch, Ledger, PrivateModes
 from fogline.engines import FileTable, contributions, sketch, table
-from fogline.engines.contributions import ContributionBound, Gathering, kept_records, kept_state
+from fogline.engines.choice import PlainChoice, new_choice
+from fogline.engines.contributions import ContributionBound, Gathering, kept_state
 from fogline.engines.passes import RecordPasses
 from fogline.engines.units import Identities
 from fogline.sketch.planning import plan_spec
@@ -62,29 +63,71 @@ def test_order_does_not_matter(people, most, random):
     assert np.array_equal(one, other)
 
 
-@settings(max_examples=40)
-@given(RECORDS, st.integers(1, 4))
-def test_the_compiled_choice_is_that_of_numpy(people, most):
-    rng = np.random.default_rng(len(people))
-    who = np.array([p for p, _ in people], dtype=np.int64)
-    marks = rng.integers(0, 5, len(people)).astype(np.uint64)
-    hashes = rng.integers(0, 2**63, 7).astype(np.uint64)
-    bound = ContributionBound(most, KEY)
-    compiled = kept_records(who, hashes, marks, bound)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contributions, "_fast_choice", lambda: None)
-        plain = kept_records(who, hashes, marks, bound)
-    pairs = [sorted(zip(who[kept].tolist(), marks[kept].tolist(), strict=True)) for kept in (compiled, plain)]
-    assert pairs[0] == pairs[1]
+def chosen(who, marks, wanted, bound, names=None):
+    """Pairs that the compiled choice keeps, and those of numpy; fed in batches, the second as texts by number."""
+    pairs = []
+    for choice in (new_choice(bound, True, 2**16), PlainChoice(bound)):
+        for start in range(0, len(who), 1000):
+            here = slice(start, start + 1000)
+            choice.add(who[here], marks[here], wanted[here], start)
+        kept, places = choice.kept(names)
+        assert np.array_equal(marks[places], kept)
+        assert wanted[places].all()
+        assert len(set(places.tolist())) == len(places)
+        pairs.append(sorted(zip(who[places].tolist(), kept.tolist(), strict=True)))
+    return pairs
 
 
-def test_many_records_of_one_person_take_the_same_choice_compiled():
-    marks = np.random.default_rng(0).integers(0, 300, 5000).astype(np.uint64)
-    who, hashes, bound = np.zeros(5000, dtype=np.int64), np.array([7], dtype=np.uint64), ContributionBound(40, KEY)
-    compiled = np.sort(marks[kept_records(who, hashes, marks, bound)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contributions, "_fast_choice", lambda: None)
-        assert np.array_equal(np.sort(marks[kept_records(who, hashes, marks, bound)]), compiled)
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.integers(0, 3000), st.integers(1, 60), st.integers(1, 300), st.booleans())
+def test_the_compiled_choice_is_that_of_numpy(seed, size, most, people, texts):
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(seed)
+    who = (
+        rng.integers(0, people, size) if texts else rng.integers(-(2**63), 2**63, people)[rng.integers(0, people, size)]
+    )
+    marks = rng.integers(0, 1 + seed % 500, size).astype(np.uint32 if seed % 2 else np.uint64)
+    names = rng.integers(0, 2**63, people).astype(np.uint64) if texts else None
+    compiled, plain = chosen(who, marks, rng.random(size) < 0.9, ContributionBound(most, KEY), names)
+    assert compiled == plain
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 20_000])
+def test_many_records_of_one_person_take_the_same_choice_compiled(size):
+    pytest.importorskip("numba")
+    marks = np.random.default_rng(0).integers(0, 300, size).astype(np.uint64)
+    compiled, plain = chosen(np.full(size, 7), marks, np.ones(size, dtype=bool), ContributionBound(30, KEY))
+    assert compiled == plain
+    assert len(plain) == min(size, 30)
+
+
+def test_which_of_equal_marks_is_kept_does_not_depend_on_others():
+    """Marks of unlike rows may collide: which is kept must be a matter of that person's rows alone."""
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    seen = set()
+    for crowd in (0, 100, 300_000):
+        choice = new_choice(ContributionBound(2, KEY), True, 2**16)
+        who = np.concatenate([np.zeros(3, dtype=np.int64), rng.integers(1, 9, crowd), np.zeros(3, dtype=np.int64)])
+        choice.add(who, np.full(len(who), 5, dtype=np.uint64), np.ones(len(who), dtype=bool), 0)
+        places = np.sort(choice.kept(None)[1])
+        mine = places[who[places] == 0]
+        seen.add(tuple(np.searchsorted(np.flatnonzero(who == 0), mine).tolist()))
+    assert len(seen) == 1
+
+
+def test_threads_choose_the_same_records(monkeypatch):
+    fast = pytest.importorskip("fogline.engines._fast_choice")
+    rng = np.random.default_rng(0)
+    who, marks = rng.integers(0, 30_000, 200_000), rng.integers(0, 500, 200_000).astype(np.uint32)
+    kept = []
+    for many in (10**9, 0):
+        monkeypatch.setattr(fast, "MANY", many)
+        choice = new_choice(ContributionBound(3, KEY), True, 2**28)
+        choice.add(who, marks, np.ones(len(who), dtype=bool), 0)
+        kept.append(choice.kept(None))
+    for mine, theirs in zip(*kept, strict=True):
+        assert np.array_equal(mine, theirs)
 
 
 def test_the_choice_is_a_uniform_draw_of_records():
@@ -304,6 +347,22 @@ def test_sketch_bounds_what_it_is_told_to():
     gathering = Gathering(contributions._cells_of(LINE), ContributionBound(1, KEY))
     assert len(gathering.kept()[0]) == 0
     assert kept_state(LINE, ContributionBound(1, KEY), lambda take: None)[1].sum() == 0
+
+
+def test_a_release_says_whether_the_bound_was_enforced():
+    people = table(visits(1000), unit="person_id")
+    budget = {"epsilon": 1.0, "delta": 1e-6}
+    cut = sketch(people, LINE, max_contributions=2)
+    with pytest.raises(ValueError, match="max_contributions must be at least 2: so many records of each person_id"):
+        cut.release(**budget)
+    told = cut.release(**budget, max_contributions=2).guarantee
+    assert (told.unit, told.max_contributions, told.enforced) == ("person_id", 2, True)
+    grown = sketch(people, LINE, max_contributions=2).update([5.0])
+    merged = sketch(people, LINE, max_contributions=2).merge(sketch(people, LINE, max_contributions=2))
+    counted = sketch(visits(1000)[["x"]], LINE)
+    for loose in (grown, merged, counted):
+        told = loose.release(**budget, max_contributions=2).guarantee
+        assert (told.unit, told.enforced) == ("person", False)
 
 
 # -- ids at the ends of what 64 bits hold ----------------------------------------------------------------------

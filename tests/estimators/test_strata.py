@@ -165,10 +165,20 @@ def test_bad_schemas_are_named(tmp_path):
         private_strata(tmp_path / "p.csv", "gender", categories=["f"], **BUDGET, **BOX)
     with pytest.raises(FileNotFoundError):
         private_strata(tmp_path / "q.csv", "sex", categories=["f"], **BUDGET, **BOX)
+    with pytest.raises(ValueError, match="columns: 'sex' is given as by"):
+        private_strata(tmp_path / "p.csv", "sex", categories=["f"], columns=["sex", "x"], **BUDGET, **BOX)
     from fogline.engines import table
 
     with pytest.raises(TypeError, match="pass the source itself"):
         private_strata(table(np.ones((3, 1))), "sex", categories=["f"], **BUDGET, **BOX)
+    with pytest.raises(TypeError, match="do not cut the records of a unit"):
+        private_strata(table(np.ones((3, 1)), unit=np.arange(3)), "sex", categories=["f"], **BUDGET, **BOX)
+
+
+def test_one_range_serves_all_columns():
+    x, sex = people()
+    two = private_strata(np.column_stack([x, x]), sex, categories=["f"], **BUDGET, **BOX)
+    assert two.spec.d == 2
 
 
 def test_a_failing_pass_says_nothing(monkeypatch):

@@ -1,33 +1,99 @@
-"""The choice of each unit's records as compiled loops: the same records as ``chosen_records`` in numpy.
+"""The choice of each unit's records as compiled loops: the same records as ``PlainChoice`` in ``choice.py``.
 
-Records are sorted by unit in two rounds of counting, so that each round writes to few places at a time. What is carried
-along is a record's mark, and its place only where that is asked for.
+Records are dealt into buckets as they come, by the first bits of their unit's word, a bijection of its id by the key.
+A bucket is a chain of chunks of one large reserve, so nothing is copied when it grows. In the end each bucket is sorted
+by further bits of the word, which leaves a unit or two together, and these are told apart by the whole of it. Buckets
+have nothing to do with each other, so threads share them.
 """
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["chosen_marks", "chosen_records"]
+__all__ = ["FastChoice"]
 
-BUCKET_BITS = 8
-"""Places that the first round writes to: 2**8."""
+BUCKET_BITS = 10
+"""There are 2**10 buckets."""
+
+CHUNK = 264
+"""Records of a chunk. An odd number of cache lines: chunks of 256 would all begin in the same few sets of a cache."""
 
 FEW = 32
-"""Up to so many records of a unit equal ones are found by comparing all pairs."""
+"""Up to so many records of a unit the smallest ranks are found one after the other."""
+
+STAMP_BITS = 12
+"""Equal marks of a unit are looked for in a table of 2**12 places; what meets there is then compared."""
+
+TASKS = 16
+"""Shares of the buckets that threads take."""
+
+MANY = 2**17
+"""From so many records on it is worth to have threads."""
 
 
-def chosen_records(people: Any, hashes: Any, marks: Any, most: int, key: np.uint64) -> Any:
-    """Places of the records that are kept, by unit."""
-    return _choose(people, hashes, marks, np.arange(len(people)), most, key)[1]
+class FastChoice:
+    """The choice by compiled loops; parameters as for ``new_choice``."""
 
+    def __init__(self, most: int, key: tuple[int, int], has_places: bool, most_bytes: int) -> None:
+        self._most, self._key = most, (np.uint64(key[0]), np.uint64(key[1]))
+        self._has_places, self._most_bytes = has_places, most_bytes
+        self._next = np.arange(2**BUCKET_BITS) * CHUNK
+        self._columns: Any = ()
+        self._used = 0
 
-def chosen_marks(people: Any, hashes: Any, marks: Any, most: int, key: np.uint64) -> Any:
-    """Marks of the records that are kept, by unit."""
-    return _choose(people, hashes, marks, None, most, key)[0]
+    def add(self, values: NDArray[np.int64], marks: Any, wanted: NDArray[np.bool_], first: int) -> None:
+        """Take the wanted records of a batch."""
+        if not self._used:
+            self._start(marks.dtype)
+        while self._used + len(values) // CHUNK + 2**BUCKET_BITS >= len(self._after):
+            self._grow()
+        ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
+        self._used = _deal(ids, marks, wanted, first, self._key[0], self._next, self._after, self._used, *self._columns)
+
+    def kept(self, names: NDArray[np.uint64] | None) -> tuple[Any, NDArray[np.int64]]:
+        """Marks and places of what is kept."""
+        if not self._used:
+            return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
+        hashes = np.zeros(0, dtype=np.uint64) if names is None else names
+        words = _words(np.arange(len(hashes), dtype=np.uint64), self._key[0])
+        order = np.argsort(words)
+        words, hashes = words[order], hashes[order]
+
+        def choose(task: int) -> Any:
+            low, high = (2**BUCKET_BITS * t // TASKS for t in (task, task + 1))
+            return _choose(low, high, self._key[1], self._most, words, hashes, self._next, self._after, *self._columns)
+
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if self._used * CHUNK < MANY + 2**BUCKET_BITS * CHUNK or threads == 1:
+            parts = [choose(task) for task in range(TASKS)]
+        else:
+            with ThreadPoolExecutor(min(threads, TASKS)) as pool:
+                parts = list(pool.map(choose, range(TASKS)))
+        marks = np.concatenate([part[0] for part in parts])
+        if not self._has_places:
+            return marks, np.zeros(0, dtype=np.int64)
+        return marks, np.concatenate([part[1] for part in parts])
+
+    def _start(self, mark_type: Any) -> None:
+        row = 8 + mark_type.itemsize + 8 * self._has_places
+        chunks = max(self._most_bytes // (row * CHUNK), 2) + 2**BUCKET_BITS
+        self._after = np.full(chunks, -1, dtype=np.int32)
+        kinds = (np.uint64, mark_type, np.int64 if self._has_places else None)
+        self._columns = tuple(None if kind is None else np.empty(chunks * CHUNK, dtype=kind) for kind in kinds)
+        self._used = 2**BUCKET_BITS
+
+    def _grow(self) -> None:
+        """Twice the room: for sources that cannot be read in parts."""
+        self._after = np.concatenate([self._after, np.full_like(self._after, -1)])
+        self._columns = tuple(
+            None if column is None else np.concatenate([column, np.empty_like(column)]) for column in self._columns
+        )
 
 
 @numba.njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
@@ -38,98 +104,216 @@ def _mixed(word: Any) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _choose(people: Any, hashes: Any, marks: Any, places: Any, most: Any, key: Any) -> Any:
-    n, units = len(people), len(hashes)
-    shift = 0
-    while (units >> shift) >= 2**BUCKET_BITS:
-        shift += 1
-    ends = np.zeros((units >> shift) + 2, dtype=np.int64)
-    for i in range(n):
-        ends[(people[i] >> shift) + 1] += 1
-    for bucket in range(1, len(ends)):
-        ends[bucket] += ends[bucket - 1]
-    who, what = np.empty(n, dtype=np.int32), np.empty(n, dtype=marks.dtype)
-    where: Any = None if places is None else np.empty(n, dtype=np.int64)
-    for i in range(n):
-        bucket = people[i] >> shift
-        at = ends[bucket]
-        ends[bucket] = at + 1
-        who[at], what[at] = people[i] - (bucket << shift), marks[i]
-        if places is not None:
-            where[at] = places[i]
-    filled, start = 0, 0
-    for bucket in range(len(ends) - 1):  # what is chosen is written over what was read
-        stop = ends[bucket]
-        size = min(units - (bucket << shift), 1 << shift)
-        if stop > start:
-            here = hashes[bucket << shift : (bucket << shift) + size]
-            filled = _choose_some(who, here, what, where, most, key, start, stop, filled)
-        start = stop
-    return what[:filled].copy(), None if places is None else where[:filled].copy()
+def _words(ids: Any, key: Any) -> Any:
+    words = np.empty_like(ids)
+    for i in range(len(ids)):
+        words[i] = _mixed(ids[i] ^ key)
+    return words
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _choose_some(
-    who: Any, hashes: Any, what: Any, where: Any, most: Any, key: Any, start: Any, stop: Any, filled: Any
+def _deal(
+    ids: Any,
+    marks: Any,
+    wanted: Any,
+    first: Any,
+    key: Any,
+    following: Any,
+    after: Any,
+    used: Any,
+    words: Any,
+    held_marks: Any,
+    held_places: Any,
 ) -> Any:
-    """Sort the records of a few units by unit, and choose within each; returns how many are chosen so far."""
-    ends = np.zeros(len(hashes) + 1, dtype=np.int64)
-    for i in range(start, stop):
-        ends[who[i] + 1] += 1
-    for unit in range(len(hashes)):
-        ends[unit + 1] += ends[unit]
-    marks = np.empty(stop - start, dtype=what.dtype)
-    order: Any = None if where is None else np.empty(stop - start, dtype=np.int64)
-    for i in range(start, stop):
-        at = ends[who[i]]
-        ends[who[i]] = at + 1
-        marks[at] = what[i]
-        if where is not None:
-            order[at] = where[i]
-    ranks, chosen = np.empty(most, dtype=np.uint64), np.empty(most, dtype=np.int64)
-    first = 0
-    for unit in range(len(hashes)):
-        last = ends[unit]
-        number = min(last - first, most)
-        if last - first <= most:
-            for j in range(number):
-                chosen[j] = j
-        else:
-            _best(marks[first:last], None if order is None else order[first:last], hashes[unit], key, chosen, ranks)
-        for j in range(number):
-            what[filled + j] = marks[first + chosen[j]]
-            if where is not None:
-                where[filled + j] = order[first + chosen[j]]
-        filled += number
-        first = last
-    return filled
+    """Put the wanted records of a batch into their buckets; returns the number of chunks in use.
+
+    ``following`` is where the next record of each bucket goes, ``after`` the chunk after each chunk of a bucket, which
+    begins with the chunk of its own number.
+    """
+    for i in range(len(ids)):
+        if not wanted[i]:
+            continue
+        word = _mixed(ids[i] ^ key)
+        bucket = word >> np.uint64(64 - BUCKET_BITS)
+        at = following[bucket]
+        words[at], held_marks[at] = word, marks[i]
+        if held_places is not None:
+            held_places[at] = first + i
+        at += 1
+        if at % CHUNK == 0:  # the chunk is full
+            after[at // CHUNK - 1] = used
+            at = used * CHUNK
+            used += 1
+        following[bucket] = at
+    return used
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _best(marks: Any, order: Any, unit_hash: Any, key: Any, chosen: Any, ranks: Any) -> None:
-    """Write which of one unit's records have the smallest hashes; there are more than are kept."""
-    few = len(marks) <= FEW
-    if not few:
-        by_mark = np.argsort(marks)
-        marks[:] = marks[by_mark]
-        if order is not None:
-            order[:] = order[by_mark]
+def _choose(
+    low: Any,
+    high: Any,
+    key: Any,
+    most: Any,
+    names: Any,
+    name_hashes: Any,
+    following: Any,
+    after: Any,
+    words: Any,
+    marks: Any,
+    places: Any,
+) -> Any:
+    """Marks and places of what is kept of the units in some buckets."""
+    total, largest = _sizes(following, after, low, high)
+    kept_marks = np.empty(total, marks.dtype)
+    kept_places: Any = None if places is None else np.empty(total, np.int64)
+    sorted_words, ranks = np.empty(largest, np.uint64), np.empty(FEW, np.uint64)
+    sorted_marks, own_marks = np.empty(largest, marks.dtype), np.empty(largest, marks.dtype)
+    sorted_places: Any = None if places is None else np.empty(largest, np.int64)
+    own_places: Any = None if places is None else np.empty(largest, np.int64)
+    stamps, stamp = np.zeros(2**STAMP_BITS, np.int32), 0
+    bits = 6
+    while bits < 20 and (8 << bits) < largest:
+        bits += 1
+    ends = np.empty((1 << bits) + 1, np.int32)
     filled = 0
-    number = np.uint64(0)
-    for i in range(len(marks)):
-        mark = marks[i]
-        if few:
-            number = np.uint64(0)
+    for bucket in range(low, high):
+        _sort_bucket(
+            bucket,
+            following[bucket],
+            after,
+            words,
+            marks,
+            places,
+            bits,
+            ends,
+            sorted_words,
+            sorted_marks,
+            sorted_places,
+        )
+        first = 0
+        for end in ends[:-1]:
+            last = end
+            while first < last:  # the units that met here, one by one
+                word, size, rest = sorted_words[first], 0, first
+                for i in range(first, last):
+                    other, mark = sorted_words[i], sorted_marks[i]
+                    same = other == word
+                    own_marks[size] = mark
+                    sorted_words[rest], sorted_marks[rest] = other, mark
+                    if places is not None:
+                        own_places[size] = sorted_places[i]
+                        sorted_places[rest] = sorted_places[i]
+                    size += same
+                    rest += not same
+                last = rest
+                if size > most:
+                    unit = _mixed(word + key) if not len(names) else name_hashes[np.searchsorted(names, word)]
+                    stamp += 1
+                    _bring_forward(own_marks, own_places, size, unit, key, most, ranks, stamps, stamp)
+                for j in range(min(size, most)):
+                    kept_marks[filled] = own_marks[j]
+                    if places is not None:
+                        kept_places[filled] = own_places[j]
+                    filled += 1
+            first = end
+    return kept_marks[:filled], None if places is None else kept_places[:filled]
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _sizes(following: Any, after: Any, low: Any, high: Any) -> Any:
+    """Records of some buckets together, and of the largest."""
+    total, largest = 0, 0
+    for bucket in range(low, high):
+        size, chunk = 0, bucket
+        while after[chunk] >= 0:
+            chunk, size = after[chunk], size + CHUNK
+        size += following[bucket] - chunk * CHUNK
+        total, largest = total + size, max(largest, size)
+    return total, largest
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _sort_bucket(
+    bucket: Any,
+    following: Any,
+    after: Any,
+    words: Any,
+    marks: Any,
+    places: Any,
+    bits: Any,
+    ends: Any,
+    sorted_words: Any,
+    sorted_marks: Any,
+    sorted_places: Any,
+) -> None:
+    """Sort one bucket by some bits of its words, else as they came; ``ends`` are the ends of those with equal bits."""
+    shift, mask = np.uint64(64 - BUCKET_BITS - bits), np.uint64((1 << bits) - 1)
+    ends[:] = 0
+    chunk = bucket
+    while chunk >= 0:
+        stop = following if after[chunk] < 0 else (chunk + 1) * CHUNK
+        for i in range(chunk * CHUNK, stop):
+            ends[((words[i] >> shift) & mask) + np.uint64(1)] += 1
+        chunk = after[chunk]
+    for j in range(len(ends) - 1):
+        ends[j + 1] += ends[j]
+    chunk = bucket
+    while chunk >= 0:
+        stop = following if after[chunk] < 0 else (chunk + 1) * CHUNK
+        for i in range(chunk * CHUNK, stop):
+            word = words[i]
+            group = (word >> shift) & mask
+            at = ends[group]
+            ends[group] = at + 1
+            sorted_words[at], sorted_marks[at] = word, marks[i]
+            if places is not None:
+                sorted_places[at] = places[i]
+        chunk = after[chunk]
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _bring_forward(
+    marks: Any, places: Any, size: Any, unit: Any, key: Any, most: Any, ranks: Any, stamps: Any, stamp: Any
+) -> None:
+    """Bring the records of one unit that have the smallest ranks to the front; there are more than are kept."""
+    if size > FEW:
+        _bring_many_forward(marks, places, size, unit, key, most)
+        return
+    met = False
+    for i in range(size):
+        spread = np.uint64(marks[i]) * np.uint64(0x9E3779B97F4A7C15)
+        ranks[i] = _mixed(_mixed(unit + spread) + key)
+        place = spread >> np.uint64(64 - STAMP_BITS)
+        met |= stamps[place] == stamp
+        stamps[place] = stamp
+    if met:  # perhaps by equal marks, which are numbered
+        for i in range(size):
+            number = key
             for j in range(i):
-                number += np.uint64(marks[j] == mark)
-        else:
-            number = number + np.uint64(1) if i > 0 and mark == marks[i - 1] else np.uint64(0)
-        rank = _mixed(_mixed(unit_hash + np.uint64(mark) * np.uint64(0x9E3779B97F4A7C15)) + (number + key))
-        if filled == len(chosen) and rank >= ranks[filled - 1]:
-            continue
-        at = min(filled, len(chosen) - 1)
-        filled = at + 1
-        while at > 0 and ranks[at - 1] > rank:
-            ranks[at], chosen[at] = ranks[at - 1], chosen[at - 1]
-            at -= 1
-        ranks[at], chosen[at] = rank, i
+                number += np.uint64(marks[j] == marks[i])
+            ranks[i] = _mixed(_mixed(unit + np.uint64(marks[i]) * np.uint64(0x9E3779B97F4A7C15)) + number)
+    for j in range(most):
+        best, least = j, ranks[j]
+        for i in range(j + 1, size):
+            rank = ranks[i]
+            best = i if rank < least else best
+            least = min(rank, least)
+        ranks[j], ranks[best] = least, ranks[j]
+        marks[j], marks[best] = marks[best], marks[j]
+        if places is not None:
+            places[j], places[best] = places[best], places[j]
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _bring_many_forward(marks: Any, places: Any, size: Any, unit: Any, key: Any, most: Any) -> None:
+    by_mark = np.argsort(marks[:size], kind="mergesort")
+    ranks = np.empty(size, np.uint64)
+    number = key
+    for i in range(size):
+        mark = marks[by_mark[i]]
+        number = number + np.uint64(1) if i > 0 and mark == marks[by_mark[i - 1]] else key
+        ranks[i] = _mixed(_mixed(unit + np.uint64(mark) * np.uint64(0x9E3779B97F4A7C15)) + number)
+    best = by_mark[np.argsort(ranks, kind="mergesort")[:most]]
+    marks[:most] = marks[best]
+    if places is not None:
+        places[:most] = places[best]

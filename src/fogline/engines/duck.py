@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +16,43 @@ if TYPE_CHECKING:
 
 __all__ = ["connect", "has_arrow", "scan_batches", "scan_query"]
 
-CLOSED = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-"""No extension is fetched."""
+CLOSED = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "enable_external_file_cache": False,
+}
+"""No extension is fetched, and of a file nothing is kept after the pass."""
+
+_databases: dict[bool, duckdb.DuckDBPyConnection] = {}
+_opening = Lock()
 
 
 def connect(*, ordered: bool = True) -> duckdb.DuckDBPyConnection:
-    """A database in memory; it hands over the rows of a file in their order, or in any, for less memory."""
+    """A connection to a database in memory that hands over a file's rows in their order, or in any, for less memory.
+
+    To start a database takes as long as to count some millions of rows, so one is kept for either order, empty.
+    """
     try:
         import duckdb
     except ImportError:
         raise ImportError("reading files needs DuckDB: pip install 'fogline[cli]'") from None
-    connection = duckdb.connect(config={**CLOSED, "preserve_insertion_order": ordered})
+    with _opening:
+        if ordered not in _databases:
+            _databases[ordered] = duckdb.connect(config={**CLOSED, "preserve_insertion_order": ordered})
+        connection = _databases[ordered].cursor()
     connection.execute("SET enable_progress_bar = false")  # how long reading takes is nobody's business
     return connection
+
+
+def _close_databases() -> None:
+    """Leave no database to a forked process, which would wait for threads that it does not have; keeps the lock."""
+    _opening.acquire()
+    while _databases:
+        _databases.popitem()[1].close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_close_databases, after_in_parent=_opening.release, after_in_child=_opening.release)
 
 
 def has_arrow() -> bool:

@@ -53,7 +53,8 @@ def sketch(source: Any, spec: Spec, *, max_contributions: int = 1) -> DensitySke
     spec : SketchSpec or RandomSpec
         Of :class:`fogline.DensitySketch`, its ``spec``.
     max_contributions : int, default 1
-        Most records of a unit that count, where the source has a unit.
+        Most records of a unit that count, where the source has a unit. A release of the sketch as it is then says that
+        this was enforced.
 
     Examples
     --------
@@ -66,7 +67,10 @@ def sketch(source: Any, spec: Spec, *, max_contributions: int = 1) -> DensitySke
     272
     """
     result = DensitySketch.of(spec)
+    source = as_source(source)
     feed(result, source, max_contributions=max_contributions)
+    if isinstance(source, Table) and source.is_enforced:
+        result.note_cut(source.unit, max_contributions)
     return result
 
 

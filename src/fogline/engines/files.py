@@ -112,9 +112,7 @@ class FileTable(Table):
 
     def _state(self, spec: Spec) -> State:
         if has_arrow() or not isinstance(spec, SketchSpec):
-            unordered = copy(self)  # sums do not depend on the order
-            unordered._ordered = False
-            return Table._state(unordered, spec)
+            return Table._state(self._unordered(), spec)  # sums do not depend on the order
         sql = CellSql.of(spec, DUCKDB).query(self._numbers(), self._relation())
         connection = connect()
         try:
@@ -124,6 +122,11 @@ class FileTable(Table):
         keys = np.asarray(answer["cell"], dtype=np.int64)
         order = np.argsort(keys)
         return keys[order], np.asarray(answer["records"], dtype=np.int64)[order]
+
+    def _unordered(self) -> FileTable:
+        other = copy(self)
+        other._ordered = False
+        return other
 
     def _scan(self, take: Take) -> None:
         columns = [f"{number} AS x{j}" for j, number in enumerate(self._numbers())]

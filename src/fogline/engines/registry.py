@@ -79,10 +79,10 @@ def table(
         from fogline.engines.databases import adapt
 
         return adapt(source, columns, query=query, unit=_named(unit), progress=progress)
-    if query is not None:
-        raise TypeError("query is for databases, by a connection or an address")
     if isinstance(source, str) and (other := re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", source)):
         raise ValueError(f"source: expected postgres:// or sqlite:// of addresses, got {other.group()}")
+    if query is not None:
+        raise TypeError("query is for databases, by a connection or an address")
     if isinstance(source, str | Path):
         return FileTable(source, columns, unit=_named(unit), progress=progress)
     found: Table = importlib.import_module(module or "fogline.engines.frames").adapt(source, columns, unit, progress)

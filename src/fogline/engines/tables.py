@@ -159,6 +159,10 @@ class Table(ABC):
 
         return BoundedTable(self, bound)
 
+    def _unordered(self) -> Table:
+        """The same table for what does not depend on the order of the rows, where any order is cheaper."""
+        return self
+
     @abstractmethod
     def _scan(self, take: Take) -> None:
         """Hand over all rows; may raise anything."""

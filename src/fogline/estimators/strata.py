@@ -74,7 +74,8 @@ def private_strata(
     bounds, bandwidths, steps, features
         As for :class:`fogline.DensitySketch`, the same for all strata.
     neighbours, max_contributions, ledger
-        As for :class:`fogline.PrivateModes`. A person's records may lie in several strata.
+        As for :class:`fogline.PrivateModes`. A person's records may lie in several strata. There is no unit here:
+        `max_contributions` is declared by the caller, not enforced, and the guarantee says so.
 
     Returns
     -------
@@ -109,8 +110,9 @@ def private_strata(
     _validation.check_ledger(ledger)
     source = _source(X, by, columns, weights, query)
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, source.row)
-    spec = plan_spec(bounds, bandwidths, steps, features=features)
     width = source.width - (bound is not None)
+    box = _validation.check_bounds(bounds)
+    spec = plan_spec(np.repeat(box, width, axis=0) if len(box) == 1 else box, bandwidths, steps, features=features)
     if width != spec.d:
         raise ValueError(f"columns: there are {width} columns, but bounds has {spec.d} axes")
     one_pass = _LabelledPass(source, StrataCounts(spec, len(names), bound), names, others is not None)
@@ -155,6 +157,11 @@ def _bound(weights: Any, weight_bound: Any) -> float | None:
 
 def _source(X: Any, by: Any, columns: Any, weights: Any, query: str | None) -> Table:
     """Table of the columns, the weights last, whose ids are the labels: errors of the schema come here."""
+    if isinstance(X, Table) and X.unit_column is not None:
+        raise TypeError(
+            "X: strata do not cut the records of a unit; keep at most max_contributions rows of each before, "
+            "pass that source itself, and declare max_contributions"
+        )
     if isinstance(X, Table):
         raise TypeError("X: pass the source itself, since by and weights name columns of it")
     try:
@@ -164,6 +171,9 @@ def _source(X: Any, by: Any, columns: Any, weights: Any, query: str | None) -> T
             if columns is None:
                 every = table(X, None, query=query, unit=by).columns or ()
                 columns = [name for name in every if name != weights]
+            for name, role in ((by, "by"), (weights, "weights")):
+                if name is not None and name in columns:
+                    raise ValueError(f"columns: {name!r} is given as {role}, so it is no column of the density")
             return table(X, [*columns, *([] if weights is None else [weights])], query=query, unit=by)
         if query is not None:
             raise TypeError("query needs by or weights to name columns of its answer")

@@ -112,6 +112,7 @@ class DensitySketch:
         self._origins: tuple[Origin, ...] = (Origin(),)
         self._declared = 0
         self._signed = False
+        self._cut: tuple[str, int] | None = None
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -124,6 +125,7 @@ class DensitySketch:
 
     def update(self, X: Any) -> DensitySketch:
         """Count more records; X has one row a record and one column an axis. Returns the sketch itself."""
+        self._cut = None
         self._counts.add_rows(_validation.records(X, self.spec.d))
         return self
 
@@ -135,7 +137,7 @@ class DensitySketch:
         of a later release says that records were taken back.
         """
         self._counts.take_rows(_validation.records(X, self.spec.d))
-        self._signed = True
+        self._signed, self._cut = True, None
         return self
 
     def add_cells(self, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> DensitySketch:
@@ -150,6 +152,10 @@ class DensitySketch:
         self._add_declared(keys, counts)
         return self
 
+    def note_cut(self, unit: str, most: int) -> None:
+        """Remember that an engine cut all records that are in here to so many of a unit; forgotten with the next."""
+        self._cut = (unit, most)
+
     def _declare(self, parts: int) -> None:
         self._declared += parts
         if self._declared > MOST_PARTS:
@@ -157,6 +163,7 @@ class DensitySketch:
 
     def _add_declared(self, *state: Any) -> None:
         self._declare(1)
+        self._cut = None
         self._counts.add_declared(*state, signed=self._signed)
 
     @classmethod
@@ -254,7 +261,8 @@ class DensitySketch:
             What is hidden: the presence of a person (the number of records is secret too), or what a person's
             record says (the number of records is public).
         max_contributions : int
-            Most records a person has; declared by the caller, not enforced here.
+            Most records a person has: declared by the caller, unless :func:`fogline.engines.sketch` cut the records
+            of each unit, which the guarantee then says. Fewer than were left of a unit are refused.
         ledger : Ledger or LedgerView, optional
             Where the budget is kept. With a ledger a sketch may be released again: each release is paid for, and a
             question that was asked before is answered from the ledger.
@@ -266,7 +274,10 @@ class DensitySketch:
         -------
         PrivateDensity
         """
-        terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions)
+        unit, least = self._cut or ("record", 1)
+        terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, unit)
+        if terms.max_contributions < least:
+            raise ValueError(f"max_contributions must be at least {least}: so many records of each {unit} were left")
         facts = {} if snapshot is None else {"snapshot": _validation.check_name(snapshot, "snapshot")}
         return self.release_under(terms, ledger, facts=facts)
 
