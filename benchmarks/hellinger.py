@@ -29,6 +29,9 @@ from fogline.reproduce.hellinger import DRAWS, PARAMETER_BOUNDS, START, bandwidt
 
 RUNS = 500
 QUICK_RUNS = 6
+CLEAN = 2
+"""Clean cells have so many times the runs: where sampling rules, coverage is as lucky as the draw of the data. On the
+first 500 data sets of 0.2-HDP, n = 1000, even the textbook interval of sigma, without privacy, covers in 92.8%."""
 SEED = 20261116
 SIZES = (200, 300, 500, 1000)
 BUDGETS: dict[str, dict[str, Any]] = {
@@ -85,7 +88,8 @@ def _difference(cell: HellingerCell, mu: float, runs: int) -> float:
 
 def certified(runs: int) -> None:
     """Standard errors, coverage and contamination at four budgets, beside the non-private fits on the same data."""
-    jobs = [(budget, n, bad, runs) for bad in (0, 5, 10, 20, 30) for budget in BUDGETS for n in SIZES]
+    clean = [(budget, n, 0, CLEAN * runs) for budget in BUDGETS for n in SIZES]
+    jobs = clean + [(budget, n, bad, runs) for bad in (5, 10, 20, 30) for budget in BUDGETS for n in SIZES]
     resumed("hellinger_certified", jobs, _certified)
 
 

@@ -13,6 +13,7 @@ from fogline import Ledger, PrivateDensity, PrivateHellinger
 from fogline._validation import records
 from fogline.engines import CountedFile
 from fogline.estimators import _hellinger_steps
+from fogline.estimators._hellinger_fit import CLEAR, LINEAR, read_bandwidth
 from fogline.families import Exponential, Normal
 from fogline.testing import seeded_noise
 
@@ -108,6 +109,18 @@ def test_a_lump_that_the_family_would_hide_is_seen():
         fitted(sample(300, outliers=90, seed=seed), seed=seed, hdp=None, epsilon=0.5, delta=1e-5) for seed in range(12)
     ]
     assert sum(bool(fit.explained_.lumps) for fit in fits) >= 8
+
+
+def test_a_small_bandwidth_is_for_lumps():
+    """Where noise is high and no lump is seen, the density is read more smoothly than lumps are looked for."""
+    clean, mixed = (fitted(sample(400, outliers=bad), hdp=None, rho=0.004, seed=5) for bad in (0, 160))
+    small, large = (read_bandwidth(clean.density_, clear)[0] for clear in (CLEAR, LINEAR))
+    assert not clean.explained_.lumps
+    assert clean.bandwidth_[0] == large > 1.5 * small
+    assert mixed.explained_.lumps
+    assert mixed.bandwidth_[0] == read_bandwidth(mixed.density_, CLEAR)[0]
+    fixed = fitted(sample(400), hdp=None, rho=0.004, seed=5, bandwidth=[0.5])
+    assert fixed.bandwidth_.tolist() == [0.5]
 
 
 def test_errors_that_vary_with_the_estimate_have_few_degrees_of_freedom(found):

@@ -11,6 +11,9 @@ The constant c makes the distance fit for noise (`fogline.estimators._hellinger_
 in excess: lumps that stand above the fit by more than noise and sampling could raise are cut out, worst first, and the
 family is fitted to the rest (`fogline.estimators._hellinger_lumps`). Then :math:`1 - \kappa` estimates the
 contamination.
+
+A small bandwidth shows lumps and resists them, a large one has less noise under the roots. So lumps are looked for at
+the smallest that the noise allows; where there are none, there is nothing to resist, and a larger one serves the fit.
 """
 
 from __future__ import annotations
@@ -35,7 +38,11 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 CLEAR = 5.0
-"""The density is read at the smallest bandwidth at which its peak stands this many noise deviations high."""
+"""Lumps are looked for at the smallest bandwidth at which the peak stands this many noise deviations high."""
+
+LINEAR = 8.0
+"""Where none are found, the density is read where its peak stands so high: the highest of many noisy places stands
+higher than the peak, and roots of what is left of it are far from linear, biased and wider than their stated errors."""
 
 READINGS = 7
 """Bandwidths that are tried, from the smallest to the largest planned one."""
@@ -82,7 +89,7 @@ def fit_density(
     box : array of shape (m, 2)
         Bounds of the parameters.
     bandwidth : array of shape (d,), optional
-        At which the density is read; by default as small as the noise allows.
+        At which the density is read; by default as small as the noise allows, larger where there are no lumps.
 
     Examples
     --------
@@ -95,10 +102,14 @@ def fit_density(
     >>> bool(np.abs(fit.theta - [5, 2]).max() < 0.4), len(fit.lumps)
     (True, 0)
     """
-    field = SmoothedFamily(density, family, read_bandwidth(density) if bandwidth is None else bandwidth, box)
-    everywhere = np.ones(len(field.released), dtype=bool)
-    point, constant = _first_fit(field, everywhere)
-    point, kept, cut = without_lumps(field, point, constant)
+    small = read_bandwidth(density, CLEAR) if bandwidth is None else bandwidth
+    large = read_bandwidth(density, LINEAR) if bandwidth is None else bandwidth
+    field, point, constant = _first_fit(density, family, box, small)
+    point, cut = without_lumps(field, point, constant)
+    if not cut.any() and large[0] > small[0]:
+        field, point, constant = _first_fit(density, family, box, large)
+        cut = np.zeros(len(field.released), dtype=np.int64)
+    kept = cut == 0
     privacy, sampling = linearised(field, point, constant, kept, field.released)
     return HellingerFit(
         theta=point[:-1],
@@ -111,13 +122,13 @@ def fit_density(
     )
 
 
-def read_bandwidth(density: PrivateDensity) -> FloatArray:
-    """Smallest planned bandwidth at which the released density is clear of the noise."""
+def read_bandwidth(density: PrivateDensity, clear: float) -> FloatArray:
+    """Smallest planned bandwidth at which the released density stands so many deviations above the noise."""
     smallest, largest = density.spec.planned[0], density.spec.planned[-1]
     for factor in np.geomspace(1.0, largest[0] / smallest[0], READINGS):
         h = np.asarray(factor * smallest)
         reading = density.reading(h)
-        if float(reading.on_grid(2.0).values.max()) >= CLEAR * reading.noise_sd:
+        if float(reading.on_grid(2.0).values.max()) >= clear * reading.noise_sd:
             return h
     return np.asarray(largest)
 
@@ -125,14 +136,18 @@ def read_bandwidth(density: PrivateDensity) -> FloatArray:
 # -- starts -------------------------------------------------------------------------------------------------------
 
 
-def _first_fit(field: SmoothedFamily, kept: BoolArray) -> tuple[FloatArray, float]:
-    """Fit from the best of a few public and released starts; return the point and the constant."""
+def _first_fit(
+    density: PrivateDensity, family: Family, box: FloatArray, bandwidth: FloatArray
+) -> tuple[SmoothedFamily, FloatArray, float]:
+    """Fit to all, from the best of a few public and released starts; return what was fitted, point and constant."""
+    field = SmoothedFamily(density, family, bandwidth, box)
+    kept = np.ones(len(field.released), dtype=bool)
     starts = _starts(field)
     constant = noise_constant(field, starts[-1])  # one for all, so that distances can be compared
     fits = [minimise(field, np.append(theta, 1.0), kept, constant, tolerance=1e-3) for theta in starts]
     best = min(fits, key=lambda found: found[1])[0]
     constant = noise_constant(field, best[:-1])
-    return minimise(field, best, kept, constant)[0], constant
+    return field, minimise(field, best, kept, constant)[0], constant
 
 
 def _starts(field: SmoothedFamily) -> list[FloatArray]:

@@ -63,8 +63,8 @@ class Lump:
     share: float
 
 
-def without_lumps(field: SmoothedFamily, point: FloatArray, c: float) -> tuple[FloatArray, BoolArray, IntArray]:
-    """Cut out lumps, worst first, and fit again; return the point, what was kept and the number of each cut."""
+def without_lumps(field: SmoothedFamily, point: FloatArray, c: float) -> tuple[FloatArray, IntArray]:
+    """Cut out lumps, worst first, and fit again; return the point and the number of each cut, 0 for what is kept."""
     from scipy.ndimage import label
 
     threshold = excess_threshold(field)
@@ -85,7 +85,7 @@ def without_lumps(field: SmoothedFamily, point: FloatArray, c: float) -> tuple[F
         cut = wider
         point = minimise(field, fitted, ~cut, c)[0]
     numbered, _ = label(cut.reshape(field.inside))
-    return point, ~cut, np.asarray(numbered, dtype=np.int64).ravel()
+    return point, np.asarray(numbered, dtype=np.int64).ravel()
 
 
 def excess_threshold(field: SmoothedFamily) -> float:

@@ -15,7 +15,7 @@ from fogline.engines.counted import CountedFile
 from fogline.engines.files import FileTable
 from fogline.estimators._hellinger_distance import noise_constant
 from fogline.estimators._hellinger_field import SmoothedFamily
-from fogline.estimators._hellinger_fit import CLEAR, linearised
+from fogline.estimators._hellinger_fit import LINEAR, linearised
 from fogline.estimators._hellinger_quadrature import DescentPlan
 from fogline.estimators._hellinger_steps import planned_errors
 from fogline.families import Family, MultivariateNormal
@@ -220,7 +220,7 @@ def expected_fit(
     empty = PrivateDensity(spec, sums, scale=scale, guarantee=terms.guarantee())
     for factor in np.geomspace(1.0, spec.planned[-1, 0] / spec.planned[0, 0], 7):
         field = SmoothedFamily(empty, family, factor * spec.planned[0], box)
-        if float(field.model(theta).max()) >= CLEAR * math.sqrt(field.noise_variance):
+        if float(field.model(theta).max()) >= LINEAR * math.sqrt(field.noise_variance):
             break
     point = np.append(theta, 1.0)
     everywhere = np.ones(len(field.released), dtype=bool)

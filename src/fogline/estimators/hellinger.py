@@ -53,7 +53,7 @@ __all__ = ["PrivateHellinger"]
 FloatArray = NDArray[np.float64]
 
 PROOF = "estimators/hellinger.proof.md"
-CODE_VERSION = "hellinger-3"
+CODE_VERSION = "hellinger-4"
 METHODS = ("sketch", "gradient", "newton")
 ITERATIONS = 4  # of a descent, where the user does not say
 
@@ -82,8 +82,8 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     confidence : float, default 0.95
         Level of ``confidence_intervals_``.
     bandwidth : "auto", float or array-like of shape (d,)
-        Kernel bandwidth: planned from the bounds and read as small as the noise allows, or fixed. A number is a
-        fraction of each column's range, an array is in data units.
+        Kernel bandwidth: planned from the bounds and read as small as the noise allows, larger where there are no
+        lumps, or fixed. A number is a fraction of each column's range, an array is in data units.
     iterations : int, optional
         Steps of a descent, 4 by default.
     steps : None, float or list
