@@ -1,9 +1,11 @@
 """The noisy expectation-maximisation that private mixtures are compared with."""
 
+import itertools
+
 import numpy as np
 import pytest
 
-from fogline.audit import canary_pairs, replay
+from fogline.audit import attack, canary_pairs, replay
 from fogline.contenders import dp_em
 from fogline.contenders.dp_em import _PlainStep
 from fogline.locate.mixture_step import GaussianClusters
@@ -27,6 +29,24 @@ def test_neighbours_cannot_be_told_apart():
     report = replay(lambda rows: dp_em(rows, **SETTINGS | {"steps": 3}), pairs)
     assert report.passed, str(report)
     assert report.largest_ratio > 0.5
+
+
+def test_the_record_that_pulls_the_mean_is_not_told():
+    """One record on the surface of the ball, far from all others, moves mean and variance as far as any can."""
+    crowd = np.zeros((100, 1))
+    more = np.append(crowd, [[10.0]], axis=0)
+    seeds = itertools.count()
+
+    def release(X):
+        with seeded_noise(next(seeds)):
+            return dp_em(X, **SETTINGS | {"n_components": 1, "steps": 1})
+
+    scores = {
+        "mean": lambda found: float(found.means[0, 0]),
+        "variance": lambda found: float(found.covariances[0, 0, 0]),
+    }
+    report = attack(release, crowd, more, claim=release(crowd).guarantee, score=scores, runs=300)
+    assert not report.broken
 
 
 def test_half_the_sensitivity_is_noticed(monkeypatch):

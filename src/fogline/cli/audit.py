@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +13,7 @@ from fogline.cli import parse
 from fogline.cli.common import Command, Phase, need, print_json
 
 if TYPE_CHECKING:
-    from fogline.audit import AttackReport, ReplayReport
+    from fogline.audit import AttackReport, Pair, ReplayReport
 
 __all__ = ["audit"]
 
@@ -52,8 +54,7 @@ def audit(ctx: click.Context, /, estimator: str, as_json: bool, **options: Any) 
         need("rich")
     bounds = parse.bounds_option(options["bounds"])
     try:
-        with Phase("replaying fits on pairs of neighbours", quiet=as_json):
-            replayed = _replayed(bounds, options)
+        replayed = _replayed(bounds, options, quiet=as_json or not sys.stderr.isatty())
         found = None
         if options["attacked"]:
             with Phase("attacking releases", quiet=as_json):
@@ -69,9 +70,10 @@ def audit(ctx: click.Context, /, estimator: str, as_json: bool, **options: Any) 
         ctx.exit(1)
 
 
-def _replayed(bounds: list[tuple[float, float]], options: dict[str, Any]) -> ReplayReport:
+def _replayed(bounds: list[tuple[float, float]], options: dict[str, Any], *, quiet: bool) -> ReplayReport:
     from fogline import PrivateModes
     from fogline.audit import canary_pairs, random_pairs, replay
+    from fogline.cli.show import progress_bar
 
     names = ("epsilon", "delta", "neighbours", "max_contributions", "n_modes")
     audited = PrivateModes(bounds=bounds, **{name: options[name] for name in names})
@@ -80,7 +82,17 @@ def _replayed(bounds: list[tuple[float, float]], options: dict[str, Any]) -> Rep
     wanted: int = options["pairs"]
     canaries = canary_pairs(bounds, **setting)
     drawn = random_pairs(bounds, pairs=max(0, wanted - len(canaries)), **setting)
-    return replay(audited, itertools.islice(itertools.chain(canaries, drawn), wanted), seed=options["seed"])
+    pairs = itertools.islice(itertools.chain(canaries, drawn), wanted)
+    with progress_bar(quiet=quiet) as progress:
+        return replay(audited, _counted(pairs, wanted, progress), seed=options["seed"])
+
+
+def _counted(pairs: Iterable[Pair], wanted: int, progress: Callable[[int, int, str], None] | None) -> Iterator[Pair]:
+    """Hand the pairs over one by one, and say how many are done."""
+    for done, pair in enumerate(pairs):
+        if progress is not None:
+            progress(done, wanted, "replaying fits on pairs of neighbours")
+        yield pair
 
 
 def _attacked(bounds: list[tuple[float, float]], options: dict[str, Any]) -> AttackReport:

@@ -40,7 +40,10 @@ Examples:
 @source_argument
 @click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
 @click.option(
-    "--bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each column; never from the data."
+    "--bounds",
+    metavar="LO:HI,LO:HI",
+    required=True,
+    help="Public range of each column, or its name, never from the data; one range serves all.",
 )
 @source_options
 @budget_options
@@ -90,6 +93,8 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModeClustering, Any]:
         estimator = PrivateModeClustering(bounds=bounds, steps=steps, **chosen)
         box = estimator._box(table.width)
         if plan_clusters(estimator, box, options["level"]) is None:
+            if options["components"] is not None:
+                raise ValueError("components: up to three columns there is a projection only if --projection names one")
             estimator._grid_spec(box)
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None

@@ -7,9 +7,10 @@ could not be read or a release failed, 4 the ledger refused.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,8 @@ import click
 from fogline.cli import parse
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from fogline.ledger import Ledger
 
 __all__ = [
@@ -29,6 +32,8 @@ __all__ = [
     "Phase",
     "Refused",
     "Unreadable",
+    "console_for_people",
+    "drawable",
     "need",
     "opened",
     "print_json",
@@ -38,6 +43,9 @@ __all__ = [
 ]
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+WIDTH = 110
+"""Columns of output that is not a terminal."""
 
 
 class Command(click.Command):
@@ -61,6 +69,13 @@ class Commands(click.Group):
             error.message = parse.masked(error.message)  # type: ignore[misc]  # the same error, but for its words
             raise
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with the whole first sentence of each, over as many lines as it takes."""
+        names = self.list_commands(ctx)
+        commands = [(name, self.get_command(ctx, name)) for name in names]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, found.get_short_help_str(400)) for name, found in commands if found])
+
 
 class Unreadable(click.ClickException):
     """The records could not be read, or a release failed; the message is constant."""
@@ -81,10 +96,35 @@ def need(*libraries: str) -> None:
         raise click.ClickException(f"this command needs {', '.join(missing)}: pip install 'fogline[cli]'")
 
 
-def writable(path: Path | None, option: str) -> None:
-    """Refuse a place that cannot be written before anything is spent."""
-    if path is not None and not path.parent.is_dir():
+def writable(path: Path | None, option: str, taken: Iterable[Path] = ()) -> None:
+    """Refuse a place that cannot be written, or that is taken, before anything is spent.
+
+    Parameters
+    ----------
+    path : Path or None
+        Where something is to be written.
+    option : str
+        That names the place.
+    taken : paths
+        What the command reads or writes besides: it must not be overwritten.
+    """
+    if path is None:
+        return
+    if not path.parent.is_dir():
         raise click.BadParameter(f"there is no folder {str(path.parent)!r}", param_hint=option)
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.BadParameter(f"{str(path)!r} cannot be written", param_hint=option)
+    if path.resolve() in {other.resolve() for other in taken}:
+        raise click.BadParameter(
+            f"{str(path)!r} has another part in this command, and would be overwritten", param_hint=option
+        )
+
+
+def drawable(path: Path | None, option: str, endings: tuple[str, ...]) -> None:
+    """Refuse the name of a picture of a kind that is not drawn, before anything is spent."""
+    if path is not None and path.suffix.lower() not in endings:
+        *first, last = endings
+        raise click.BadParameter(f"expected a name that ends in {', '.join(first)} or {last}", param_hint=option)
 
 
 def write(writer: Callable[[], object], option: str) -> None:
@@ -95,9 +135,24 @@ def write(writer: Callable[[], object], option: str) -> None:
         raise click.ClickException(f"{option}: cannot write: {error.strerror}") from None
 
 
+def console_for_people() -> Console:
+    """Return a console that is wide enough where it is no terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    return console if console.is_terminal else Console(highlight=False, markup=False, width=WIDTH)
+
+
 def print_json(content: dict[str, Any]) -> None:
     """Print one document."""
     click.echo(json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+_HINTS = {
+    "budget": "fogline ledger show tells what is left",
+    "currency": "fogline ledger create --integral sets a cap for draws; --currency zcdp pays for them otherwise",
+}
+"""What helps where a check of the ledger fails."""
 
 
 @contextmanager
@@ -110,7 +165,9 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except LedgerRefused as error:
-        raise Refused(" ".join(str(error).split())) from None
+        hint = _HINTS.get(error.check)
+        words = " ".join(str(error).split()).replace("use Ledger.adopt", "use fogline ledger adopt")
+        raise Refused(words if hint is None else f"{words}; {hint}") from None
     except ReleaseFailed as error:
         raise Unreadable(str(error)) from None
     except (ValueError, TypeError) as error:

@@ -10,7 +10,7 @@ import click
 from fogline.cli import parse
 from fogline.cli.asked import ask
 from fogline.cli.common import Command, Phase, Unreadable, need, print_json, writable, write
-from fogline.cli.release import EXIT_CODES, output_options, privacy_options, publish
+from fogline.cli.release import EXIT_CODES, checked_outputs, output_options, privacy_options, publish
 from fogline.cli.sources import FILE, need_reader, source_options, source_table, wide_bounds
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def sketch(**options: Any) -> None:
     if (options["keys"] is None) != (options["sites"] is None):
         raise click.BadParameter("--keys and --sites go together", param_hint="--sites")
     need_reader(options["file"])
-    writable(options["out"], "--out")
+    checked_outputs(options, "out")
     prepared = _prepared(options)
     with Phase("reading the records"):
         part = _counted(options, *prepared)
@@ -85,6 +85,8 @@ def _new_keys(options: dict[str, Any]) -> None:
         raise parse.refused(error) from None
     except OSError as error:
         raise click.ClickException(f"--new-keys: cannot write: {error.strerror}") from None
+    if not made and any(name > options["site"] for name in sites):
+        click.echo(f"nothing to make: the keys of {options['site']} are in {options['new_keys']} already")
     for path in made:
         click.echo(f"{path}: bring it to {path.stem.partition('+')[2]}, by a way that the merging party cannot read")
     others = [name for name in sorted(sites) if name < options["site"]]
@@ -201,8 +203,7 @@ def release(ctx: click.Context, /, **options: Any) -> None:
     Spends the budget once. The file is marked: without a ledger it cannot be released again.
     """
     need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
-    for name in ("report", "save"):
-        writable(options[name], f"--{name}")
+    checked_outputs(options, "report", "save")
     from fogline import PrivateModes, _validation
     from fogline.federation import SiteSketch, release_file
 

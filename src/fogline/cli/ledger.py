@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fogline.cli.common import SETTINGS, Command, need, opened, print_json, refusals, writable, write
+from fogline.cli.common import (
+    SETTINGS,
+    Command,
+    Commands,
+    console_for_people,
+    drawable,
+    need,
+    opened,
+    print_json,
+    refusals,
+    writable,
+    write,
+)
 
 if TYPE_CHECKING:
     from fogline.ledger import Entry, Plan, Remaining
@@ -33,6 +45,7 @@ delta_option = click.option("--delta", type=float, required=True, help="Delta of
 
 
 @click.group(
+    cls=Commands,
     context_settings=SETTINGS,
     epilog="\b\nExamples:\n  fogline ledger create budget.fogline --dataset visits --epsilon 2 --delta 1e-6\n"
     "  fogline modes visits.csv --bounds 0:120 --epsilon 0.5 --delta 1e-6 --ledger budget.fogline\n"
@@ -58,6 +71,7 @@ def ledger() -> None:
     show_default=True,
     help="Hide that a record is there, or only what it says; fixed for good.",
 )
+@click.option("--integral", type=float, help="A cap of its own for draws of fogline sample: the sum of their epsilons.")
 @high_water_option
 @json_option
 def create(path: Path, as_json: bool, **options: Any) -> None:
@@ -74,6 +88,7 @@ def create(path: Path, as_json: bool, **options: Any) -> None:
         click.echo(
             f"ledger: {path}\n{options['dataset']}: epsilon {options['epsilon']:g} at delta {options['delta']:g} "
             f"({options['neighbours']}), which is rho = {left.rho:.6g}"
+            + ("" if options["integral"] is None else f"; draws: epsilon {options['integral']:g} in all")
         )
 
 
@@ -87,7 +102,8 @@ def create(path: Path, as_json: bool, **options: Any) -> None:
 def show(path: Path, high_water: Path | None, as_json: bool, picture: Path | None) -> None:
     """Show the caps, what was spent, and what is left."""
     _shown(as_json)
-    writable(picture, "--picture")
+    drawable(picture, "--picture", (".svg", ".html", ".htm"))
+    writable(picture, "--picture", [path])
     with opened(path, high_water) as books, refusals():
         from fogline.report.spending import spending_picture, statements, write_picture
 
@@ -178,6 +194,22 @@ def new_version(path: Path, version: str, dataset: str | None, high_water: Path 
     click.echo(f"{name}: now version {version}; what was asked before can be asked again, and is paid for")
 
 
+@ledger.command(cls=Command, epilog="\b\nExample:\n  fogline ledger adopt budget.fogline")
+@path_argument
+@high_water_option
+def adopt(path: Path, high_water: Path | None) -> None:
+    """Take over a ledger that was moved here, or that another user made, and write its high-water mark.
+
+    You vouch that this is the newest copy, and that no other will be used. The ledger keeps an entry of it.
+    """
+    with refusals():
+        from fogline.ledger import Ledger
+
+        with Ledger.adopt(path, high_water=high_water) as taken:
+            entries = taken.verify()
+    click.echo(f"adopted: {path}, with {entries} entries")
+
+
 @ledger.command(cls=Command, epilog="\b\nExample:\n  fogline ledger verify budget.fogline")
 @path_argument
 @high_water_option
@@ -221,8 +253,6 @@ def _shown(as_json: bool) -> None:
 def _print_table(title: str, headings: list[str], rows: list[list[str]], *, text: Callable[[str], bool]) -> None:
     from rich.table import Table
     from rich.text import Text
-
-    from fogline.cli.show import console_for_people
 
     table = Table(title=Text(title), title_justify="left")
     for heading in headings:

@@ -63,6 +63,7 @@ def mixture(ctx: click.Context, /, **options: Any) -> None:
 def _planned(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:
     """Check all that is public, in the order in which a user would."""
     columns = parse.columns_option(options["columns"])
+    center = parse.numbers_option(options["center"], "--center")
     from fogline.estimators import PrivateGaussianMixture
 
     names = ("epsilon", "delta", "radius", "method", "sigma_min", "sigma_max", "weight_min", "neighbours")
@@ -71,7 +72,6 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:
         if options["save"] is not None and options["method"] != "sketch":
             raise ValueError("save: only method 'sketch' releases a density")
         table = source_table(options, columns)
-        center = None if options["center"] is None else [float(part) for part in options["center"].split(",")]
         estimator = PrivateGaussianMixture(n_components=options["components"], center=center, **chosen)
         method = estimator._method()
         method.terms(estimator, table.unit)

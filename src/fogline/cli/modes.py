@@ -43,7 +43,10 @@ Examples:
 @source_argument
 @click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
 @click.option(
-    "--bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each column; never from the data."
+    "--bounds",
+    metavar="LO:HI,LO:HI",
+    required=True,
+    help="Public range of each column, or its name, never from the data; one range serves all.",
 )
 @source_options
 @budget_options

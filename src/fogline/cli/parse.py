@@ -19,10 +19,11 @@ __all__ = [
     "steps_option",
 ]
 
-_HINTS = {"path": "FILE", "source": "FILE", "X": "FILE", "bandwidths": "--bandwidth"}
+_HINTS = {"path": "FILE", "source": "FILE", "X": "FILE", "bandwidths": "--bandwidth", "n_components": "--components"}
 _OPTIONS = "columns bounds epsilon delta n_modes level steps neighbours max_contributions bandwidth runs cells seed"
 _OPTIONS += " n epsilons shape dataset analyst high_water pairs n_clusters projection components x_bounds y_bounds"
 _OPTIONS += " family parameter_bounds method confidence iterations rows rho hdp pdp"
+_OPTIONS += " radius center sigma_min sigma_max weight_min save integral"
 _OPTIONS += " coverage shares by categories others weights weight_bound site sites pass keys unit query"
 
 
@@ -201,9 +202,11 @@ def refused(error: Exception) -> click.BadParameter:
     --------
     >>> refused(ValueError("max_contributions must be at least 1, got 0")).param_hint
     '--max-contributions'
+    >>> refused(ValueError("columns: there is no column 'Age'")).message
+    "there is no column 'Age'"
     """
     message = str(error)
     word = re.match(r"\w*", message)
     name = word.group() if word else ""
     hint = _HINTS.get(name, f"--{name.replace('_', '-')}" if name in _OPTIONS.split() else None)
-    return click.BadParameter(message, param_hint=hint)
+    return click.BadParameter(message if hint is None else message.removeprefix(f"{name}: "), param_hint=hint)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.common import Command, Phase, need, print_json, writable, write
+from fogline.cli.common import Command, Phase, drawable, need, print_json, writable, write
 from fogline.cli.sources import need_reader, query_option, source_table
 
 __all__ = ["plan"]
@@ -69,7 +69,8 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
     if not as_json:
         need("rich")
     _refuse_idle(options)
-    writable(options["picture"], "--picture")
+    drawable(options["picture"], "--picture", (".svg", ".html", ".htm"))
+    writable(options["picture"], "--picture", [Path(options["shape"] or "uniform")])
     bounds = parse.bounds_option(options["bounds"])
     estimator = _estimator(options, bounds)
     guess = _shape(options, len(bounds))
@@ -77,7 +78,9 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
         try:
             expected = _expected(estimator, options, guess)
         except (ValueError, TypeError) as error:
-            raise parse.refused(error) from None
+            found = parse.refused(error)
+            found.param_hint = "--epsilons" if found.param_hint == "--epsilon" else found.param_hint
+            raise found from None
     from fogline.cli.outlooks import outlook_document, show_outlook
 
     if as_json:

@@ -36,7 +36,7 @@ Examples:
 
 @click.command(cls=Command, epilog=EXAMPLES + FILE + EXIT_CODES)
 @source_argument
-@click.option("--x", "x", metavar="COLUMN", required=True, multiple=True, help="What is known; once or twice.")
+@click.option("--x", "x", metavar="COLUMN", required=True, multiple=True, help="What is known; for two columns, twice.")
 @click.option("--y", "y", metavar="COLUMN", required=True, help="What is asked for.")
 @click.option("--x-bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each x; never from the data.")
 @click.option("--y-bounds", metavar="LO:HI", required=True, help="Public range of y; never from the data.")
@@ -89,5 +89,7 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModalRegression, Any]:
             raise ValueError(f"x_bounds has {len(x_bounds)} pairs, but there are {len(columns) - 1} columns of x")
         estimator._spec(len(columns) - 1)
     except (ValueError, TypeError, OSError) as error:
-        raise parse.refused(error) from None
+        found = parse.refused(error)
+        found.param_hint = "--x, --y" if found.param_hint == "--columns" else found.param_hint
+        raise found from None
     return estimator, table

@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 import click
 
 from fogline.cli.common import Phase, Unreadable, need, opened, print_json, refusals, writable, write
-from fogline.cli.sources import need_reader
+from fogline.cli.sources import need_reader, source_files
 
 __all__ = [
     "EXIT_CODES",
     "budget_options",
     "checked_budget",
+    "checked_outputs",
     "checked_places",
     "currency_options",
     "fit",
@@ -113,8 +114,15 @@ def checked_places(options: dict[str, Any]) -> None:
     """Refuse missing libraries and places that cannot be written, before anything else."""
     need_reader(options["file"])
     need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
-    for name in ("report", "save"):
-        writable(options[name], f"--{name}")
+    checked_outputs(options, "report", "save")
+
+
+def checked_outputs(options: dict[str, Any], *names: str) -> None:
+    """Refuse places that cannot be written, and those of FILE, of the ledger and of one another."""
+    taken = [*source_files(str(options["file"])), *([] if options.get("ledger") is None else [options["ledger"]])]
+    for name in names:
+        writable(options[name], f"--{name}", taken)
+        taken += [] if options[name] is None else [options[name]]
 
 
 def checked_budget(options: dict[str, Any]) -> None:

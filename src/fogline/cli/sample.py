@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.common import Command, Unreadable, need, opened, print_json, refusals, writable, write
-from fogline.cli.release import EXIT_CODES, fit, ledger_options, only_with_a_ledger
+from fogline.cli.common import Command, Unreadable, need, opened, print_json, refusals, write
+from fogline.cli.release import EXIT_CODES, checked_outputs, fit, ledger_options, only_with_a_ledger
 from fogline.cli.sources import FILE, need_reader, query_option, source_argument, source_table
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
     """
     need_reader(options["file"])
     need(*([] if options["as_json"] else ["rich"]))
-    writable(options["out"], "--out")
+    checked_outputs(options, "out")
     estimator, table = _planned(options)
     only_with_a_ledger(options)
     paid = _fitted(estimator, table, options)
@@ -106,13 +106,17 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
             "draws": drawn,
             "guarantee": {**estimator.guarantee_.to_dict(), "text": str(estimator.guarantee_)},
         }
-        print_json({**content, **({} if paid is None else {"receipt": paid})})
+        print_json({**content, **(paid or {})})
         return
     if options["out"] is None:
         click.echo(text, nl=False)
     else:
         click.echo(f"draws: {options['out']}")
     click.echo(str(estimator.guarantee_), err=True)
+    if paid is not None:
+        from fogline.cli.show import payment_words
+
+        click.echo(payment_words(paid), err=True)
 
 
 def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
@@ -151,7 +155,7 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
 
 
 def _fitted(estimator: IntegralSampler, table: Any, options: dict[str, Any]) -> dict[str, Any] | None:
-    """Fit, and return the receipt where a ledger paid."""
+    """Fit, and return the receipt and whether the draws were there before, where a ledger paid."""
     from fogline.cli.show import progress_bar
 
     quiet = options["as_json"] or not sys.stderr.isatty()
@@ -163,12 +167,13 @@ def _fitted(estimator: IntegralSampler, table: Any, options: dict[str, Any]) -> 
     with opened(options["ledger"], options["high_water"]) as books:
         with refusals():
             estimator.ledger = books.on(options["dataset"], analyst=options["analyst"])
+            before = len(books.history())
         with progress_bar(quiet=quiet) as progress, refusals():
             estimator.progress = progress
             fit(estimator, table)
     if estimator.receipt_ is None:
         raise Unreadable("the ledger gave no receipt")
-    return dict(estimator.receipt_)
+    return {"receipt": dict(estimator.receipt_), "cached": estimator.receipt_["commit"] < before}
 
 
 def _as_csv(columns: tuple[str, ...], rows: list[list[float]]) -> str:

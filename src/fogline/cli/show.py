@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fogline.cli.common import console_for_people
 from fogline.report.branch_page import described_rows
 from fogline.report.branches import COVERAGE, BranchFindings
 from fogline.report.cluster_page import shown_columns
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "as_record",
     "console_for_people",
+    "payment_words",
     "progress_bar",
     "show_branches",
     "show_clusters",
@@ -40,17 +42,6 @@ __all__ = [
     "summary",
     "write_rows",
 ]
-
-WIDTH = 110
-"""Columns of output that is not a terminal."""
-
-
-def console_for_people() -> Console:
-    """Return a console that is wide enough where it is no terminal."""
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
-    return console if console.is_terminal else Console(highlight=False, markup=False, width=WIDTH)
 
 
 def show_modes(findings: Findings | WideFindings) -> None:
@@ -139,8 +130,8 @@ def show_fit(findings: FitFindings) -> None:
     interval = f"{100 * estimator.confidence:g}% interval"
     for heading in ("parameter", "estimate", "standard error", "privacy", "sampling", interval):
         table.add_column(heading, justify="left" if heading == "parameter" else "right")
-    for row in findings.rows:
-        table.add_row(Text(row.name), *row.words, " to ".join(row.interval_words))
+    for label, row in zip(findings.labels, findings.rows, strict=True):
+        table.add_row(Text(label), *row.words, " to ".join(row.interval_words))
     console.print(table)
     if estimator.explained_ is not None:
         told = str(estimator.explained_)
@@ -194,19 +185,27 @@ def _show_rest(console: Console, estimator: Any) -> None:
     density = estimator.density_
     if estimator.message_:
         console.print(f"{estimator.message_[:1].upper()}{estimator.message_[1:]}.")
-    if density is not None:
-        console.print(f"Records within the bounds, as released: {density.count:.0f} ± {density.count_sd:.0f}.")
+    if density is not None:  # where records were projected, the density's own count leaves some of them out
+        count = getattr(estimator, "count_", density.count)
+        error = getattr(estimator, "count_standard_error_", density.count_sd)
+        console.print(f"Records within the bounds, as released: {count:.0f} ± {error:.0f}.")
     console.print(str(estimator.guarantee_))
 
 
 def show_payment(paid: dict[str, Any]) -> None:
     """Print what the ledger was charged, or that it was charged nothing."""
-    receipt, console = paid["receipt"], console_for_people()
+    console_for_people().print(payment_words(paid), soft_wrap=True)
+
+
+def payment_words(paid: dict[str, Any]) -> str:
+    """Say what a ledger was charged for an answer, and where that stands in it."""
+    receipt = paid["receipt"]
     where = f"entry {receipt['commit']} of the ledger, data set {receipt['dataset']!r}, version {receipt['version']!r}"
     if paid["cached"]:
-        console.print(f"Free: this question was asked before, and the answer is that of {where}.", soft_wrap=True)
-    else:
-        console.print(f"Paid: rho = {receipt['amount'] / 1e12:.6g}, {where}.", soft_wrap=True)
+        return f"Free: this question was asked before, and the answer is that of {where}."
+    amount = receipt["amount"] / 1e12
+    words = f"rho = {amount:.6g}" if receipt["currency"] == "zcdp" else f"{amount:.6g} of the {receipt['currency']} cap"
+    return f"Paid: {words}, {where}."
 
 
 # -- reproduce --------------------------------------------------------------------------------------------
@@ -281,12 +280,12 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[int, int, str], None] | N
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
+        MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

@@ -8,6 +8,7 @@ repeated: see :func:`fogline.cli.parse.masked`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,7 +18,16 @@ from fogline.cli.common import need
 if TYPE_CHECKING:
     from fogline.engines import Table
 
-__all__ = ["FILE", "need_reader", "query_option", "source_argument", "source_options", "source_table", "wide_bounds"]
+__all__ = [
+    "FILE",
+    "need_reader",
+    "query_option",
+    "source_argument",
+    "source_files",
+    "source_options",
+    "source_table",
+    "wide_bounds",
+]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -77,6 +87,20 @@ def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
     from fogline.engines import table
 
     return table(options["file"], columns, query=options["query"], unit=options.get("unit"))
+
+
+def source_files(file: str) -> list[Path]:
+    """Files that FILE stands for, which nothing may be written over; none if it is a server, or cannot be found."""
+    from fogline.engines.files import matching_files
+    from fogline.engines.registry import ADDRESSES
+
+    if file.startswith(ADDRESSES):
+        kind, _, place = file.partition(":///")
+        return [Path(place)] if kind == "sqlite" else []
+    try:
+        return [Path(file), *matching_files(file)]
+    except (OSError, ValueError):
+        return [Path(file)]
 
 
 def wide_bounds(table: Table, bounds: list[tuple[float, float]]) -> list[tuple[float, float]]:

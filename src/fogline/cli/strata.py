@@ -10,8 +10,8 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.asked import ask
-from fogline.cli.common import Command, need, print_json, writable, write
-from fogline.cli.release import EXIT_CODES, budget_options, ledger_options
+from fogline.cli.common import Command, drawable, need, print_json, write
+from fogline.cli.release import EXIT_CODES, budget_options, checked_outputs, ledger_options
 from fogline.cli.sources import FILE, need_reader, query_option, source_argument
 
 if TYPE_CHECKING:
@@ -37,7 +37,12 @@ Examples:
     "--others", default="other", show_default=True, help="Stratum of all other records; none leaves them out."
 )
 @click.option("--columns", metavar="A,B", help="Columns; by default all others.")
-@click.option("--bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each column, or its name.")
+@click.option(
+    "--bounds",
+    metavar="LO:HI,LO:HI",
+    required=True,
+    help="Public range of each column, or its name; one range serves all.",
+)
 @query_option
 @budget_options
 @click.option("--weights", metavar="COLUMN", help="Column of survey weights.")
@@ -57,8 +62,8 @@ def strata(ctx: click.Context, /, **options: Any) -> None:
     picture = options["picture"]
     need_reader(options["file"])
     need(*([] if options["as_json"] else ["rich"]), *(["matplotlib"] if picture else []))
-    for name in ("picture", "save"):
-        writable(options[name], f"--{name}")
+    drawable(picture, "--picture", (".svg", ".png", ".pdf"))
+    checked_outputs(options, "picture", "save")
     question = _question(options)
     found, paid = ask(question, options, "reading the records, releasing the densities once")
     document = _document(found, str(ctx.meta["fogline.command"]), options["level"])

@@ -293,7 +293,16 @@ class SiteSketch:
 
 
 def merge_sites(parts: Sequence[SiteSketch]) -> SiteSketch:
-    """Return the sum of sketches, each site counted once, in whichever order and however often they came."""
+    """Return the sum of sketches, each site counted once, in whichever order and however often they came.
+
+    Examples
+    --------
+    >>> from fogline import DensitySketch
+    >>> north, south = (SiteSketch.of(DensitySketch([(0, 9)]).update([[x]]), x_site, "spring")
+    ...                 for x, x_site in ((3.0, "north"), (5.0, "south")))
+    >>> merge_sites([north, south, north])
+    SiteSketch(pass 'spring', sites north, south)
+    """
     if not parts:
         raise ValueError("parts must be at least one sketch")
     whole, *others = sorted(parts, key=lambda part: -len(part.members))
@@ -314,6 +323,15 @@ def release_file(path: str | Path, *, ledger: Any = None, **options: Any) -> Pri
     Returns
     -------
     PrivateDensity
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fogline import DensitySketch
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     SiteSketch.of(DensitySketch([(0, 9)]).update([[3.0]]), "north", "spring").save(f"{folder}/north.sketch")
+    ...     release_file(f"{folder}/north.sketch", epsilon=1.0, delta=1e-6).guarantee.certified
+    True
     """
     check_ledger(ledger)
     inspect.signature(SiteSketch.release).bind(None, ledger=ledger, **options)  # a slip of the pen must not cost a file

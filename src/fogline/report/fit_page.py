@@ -41,7 +41,10 @@ def fit_content(findings: FitFindings) -> dict[str, Any]:
         "released": density is not None,
         "path_length": 0 if estimator.path_ is None else len(estimator.path_) - 1,
         "confidence": f"{100 * estimator.confidence:g}%",
-        "rows": [{"name": row.name, "words": row.words, "interval": row.interval_words} for row in findings.rows],
+        "rows": [
+            {"name": label, "words": row.words, "interval": row.interval_words}
+            for label, row in zip(findings.labels, findings.rows, strict=True)
+        ],
         "explained": _explained(findings),
         "ellipses": isinstance(findings.family, MultivariateNormal),
         "ranges": [

@@ -113,6 +113,26 @@ class FitFindings:
         article = "an" if self.family.name[:1] in "aeiou" else "a"
         return f"{', '.join(self.columns)}: {article} {self.family.name} fit"
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the parameters; where there are several columns, with those that each is about."""
+        return tuple(_label(row.name, self.columns) for row in self.rows)
+
+
+def _label(name: str, columns: tuple[str, ...]) -> str:
+    """Say which columns a parameter is about: mu_1 is about the first, corr_12 about the first and the second.
+
+    Examples
+    --------
+    >>> _label("corr_12", ("height", "weight")), _label("mu", ("height",))
+    ('corr_12 (height, weight)', 'mu')
+    """
+    numbered = {str(j + 1): column for j, column in enumerate(columns)}
+    digits = name.rpartition("_")[2]
+    if len(columns) == 1 or not digits or not set(digits) <= set(numbered):
+        return name
+    return f"{name} ({', '.join(numbered[digit] for digit in digits)})"
+
 
 def find_fit(estimator: PrivateHellinger, columns: Sequence[str] | None = None) -> FitFindings:
     """Read what a page shows from a fitted family; costs no privacy."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ def mixture_content(findings: MixtureFindings) -> dict[str, Any]:
         **promise_content(estimator, estimator.receipt_),
         **count_content(total, float(estimator.count_standard_error_) * np.sqrt(findings.k)),
         "k": findings.k,
+        "verdict": estimator.verdict_ is not None,
         "asked": estimator.n_components,
         "method": estimator.method,
         "columns": [findings.columns[j] for j in shown],
@@ -60,6 +62,7 @@ def mixture_content(findings: MixtureFindings) -> dict[str, Any]:
         "center": ", ".join(tick_label(float(value)) for value in center[:MOST_COLUMNS]),
         "budget": _budget(estimator),
         "figures": _figures(findings),
+        "flat": len(findings.drawn) == 1,
         "chart": size_chart(estimator.counts_, findings.size_errors),
         "bar": slab_bar(slabs, label="Weight of each component"),
     }
@@ -72,7 +75,7 @@ def _budget(estimator: Any) -> list[tuple[str, str, str]]:
     from fogline.estimators._mixture_plan import SHARES
 
     shares = SHARES if estimator.shares is None else estimator.shares
-    return [(name, BOUGHT[name], str(share)) for name, share in shares.items()]
+    return [(name, BOUGHT[name], f"{100 * float(Fraction(share)):.3g}%") for name, share in shares.items()]
 
 
 def _row(findings: MixtureFindings, k: int, shown: list[int]) -> dict[str, Any]:

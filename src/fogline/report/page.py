@@ -37,7 +37,15 @@ AnyFindings = Findings | WideFindings | ClusterFindings | BranchFindings | FitFi
 
 
 def find(estimator: Estimator, columns: Sequence[str] | None = None) -> Any:
-    """Read what a page shows from a fitted estimator; costs no privacy."""
+    """Read what a page shows from a fitted estimator; costs no privacy.
+
+    Examples
+    --------
+    >>> from fogline import PrivateModes
+    >>> found = PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(0, 1)]).fit([[0.5]] * 500)
+    >>> find(found, columns=["share"]).columns
+    ('share',)
+    """
     if isinstance(estimator, PrivateModeClustering):
         return find_clusters(estimator, columns)
     if isinstance(estimator, PrivateModalRegression):
@@ -51,7 +59,15 @@ def find(estimator: Estimator, columns: Sequence[str] | None = None) -> Any:
 
 
 def document(findings: AnyFindings, command: str | None = None) -> dict[str, Any]:
-    """Return the findings as plain values for JSON."""
+    """Return the findings as plain values for JSON.
+
+    Examples
+    --------
+    >>> from fogline import PrivateModes
+    >>> found = PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(0, 1)]).fit([[0.5]] * 500)
+    >>> document(find(found))["format"]
+    'fogline-modes-1'
+    """
     if isinstance(findings, ClusterFindings):
         return cluster_document(findings, command)
     if isinstance(findings, BranchFindings):
@@ -112,7 +128,15 @@ def write_report(
 
 
 def render_report(findings: AnyFindings, *, title: str | None = None, command: str | None = None) -> str:
-    """Return the page as a string."""
+    """Return the page as a string.
+
+    Examples
+    --------
+    >>> from fogline import PrivateModes
+    >>> found = PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(0, 1)]).fit([[0.5]] * 500)
+    >>> render_report(find(found), title="Shares").startswith("<!doctype html>")
+    True
+    """
     template, content, words = _page(findings)
     return render_page(template, findings.estimator, content, title=title or words, command=command)
 

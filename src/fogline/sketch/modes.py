@@ -19,6 +19,7 @@ from fogline.sketch.landscape import find_peaks
 from fogline.sketch.reading import Reading
 from fogline.sketch.spec import as_bandwidth
 from fogline.sketch.tracks import Ladder, Located, follow, locate
+from fogline.sketch.walls import at_a_wall
 
 if TYPE_CHECKING:
     from fogline.sketch.private_density import PrivateDensity
@@ -49,7 +50,7 @@ class ModeTable:
     bandwidths : array of shape (k, d)
         Bandwidth at which each mode was located.
     message : str
-        What would help, when there are fewer modes than hoped for; else empty.
+        What would help, when there are fewer modes than hoped for, or when records gather at a wall; else empty.
     """
 
     positions: FloatArray
@@ -82,10 +83,15 @@ def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandw
         starts, at = best_peaks(ladder, n_modes)
         message = "" if len(starts) == n_modes else f"only {len(starts)} of {n_modes} peaks exist at any bandwidth"
     if not len(starts):
-        return no_modes(density.spec.d, message)
+        return no_modes(density.spec.d, _joined(message, at_a_wall(density, ladder, starts)))
     tracks = follow(ladder, starts, at)
     located = locate(ladder, tracks)
+    message = _joined(message, at_a_wall(density, ladder, located.position))
     return make_table(ladder, located, fog.peak_p_values(density, ladder, located.position), message)
+
+
+def _joined(*said: str) -> str:
+    return "; ".join(words for words in said if words)
 
 
 def make_ladder(density: PrivateDensity, bandwidth: Any = "auto") -> Ladder:
