@@ -6,10 +6,12 @@ import math
 from pathlib import Path
 
 import page_clusters
+import page_groups
 import page_scale
 from common import RESULTS, markdown, number, read_csv, table
 from hellinger_page import hellinger_sections
 from page_integral import integral_sections
+from page_mixtures import mixture_sections
 
 __all__ = ["write_page"]
 
@@ -31,6 +33,9 @@ def write_page() -> Path:
         page_clusters.regression(),
         hellinger_sections(),
         integral_sections(),
+        mixture_sections(),
+        page_groups.comparison(),
+        page_groups.bounds(),
         page_scale.scale(),
     ]
     path = RESULTS.parent / "benchmarks.md"

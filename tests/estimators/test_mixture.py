@@ -30,6 +30,14 @@ def fitted():
         return mixture().fit(X)
 
 
+def test_components_of_hardly_any_records_are_named(fitted):
+    assert fitted.message_ == ""
+    with seeded_noise(0):
+        nothing = mixture(n_components=1).fit(np.empty((0, 4)))
+    assert "component 1 holds hardly more records than noise" in nothing.message_
+    assert nothing.verdict_ is None
+
+
 EXPECTED_FAILURES = {
     "check_dtype_object": "a cell that is no number is a missing value, not an error",
     "check_estimators_empty_data_messages": "no rows is never an error",

@@ -12,7 +12,7 @@ from fogline.audit import canary_pairs, replay
 from fogline.locate import gaussian as learner
 from fogline.locate import whitening as maps
 from fogline.locate.frames import Frame
-from fogline.locate.gaussian import PlaceQuery, ScatterQuery, clipped_variance
+from fogline.locate.gaussian import PlaceQuery, ScatterQuery, clip_radius, clipped_variance, unclipped_variance
 from fogline.locate.partition import Partition
 from fogline.locate.spherical_gaussian import SphericalQuery
 from fogline.locate.whitening import Reassigned, whitening_of
@@ -110,6 +110,24 @@ def test_variance_left_by_the_clip():
     z = np.random.default_rng(0).normal(size=(200000, 5))
     cut = np.minimum(np.linalg.norm(z, axis=1), 2.5) ** 2
     assert clipped_variance(5, 2.5) == pytest.approx(cut.mean() / 5, rel=0.01)
+
+
+@pytest.mark.parametrize("d", [1, 2, 20])
+@pytest.mark.parametrize("variance", [0.3, 1.0, 1.5])
+def test_the_clip_is_undone_whatever_the_variance(d, variance):
+    """Nearly whitened records, as the last step has them: their covariance comes back, not what the clip leaves."""
+    shape = variance * np.exp(np.linspace(-0.1, 0.1, d)) if d > 1 else np.array([variance])
+    z = np.random.default_rng(0).normal(size=(200000, d)) * np.sqrt(shape)
+    query = ScatterQuery(Partition(d), (whitening_of(np.zeros(d), np.eye(d), clip_radius(d)),))
+    (seen,) = query.read(query.sum(SimpleNamespace(each=lambda take: take(z))), 0.0)
+    found = seen.unclipped()
+    np.testing.assert_allclose(np.diag(found.covariance), shape, rtol=0.02)
+    assert np.trace(seen.covariance) <= np.trace(found.covariance)
+
+
+@pytest.mark.parametrize("seen", [-1.0, 0.0, 1e-9, 50.0])
+def test_a_variance_that_cannot_be_is_no_error(seen):
+    assert np.isfinite(unclipped_variance(2, 2.4, seen))
 
 
 def errors(mean, covariance, true_mean, true_covariance):

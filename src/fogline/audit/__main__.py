@@ -26,6 +26,7 @@ from fogline.audit.certified import (
 )
 from fogline.audit.draws import check_draws, check_published_draws
 from fogline.audit.lines import Check, Line
+from fogline.audit.mixtures import check_mixture_outlier, check_mixture_replay
 from fogline.audit.page import page
 
 __all__ = ["CHECKS", "ledger_table", "main"]
@@ -38,7 +39,9 @@ CHECKS: tuple[Check, ...] = (
     check_likelihood_ratio,
     check_outlier,
     check_outlier_elsewhere,
+    check_mixture_outlier,
     check_replay,
+    check_mixture_replay,
     check_draws,
     check_diffprivlib,
 )

@@ -43,6 +43,9 @@ __all__ = [
     "check_outlier",
     "check_outlier_elsewhere",
     "check_replay",
+    "outlier_line",
+    "replay_reader",
+    "replayed_line",
 ]
 
 _FIXED = 0.1
@@ -66,14 +69,14 @@ def check_replay(seed: int, short: bool) -> Iterator[Line]:
                 replay(fit(box, relation, full), canaries, seed=None),
                 replay(fit(box, relation, _FIXED), drawn, seed=None),
             ]
-            yield _replayed(f"{name}, d = {d}, {relation}: replay", reports)
+            yield replayed_line(f"{name}, d = {d}, {relation}: replay", reports)
     for (name, d, reader), relation in itertools.product(_READERS, RELATIONS):
-        yield _replayed(f"{name}, d = {d}, {relation}: replay", [_replay_reader(reader, d, relation, seed, short)])
-    descent = _replay_reader(_descended, 1, "replace", seed, short)
-    yield _replayed("PrivateHellinger, Newton's descent, d = 1, replace: replay", [descent])
+        yield replayed_line(f"{name}, d = {d}, {relation}: replay", [replay_reader(reader, d, relation, seed, short)])
+    descent = replay_reader(_descended, 1, "replace", seed, short)
+    yield replayed_line("PrivateHellinger, Newton's descent, d = 1, replace: replay", [descent])
 
 
-def _replay_reader(reader: Callable[[Any, str], Any], d: int, relation: str, seed: int, short: bool) -> ReplayReport:
+def replay_reader(reader: Callable[[Any, str], Any], d: int, relation: str, seed: int, short: bool) -> ReplayReport:
     """Replay on canaries and random pairs of few records, fewer pairs where a fit takes long."""
     box = WIDE_BOX[:d]
     canaries = canary_pairs(box, neighbours=relation, n=40, block=None, seed=seed)
@@ -156,7 +159,8 @@ def _sketch(box: Any, relation: str, bandwidth: Any) -> Callable[[Any], PrivateD
     return release
 
 
-def _replayed(check: str, reports: list[ReplayReport]) -> Line:
+def replayed_line(check: str, reports: list[ReplayReport]) -> Line:
+    """Line of the page on some replays."""
     pairs = sum(len(report.pairs) for report in reports)
     ratio = max(report.largest_ratio for report in reports)
     failures = [failure for report in reports for failure in report.failures]
@@ -217,7 +221,7 @@ def check_outlier(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001
     for n_modes in (4, None):
         modes = PrivateModes(epsilon=1.0, delta=1e-5, bounds=_FAR, n_modes=n_modes, neighbours="replace")
         check = f"PrivateModes, replace, n_modes = {n_modes}: an outlier among the modes"
-        yield _outlier(check, modes, plain, lambda found: found.modes_, short)
+        yield outlier_line(check, modes, plain, lambda found: found.modes_, short)
     estimator = PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(0, 10)], bandwidth=_FIXED)
     crowd = np.random.default_rng(0).normal(3, 1, (200, 1))
     runs = 300 if short else 2000
@@ -236,17 +240,17 @@ def check_outlier_elsewhere(seed: int, short: bool) -> Iterator[Line]:  # noqa: 
     for rows, how in ways:
         clusters = PrivateModeClustering(**options, bounds=_FAR[0], n_clusters=4, **how)
         check = f"PrivateModeClustering, d = {rows.shape[1]}, replace: an outlier among the centres"
-        yield _outlier(check, clusters, rows, lambda found: found.cluster_centers_, short)
+        yield outlier_line(check, clusters, rows, lambda found: found.cluster_centers_, short)
     branches = PrivateModalRegression(**options, x_bounds=_FAR[0], y_bounds=_FAR[1], bandwidth=_FIXED)
 
     def beside(found: PrivateModalRegression) -> Any:
         responses = found.predict_modes(OUTLIER[:1, None])[0]
         return np.column_stack([np.full(len(responses), OUTLIER[0]), responses])
 
-    yield _outlier("PrivateModalRegression, replace: an outlier on a branch", branches, plain, beside, short)
+    yield outlier_line("PrivateModalRegression, replace: an outlier on a branch", branches, plain, beside, short)
 
 
-def _outlier(check: str, estimator: Any, plain: Any, places: Callable[[Any], Any], short: bool) -> Line:
+def outlier_line(check: str, estimator: Any, plain: Any, places: Callable[[Any], Any], short: bool) -> Line:
     """Move one record far out and look whether anything that is published lies near it."""
     odd = plain.copy()
     odd[0] = OUTLIER[0]

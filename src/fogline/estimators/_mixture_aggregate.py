@@ -51,8 +51,11 @@ PROOF = "estimators/_mixture_aggregate.proof.md"
 SHARES = {"count": Fraction(1, 50), "rounds": Fraction(7, 10), "place": Fraction(3, 100), "shape": Fraction(1, 4)}
 """Shares of the budget; all rounds together have theirs."""
 
-MOST_BLOCKS = 1000
-"""More blocks than this take too long; where there are more records the blocks are larger."""
+USEFUL_BLOCKS = 4000
+"""Blocks that are enough at epsilon 1; the noise that they must agree above is inversely proportional to it."""
+
+LEAST_BLOCKS, MOST_BLOCKS = 1000, 16_000
+"""Range of the most blocks there are; where there are more records the blocks are larger."""
 
 ROWS = 4
 """Records a block should have for each number of a component's place and weight."""
@@ -86,12 +89,15 @@ class AggregatePlan:
         Copied for each block.
     named : str
         What distinguishes this learner from another.
+    most : int
+        Most blocks.
     """
 
     frame: Frame
     scales: RecursivePlan
     learner: Any
     named: str
+    most: int
 
     @classmethod
     def checked(cls, settings: Any, d: int) -> AggregatePlan:
@@ -110,7 +116,9 @@ class AggregatePlan:
             constants=settings.constants,
         )
         learner, named = chosen_learner(settings.learner, scales.n_components, scales.sigma_min)
-        return cls(Frame(scales.frame.centre, radius), scales, learner, named)
+        useful = USEFUL_BLOCKS / _validation.check_epsilon(settings.epsilon)
+        most = int(min(max(useful, LEAST_BLOCKS), MOST_BLOCKS))
+        return cls(Frame(scales.frame.centre, radius), scales, learner, named, most)
 
     @property
     def n_components(self) -> int:
@@ -125,7 +133,7 @@ class AggregatePlan:
     def blocks(self, count: float) -> int:
         """Number of blocks for a released number of records."""
         rows = ROWS * self.n_components * max(3, self.frame.d + 1)
-        return int(min(max(count / rows, 1.0), MOST_BLOCKS))
+        return int(min(max(count / rows, 1.0), self.most))
 
     def ball(self, blocks: int) -> BallPlan:
         """The search of one round."""

@@ -34,6 +34,9 @@ IntArray = NDArray[np.int64]
 CODE_VERSION = "mixture-1"
 """Changes whenever the same question may get an answer of another law."""
 
+FAINT = 3.0
+"""A component whose number of records is below so many deviations of its noise may be nothing."""
+
 
 class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc]
     """Fit a Gaussian mixture privately.
@@ -100,7 +103,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
     criteria_ : dict
         For "sketch": criterion of each number of components that was tried, see :meth:`bic_on_release`.
     message_ : str
-        The verdict in words, where there is one; else empty.
+        The verdict in words, and which components hold too few records to be believed; else empty.
     receipt_ : dict or None
         What the ledger was charged, if there is one.
     guarantee_ : Guarantee
@@ -237,7 +240,8 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         self.components_ = fit.components
         self.center_ = fit.centre
         self.criteria_ = fit.criteria
-        self.message_ = "" if fit.verdict is None else str(fit.verdict)
+        verdict = "" if fit.verdict is None else str(fit.verdict)
+        self.message_ = "; ".join(said for said in (verdict, _faint(self.counts_, fit.count_sd)) if said)
         self.receipt_ = receipt
         self.guarantee_ = guarantee
         return self
@@ -324,3 +328,20 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
     def _scores(self, rows: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):
             return GaussianClusters(self.weights_, self.means_, self.covariances_).scores(rows)
+
+
+def _faint(counts: FloatArray, error: float) -> str:
+    """Say which components hold hardly more records than noise would: their own errors cannot be known.
+
+    Examples
+    --------
+    >>> _faint(np.array([900.0, 40.0]), 30.0).partition(":")[0]
+    'component 2 holds hardly more records than noise (30) would'
+    >>> _faint(np.array([900.0, 400.0]), 30.0)
+    ''
+    """
+    faint = [str(k + 1) for k in np.flatnonzero(counts < FAINT * error)]
+    if not faint:
+        return ""
+    whose = f"component {faint[0]} holds" if len(faint) == 1 else f"components {', '.join(faint)} hold"
+    return f"{whose} hardly more records than noise ({error:.0f}) would: places, spreads and errors there mean little"

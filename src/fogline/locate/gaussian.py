@@ -28,6 +28,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.stats import chi2
 
 from fogline.locate.frames import Each, Frame
@@ -48,6 +49,9 @@ COUNT_WEIGHT, MEAN_WEIGHT = 1.0, 2.0
 
 CLIP_QUANTILE = 0.95
 """Part of a Gaussian's records that are not clipped once it is whitened."""
+
+WIDEST = 4.0
+"""Variance in whitened units beyond which too much is clipped to say how much there was."""
 
 LEAST_EIGENVALUE = 0.05
 """A shrunk covariance keeps at least this part of its mean variance in every direction."""
@@ -153,6 +157,25 @@ def clip_radius(d: int) -> float:
 def clipped_variance(d: int, clip: float) -> float:
     """Mean of min(|z|, clip)^2 / d for a standard Gaussian z: what clipping leaves of the variance."""
     return float(chi2.cdf(clip**2, d + 2) + clip**2 / d * chi2.sf(clip**2, d))
+
+
+def unclipped_variance(d: int, clip: float, seen: float) -> float:
+    """Variance of a spherical Gaussian of which clipping leaves what is seen.
+
+    Examples
+    --------
+    >>> round(unclipped_variance(5, 2.5, 1.2 * clipped_variance(5, 2.5 / 1.2**0.5)), 6)
+    1.2
+    """
+
+    def left(variance: float) -> float:
+        return variance * clipped_variance(d, clip / math.sqrt(variance))
+
+    shown = min(seen, left(WIDEST))
+    if shown <= 0:
+        return seen
+    found = brentq(lambda variance: left(variance) - shown, shown * (1 - 1e-9), WIDEST * (1 + 1e-9))
+    return float(found) / shown * seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,9 +290,26 @@ class Scatter:
         return len(self.shift)
 
     def unclipped(self) -> Scatter:
-        """The moments that a Gaussian would have without the clip, where it is whitened already."""
-        left = clipped_variance(self.d, self.whitening.clip)
-        return replace(self, covariance=self.covariance / left, shift=self.shift / math.sqrt(left))
+        r"""The moments that a Gaussian would have without the clip.
+
+        One of variance v shows :math:`v\,h(c)`, with :math:`c = C/\sqrt v` and h of `clipped_variance`; a small
+        deviation from the sphere shows by the factor :math:`h(c) - 2c^2\,P(|z| > c)/(d(d+2))`, as longer records are
+        clipped more.
+        """
+        d = self.d
+        seen = float(np.trace(self.covariance)) / d
+        variance = unclipped_variance(d, self.whitening.clip, seen)
+        clip = self.whitening.clip / math.sqrt(max(variance, 1e-12))
+        left = clipped_variance(d, clip)
+        beside = left - 2 * clip**2 * float(chi2.sf(clip**2, d)) / (d * (d + 2))
+        deviation = self.covariance - seen * np.eye(d)
+        return replace(
+            self,
+            covariance=variance * np.eye(d) + deviation / beside,
+            shift=self.shift / math.sqrt(left),
+            diagonal_sd=self.diagonal_sd / beside,
+            beside_sd=self.beside_sd / beside,
+        )
 
     @property
     def noise(self) -> float:

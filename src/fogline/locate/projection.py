@@ -52,6 +52,10 @@ class RecordLattice:
 
     bounds: tuple[tuple[float, float], ...]
 
+    def __post_init__(self) -> None:
+        for name in ("box", "middle", "half_widths", "steps"):  # computed only with the first record, they would tell
+            getattr(self, name)  #                                in a released projection that there was one
+
     @classmethod
     def of(cls, bounds: ArrayLike) -> RecordLattice:
         """Check the bounds and make the lattice of their box."""
