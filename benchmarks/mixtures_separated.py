@@ -109,13 +109,13 @@ def separated_groups(quick: bool) -> list[list[Row]]:
     cells += [("theorem", 200, k, full, 100.0, 1.0, 1.0, 10) for k in (2, 4, 8)]
     cells += [("shapes", 200, 2, full, 100.0, 1.0, 2.0, 3)]
     names = ("set", "d", "k", "n", "separation", "sigma_max", "flatness")
-    runs = [
+    runs: list[Row] = [
         {**dict(zip(names, cell[:-1], strict=True)), "seed": seed}
         for cell in (cells[:1] if quick else cells)
         for seed in _seeds(1 if quick else cell[-1])
     ]
-    slowest = max(key["d"] for key in runs)  # a few runs of each slow cell before many of one
-    return [[key] for key in sorted(runs, key=lambda key: key["seed"] if key["d"] == slowest == 200 else 0)]
+    runs.sort(key=lambda key: key["seed"] if key["d"] == 200 else 0)  # one run of each slow cell, then again
+    return [[key] for key in runs]
 
 
 def separated(keys: list[Row]) -> list[Row]:
@@ -197,14 +197,14 @@ def phase_groups(quick: bool) -> list[list[Row]]:
     """Records against separation, for every method; quick cells first."""
     sizes = (3_000,) if quick else (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
     apart = (2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 32.0, 100.0)
-    groups = []
+    groups: list[list[Row]] = []
     for n, d, separation in itertools.product(sizes, (2,) if quick else (2, 10), apart[::4] if quick else apart):
         key = {"d": d, "k": 3, "n": n, "separation": separation}
         for seed in _seeds(1 if quick else 5 if n < 10_000 else 3):
             slow = n > 30_000 and (seed > FIRST_SEED or separation not in (3.0, 4.0, 6.0, 8.0, 16.0, 100.0))
             methods = [method for method in METHODS if method != "sample-aggregate" or not slow]
             groups.append([{**key, "method": method, "seed": seed} for method in methods])
-    groups.sort(key=lambda group: group[0]["seed"] if group[0]["n"] >= 10_000 else 0)  # the whole plane, then again
+    groups.sort(key=lambda group: group[0]["seed"] if group[0]["n"] >= 10_000 else 0)  # the plane, then again
     return groups
 
 

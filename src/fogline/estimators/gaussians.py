@@ -21,7 +21,7 @@ from fogline.sketch.terms import ReleaseTerms
 
 __all__ = ["private_gaussian", "private_spherical_gaussian"]
 
-CODE_VERSION = "gaussian-1"
+CODE_VERSION = "gaussian-2"
 
 PLACE_SHARE = Fraction(1, 10)
 """Share of the budget that finds where the records are; their covariance has the rest."""

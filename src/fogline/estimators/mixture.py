@@ -31,7 +31,7 @@ __all__ = ["PrivateGaussianMixture"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-CODE_VERSION = "mixture-1"
+CODE_VERSION = "mixture-2"
 """Changes whenever the same question may get an answer of another law."""
 
 FAINT = 3.0
