@@ -167,13 +167,15 @@ def check_neighbours(neighbours: object) -> Neighbours:
     raise ValueError(f'neighbours must be "add-remove" or "replace", got {neighbours!r}')
 
 
-def check_bounds(bounds: object, *, name: str = "bounds") -> NDArray[np.float64]:
+def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = None) -> NDArray[np.float64]:
     """Return public bounds as an array of one (low, high) pair for each axis.
 
     Parameters
     ----------
     bounds : sequence of d pairs, or one pair when d = 1
     name : str
+    width : int, optional
+        Number of columns, where one pair may serve all of them.
 
     Returns
     -------
@@ -184,6 +186,8 @@ def check_bounds(bounds: object, *, name: str = "bounds") -> NDArray[np.float64]
     --------
     >>> check_bounds((0, 10))
     array([[ 0., 10.]])
+    >>> check_bounds((0, 10), width=2).shape
+    (2, 2)
     >>> check_bounds([(0, 1), (5, 2)])
     Traceback (most recent call last):
     ValueError: bounds of axis 1 must be (low, high) with low < high, got (5.0, 2.0)
@@ -214,7 +218,7 @@ def check_bounds(bounds: object, *, name: str = "bounds") -> NDArray[np.float64]
             raise ValueError(f"{name} of axis {axis} are too close together for their size: shift the column")
         if not _WIDTHS[0] <= high - low <= _WIDTHS[1]:
             raise ValueError(f"{name} of axis {axis} must be between 1e-50 and 1e50 apart: rescale the column")
-    return result
+    return np.repeat(result, width, axis=0) if len(result) == 1 and width is not None and width > 1 else result
 
 
 def check_name(value: object, name: str) -> str:

@@ -95,9 +95,7 @@ def data_box(family: Family, box: FloatArray, bounds: Any) -> FloatArray:
     """Public range of the data: the user's, or that of nearly all data under any parameters within their bounds."""
     if bounds is None:
         return _planned_box(family, box)
-    checked = check_bounds(bounds)
-    if len(checked) == 1 and family.dimension > 1:
-        checked = np.repeat(checked, family.dimension, axis=0)
+    checked = check_bounds(bounds, width=family.dimension)
     if len(checked) != family.dimension:
         raise ValueError(f"bounds must be one (low, high) for each of {family.dimension} columns, got {len(checked)}")
     low, high = family.support

@@ -329,8 +329,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
 
     def _box(self, width: int | None) -> FloatArray:
-        bounds = _validation.check_bounds(self.bounds)
-        return np.repeat(bounds, width, axis=0) if len(bounds) == 1 and width is not None and width > 1 else bounds
+        return _validation.check_bounds(self.bounds, width=width)
 
     def _grid_spec(self, bounds: FloatArray) -> Any:
         if self.shares is not None:

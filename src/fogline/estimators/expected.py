@@ -216,10 +216,8 @@ def expected_mode_error(
     contributions = _validation.check_max_contributions(estimator.max_contributions)
     n_modes = None if estimator.n_modes is None else _validation.check_count(estimator.n_modes, "n_modes")
     tried = _epsilons(epsilons, estimator.epsilon)
-    bounds = _validation.check_bounds(estimator.bounds)
     width = width_of(shape)
-    if len(bounds) == 1 and width is not None and width > 1:
-        bounds = np.repeat(bounds, width, axis=0)
+    bounds = _validation.check_bounds(estimator.bounds, width=width)
     if width is not None and width != len(bounds):
         raise ValueError(f"shape has {width} columns, but bounds has {len(bounds)} pairs")
     fixed = None

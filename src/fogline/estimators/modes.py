@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
@@ -251,9 +250,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     def _spec(self, width: int | None) -> Spec:
         """Plan the sketch of a table with so many columns; raises before anything is spent."""
-        bounds = _validation.check_bounds(self.bounds)
-        if len(bounds) == 1 and width is not None and width > 1:
-            bounds = np.repeat(bounds, width, axis=0)
+        bounds = _validation.check_bounds(self.bounds, width=width)
         fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
         spec = plan_spec(bounds, self.bandwidth if fixed is None else [fixed], self.steps)
         if fixed is not None:

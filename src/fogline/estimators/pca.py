@@ -69,10 +69,8 @@ def private_pca(
     source = as_source(X)
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, unit_of(source))
     _validation.check_ledger(ledger)
-    box = _validation.check_bounds(bounds)
     width = width_of(source)
-    if len(box) == 1 and width is not None:
-        box = np.repeat(box, width, axis=0)
+    box = _validation.check_bounds(bounds, width=width)
     lattice = RecordLattice.of(box)
     if lattice.d > MOST_COLUMNS:
         raise ValueError(f"bounds has {lattice.d} columns: the second moment of at most {MOST_COLUMNS} can be released")

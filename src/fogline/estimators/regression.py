@@ -322,12 +322,10 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
 
     def _spec(self, width: int | None) -> SketchSpec:
         """Plan the sketch of so many columns of X and the response; raises before anything is spent."""
-        x_bounds = _validation.check_bounds(self.x_bounds, name="x_bounds")
+        x_bounds = _validation.check_bounds(self.x_bounds, name="x_bounds", width=width)
         y_bounds = _validation.check_bounds(self.y_bounds, name="y_bounds")
         if len(y_bounds) != 1:
             raise ValueError(f"y_bounds must be one (low, high) pair, got {len(y_bounds)}")
-        if len(x_bounds) == 1 and width is not None and width > 1:
-            x_bounds = np.repeat(x_bounds, width, axis=0)
         if len(x_bounds) > MOST_X:
             raise ValueError(f"x_bounds: X has {len(x_bounds)} columns, but modal regression takes at most {MOST_X}")
         bounds = np.concatenate([x_bounds, y_bounds])

@@ -111,8 +111,7 @@ def private_strata(
     source = _source(X, by, columns, weights, query)
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, source.row)
     width = source.width - (bound is not None)
-    box = _validation.check_bounds(bounds)
-    spec = plan_spec(np.repeat(box, width, axis=0) if len(box) == 1 else box, bandwidths, steps, features=features)
+    spec = plan_spec(_validation.check_bounds(bounds, width=width), bandwidths, steps, features=features)
     if width != spec.d:
         raise ValueError(f"columns: there are {width} columns, but bounds has {spec.d} axes")
     one_pass = _LabelledPass(source, StrataCounts(spec, len(names), bound), names, others is not None)
