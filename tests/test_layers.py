@@ -111,15 +111,17 @@ def relative(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_imports_go_only_downward(path):
-    part = part_of(path)
-    if part == "":  # the front door may show every part's names; it has none of its own
-        return
-    assert part in MAY_IMPORT, f"{part} has no place in the layers yet: give it one"
-    itself = {part, "__version__"} | ({""} if part in FACES else set())
-    beyond = imported_parts(path.read_text()) - MAY_IMPORT[part] - itself
-    assert not beyond, f"{relative(path)} may not import {sorted(beyond)}"
+def test_imports_go_only_downward():
+    breaches = {}
+    for path in FILES:
+        part = part_of(path)
+        if part == "":  # the front door may show every part's names; it has none of its own
+            continue
+        assert part in MAY_IMPORT, f"{part} has no place in the layers yet: give it one"
+        itself = {part, "__version__"} | ({""} if part in FACES else set())
+        if beyond := imported_parts(path.read_text()) - MAY_IMPORT[part] - itself:
+            breaches[relative(path)] = sorted(beyond)
+    assert not breaches, "these may not import what they import"
 
 
 def test_the_layers_have_no_cycle():
@@ -145,10 +147,9 @@ def test_a_forbidden_import_would_be_noticed():
     assert imported_parts("import numpy\nfrom os import path") == set()
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_randomness_comes_through_the_door(path):
-    if part_of(path) not in MAY_DRAW:
-        assert not unseeded_draws(path.read_text())
+def test_randomness_comes_through_the_door():
+    watched = [path for path in FILES if part_of(path) not in MAY_DRAW]
+    assert not {relative(path): found for path in watched if (found := unseeded_draws(path.read_text()))}
 
 
 @pytest.mark.parametrize(
@@ -182,9 +183,28 @@ def test_a_seeded_draw_is_fine(line):
     assert not unseeded_draws(line)
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_a_file_can_be_read_in_one_sitting(path):
-    assert len(path.read_text().splitlines()) < 400
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its signature and its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return function.end_lineno - body[0].lineno + 1 if body else 0
+
+
+def long_bodies(source: str) -> list[str]:
+    """Functions of 60 lines or more."""
+    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [function.name for function in found if body_lines(function) >= 60]
+
+
+def test_a_file_can_be_read_in_one_sitting():
+    # a file is as large as its idea; beyond this it has two
+    assert not [relative(path) for path in FILES if len(path.read_text().splitlines()) >= 800]
+    assert not {relative(path): names for path in FILES if (names := long_bodies(path.read_text()))}
+
+
+def test_a_long_body_would_be_noticed():
+    lines = "\n".join("    x = 1" for _ in range(60))
+    assert long_bodies(f"def f():\n{lines}\n") == ["f"]
+    assert long_bodies(f'def f():\n    """A docstring\n{lines}\n    """\n    return 1\n') == []
 
 
 @pytest.mark.parametrize(
@@ -220,12 +240,12 @@ def test_a_drifted_quote_would_be_noticed():
     assert drifted_quotes(quote.format("0.8 * "), source)
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_every_proof_that_is_named_exists(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if is_text and re.fullmatch(r"\w+/\w+\.proof\.md", node.value):
-            assert (PACKAGE / node.value).is_file(), node.value
+def test_every_proof_that_is_named_exists():
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if is_text and re.fullmatch(r"\w+/\w+\.proof\.md", node.value):
+                assert (PACKAGE / node.value).is_file(), f"{relative(path)} names {node.value}"
 
 
 def repository_files() -> list[Path]:
