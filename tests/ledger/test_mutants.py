@@ -1,13 +1,15 @@
 """A trial proves something only if it fails where it should: each guard is taken away, and a trial must notice."""
 
+import shutil
 import threading
 from contextlib import nullcontext, suppress
 
 import pytest
 
 from fogline.accounting import Cost
-from fogline.ledger import LedgerRefused, Question, books, protocol, session, store, trials
+from fogline.ledger import Ledger, LedgerRefused, Question, ReleaseFailed, books, copied, protocol, session, store, trials
 from fogline.ledger.high_water import HighWater
+from fogline.ledger.steps import observing
 
 
 def equal_questions(folder, askers=6):
@@ -40,10 +42,46 @@ def test_without_a_lock_per_question_it_is_paid_for_again_but_answered_once(tmp_
 
 
 def test_without_the_mark_an_old_copy_is_accepted(tmp_path, monkeypatch):
-    honest = HighWater.raise_to
-    monkeypatch.setattr(HighWater, "raise_to", lambda self, mark: honest(self, mark) if mark.seq < 2 else None)
+    unseeing = lambda self, opened, found, *, adopting=False: self._marks.read(found.ledger)  # noqa: E731
+    monkeypatch.setattr(session.Session, "_check_mark", unseeing)
     with pytest.raises(trials.Broken, match="old copy was accepted"):
         trials.old_copy(tmp_path)
+
+
+def test_without_the_mark_copies_beside_the_original_spend_the_cap_again(tmp_path, monkeypatch):
+    unseeing = lambda self, opened, found, *, adopting=False: self._marks.read(found.ledger)  # noqa: E731
+    monkeypatch.setattr(session.Session, "_check_mark", unseeing)
+    with pytest.raises(trials.Broken, match="touched"):
+        copied.in_turn(tmp_path, releases=3)
+
+
+def test_a_mark_that_is_compared_on_opening_only_lets_copies_spend(tmp_path, monkeypatch):
+    """What the code did once: original and copies, all open, each with a cap of its own."""
+    honest = session.Session._check_mark
+
+    def on_opening(self, opened, found, *, adopting=False):
+        return honest(self, opened, found, adopting=adopting) if self._store is None else self._marks.read(found.ledger)
+
+    monkeypatch.setattr(session.Session, "_check_mark", on_opening)
+    with pytest.raises(trials.Broken, match="touched"):
+        copied.in_turn(tmp_path, releases=3)
+
+
+def test_without_the_marks_lock_a_copy_slips_between_comparison_and_move(tmp_path, monkeypatch):
+    """Both compare, both write, one moves the mark; the other must notice at the latest there, before data."""
+    monkeypatch.setattr(HighWater, "held", lambda self, ledger: nullcontext())
+    with trials.new_ledger(tmp_path, 5) as original:
+        shutil.copy(tmp_path / "ledger", tmp_path / "copy")
+        with Ledger.open(tmp_path / "copy", high_water=tmp_path / "marks") as copy:
+            inner = []
+
+            def meanwhile(step):
+                if step == "reserve committed" and not inner:
+                    inner.append(step)
+                    trials.ask(copy, 1)
+
+            with observing(meanwhile), pytest.raises(ReleaseFailed):
+                trials.ask(original, 0, lambda: pytest.fail("the data were touched"))
 
 
 def test_without_the_hash_of_an_answer_a_flipped_bit_goes_through(tmp_path, monkeypatch):
@@ -75,7 +113,7 @@ def test_a_release_before_the_reservation_would_be_seen(tmp_path, monkeypatch):
     """kill -9 between data and reservation leaves data touched that nobody paid for."""
     with trials.new_ledger(tmp_path, 5):
         pass
-    trials._touch(tmp_path)
+    trials.touch(tmp_path)
     with pytest.raises(trials.Broken, match="1 touched, 0 reserved"):
         trials.check_balance(tmp_path, 5)
 
@@ -86,14 +124,15 @@ def test_reading_the_mark_after_the_books_would_race(tmp_path, monkeypatch):
     seen = []
     honest = session.Session._check_mark
 
-    def within(self, opened, found, adopting):
+    def within(self, opened, found, *, adopting=False):
         seen.append(opened.connection.in_transaction)
-        honest(self, opened, found, adopting)
+        return honest(self, opened, found, adopting=adopting)
 
     monkeypatch.setattr(session.Session, "_check_mark", within)
     with trials.reopen(tmp_path) as ledger:
         ledger.verify()
-    assert seen == [True, True]
+    assert len(seen) == 3
+    assert all(seen)
 
 
 def test_free_questions_do_not_exist(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fogline.ledger import full_disk, power_loss, stress, trials
+from fogline.ledger import copied, full_disk, power_loss, stress, trials
 
 
 def test_twenty_four_processes_share_a_budget_for_ten(tmp_path):
@@ -33,6 +33,14 @@ def test_old_copies_and_clocks(tmp_path):
     (tmp_path / "a").mkdir()
     trials.old_copy(tmp_path / "a")
     trials.clock_set_back(tmp_path)
+
+
+def test_copies_beside_the_original(tmp_path):
+    for name in ("in turn", "at once", "steps"):
+        (tmp_path / name).mkdir()
+    assert "12 released, cap 12" in copied.in_turn(tmp_path / "in turn")
+    copied.racing(tmp_path / "at once")
+    assert "28 released of 28" in copied.copied_at_each_step(tmp_path / "steps")
 
 
 def test_small_disks(tmp_path):

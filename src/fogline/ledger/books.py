@@ -20,7 +20,10 @@ from fogline.ledger.tallies import Account, Place
 
 __all__ = ["FORMAT", "GENESIS", "Books", "Dataset", "chain"]
 
-FORMAT = 1
+FORMAT = 2
+_FORMATS = (1, FORMAT)
+"""Ledgers of format 1 know neither their marks nor the groups that their entries were written in."""
+
 GENESIS = b"\0" * 32
 _SLACK = 2
 """Units by which a budget may differ that another machine's logarithms have converted."""
@@ -61,6 +64,10 @@ class Books:
     """
 
     ledger: str = ""
+    marks: str = ""
+    """Identity of the high-water mark that the file belongs to; "" in a ledger of format 1."""
+    group: int = -1
+    """First of the entries that were written in one transaction with the last one; -1 where it is not known."""
     next_seq: int = 0
     tip: bytes = GENESIS
     time: str = ""
@@ -68,12 +75,18 @@ class Books:
     analysts: dict[str, Account] = field(default_factory=dict)
     waiting: dict[int, str] = field(default_factory=dict)
     """Reservations that have no answer (yet): sequence number and fingerprint."""
+    _first: int = 0
 
     # -- writing ----------------------------------------------------------------------------------------
 
+    def begin_group(self) -> None:
+        """Let the entries that follow be one group, until the next begins."""
+        self._first = self.next_seq
+
     def compose(self, content: dict[str, Any], now: str) -> str:
         """Return the canonical text of the next entry. Time never runs backwards in the books."""
-        return canonical({**content, "seq": self.next_seq, "time": max(now, self.time)}).decode("ascii")
+        placed = {"seq": self.next_seq, "group": self._first, "time": max(now, self.time)}
+        return canonical({**content, **placed}).decode("ascii")
 
     def reservation(self, charge: Charge, place: Place, analyst: str | None, content: dict[str, Any]) -> dict[str, Any]:
         """Return `content` with the totals that a reservation leads to; refuse what no cap allows."""
@@ -99,6 +112,9 @@ class Books:
         kind = entry["kind"]
         if entry["seq"] != seq or (seq == 0) != (kind == "genesis"):
             raise LedgerRefused("chain", f"entry {seq} of the ledger is out of its place")
+        group = entry.get("group", -1)
+        if group not in (seq, self.group):
+            raise LedgerRefused("chain", f"entry {seq} of the ledger belongs to no group")
         if entry["time"] < self.time:
             raise LedgerRefused("time", f"entry {seq} of the ledger is older than the one before it")
         try:
@@ -106,17 +122,21 @@ class Books:
         except KeyError:
             raise LedgerRefused("schema", f"entry {seq} of the ledger is of an unknown kind") from None
         handler(self, entry)
-        self.next_seq, self.tip, self.time = seq + 1, digest, entry["time"]
+        self.next_seq, self.tip, self.time, self.group = seq + 1, digest, entry["time"], group
         return entry
 
     def _genesis(self, entry: dict[str, Any]) -> None:
-        if entry["format"] != FORMAT:
+        if entry["format"] not in _FORMATS:
             raise LedgerRefused("version", f"the ledger has format {entry['format']}, this is fogline for {FORMAT}")
-        self.ledger = str(entry["ledger"])
+        self.ledger, self.marks = str(entry["ledger"]), str(entry.get("marks", ""))
 
     def _adopt(self, entry: dict[str, Any]) -> None:
         if entry["ledger"] != self.ledger:
             raise LedgerRefused("chain", "an adoption names another ledger")
+        self.marks = str(entry.get("marks", self.marks))
+
+    def _kept(self, entry: dict[str, Any]) -> None:
+        self.marks = str(entry["marks"])
 
     def _dataset(self, entry: dict[str, Any]) -> None:
         name = entry["dataset"]
@@ -195,6 +215,7 @@ class Books:
 _HANDLERS = {
     "genesis": Books._genesis,
     "adopt": Books._adopt,
+    "marks": Books._kept,
     "dataset": Books._dataset,
     "version": Books._version,
     "partition": Books._partition,

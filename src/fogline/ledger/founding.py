@@ -7,12 +7,12 @@ import resource
 import secrets
 import stat
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from fogline.ledger.books import FORMAT, Books
-from fogline.ledger.high_water import HighWater, Mark, default_directory, sync_directory
+from fogline.ledger.disk import current_disk
+from fogline.ledger.high_water import HighWater, Mark, default_directory, new_keeper
 from fogline.ledger.locks import network_file_system
 from fogline.ledger.refusals import LedgerRefused
 from fogline.ledger.store import Store
@@ -72,8 +72,12 @@ def found(
     identity = secrets.token_hex(16)
     draft = target.with_name(f".{target.name}.{identity}.new")
     try:
-        mark = _write(draft, identity, declarations)
-        marks.raise_to(mark)
+        keeper = new_keeper()
+        genesis = {"kind": "genesis", "ledger": identity, "format": FORMAT, "marks": marks.identity(keeper)}
+        seq, digest = _write(draft, [genesis, *declarations])
+        with marks.held(identity):
+            marks.move(None, Mark(identity, seq, digest, keeper))
+        marks.discard(identity)
         os.link(draft, target)  # unlike a rename, this refuses a file that has come meanwhile
     except FileExistsError:
         raise LedgerRefused("file", f"there is a file at {target} already") from None
@@ -82,7 +86,7 @@ def found(
         raise LedgerRefused("file", f"the ledger cannot be written: {reason}") from None
     finally:
         draft.unlink(missing_ok=True)
-    sync_directory(target.parent)
+    current_disk().force_directory(target.parent)
     return target
 
 
@@ -98,16 +102,16 @@ def check_file_limit(path: Path, room: int) -> None:
         raise LedgerRefused("disk", "this process may not write a file as large as the answer needs")
 
 
-def _write(draft: Path, identity: str, declarations: Sequence[dict[str, Any]]) -> Mark:
+def _write(draft: Path, contents: Sequence[dict[str, Any]]) -> tuple[int, str]:
+    """Write the first entries, as one group; return number and hash of the last."""
     store, books = Store.create(draft), Books()
     try:
         with store.writing():
-            for content in ({"kind": "genesis", "ledger": identity, "format": FORMAT}, *declarations):
-                now = datetime.now(UTC).isoformat(timespec="microseconds")
-                store.append(books, books.compose(content, now))
+            for content in contents:
+                store.append(books, books.compose(content, current_disk().now()))
     finally:
         store.close()
-    return Mark(identity, books.next_seq - 1, books.tip.hex())
+    return books.next_seq - 1, books.tip.hex()
 
 
 def _check_place(path: Path) -> None:

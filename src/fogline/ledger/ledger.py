@@ -26,7 +26,7 @@ from fogline.ledger.question import Question
 from fogline.ledger.receipts import Answer, Entry, Plan, Receipt, Remaining
 from fogline.ledger.refusals import LedgerRefused
 from fogline.ledger.room import Room, sweep
-from fogline.ledger.session import MarkFailed, Session
+from fogline.ledger.session import MarkFailed, Purpose, Session
 from fogline.ledger.statements import planned, remaining
 from fogline.ledger.store import StoreFailed
 from fogline.ledger.tallies import Account, Place
@@ -120,7 +120,11 @@ class Ledger:
         """
         target = located(path)
         ledger = cls(Session(target, marks_for(target, high_water), adopting=True))
-        ledger._declare({"kind": "adopt", "ledger": ledger.id})
+        try:
+            ledger._written("adopt", lambda: None)
+        except BaseException:
+            ledger.close()
+            raise
         return ledger
 
     def close(self) -> None:
@@ -242,8 +246,11 @@ class Ledger:
         self._declare({"kind": "cap", "dataset": dataset, "analyst": analyst, "caps": caps})
 
     def _declare(self, content: dict[str, Any]) -> None:
+        self._written("declare", lambda: self._session.append(content))
+
+    def _written(self, purpose: Purpose, action: Callable[[], object]) -> None:
         try:
-            self._session.write("declare", lambda: self._session.append(content))
+            self._session.write(purpose, action)
         except StoreFailed as error:
             raise LedgerRefused("file", f"the ledger cannot be written: {error}") from None
         except MarkFailed:

@@ -198,8 +198,8 @@ def power_loss(folder: Path, questions: int = 20, every: int = 1, seed: int = 0,
         calls += 1
         if calls % every == 0:
             for chance in (None, rng):
-                disk.cut(folder / "after", chance)
-                _check(folder / "after", touched, acknowledged)
+                disk.cut(place, chance)  # at its old place, since a ledger knows the place of its mark
+                _check(place, touched, acknowledged)
                 cuts += 1
     require(len(acknowledged) == questions and calls > 20 * questions, "the trace is not one of the whole run")
     return f"{cuts} power cuts in {calls} calls, {questions} answers: nothing acknowledged was lost"

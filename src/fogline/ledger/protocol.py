@@ -186,7 +186,7 @@ def _carry_out(desk: Desk, request: Request, reserved: int, release: Callable[[]
         reached("released")
         try:
             return desk.session.write("commit", lambda: _commit(desk.session, request, reserved, payload))
-        except StoreFailed:
+        except (StoreFailed, MarkFailed):
             desk.room.release()  # the disk may be full: this is what the room was kept for
             return desk.session.write("commit", lambda: _commit(desk.session, request, reserved, payload))
     except KeyboardInterrupt:

@@ -1,5 +1,9 @@
 """An open ledger: one connection, its books, its high-water mark, and the queue of those who want to write.
 
+Before anything is written, and before data are touched, the last entry of the file *is* the one that the mark names:
+the mark's lock is held from that comparison until the mark names the new last entry. A crash between file and mark
+leaves the file one group of entries ahead, none of which anybody was told of; then the mark is brought up first.
+
 Writes are grouped. Whoever holds the pen writes for all who wait: one transaction, one forced write of the file and one
 of the mark serve every thread that came meanwhile, and none of them goes on before they are done.
 
@@ -12,28 +16,32 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from weakref import WeakSet
 
 from fogline.ledger.books import Books
-from fogline.ledger.high_water import HighWater, Mark
+from fogline.ledger.disk import current_disk
+from fogline.ledger.high_water import HighWater, Mark, new_keeper
 from fogline.ledger.locks import drop_after_fork
 from fogline.ledger.refusals import LedgerRefused
 from fogline.ledger.steps import reached
 from fogline.ledger.store import Store, StoreFailed
 
-__all__ = ["MarkFailed", "Session"]
+__all__ = ["MarkFailed", "Purpose", "Session"]
 
 T = TypeVar("T")
-Purpose = Literal["reserve", "commit", "declare"]
+Purpose = Literal["reserve", "commit", "declare", "adopt"]
+
+
+_ADOPT = "if this is the newest copy, and no other is in use, use Ledger.adopt"
 
 
 class MarkFailed(Exception):
-    """A reservation was written and its high-water mark was not: it is spent."""
+    """An entry was written and its high-water mark was not: a reservation is spent, an answer not yet given."""
 
 
 @dataclass
@@ -44,6 +52,7 @@ class _Turn:
     action: Callable[[], Any]
     result: Any = None
     error: BaseException | None = None
+    appended: bool = False
     done: bool = False
     ready: threading.Event = field(default_factory=threading.Event)
     """Set when the turn is done, or when it has become this turn's part to write for all who wait."""
@@ -78,7 +87,7 @@ class Session:
             try:
                 with store.reading():
                     self._books: Books | None = store.check()
-                    self._check_mark(store, self._books, adopting)
+                    self._check_mark(store, self._books, adopting=adopting)
                 with store.writing():
                     pass  # it can be written
             except StoreFailed as error:
@@ -104,6 +113,7 @@ class Session:
             store, self._store = self._store, None
             if store is not None:
                 store.close()
+                self._marks.discard(self.ledger)
 
     def _bury(self) -> None:
         """Make sure that nothing ever closes a connection that belongs to the parent process."""
@@ -141,7 +151,7 @@ class Session:
         StoreFailed
             When the file cannot be written. What was to be appended counts as spent if it is found there later.
         MarkFailed
-            When a reservation was written and its mark was not.
+            When something was written and its mark was not.
         """
         turn = _Turn(purpose, action)
         _ = self.store
@@ -163,6 +173,7 @@ class Session:
             try:
                 with self.store.reading():
                     self._catch_up()
+                    self._check_mark(self.store, self.books)
                     return action()
             except StoreFailed as error:
                 raise LedgerRefused("file", f"the ledger cannot be read: {error}") from None
@@ -207,52 +218,78 @@ class Session:
             self._led = False
 
     def _serve(self, group: list[_Turn]) -> None:
-        """Do all turns of a group in one transaction, and raise the mark if any of them calls for it."""
+        """Do all turns of a group in one transaction, and move the mark, all under the mark's lock."""
         purposes = {turn.purpose for turn in group}
+        written = False
         try:
-            if purposes != {"commit"}:
-                self._prepare_mark()
-            with self.store.writing():
-                self._catch_up()
+            with self._mark_held(purposes):
+                with self.store.writing():
+                    mark = self._begin(adopting="adopt" in purposes)
+                    for purpose in purposes:
+                        reached(f"{purpose} begun")
+                    for turn in group:
+                        self._take(turn)
+                    for purpose in purposes:
+                        reached(f"{purpose} written")
+                written = True
+                self._seen = (self.books.next_seq - 1, self.books.tip)
                 for purpose in purposes:
-                    reached(f"{purpose} begun")
-                for turn in group:
-                    self._take(turn)
-                for purpose in purposes:
-                    reached(f"{purpose} written")
-            self._seen = (self.books.next_seq - 1, self.books.tip)
+                    reached(f"{purpose} committed")
+                if self.books.next_seq - 1 > mark.seq:
+                    self._marks.move(mark, self._tip(mark.keeper))
         except BaseException as error:
             self._books = None  # they may hold what the file does not: read it again
             for turn in group:
-                turn.error = _like(error)
-            if not isinstance(error, StoreFailed | LedgerRefused):
+                if not written:
+                    turn.error = _like(error)
+                elif turn.appended or turn.purpose == "adopt":
+                    turn.error = MarkFailed()
+            if not isinstance(error, StoreFailed | LedgerRefused | OSError):
                 raise
-        else:
-            for purpose in purposes:
-                reached(f"{purpose} committed")
-            self._raise_mark([turn for turn in group if turn.purpose != "commit" and turn.error is None])
 
     def _take(self, turn: _Turn) -> None:
+        before = self.books.next_seq
         try:
             turn.result = turn.action()
         except LedgerRefused as error:
             turn.error = error
+        turn.appended = self.books.next_seq > before
 
-    def _prepare_mark(self) -> None:
-        try:
-            self._marks.prepare(self.ledger)
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else "unknown"
-            raise LedgerRefused("high-water", f"the high-water mark cannot be written: {reason}") from None
+    @contextmanager
+    def _mark_held(self, purposes: set[Purpose]) -> Iterator[None]:
+        """Hold the mark's lock, with room for a new mark. An answer that finds no room may try again."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._marks.held(self.ledger))
+                self._marks.prepare(self.ledger)
+            except OSError as error:
+                reason = os.strerror(error.errno) if error.errno else "unknown"
+                if purposes == {"commit"}:
+                    raise StoreFailed(f"the high-water mark: {reason}") from None
+                raise LedgerRefused("high-water", f"the high-water mark cannot be written: {reason}") from None
+            yield
 
-    def _raise_mark(self, turns: list[_Turn]) -> None:
-        if not any(isinstance(turn.result, int) for turn in turns):  # answered from the cache: nothing was appended
-            return
-        try:
-            self._marks.raise_to(Mark(self.ledger, self._seen[0], self._seen[1].hex()))
-        except (OSError, LedgerRefused):
-            for turn in turns:
-                turn.error = MarkFailed() if isinstance(turn.result, int) else None
+    def _begin(self, *, adopting: bool) -> Mark:
+        """Begin a group of entries: return the mark, which names the last entry of the file."""
+        self._catch_up()
+        present = self._check_mark(self.store, self.books, adopting=adopting)
+        mark = self._tip(new_keeper() if present is None else present.keeper or new_keeper())
+        if mark != present:
+            try:
+                current_disk().force_directory(self.path.parent)  # a journal that was removed stays removed
+                self._marks.move(present, mark)
+            except OSError:
+                raise LedgerRefused("high-water", "the high-water mark cannot be written") from None
+        self.books.begin_group()
+        marks = self._marks.identity(mark.keeper)
+        if adopting:
+            self.append({"kind": "adopt", "ledger": self.ledger, "marks": marks})
+        elif not self.books.marks:  # a ledger of an earlier version: from now on it knows its marks
+            self.append({"kind": "marks", "marks": marks})
+        return mark
+
+    def _tip(self, keeper: str) -> Mark:
+        return Mark(self.ledger, self.books.next_seq - 1, self.books.tip.hex(), keeper)
 
     # -- doubts -----------------------------------------------------------------------------------------
 
@@ -275,41 +312,52 @@ class Session:
         def again() -> int:
             books = self.store.check()
             self._require(self.store, books, *self._seen, "chain")
-            self._check_mark(self.store, books, adopting=False)
+            self._check_mark(self.store, books)
             return books.next_seq
 
         return self.read(again)
 
-    def _check_mark(self, store: Store, books: Books, adopting: bool) -> None:
-        mark = self._marks.read(books.ledger)
+    def _check_mark(self, store: Store, books: Books, *, adopting: bool = False) -> Mark | None:
+        """Return the mark; refuse a file whose last entry it does not name, but for what a crash leaves.
+
+        None, and a file that is any number of entries ahead, only for one who adopts. Within a transaction: while the
+        file is looked at nobody can write to it, so the mark cannot run ahead of it.
+        """
+        mark, place = self._marks.read(books.ledger), self._marks.directory
         if mark is None:
             if adopting:
-                return
-            raise LedgerRefused(
-                "high-water",
-                f"there is no high-water mark of this ledger in {self._marks.directory}: if this is the newest copy,"
-                " moved here on purpose, use Ledger.adopt",
-            )
+                return None
+            raise LedgerRefused("high-water", f"there is no high-water mark of this ledger in {place}: {_ADOPT}")
         self._require(store, books, mark.seq, bytes.fromhex(mark.hash), "high-water")
+        if adopting or not books.marks:
+            return mark
+        if self._marks.identity(mark.keeper) != books.marks:
+            raise LedgerRefused("high-water", f"the marks in {place} are not those of this ledger: {_ADOPT}")
+        if mark.seq not in (books.next_seq - 1, books.group - 1):
+            raise LedgerRefused("high-water", f"the mark in {place} is older than the ledger: {_ADOPT}")
+        return mark
 
     @staticmethod
     def _require(store: Store, books: Books, seq: int, digest: bytes, check: str) -> None:
         """Refuse a file that does not hold the entry that is known to be in it."""
         found = store.entry(seq) if seq < books.next_seq else None
         if found is None or found[1] != digest:
-            raise LedgerRefused(check, "the ledger is older than what is known of it: an old copy was put back")
+            raise LedgerRefused(
+                check,
+                "the ledger is not the one that is known: an old copy was put back, or a copy was used beside it."
+                " Go on with the newest file, and with no other",
+            )
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    return current_disk().now()
 
 
 def _identity(path: Path) -> tuple[int, int]:
     try:
-        status = os.stat(path)
+        return current_disk().identity(path)
     except OSError:
         raise LedgerRefused("file", f"there is no ledger at {path}") from None
-    return status.st_dev, status.st_ino
 
 
 def _like(error: BaseException) -> BaseException:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.ledger.books import GENESIS, Books, chain
+from fogline.ledger.disk import current_disk
 from fogline.ledger.refusals import LedgerRefused
 
 __all__ = ["Store", "StoreFailed"]
@@ -103,13 +104,7 @@ class Store:
             raise LedgerRefused("sqlite", f"SQLite {sqlite3.sqlite_version} is too old: 3.38 is needed")
         self.path = path
         try:
-            self.connection = sqlite3.connect(
-                path.as_uri() + "?mode=rw",
-                uri=True,
-                timeout=WAIT_SECONDS,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            self.connection = current_disk().connect(path, WAIT_SECONDS)
         except sqlite3.Error as error:
             raise LedgerRefused("file", f"the ledger cannot be opened: {type(error).__name__}") from None
         try:

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fogline.ledger import full_disk, power_loss, trials
-from fogline.ledger.high_water import sync_directory
+from fogline.ledger import copied, full_disk, power_loss, trials
+from fogline.ledger.disk import Disk
 
 __all__ = ["Trial", "all_trials", "forced_writes", "main", "table"]
 
@@ -47,6 +47,9 @@ def all_trials(seed: int, *, short: bool = False) -> list[Trial]:
         ("bit flips", lambda folder: trials.bit_flips(folder, 2000 // less, seed), False),
         ("truncation", lambda folder: trials.truncations(folder, 64 * less), False),
         ("old copy put back", trials.old_copy, True),
+        ("original and copies in turn", copied.in_turn, True),
+        ("original and copies at once", copied.racing, True),
+        ("copied at every step", copied.copied_at_each_step, True),
         ("clock set back", trials.clock_set_back, True),
         ("disk full at every level", _mounting(full_disk.filled_at_every_level), False),
         ("disk full during the release", _mounting(full_disk.filled_while_releasing), False),
@@ -153,7 +156,7 @@ def forced_writes(folder: Path, rounds: int = 600) -> str:
         os.fdatasync(place)
         _forced(marks / "new", bytes(256), os.fsync)
         (marks / "new").rename(marks / "mark")
-        sync_directory(marks)
+        Disk().force_directory(marks)
     os.close(place)
     return f"{60 * rounds / (time.perf_counter() - start):,.0f} times a minute without a ledger"
 

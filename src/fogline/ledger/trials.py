@@ -85,7 +85,7 @@ def processes() -> multiprocessing.context.ForkServerContext:
     return context
 
 
-def _touch(folder: Path) -> bytes:
+def touch(folder: Path) -> bytes:
     """Be a release: leave a trace that the data were touched, and answer with something new."""
     handle = os.open(folder / "touched", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.write(handle, b".")
@@ -99,7 +99,7 @@ def _acknowledge(folder: Path, number: int, answer: Answer) -> None:
     os.close(handle)
 
 
-def _size(path: Path) -> int:
+def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
@@ -107,7 +107,7 @@ def _racer(folder: Path, first: int, questions: int) -> None:
     with reopen(folder) as ledger:
         for number in range(first, first + questions):
             try:
-                _acknowledge(folder, number, ask(ledger, number, lambda: _touch(folder)))
+                _acknowledge(folder, number, ask(ledger, number, lambda: touch(folder)))
             except BudgetExceeded:
                 return
 
@@ -125,7 +125,7 @@ def race(folder: Path, contenders: int = 24, releases: int = 10, same: bool = Fa
     expected = 2 if same else releases
     with reopen(folder) as ledger:
         reserved, answered = counted(ledger)
-    touched = _size(folder / "touched")
+    touched = size_of(folder / "touched")
     require((touched, reserved, answered) == (expected,) * 3, f"{touched} touched, {reserved} reserved: not {expected}")
     check_acknowledged(folder)
     return f"{contenders} processes: {touched} released, {reserved} reserved, {expected} expected"
@@ -152,7 +152,7 @@ def check_balance(folder: Path, cap: int) -> tuple[int, int]:
     """Check that no more was touched than reserved and no more reserved than the cap; return both numbers."""
     with reopen(folder) as ledger:
         reserved, answered = counted(ledger)
-    touched = _size(folder / "touched")
+    touched = size_of(folder / "touched")
     require(answered <= touched <= reserved <= cap, f"{answered} answered, {touched} touched, {reserved} reserved")
     return touched, reserved
 
@@ -169,7 +169,7 @@ def _victim(folder: Path, first: int, step: str) -> None:
     def work(asker: int) -> None:
         for number in range(first + 10_000 * asker, first + 10_000 * (asker + 1)):
             try:
-                _acknowledge(folder, number, ask(ledger, number, lambda: _touch(folder)))
+                _acknowledge(folder, number, ask(ledger, number, lambda: touch(folder)))
             except BudgetExceeded:
                 return
 
@@ -189,7 +189,7 @@ def kill_at_each_step(folder: Path) -> str:
         require(process.exitcode == -signal.SIGKILL, f"step {step!r} was not reached")
         check_balance(folder, cap)
         with reopen(folder) as ledger:
-            _acknowledge(folder, 1000 * number, ask(ledger, 1000 * number, lambda: _touch(folder)))
+            _acknowledge(folder, 1000 * number, ask(ledger, 1000 * number, lambda: touch(folder)))
     touched, reserved = check_balance(folder, cap)
     given = check_acknowledged(folder)
     return f"{len(STEPS)} steps: {touched} released, {reserved} reserved (cap {cap}), {given} acknowledged and kept"
@@ -204,9 +204,9 @@ def kill_at_random(folder: Path, times: int = 200, seed: int = 0, longest: float
     for number in range(times):
         process = context.Process(target=_victim, args=(folder, 100_000 * number, ""))
         process.start()
-        before = _size(folder / "touched")
+        before = size_of(folder / "touched")
         deadline = time.monotonic() + 30.0
-        while _size(folder / "touched") == before and time.monotonic() < deadline:
+        while size_of(folder / "touched") == before and time.monotonic() < deadline:
             time.sleep(0.002)
         time.sleep(float(rng.uniform(0.0, longest)))
         process.kill()
