@@ -209,7 +209,7 @@ def test_a_descent_arrives(method):
     assert fit.density_ is None
     assert fit.explained_ is None
     assert fit.guarantee_.neighbours == "replace"
-    assert fit.guarantee_.proof == "estimators/hellinger.proof.md"
+    assert fit.guarantee_.proof == "hellinger"
     assert fitted(sample(20_000), method=method, iterations=2).path_.shape == (3, 2)
 
 

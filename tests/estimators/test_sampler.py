@@ -124,7 +124,7 @@ def test_cells_have_their_limits():
     near, far = integral_log_ratio(found, np.array([[0.8] * 3, [0.2] * 3]))
     assert near > far + 0.3
     assert found.sample(50).shape == (50, 3)
-    assert found.guarantee_.proof == "mechanisms/mollified_cells.proof.md"
+    assert found.guarantee_.proof == "mollified-cells"
 
 
 def test_frames_lists_and_files(tmp_path):

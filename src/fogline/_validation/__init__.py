@@ -20,6 +20,7 @@ from fogline._validation.parameters import (
     check_real,
 )
 from fogline._validation.rows import check_columns, check_dense, records
+from fogline._validation.sources import source_text
 
 __all__ = [
     "Neighbours",
@@ -37,4 +38,5 @@ __all__ = [
     "check_positive",
     "check_real",
     "records",
+    "source_text",
 ]

@@ -15,6 +15,7 @@ from fogline._validation import (
     check_neighbours,
     check_positive,
 )
+from fogline.accounting.proofs import proof_file, proof_id
 from fogline.accounting.zcdp import epsilon_of
 
 __all__ = ["Guarantee"]
@@ -48,12 +49,13 @@ class Guarantee:
     mechanism : str
         In a few words, what was done.
     proof : str
-        Path of the proof within the package.
+        Id of the proof; :func:`fogline.accounting.proofs.proof_file` says where it is. Paths, which were stored
+        formerly, become ids.
 
     Examples
     --------
     >>> g = Guarantee.certified_release(rho=0.03, delta=1e-6, neighbours="add-remove",
-    ...                                 mechanism="discrete Gaussian", proof="mechanisms/gaussian.proof.md")
+    ...                                 mechanism="discrete Gaussian", proof="gaussian-noise")
     >>> print(g)
     Certified: adding or removing one record changes the probability of anything published by a factor of at
     most exp(1.12) = 3.06, except with probability 1e-06 (discrete Gaussian; rho = 0.03).
@@ -88,6 +90,7 @@ class Guarantee:
             raise ValueError("a certified guarantee has no reason, and one that is not certified must give one")
         if self.certified and not self.proof:
             raise ValueError("a certified guarantee must name its proof")
+        object.__setattr__(self, "proof", proof_id(self.proof))
 
     @classmethod
     def certified_release(
@@ -119,7 +122,7 @@ class Guarantee:
         Examples
         --------
         >>> g = Guarantee.certified_release(epsilon=1.0, delta=0.0, neighbours="replace", mechanism="Laplace",
-        ...                                 proof="mechanisms/laplace.proof.md", reason="seeded noise")
+        ...                                 proof="laplace-noise", reason="seeded noise")
         >>> g.certified
         False
         """
@@ -245,7 +248,7 @@ class Guarantee:
 
     def _standing(self) -> str:
         if self.certified:
-            return f"This release is certified by a mathematical proof ({self.proof}) that holds for any data."
+            return f"This release is certified by a mathematical proof ({proof_file(self.proof)}) that holds for any data."
         return f"This release is NOT certified: {self.reason}. What follows is a claim only, and may not hold."
 
     def _promise(self) -> str:

@@ -128,7 +128,7 @@ class IntegralGuarantee(Guarantee):
 
     Examples
     --------
-    >>> print(IntegralGuarantee.of(0.5, draws=4, mechanism="MBDE", proof="mechanisms/mollified_draws.proof.md"))
+    >>> print(IntegralGuarantee.of(0.5, draws=4, mechanism="MBDE", proof="mollified-draws"))
     Certified: whatever the data were, any number of records more, fewer or other ones, the probability of a draw
     changes by a factor of at most exp(0.5) = 1.65, and that of all 4 draws together of at most exp(2) = 7.39 (MBDE).
     """
@@ -194,7 +194,7 @@ class IntegralGuarantee(Guarantee):
 
         Examples
         --------
-        >>> g = IntegralGuarantee.of(0.1, draws=5, mechanism="MBDE", proof="mechanisms/mollified_draws.proof.md")
+        >>> g = IntegralGuarantee.of(0.1, draws=5, mechanism="MBDE", proof="mollified-draws")
         >>> "groups of any size" in g.explain()
         True
         """

@@ -74,7 +74,7 @@ def _one_draw(runs: int) -> AttackReport:
         name: iter(_sampler(2 * runs, learner=_Certain(), rounds=5).fit(data).sample(2 * runs))
         for name, data in (("left", _LEFT), ("right", _RIGHT))
     }
-    claim = IntegralGuarantee.of(1.0, draws=1, mechanism="draws", proof="mechanisms/mollified_draws.proof.md")
+    claim = IntegralGuarantee.of(1.0, draws=1, mechanism="draws", proof="mollified-draws")
     event = lambda x: float(x[0] > 0)  # noqa: E731
     return attack(
         lambda name: next(rows[name]),

@@ -176,7 +176,7 @@ class BernsteinDensity:
                 delta=0.0,
                 neighbours=relation,
                 mechanism="Bernstein mechanism, discrete Laplace on lattice sums",
-                proof="contenders/bernstein.proof.md",
+                proof="bernstein",
                 reason=door_reason(),
             ),
         )

@@ -192,7 +192,7 @@ def dp_em(
             delta=delta,
             neighbours="add-remove",
             mechanism="noisy expectation-maximisation, discrete Gaussian",
-            proof="contenders/dp_em.proof.md",
+            proof="dp-em",
             reason=door_reason(),
         ),
     )

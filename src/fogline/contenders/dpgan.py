@@ -209,7 +209,7 @@ def _guarantee(accountant: Accountant, epsilon: float, delta: float, rho: float)
         delta=delta,
         neighbours="replace",
         mechanism=mechanism,
-        proof="contenders/dpgan.proof.md",
+        proof="dpgan",
         reason=door_reason(),
     )
 

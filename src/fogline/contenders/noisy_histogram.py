@@ -131,7 +131,7 @@ def noisy_histogram_modes(
             delta=delta,
             neighbours="add-remove",
             mechanism="noisy histogram, discrete Gaussian",
-            proof="contenders/noisy_histogram.proof.md",
+            proof="noisy-histogram",
             reason=door_reason(),
         ),
     )

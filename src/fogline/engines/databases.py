@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from fogline._validation import source_text
 from fogline.engines.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.engines.tables import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
 from fogline.sketch.planning import Spec
@@ -83,8 +84,9 @@ class _QueryTable(Table):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The query: the same columns of other rows are another question."""
-        return {"query": self._query}
+        """The query, and the address without its password: the same columns of other rows are another question."""
+        place = {"source": source_text(self._source)} if isinstance(self._source, str) else {}
+        return {"query": self._query, **place}
 
     def _schema(self) -> list[tuple[str, Any]]:
         raise NotImplementedError

@@ -19,9 +19,11 @@ import re
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from fogline._validation import source_text
 from fogline.engines.cell_sql import DUCKDB, CellSql, quoted
 from fogline.engines.duck import connect, has_arrow, scan_query
 from fogline.engines.tables import Progress, ReadFailed, State, Table, Take, chosen_columns
@@ -92,6 +94,7 @@ class FileTable(Table):
         progress: Progress | None = None,
     ) -> None:
         self.path = Path(path)
+        self._given = source_text(path)
         self._files = matching_files(path)
         self._is_parquet = self._files[0].suffix.lower() in PARQUET
         schema = _parquet_schema(self._files) if self._is_parquet else self._text_schema()
@@ -109,6 +112,11 @@ class FileTable(Table):
     def __repr__(self) -> str:
         unit = f", unit={self.unit_column!r}" if self.unit_column is not None else ""
         return f"FileTable({self.path.name!r}, columns={list(self.columns)}{unit})"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The path as it was given: the same columns of another file are another question."""
+        return {**super().facts, "source": self._given}
 
     def _state(self, spec: Spec) -> State:
         if has_arrow() or not isinstance(spec, SketchSpec):

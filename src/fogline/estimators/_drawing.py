@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 Model = tuple[Callable[[int], FloatArray], Callable[[FloatArray], FloatArray]]
 """A function that makes draws, and the log-ratio to the base that they follow, up to a constant."""
 
-PROOFS = {"rejection": "mechanisms/mollified_draws.proof.md", "cells": "mechanisms/mollified_cells.proof.md"}
+PROOFS = {"rejection": "mollified-draws", "cells": "mollified-cells"}
 MECHANISMS = {
     "rejection": "draws by rejection from a boosted density in a mollifier",
     "cells": "draws by cells from a boosted density in a mollifier",

@@ -46,7 +46,7 @@ __all__ = ["PROOF", "AggregatePlan", "aggregated_parts", "learn_aggregate"]
 
 FloatArray = NDArray[np.float64]
 
-PROOF = "estimators/_mixture_aggregate.proof.md"
+PROOF = "mixture-aggregate"
 
 SHARES = {"count": Fraction(1, 50), "rounds": Fraction(7, 10), "place": Fraction(3, 100), "shape": Fraction(1, 4)}
 """Shares of the budget; all rounds together have theirs."""

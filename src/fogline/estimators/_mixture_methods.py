@@ -80,7 +80,7 @@ METHODS: dict[str, Method] = {
         plan_mixture,
         find_mixture,
         "discrete Gaussian noise on moments, random features and steps of expectation-maximisation",
-        "estimators/mixture.proof.md",
+        "mixture",
     ),
     "recursive": Method(
         _plain_terms,

@@ -44,7 +44,7 @@ __all__ = ["PROOF", "RecursivePlan", "composed_costs", "gaussian_fit", "held", "
 
 FloatArray = NDArray[np.float64]
 
-PROOF = "estimators/_mixture_recursive.proof.md"
+PROOF = "mixture-recursive"
 
 SPLITTING = Fraction(1, 2)
 """Most of the budget that all levels together may take."""

@@ -28,7 +28,7 @@ from fogline.locate.spherical_gaussian import SphericalGaussian, SphericalQuery
 
 __all__ = ["PROOF", "learn_spherical"]
 
-PROOF = "estimators/_mixture_spherical.proof.md"
+PROOF = "mixture-spherical"
 
 PLACE, FIRST, SECOND = Fraction(1, 4), Fraction(1, 8), Fraction(5, 8)
 """Shares of what the cuts left."""

@@ -288,6 +288,8 @@ def staged_release(
     parameters: Mapping[str, Any],
     max_payload: int,
     ledger: Any = None,
+    gain_and_loss: bool = False,
+    formerly: Mapping[str, Any] | None = None,
 ) -> tuple[T, Guarantee, dict[str, Any] | None]:
     """Run a staged algorithm once, paid for by a ledger if there is one.
 
@@ -304,6 +306,8 @@ def staged_release(
     name, code_version, parameters, max_payload
         The question, as for :meth:`fogline.Ledger.ask`.
     ledger : Ledger or LedgerView, optional
+    gain_and_loss, formerly
+        As for :meth:`fogline.Ledger.spend`.
 
     Returns
     -------
@@ -329,6 +333,9 @@ def staged_release(
             certified=not door_reason(),
             release=release,
             max_payload=max_payload,
+            gain_and_loss=gain_and_loss,
+            formerly=formerly,
+            **terms.protects(),
         )
     finally:
         passes.forget()

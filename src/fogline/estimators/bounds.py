@@ -29,7 +29,7 @@ from fogline.sketch.density_sketch import ReleaseTerms
 
 __all__ = ["PrivateBounds", "private_bounds"]
 
-PROOF = "locate/magnitudes.proof.md"
+PROOF = "magnitudes"
 CODE_VERSION = "bounds-1"
 
 MAGNITUDE_SHARE = Fraction(1, 3)

@@ -41,7 +41,7 @@ __all__ = ["PrivateModeClustering"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-PROOF = "estimators/clustering.proof.md"
+PROOF = "clustering"
 MECHANISM = "discrete Gaussian noise on moments, random features and steps of refinement"
 CODE_VERSION = "clusters-2"
 """Changes whenever the same question may get an answer of another law."""

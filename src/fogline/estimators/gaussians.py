@@ -164,7 +164,7 @@ def _learnt(
         passes,
         terms,
         mechanism="discrete Gaussian noise on clipped first and second moments",
-        proof=f"locate/{name}.proof.md",
+        proof=f"{name.replace('_', '-')}-learner",
         name=name.replace("_", " "),
         code_version=CODE_VERSION,
         parameters={

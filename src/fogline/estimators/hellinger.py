@@ -44,6 +44,7 @@ from fogline.estimators._hellinger_summary import (
 from fogline.estimators._released import ReleasedState
 from fogline.estimators._staged import RecordPasses, staged_release
 from fogline.families import Family, family_named, parameter_box
+from fogline.families.named import family_id, family_id_before
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.spec import SketchSpec, as_bandwidth
@@ -52,7 +53,7 @@ __all__ = ["PrivateHellinger"]
 
 FloatArray = NDArray[np.float64]
 
-PROOF = "estimators/hellinger.proof.md"
+PROOF = "hellinger"
 CODE_VERSION = "hellinger-4"
 METHODS = ("sketch", "gradient", "newton")
 ITERATIONS = 4  # of a descent, where the user does not say
@@ -347,7 +348,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
             name=f"hellinger {self.method}",
             code_version=CODE_VERSION,
             parameters={
-                "family": f"{type(plan.family).__module__}.{type(plan.family).__qualname__} {plan.family.name}",
+                "family": family_id(plan.family),
                 "parameter_bounds": plan.box.tolist(),
                 "bounds": list(plan.bounds),
                 "bandwidth": plan.bandwidth,
@@ -357,6 +358,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
             },
             max_payload=2**12 * stages_of(plan) + 2**16,
             ledger=self.ledger,
+            formerly={"family": family_id_before(plan.family)},
         )
 
     def _keep_fit(self, family: Family, box: FloatArray, density: PrivateDensity) -> None:

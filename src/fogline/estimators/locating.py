@@ -99,7 +99,7 @@ def one_cluster(
     return _ball(
         X,
         "one cluster",
-        "locate/one_cluster.proof.md",
+        "one-cluster",
         (epsilon, delta, neighbours, max_contributions),
         (center, radius, radius_min, fraction, size, constants),
         ledger,
@@ -160,7 +160,7 @@ def terrific_ball(
     return _ball(
         X,
         "terrific ball",
-        "locate/terrific_ball.proof.md",
+        "terrific-ball",
         (epsilon, delta, neighbours, max_contributions),
         (center, radius, radius_min, 0.2 if fraction is None and size is None else fraction, size, constants),
         ledger,

@@ -17,7 +17,7 @@ from fogline.sketch.density_sketch import ReleaseTerms
 
 __all__ = ["private_pca"]
 
-PROOF = "locate/private_pca.proof.md"
+PROOF = "private-pca"
 CODE_VERSION = "components-1"
 
 SCALE_SHARE = Fraction(1, 5)

@@ -365,6 +365,8 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
             certified=not (door_reason() or plan.base.reason),
             release=release,
             max_payload=8 * draws * plan.base.d + 2**12,
+            unit=None,  # integral privacy holds for changes of any number of records
+            gain_and_loss=True,
         )
         stored = iter(np.load(io.BytesIO(answer.payload), allow_pickle=False))
         holding = _vault.Holding(lambda size: np.array([next(stored) for _ in range(size)]), draws, plan.base)

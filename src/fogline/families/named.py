@@ -9,7 +9,7 @@ from fogline.families.location_scale import Logistic, Lognormal, Normal, Student
 from fogline.families.multivariate_normal import MultivariateNormal
 from fogline.families.positive import Exponential, Gamma, Weibull
 
-__all__ = ["NAMES", "family_named"]
+__all__ = ["NAMES", "family_id", "family_id_before", "family_named"]
 
 _MAKERS: dict[str, Callable[[], Family]] = {
     "normal": Normal,
@@ -24,6 +24,44 @@ _MAKERS: dict[str, Callable[[], Family]] = {
 
 NAMES = (*_MAKERS, "t")
 """Names that `family_named` knows. Student's t is written with its degrees of freedom: "t4"."""
+
+
+_IDS: dict[type, tuple[str, str]] = {
+    Normal: ("normal", "fogline.families.location_scale.Normal"),
+    Logistic: ("logistic", "fogline.families.location_scale.Logistic"),
+    Lognormal: ("lognormal", "fogline.families.location_scale.Lognormal"),
+    StudentT: ("student-t", "fogline.families.location_scale.StudentT"),
+    MultivariateNormal: ("multivariate-normal", "fogline.families.multivariate_normal.MultivariateNormal"),
+    Exponential: ("exponential", "fogline.families.positive.Exponential"),
+    Gamma: ("gamma", "fogline.families.positive.Gamma"),
+    Weibull: ("weibull", "fogline.families.positive.Weibull"),
+}
+"""For each family its id, which never changes, and where its class was when ledgers held that instead."""
+
+
+def family_id(family: Family) -> str:
+    """Return what a stored question calls a family: ours by an id that outlives its file, others by their class.
+
+    Examples
+    --------
+    >>> family_id(family_named("t4"))
+    'student-t t4'
+    """
+    kind = type(family)
+    own = _IDS[kind][0] if kind in _IDS else f"{kind.__module__}.{kind.__qualname__}"
+    return f"{own} {family.name}"
+
+
+def family_id_before(family: Family) -> str:
+    """Return what questions called a family before there were ids.
+
+    Examples
+    --------
+    >>> family_id_before(family_named("normal"))
+    'fogline.families.location_scale.Normal normal'
+    """
+    kind = type(family)
+    return f"{_IDS[kind][1]} {family.name}" if kind in _IDS else family_id(family)
 
 
 def family_named(family: object) -> Family:

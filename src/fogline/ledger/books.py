@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fogline._validation import Neighbours, check_neighbours
+from fogline.ledger.admission import AFRESH, source_of
 from fogline.ledger.charges import CURRENCIES, Caps, Charge
-from fogline.ledger.question import canonical
+from fogline.ledger.question import canonical, kin_of
 from fogline.ledger.refusals import BudgetExceeded, LedgerRefused
 from fogline.ledger.tallies import Account, Place
+from fogline.ledger.units import ProtectedUnit
 
 __all__ = ["FORMAT", "GENESIS", "Books", "Dataset", "chain"]
 
@@ -42,12 +44,20 @@ def chain(previous: bytes, content: str) -> bytes:
 
 @dataclass
 class Dataset:
-    """A data set as the ledger knows it: its relation, its versions (the last one is current), its partitions."""
+    """A data set as the ledger knows it: its relation, its versions (the last one is current), its partitions.
+
+    Its unit is declared, or fixed by its first release: `unit_entry` says where. Its `sources` are declared, or None;
+    then `source` is where the first question to the current version found its records.
+    """
 
     neighbours: Neighbours
     versions: list[str]
     account: Account
     partitions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unit: ProtectedUnit | None = None
+    unit_entry: int | None = None
+    sources: tuple[str, ...] | None = None
+    source: str | None = None
 
 
 @dataclass
@@ -73,8 +83,10 @@ class Books:
     time: str = ""
     datasets: dict[str, Dataset] = field(default_factory=dict)
     analysts: dict[str, Account] = field(default_factory=dict)
-    waiting: dict[int, str] = field(default_factory=dict)
-    """Reservations that have no answer (yet): sequence number and fingerprint."""
+    waiting: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Reservations that have no answer (yet): sequence number, fingerprint and kin."""
+    answered: dict[str, list[int]] = field(default_factory=dict)
+    """Entries of answers, by the kin of their questions: what is the same in all editions of a mechanism."""
     _first: int = 0
 
     # -- writing ----------------------------------------------------------------------------------------
@@ -143,13 +155,18 @@ class Books:
         if name in self.datasets:
             raise LedgerRefused("dataset", f"there is a data set {name!r} already")
         caps = Caps.from_dict(entry["caps"])
-        self.datasets[name] = Dataset(check_neighbours(entry["neighbours"]), [entry["version"]], Account(caps))
+        made = Dataset(check_neighbours(entry["neighbours"]), [entry["version"]], Account(caps))
+        made.unit, made.sources = ProtectedUnit.from_dict(entry.get("unit")), _texts(entry.get("sources"))
+        made.unit_entry = None if made.unit is None else entry["seq"]
+        self.datasets[name] = made
 
     def _version(self, entry: dict[str, Any]) -> None:
-        versions = self.dataset(entry["dataset"]).versions
-        if entry["version"] in versions:
+        dataset = self.dataset(entry["dataset"])
+        if entry["version"] in dataset.versions:
             raise LedgerRefused("version", f"version {entry['version']!r} was declared before")
-        versions.append(entry["version"])
+        dataset.versions.append(entry["version"])
+        dataset.source = None
+        dataset.sources = _texts(entry.get("sources")) or dataset.sources
 
     def _partition(self, entry: dict[str, Any]) -> None:
         partitions = self.dataset(entry["dataset"]).partitions
@@ -190,12 +207,29 @@ class Books:
         dataset.account.add(charge, place)
         if entry["analyst"] is not None:
             self.analyst(entry["analyst"]).add(charge, place)
-        self.waiting[entry["seq"]] = entry["question"]
+        self._note(dataset, entry)
+        early = "unit" not in entry
+        self.waiting[entry["seq"]] = entry["question"], kin_of(entry["asked"], pair, early=early)
+
+    @staticmethod
+    def _note(dataset: Dataset, entry: dict[str, Any]) -> None:
+        """Let the first release of a data set fix its unit, and the first of a version its source."""
+        parameters = entry["asked"]["parameters"]
+        if "unit" in entry:
+            unit = ProtectedUnit.from_dict(entry["unit"])
+        else:  # an early entry: the terms of its release say whom they protect, if anything does
+            unit = _early_unit(parameters)
+        if dataset.unit is None and unit is not None:
+            dataset.unit, dataset.unit_entry = unit.fixes(), entry["seq"]
+        if dataset.source is None and AFRESH not in parameters:
+            dataset.source = source_of(parameters)
 
     def _commit(self, entry: dict[str, Any]) -> None:
-        if self.waiting.get(entry["reserve"]) != entry["question"]:
+        question, kin = self.waiting.get(entry["reserve"], ("", ""))
+        if question != entry["question"]:
             raise LedgerRefused("chain", f"entry {entry['seq']} answers what was not reserved")
         del self.waiting[entry["reserve"]]
+        self.answered.setdefault(kin, []).append(entry["seq"])
 
     # -- looking up -------------------------------------------------------------------------------------
 
@@ -224,6 +258,17 @@ _HANDLERS = {
     "reserve": Books._reserve,
     "commit": Books._commit,
 }
+
+
+def _texts(values: Any) -> tuple[str, ...] | None:
+    return None if values is None else tuple(map(str, values))
+
+
+def _early_unit(parameters: dict[str, Any]) -> ProtectedUnit | None:
+    most = parameters.get("max_contributions")
+    if type(most) is not int or most < 1:
+        return None
+    return ProtectedUnit.of_release(str(parameters.get("unit", "record")), most, enforced="unit" in parameters)
 
 
 def _total(account: Account, charge: Charge, place: Place, owner: str) -> dict[str, int]:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fogline._validation import check_name, check_neighbours
+from fogline.ledger.admission import checked_sources
 from fogline.ledger.charges import AnyCost, Caps
 from fogline.ledger.refusals import LedgerRefused
+from fogline.ledger.units import ProtectedUnit
 
 __all__ = ["cost_of", "dataset_declaration"]
 
 
-def dataset_declaration(dataset: str, version: str, neighbours: str, caps: Caps) -> dict[str, Any]:
+def dataset_declaration(
+    dataset: str,
+    version: str,
+    neighbours: str,
+    caps: Caps,
+    unit: ProtectedUnit | None = None,
+    sources: Sequence[str] | None = None,
+) -> dict[str, Any]:
     """Return the entry that declares a data set.
 
     Examples
@@ -25,6 +35,8 @@ def dataset_declaration(dataset: str, version: str, neighbours: str, caps: Caps)
         "version": check_name(version, "version"),
         "neighbours": check_neighbours(neighbours),
         "caps": caps.to_dict(),
+        "unit": None if unit is None else unit.to_dict(),
+        "sources": checked_sources(sources),
     }
 
 

@@ -10,26 +10,28 @@ A reservation without a commit is burned. Errors up to step 3 are free; after it
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from fogline._validation import check_name
 from fogline.accounting.costs import whole_units
 from fogline.accounting.zcdp import rho_of
+from fogline.ledger.admission import checked_sources
 from fogline.ledger.charges import AnyCost, Caps, Charge
 from fogline.ledger.declarations import cost_of, dataset_declaration
 from fogline.ledger.export import entries, write_lines
 from fogline.ledger.founding import found, located, marks_for
-from fogline.ledger.protocol import Desk, Request, receipt_at, spend
+from fogline.ledger.protocol import Desk, Request, answer_at, paid_answers, receipt_at, spend
 from fogline.ledger.question import Question
-from fogline.ledger.receipts import Answer, Entry, Plan, Receipt, Remaining
+from fogline.ledger.receipts import Answer, Entry, PaidAnswer, Plan, Receipt, Remaining
 from fogline.ledger.refusals import LedgerRefused
 from fogline.ledger.room import Room, sweep
 from fogline.ledger.session import MarkFailed, Purpose, Session
 from fogline.ledger.statements import planned, remaining
 from fogline.ledger.store import StoreFailed
 from fogline.ledger.tallies import Account, Place
+from fogline.ledger.units import ProtectedUnit
 from fogline.ledger.view import LedgerView
 
 __all__ = ["MAX_PAYLOAD", "Ledger"]
@@ -87,6 +89,9 @@ class Ledger:
         version: str = "1",
         approximate: tuple[float, float] | None = None,
         integral: float | None = None,
+        unit: str | None = None,
+        max_contributions: int | None = None,
+        sources: Sequence[str] | None = None,
         high_water: FilePath | None = None,
     ) -> Ledger:
         """Make a new ledger with one data set and open it.
@@ -95,13 +100,15 @@ class Ledger:
         ----------
         path : path
             Of a file that does not exist yet, on a local file system.
-        dataset, epsilon, delta, neighbours, version, approximate, integral
+        dataset, epsilon, delta, neighbours, version, approximate, integral, unit, max_contributions, sources
             The first data set, as in `add_dataset`.
         high_water : path, optional
             Directory of the high-water mark, by default ``$XDG_STATE_HOME/fogline`` or ``~/.local/state/fogline``.
             Must be the same on each opening, and best not on the same backup as the ledger.
         """
-        declaration = dataset_declaration(dataset, version, neighbours, Caps(epsilon, delta, approximate, integral))
+        caps = Caps(epsilon, delta, approximate, integral)
+        protected = ProtectedUnit.declared(unit, max_contributions)
+        declaration = dataset_declaration(dataset, version, neighbours, caps, protected, sources)
         target = found(path, high_water, [declaration])
         return cls.open(target, high_water=high_water)
 
@@ -176,6 +183,9 @@ class Ledger:
         version: str = "1",
         approximate: tuple[float, float] | None = None,
         integral: float | None = None,
+        unit: str | None = None,
+        max_contributions: int | None = None,
+        sources: Sequence[str] | None = None,
     ) -> None:
         """Add a data set with its cap.
 
@@ -192,18 +202,35 @@ class Ledger:
             A separate cap for mechanisms known only by epsilon and delta, added up. Without it they are refused.
         integral : float, optional
             A separate cap, an epsilon, for integrally private draws.
+        unit : str, optional
+            What is protected as a whole: "record", or the column that says whose record a row is. Releases for another
+            unit are refused. Not given, it is fixed by the first release that is paid for.
+        max_contributions : int, optional
+            The most records of a unit that a release may count. Without a unit's column it is what the owner declares
+            that a person has at most, and releases must declare the same.
+        sources : list of paths or addresses, optional
+            Where the records are: questions to anything else are refused. Not given, the first question to a version
+            fixes it, and other places are refused unless they are asked afresh.
         """
-        self._declare(dataset_declaration(dataset, version, neighbours, Caps(epsilon, delta, approximate, integral)))
+        caps = Caps(epsilon, delta, approximate, integral)
+        protected = ProtectedUnit.declared(unit, max_contributions)
+        self._declare(dataset_declaration(dataset, version, neighbours, caps, protected, sources))
 
-    def new_version(self, dataset: str, version: str) -> None:
-        """Declare that the data have changed: questions are asked of the new version, on the same budget."""
-        self._declare({"kind": "version", "dataset": dataset, "version": check_name(version, "version")})
+    def new_version(self, dataset: str, version: str, *, sources: Sequence[str] | None = None) -> None:
+        """Declare that the data have changed: questions are asked of the new version, on the same budget.
+
+        `sources` take the place of the data set's declared ones, where they are given.
+        """
+        content = {"kind": "version", "dataset": dataset, "version": check_name(version, "version")}
+        self._declare({**content, "sources": checked_sources(sources)})
 
     def declare_partition(self, dataset: str, name: str, parts: Sequence[str]) -> None:
         """Declare that each protected unit lies in at most one of the named parts, whatever it does.
 
         Releases on different parts then cost together what the dearest part costs ("add-remove") or what the two
-        dearest parts cost ("replace"). The ledger cannot check the claim; it stands in the history as yours.
+        dearest parts cost ("replace"). The ledger cannot check the claim; it stands in the history as yours. Under
+        "replace" a record may leave one part and enter another: releases that are not proved for the gain and the loss
+        of a record are refused there.
         """
         if isinstance(parts, str) or len(set(parts)) != len(parts) or len(parts) < 2:
             raise ValueError("parts must be two or more different names")
@@ -223,7 +250,7 @@ class Ledger:
         """Add an analyst, with a cap on all they spend, over all data sets, or without one.
 
         The cap says how much an analyst may *spend*. Answers that are in the ledger already are as good as published,
-        and free to all.
+        and free to all. From now on every question must say who asks it.
         """
         caps = Caps(epsilon, delta, approximate, integral)
         content = {"kind": "analyst", "analyst": check_name(analyst, "analyst")}
@@ -269,6 +296,12 @@ class Ledger:
         analyst: str | None = None,
         partition: tuple[str, str] | None = None,
         max_payload: int = MAX_PAYLOAD,
+        unit: str | None = "record",
+        max_contributions: int = 1,
+        enforced: bool | None = None,
+        gain_and_loss: bool = False,
+        also_reads: Sequence[str] = (),
+        formerly: Mapping[str, Any] | None = None,
     ) -> Answer:
         """Answer a question: from the ledger if it was asked before, else by `release`, once it is paid for.
 
@@ -283,11 +316,26 @@ class Ledger:
         release : callable
             Touches the data and returns the answer as bytes. Called at most once, after the reservation is on the disk.
         analyst : str, optional
-            Who asks; pays from their cap as well.
+            Who asks; pays from their cap as well. Required once the ledger has analysts.
         partition : (name, part), optional
             The part of a declared partition that `release` looks at, and nothing else.
         max_payload : int
             The most bytes the answer may have; the disk must have room for them before anything is charged.
+        unit : str or None
+            What the cost protects as a whole: "record", or the column that says whose record a row is. None for what
+            holds whatever the unit is.
+        max_contributions : int
+            The most records of a unit that the cost allows for.
+        enforced : bool, optional
+            Whether `release` cuts the records of each unit to that number; else it is only declared.
+        gain_and_loss : bool
+            Whether the cost holds for the gain and for the loss of a record too, where `neighbours` is "replace": the
+            number of records is not taken for public. Only then may a part of a partition be asked.
+        also_reads : sequence of str
+            Earlier editions (``code_version``) whose answers do as well. An answer by any other edition is neither
+            given nor charged for again: the question is refused, and `answers` has the answer.
+        formerly : mapping, optional
+            Parameters of the question in the words of earlier versions, if they were others.
 
         Raises
         ------
@@ -296,7 +344,19 @@ class Ledger:
         ReleaseFailed
             Something failed after the reservation, which is spent. What failed is not said.
         """
-        request = Request.checked(question, cost, neighbours, certified, analyst, partition, max_payload)
+        request = Request.checked(
+            question,
+            cost=cost,
+            neighbours=neighbours,
+            certified=certified,
+            analyst=analyst,
+            partition=partition,
+            max_payload=max_payload,
+            unit=ProtectedUnit.of_release(unit, max_contributions, enforced),
+            gain_and_loss=gain_and_loss,
+            also_reads=also_reads,
+            formerly=formerly,
+        )
         try:
             return spend(self._desk, request, release)
         finally:
@@ -339,6 +399,45 @@ class Ledger:
     def analysts(self) -> tuple[str, ...]:
         """The names of the analysts."""
         return self._session.read(lambda: tuple(self._session.books.analysts))
+
+    def unit(self, dataset: str | None = None) -> ProtectedUnit | None:
+        """Return what a data set protects as a whole; None until it is declared, or fixed by a first release."""
+        return self._session.read(lambda: self._session.books.dataset(self._only(dataset)).unit)
+
+    def answers(self, dataset: str | None = None) -> tuple[PaidAnswer, ...]:
+        """Return all answers that were paid for, oldest first, whichever edition of a mechanism gave them. Free.
+
+        Their payloads are read one at a time, by `answer`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from fogline.accounting import Cost
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger.create(f"{folder.name}/budget", dataset="patients", epsilon=1.0, delta=1e-6,
+        ...                        high_water=f"{folder.name}/marks")
+        >>> asked = dict(parameters={}, cost=Cost(0.005), neighbours="add-remove", certified=True)
+        >>> _ = ledger.ask("count", code_version="count-1", release=lambda: b"about 90", **asked)
+        >>> for paid in ledger.answers():
+        ...     print(paid.question.code_version, ledger.answer(paid.receipt.commit).payload)
+        count-1 b'about 90'
+        >>> ledger.close()
+        >>> folder.cleanup()
+        """
+        session = self._session
+
+        def look() -> tuple[PaidAnswer, ...]:
+            name = None if dataset is None else self._only(dataset)
+            seqs = sorted(seq for listed in session.books.answered.values() for seq in listed)
+            found = paid_answers(session.store, session.ledger, seqs)
+            return tuple(paid for paid in found if name is None or paid.question.dataset == name)
+
+        return session.read(look)
+
+    def answer(self, entry: int) -> Answer:
+        """Return the answer at an entry, as `answers` lists it in ``receipt.commit``. Free."""
+        session = self._session
+        return session.read(lambda: answer_at(session.store, entry, session.ledger))
 
     def remaining(self, dataset: str | None = None, analyst: str | None = None) -> Remaining:
         """Return what is left of a data set's budget, and of an analyst's where one is named: the lesser."""
@@ -396,4 +495,5 @@ class Ledger:
 
     def _holds(self, receipt: Receipt) -> bool:
         session = self._session
-        return session.read(lambda: receipt_at(session.store, receipt.commit, session.ledger) == receipt)
+        held = session.read(lambda: receipt_at(session.store, receipt.commit, session.ledger))
+        return held is not None and receipt.agrees(held)

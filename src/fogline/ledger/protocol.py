@@ -5,27 +5,29 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 from fogline._validation import Neighbours, check_count, check_neighbours
+from fogline.ledger.admission import check_asker, check_new, source_of
 from fogline.ledger.charges import AnyCost, Charge
 from fogline.ledger.founding import check_file_limit
 from fogline.ledger.locks import question_lock
-from fogline.ledger.question import Question
-from fogline.ledger.receipts import Answer, Receipt
+from fogline.ledger.question import Question, kin_of
+from fogline.ledger.receipts import Answer, PaidAnswer, Receipt
 from fogline.ledger.refusals import LedgerRefused, ReleaseFailed
 from fogline.ledger.room import Room
 from fogline.ledger.session import MarkFailed, Session
 from fogline.ledger.steps import reached
 from fogline.ledger.store import Store, StoreFailed
 from fogline.ledger.tallies import Place
+from fogline.ledger.units import ProtectedUnit
 from fogline.mechanisms.entropy import door_reason
 
-__all__ = ["Desk", "Request", "receipt_at", "spend"]
+__all__ = ["Desk", "Request", "answer_at", "paid_answers", "receipt_at", "spend"]
 
 _MOST_PAYLOAD = 2**29
 _releasing = threading.local()
@@ -42,18 +44,28 @@ class Request:
     analyst: str | None
     partition: tuple[str, str] | None
     max_payload: int
+    unit: ProtectedUnit | None
+    gain_and_loss: bool
+    also_reads: tuple[str, ...]
+    kin: tuple[str, ...]
+    """What the question is called, and was called in earlier versions, whichever edition answers."""
     fingerprint: str
 
     @classmethod
     def checked(
         cls,
         question: Question,
+        *,
         cost: AnyCost,
         neighbours: str,
         certified: bool,
         analyst: str | None,
         partition: tuple[str, str] | None,
         max_payload: int,
+        unit: ProtectedUnit | None,
+        gain_and_loss: bool,
+        also_reads: Sequence[str],
+        formerly: Mapping[str, Any] | None,
     ) -> Request:
         """Return a request of which everything was checked that needs no file."""
         if not isinstance(question, Question):
@@ -69,8 +81,19 @@ class Request:
         size = check_count(max_payload, "max_payload")
         if size > _MOST_PAYLOAD:
             raise ValueError(f"max_payload must be at most {_MOST_PAYLOAD}")
-        relation, charge = check_neighbours(neighbours), Charge.of(cost)
-        return cls(question, charge, relation, analyst, place, size, question.within(place))
+        return cls(
+            question=question,
+            charge=Charge.of(cost),
+            neighbours=check_neighbours(neighbours),
+            analyst=analyst,
+            partition=place,
+            max_payload=size,
+            unit=unit,
+            gain_and_loss=gain_and_loss is True,
+            also_reads=tuple(also_reads),
+            kin=_all_kin(question, place, formerly or {}),
+            fingerprint=question.within(place),
+        )
 
     @property
     def room(self) -> int:
@@ -134,23 +157,16 @@ def _answer(desk: Desk, request: Request, release: Callable[[], bytes]) -> Answe
 
 
 def _reserve(session: Session, request: Request) -> Answer | int:
-    """Return the cached answer, or append a reservation and return its number. Runs in a transaction."""
+    """Return the answer that is paid for, or append a reservation and return its number. Runs in a transaction."""
     question, books = request.question, session.books
-    dataset = books.dataset(question.dataset)
-    if request.analyst is not None:
-        books.analyst(request.analyst)
-    if request.neighbours != dataset.neighbours:
-        message = f"data set {question.dataset!r} is accounted under {dataset.neighbours!r}, not {request.neighbours!r}"
-        raise LedgerRefused("neighbours", message)
-    if question.version not in dataset.versions:
-        raise LedgerRefused("version", f"data set {question.dataset!r} has no version {question.version!r}")
-    if request.partition is not None and request.partition[1] not in dataset.partitions.get(request.partition[0], ()):
-        raise LedgerRefused("partition", f"no partition {request.partition[0]!r} with that part was declared")
+    dataset = check_asker(books, request)
     standing = session.store.answer_seq(request.fingerprint)
     if standing is not None:
         return _cached(session, request, standing)
-    if question.version != dataset.versions[-1]:
-        raise LedgerRefused("version", f"version {question.version!r} was replaced by {dataset.versions[-1]!r}")
+    paid = _paid_before(session, request, dataset.source)
+    if paid is not None:
+        return paid
+    check_new(dataset, request)
     content = {
         "kind": "reserve",
         "question": request.fingerprint,
@@ -160,6 +176,7 @@ def _reserve(session: Session, request: Request) -> Answer | int:
         "delta": request.charge.delta,
         "analyst": request.analyst,
         "partition": None if request.partition is None else list(request.partition),
+        "unit": None if request.unit is None else request.unit.to_dict(),
     }
     place = Place(question.dataset, dataset.neighbours, request.partition)
     return session.append(books.reservation(request.charge, place, request.analyst, content))
@@ -171,6 +188,40 @@ def _cached(session: Session, request: Request, standing: int) -> Answer:
     if paid != (request.charge.currency, request.charge.amount, request.charge.delta):
         raise LedgerRefused("cost", "this question was answered at another cost: its parameters must say all of it")
     return answer
+
+
+def _paid_before(session: Session, request: Request, known: str | None) -> Answer | None:
+    """Return the answer to the same question as it was called earlier; refuse to charge for another edition unasked."""
+    answered = session.books.answered
+    own = source_of(request.question.parameters)
+    kin = request.kin if known is None or own is None or known == own else request.kin[:2]
+    held = [seq for name in dict.fromkeys(kin) for seq in answered.get(name, [])]
+    editions = {str(receipt_at(session.store, seq, session.ledger).code_version): seq for seq in held}  # type: ignore[union-attr]
+    if request.question.code_version in editions:
+        return _cached(session, request, editions[request.question.code_version])
+    readable = [name for name in request.also_reads if name in editions]
+    if readable:
+        return _held(session.store, editions[readable[0]], session.ledger, cached=True)
+    if editions:
+        edition, seq = max(editions.items(), key=lambda item: item[1])
+        raise LedgerRefused(
+            "edition",
+            f"this was answered by {edition!r} and paid for: the answer is entry {seq} (Ledger.answers, fogline ledger"
+            f" answers). Ask afresh (ledger.on(...).afresh(), --afresh) to pay for an answer by"
+            f" {request.question.code_version!r}",
+        )
+    return None
+
+
+def _all_kin(question: Question, place: tuple[str, str] | None, formerly: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a question is called now, by its former words, and both before questions had a source."""
+    asked = question.to_dict()
+    other = Question(**{**asked, "parameters": {**asked["parameters"], **formerly}}).to_dict()
+    plain = [
+        {**each, "parameters": {name: value for name, value in each["parameters"].items() if name != "source"}}
+        for each in (asked, other)
+    ]
+    return (*(kin_of(each, place) for each in (asked, other)), *(kin_of(each, place, early=True) for each in plain))
 
 
 def _carry_out(desk: Desk, request: Request, reserved: int, release: Callable[[], bytes]) -> Answer | Failure:
@@ -226,6 +277,7 @@ def receipt_at(store: Store, seq: int, ledger: str) -> Receipt | None:
     if found is None or commit.get("kind") != "commit":
         return None
     reserve = _content(store.entry(commit["reserve"]))
+    unit = ProtectedUnit.from_dict(reserve.get("unit"))
     return Receipt(
         ledger=ledger,
         dataset=reserve["asked"]["dataset"],
@@ -238,7 +290,27 @@ def receipt_at(store: Store, seq: int, ledger: str) -> Receipt | None:
         currency=reserve["currency"],
         amount=reserve["amount"],
         delta=reserve["delta"],
+        mechanism=reserve["asked"]["mechanism"],
+        code_version=reserve["asked"]["code_version"],
+        unit=None if unit is None else unit.name,
+        max_contributions=None if unit is None else unit.max_contributions,
+        enforced=None if unit is None else unit.enforced,
     )
+
+
+def answer_at(store: Store, seq: int, ledger: str) -> Answer:
+    """Return the answer at an entry, all hashes checked; refuse where there is none."""
+    return _held(store, seq, ledger, cached=True)
+
+
+def paid_answers(store: Store, ledger: str, seqs: Iterable[int]) -> Iterator[PaidAnswer]:
+    """Yield what is known of the answers at some entries."""
+    for seq in seqs:
+        receipt = receipt_at(store, seq, ledger)
+        assert receipt is not None
+        reserve = _content(store.entry(receipt.reserve))
+        pair = reserve["partition"]
+        yield PaidAnswer(Question(**reserve["asked"]), None if pair is None else (pair[0], pair[1]), receipt)
 
 
 def _content(found: tuple[str, bytes] | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Question", "canonical"]
+__all__ = ["Question", "canonical", "kin_of"]
 
 _EXACT = 2**53
 
@@ -27,7 +27,8 @@ class Question:
         What answers, and which edition of it. A new edition may answer otherwise, so it is another question.
     parameters : mapping
         Every parameter that the answer depends on, in terms that JSON has: numbers, text, booleans, None, lists
-        and mappings with text for keys. 1 and 1.0 are the same number.
+        and mappings with text for keys. 1 and 1.0 are the same number. ``source``, if it is a text, says where the
+        records are: a path or an address, as it was given.
 
     Examples
     --------
@@ -94,6 +95,28 @@ class Question:
         if partition is None:
             return self.fingerprint
         return hashlib.sha256(canonical({"question": self.fingerprint, "partition": list(partition)})).hexdigest()
+
+
+def kin_of(asked: Mapping[str, Any], partition: Any, *, early: bool = False) -> str:
+    """Return the fingerprint of a question without the edition of what answers it.
+
+    Parameters
+    ----------
+    asked : mapping
+        As `Question.to_dict` gives it.
+    partition : pair or None
+    early : bool
+        Whether it was asked before questions said where their records come from.
+
+    Examples
+    --------
+    >>> one, two = (Question("patients", "2024", "count", edition).to_dict() for edition in "12")
+    >>> kin_of(one, None) == kin_of(two, None), kin_of(one, None) == kin_of(one, ("sex", "f"))
+    (True, False)
+    """
+    kept = {name: value for name, value in asked.items() if name != "code_version"}
+    whole = {"kin": kept, "partition": None if partition is None else list(partition), "early": early}
+    return hashlib.sha256(canonical(whole)).hexdigest()
 
 
 def canonical(value: Any) -> bytes:

@@ -8,11 +8,16 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from fogline.ledger.charges import Charge
+from fogline.ledger.question import Question
 
 if TYPE_CHECKING:
     from fogline.ledger.ledger import Ledger
 
-__all__ = ["Answer", "Entry", "Plan", "Receipt", "Remaining"]
+__all__ = ["Answer", "Entry", "PaidAnswer", "Plan", "Receipt", "Remaining"]
+
+
+_LATER = frozenset({"mechanism", "code_version", "unit", "max_contributions", "enforced"})
+"""Fields that receipts of earlier versions do not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +40,14 @@ class Receipt:
     currency : str
     amount, delta : int
         What was charged, in units of 1e-12 and 1e-18.
+    mechanism, code_version : str or None
+        What answered, and which edition of it; None in receipts of earlier versions.
+    unit : str or None
+        What was protected as a whole: "record", or a column; None where that is not known, or whatever it is.
+    max_contributions : int or None
+        The most records of a unit.
+    enforced : bool or None
+        Whether that number was imposed on the data, or only declared.
 
     Examples
     --------
@@ -57,6 +70,11 @@ class Receipt:
     currency: str
     amount: int
     delta: int
+    mechanism: str | None = None
+    code_version: str | None = None
+    unit: str | None = None
+    max_contributions: int | None = None
+    enforced: bool | None = None
 
     def covers(self, payload: bytes) -> bool:
         """Say whether `payload` is the answer that this is the receipt of."""
@@ -73,9 +91,16 @@ class Receipt:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Receipt:
         """Return the receipt that `to_dict` described; refuse missing or unknown fields."""
-        if set(values) != {field.name for field in fields(cls)}:
+        names = {field.name for field in fields(cls)}
+        if not names - _LATER <= set(values) <= names:
             raise ValueError("these are not the fields of a receipt")
         return cls(**values)
+
+    def agrees(self, held: Receipt) -> bool:
+        """Say whether this is the receipt that a ledger holds; early receipts say less of the same."""
+        said = asdict(held)
+        mine = {name: value for name, value in asdict(self).items() if value is not None or name not in _LATER}
+        return all(said[name] == value for name, value in mine.items())
 
 
 @dataclass(frozen=True)
@@ -100,6 +125,23 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class PaidAnswer:
+    """An answer that is in the ledger, without its payload: see `Ledger.answers`.
+
+    Parameters
+    ----------
+    question : Question
+        What was asked, and by ``code_version`` which edition of the mechanism answered.
+    partition : (name, part) or None
+    receipt : Receipt
+    """
+
+    question: Question
+    partition: tuple[str, str] | None
+    receipt: Receipt
+
+
+@dataclass(frozen=True)
 class Entry:
     """One entry of the ledger.
 
@@ -107,7 +149,7 @@ class Entry:
     ----------
     seq : int
     kind : str
-        "genesis", "dataset", "version", "partition", "analyst", "cap", "reserve", "commit" or "adopt".
+        "genesis", "dataset", "version", "partition", "analyst", "cap", "reserve", "commit", "adopt" or "marks".
     time : str
         For information only: the clock when it was written, or the time of the entry before if that was later.
     content : mapping

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from fogline.ledger.admission import AFRESH
 from fogline.ledger.charges import AnyCost
 from fogline.ledger.question import Question
 from fogline.ledger.receipts import Answer, Plan, Remaining
@@ -124,13 +125,12 @@ class LedgerView:
         neighbours: str,
         certified: bool,
         release: Callable[[], bytes],
-        max_payload: int | None = None,
+        **options: Any,
     ) -> Answer:
-        """Ask the current version of the data set; everything else is as in `Ledger.spend`."""
+        """Ask the current version of the data set; everything else, and `options`, is as in `Ledger.spend`."""
         dataset = self.dataset or str(self.ledger.on().dataset)
-        told = dict(parameters) if self.mark is None else {**parameters, "asked afresh": self.mark}
+        told = dict(parameters) if self.mark is None else {**parameters, AFRESH: self.mark}
         question = Question(dataset, self.ledger.version(dataset), mechanism, code_version, told)
-        sized = {} if max_payload is None else {"max_payload": max_payload}
         try:
             return self.ledger.spend(
                 question,
@@ -140,7 +140,7 @@ class LedgerView:
                 release=release,
                 analyst=self.analyst,
                 partition=self.partition,
-                **sized,
+                **options,
             )
         finally:
             del release  # an error's traceback must not lead to the data

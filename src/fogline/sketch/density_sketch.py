@@ -30,7 +30,7 @@ from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.random_features import PhaseSums
 from fogline.sketch.random_spec import RandomSpec
 from fogline.sketch.secret_files import write_secret
-from fogline.sketch.sensitivity import lattice_sensitivity
+from fogline.sketch.sensitivity import covers_gain_and_loss, lattice_sensitivity
 from fogline.sketch.terms import PROOF, ReleaseTerms
 
 __all__ = ["AlreadyReleased", "DensitySketch", "ReleaseTerms", "lattice_sensitivity", "release_density"]
@@ -39,9 +39,12 @@ FloatArray = NDArray[np.float64]
 
 FORMAT = "fogline-sketch-1"
 CODE_VERSION = "density-1"
+FORMER_VERSIONS: tuple[str, ...] = ()
+"""Editions whose answers, paid for and in a ledger, this one reads, the newest first."""
+
 """Changes whenever the same question may get an answer of another law: a ledger then takes it for another question."""
 
-RANDOM_PROOF = "sketch/random_features.proof.md"
+RANDOM_PROOF = "random-features"
 
 TAKEN_BACK = "records added and taken back"
 """What a guarantee says once records were subtracted: both are entries, and a person's that do not cancel count."""
@@ -358,5 +361,8 @@ def release_density(
         certified=not door_reason(),
         release=lambda: release().to_bytes(),
         max_payload=8 * (spec.n_coefficients + len(json.dumps(spec.to_dict()))) + 2**16,
+        gain_and_loss=covers_gain_and_loss(spec, terms.max_contributions),
+        also_reads=FORMER_VERSIONS,
+        **terms.protects(),
     )
     return PrivateDensity.from_bytes(answer.payload, receipt=answer.receipt.to_dict())

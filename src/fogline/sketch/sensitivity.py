@@ -12,7 +12,7 @@ from fogline.sketch.random_features import random_sensitivity
 from fogline.sketch.random_spec import RandomSpec
 from fogline.sketch.spec import WEIGHT_BITS, SketchSpec
 
-__all__ = ["lattice_sensitivity", "least_kernel", "strata_sensitivity"]
+__all__ = ["covers_gain_and_loss", "lattice_sensitivity", "least_kernel", "strata_sensitivity"]
 
 SQRT2 = math.sqrt(2.0)
 
@@ -50,6 +50,24 @@ def strata_sensitivity(spec: Spec, strata: int, neighbours: str, max_contributio
     per_record = 1.0 if added else max(math.sqrt(2 - 2 * least_kernel(spec)), SQRT2)
     touched = min(strata, (1 if added else 2) * max_contributions)
     return _up(max_contributions * per_record * 2.0**LATTICE_BITS + math.sqrt(spec.n_coefficients * touched))
+
+
+def covers_gain_and_loss(spec: Spec, max_contributions: int, strata: int = 1) -> bool:
+    """Whether a release under "replace" holds, at the same cost, for a record that comes or goes.
+
+    It does where replacing moves the sums at least as far as adding does; a wide kernel makes records so much alike
+    that it does not. Needed for parts of a data set, which a replaced record may leave and enter.
+
+    Examples
+    --------
+    >>> from fogline.sketch.planning import plan_spec
+    >>> covers_gain_and_loss(plan_spec([(0, 1)], [0.1]), 1)
+    True
+    """
+    replaced, added = (
+        strata_sensitivity(spec, strata, neighbours, max_contributions) for neighbours in ("replace", "add-remove")
+    )
+    return replaced >= added
 
 
 def _up(steps: float) -> float:

@@ -26,7 +26,7 @@ from fogline.mechanisms.gaussian import add_gaussian
 from fogline.sketch.comparison import ShapeComparison, compare_shapes
 from fogline.sketch.planning import Spec, spec_from_dict
 from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.sensitivity import strata_sensitivity
+from fogline.sketch.sensitivity import covers_gain_and_loss, strata_sensitivity
 from fogline.sketch.terms import ReleaseTerms
 
 if TYPE_CHECKING:
@@ -36,7 +36,10 @@ __all__ = ["Strata", "release_strata"]
 
 FORMAT = "fogline-strata-1"
 CODE_VERSION = "strata-1"
-PROOF = "sketch/strata.proof.md"
+FORMER_VERSIONS: tuple[str, ...] = ()
+"""Editions whose answers, paid for and in a ledger, this one reads, the newest first."""
+
+PROOF = "strata"
 
 MOST_COEFFICIENTS = 2_000_000
 """Most real coefficients of all strata together: noise costs 14 microseconds each."""
@@ -259,5 +262,8 @@ def release_strata(
         certified=not door_reason(),
         release=lambda: release().to_bytes(),
         max_payload=8 * (size + len(json.dumps([spec.to_dict(), names, columns]))) + 2**16,
+        gain_and_loss=covers_gain_and_loss(spec, terms.max_contributions, len(names)),
+        also_reads=FORMER_VERSIONS,
+        **terms.protects(),
     )
     return Strata.from_bytes(answer.payload, receipt=answer.receipt.to_dict())

@@ -14,7 +14,7 @@ from fogline.mechanisms.entropy import door_reason
 
 __all__ = ["LEAST_SENSITIVITY", "PROOF", "ReleaseTerms"]
 
-PROOF = "sketch/density_sketch.proof.md"
+PROOF = "density-sketch"
 
 LEAST_SENSITIVITY = 2.0**14
 """Every release by these terms has a sensitivity of at least so many lattice steps, so that HDP costs nothing extra."""
@@ -100,6 +100,10 @@ class ReleaseTerms:
         if self.remark:
             asked["remark"] = self.remark
         return asked
+
+    def protects(self) -> dict[str, Any]:
+        """Whom the cost protects, as a ledger's `ask` takes it."""
+        return {"unit": self.unit, "max_contributions": self.max_contributions, "enforced": self.is_enforced}
 
     def stated(self, mechanism: str) -> str:
         """The name of a mechanism with what was asked of it, if that was HDP or PDP, and the remark."""

@@ -1,0 +1,126 @@
+"""Whom a release protects, and whether that is what its data set is accounted for.
+
+Costs add up only where they are promises to the same unit. A release for one record and one for a person are both
+sound, but their sum says nothing about the person, who may have a hundred records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fogline._validation import check_max_contributions, check_name
+from fogline.accounting.guarantee import ROWS
+from fogline.ledger.refusals import LedgerRefused
+
+__all__ = ["ProtectedUnit", "check_unit"]
+
+RECORD = "record"
+
+
+@dataclass(frozen=True)
+class ProtectedUnit:
+    """What is protected as a whole.
+
+    Parameters
+    ----------
+    name : str
+        "record" for a row of the source, else the column that says whose record a row is.
+    max_contributions : int or None
+        The most records of a unit; None in a data set that sets no limit to releases that enforce one.
+    enforced : bool or None
+        Whether a release cut the records of each unit to that number, or its owner only declared it; None for the
+        unit of a data set.
+
+    Examples
+    --------
+    >>> print(ProtectedUnit("patient", 3, True))
+    patient (at most 3 records, enforced)
+    >>> print(ProtectedUnit("line of the file", 1, True))
+    record
+    """
+
+    name: str
+    max_contributions: int | None = None
+    enforced: bool | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", RECORD if self.name in ROWS else check_name(self.name, "unit"))
+        if self.max_contributions is not None:
+            check_max_contributions(self.max_contributions)
+        elif self.name == RECORD:
+            object.__setattr__(self, "max_contributions", 1)
+
+    def __str__(self) -> str:
+        most = self.max_contributions
+        if self.name == RECORD:
+            return RECORD if most == 1 else f"person of at most {most} records, as declared"
+        if most is None:
+            return self.name
+        how = "" if self.enforced is None else ", enforced" if self.enforced else ", as declared"
+        return f"{self.name} (at most {most} record{'' if most == 1 else 's'}{how})"
+
+    @classmethod
+    def declared(cls, unit: str | None, max_contributions: int | None) -> ProtectedUnit | None:
+        """Return the unit that a data set declares; None where it declares none, and its first release fixes it."""
+        if unit is None and max_contributions is None:
+            return None
+        return cls(RECORD if unit is None else unit, max_contributions)
+
+    @classmethod
+    def of_release(cls, unit: str | None, max_contributions: int, enforced: bool | None) -> ProtectedUnit | None:
+        """Return the unit of a release; None for what holds whatever the unit is, as integral privacy does."""
+        if unit is None:
+            return None
+        made = cls(unit, check_max_contributions(max_contributions), bool(enforced))
+        trivial = made.name == RECORD and made.max_contributions == 1
+        return cls(made.name, made.max_contributions, trivial or (made.name != RECORD and bool(enforced)))
+
+    @classmethod
+    def from_dict(cls, values: Any) -> ProtectedUnit | None:
+        """Return the unit that `to_dict` described; None for None."""
+        return None if values is None else cls(values["name"], values["max_contributions"], values["enforced"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the unit in terms of JSON.
+
+        Examples
+        --------
+        >>> ProtectedUnit("record").to_dict()["max_contributions"]
+        1
+        """
+        return {"name": self.name, "max_contributions": self.max_contributions, "enforced": self.enforced}
+
+    def fixes(self) -> ProtectedUnit:
+        """Return the unit of a data set whose first release was for this one: who enforces a number may vary it."""
+        bound = self.name == RECORD or not self.enforced
+        return ProtectedUnit(self.name, self.max_contributions if bound else None)
+
+
+def check_unit(dataset: str, unit: ProtectedUnit | None, asked: ProtectedUnit | None) -> None:
+    """Refuse a release for another unit than its data set's, or for more records of it.
+
+    Examples
+    --------
+    >>> check_unit("visits", ProtectedUnit("patient", 3), ProtectedUnit("patient", 2, True))
+    >>> check_unit("visits", ProtectedUnit("patient", 3), ProtectedUnit("record", 1, True))
+    Traceback (most recent call last):
+    fogline.ledger.refusals.LedgerRefused: data set 'visits' is accounted for one patient (at most 3 records), ...
+    """
+    if unit is None or asked is None:
+        return
+    most, wanted = unit.max_contributions, asked.max_contributions
+    if unit.name == asked.name and (most is None or wanted is None or most == wanted):
+        return
+    if unit.name == asked.name and asked.enforced and unit.name != RECORD and wanted <= most:  # type: ignore[operator]
+        return
+    if unit.name == RECORD:
+        ask = f"ask without a unit and with max_contributions={most} (--max-contributions {most})"
+    else:
+        number = "" if most is None else f" and max_contributions of at most {most}"
+        ask = f"read it with unit={unit.name!r} (--unit {unit.name}){number}"
+    raise LedgerRefused(
+        "unit",
+        f"data set {dataset!r} is accounted for one {unit}, this release is for one {asked}: their costs do not add up."
+        f" {ask[0].upper()}{ask[1:]}, or declare a data set of its own for the other unit",
+    )
