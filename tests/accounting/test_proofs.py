@@ -10,12 +10,44 @@ from fogline.accounting.proofs import PROOFS, proof_file, proof_id
 
 PACKAGE = Path(fogline.__file__).parent
 
-STORED = """
-above-threshold ball bernstein clustering contribution-bound count density-sketch dp-em dpgan exponential
-gaussian-learner gaussian-noise hellinger hellinger-privacy laplace-noise lattice magnitudes mixture mixture-aggregate
-mixture-recursive mixture-spherical mixture-step mollified-cells mollified-draws noisy-histogram one-cluster private-pca
-random-features regression sampler site-sketch slabs spherical-gaussian-learner stable-histogram strata terrific-ball
-""".split()
+STORED = [
+    "above-threshold",
+    "ball",
+    "bernstein",
+    "clustering",
+    "contribution-bound",
+    "count",
+    "density-sketch",
+    "dp-em",
+    "dpgan",
+    "exponential",
+    "gaussian-learner",
+    "gaussian-noise",
+    "hellinger",
+    "hellinger-privacy",
+    "laplace-noise",
+    "lattice",
+    "magnitudes",
+    "mixture",
+    "mixture-aggregate",
+    "mixture-recursive",
+    "mixture-spherical",
+    "mixture-step",
+    "mollified-cells",
+    "mollified-draws",
+    "noisy-histogram",
+    "one-cluster",
+    "private-pca",
+    "random-features",
+    "regression",
+    "sampler",
+    "site-sketch",
+    "slabs",
+    "spherical-gaussian-learner",
+    "stable-histogram",
+    "strata",
+    "terrific-ball",
+]
 """Ids that were given once. Add to them; never take one away."""
 
 STORED_PATHS = {

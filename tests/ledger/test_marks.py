@@ -46,7 +46,11 @@ def mark_of(folder):
 
 def test_after_every_turn_the_mark_names_the_last_entry(folder):
     with reopen(folder) as ledger:
-        for action in (lambda: ask(ledger, 1), lambda: ledger.new_version("trial", "2"), lambda: ledger.add_analyst("a")):
+        for action in (
+            lambda: ask(ledger, 1),
+            lambda: ledger.new_version("trial", "2"),
+            lambda: ledger.add_analyst("a"),
+        ):
             action()
             last = ledger.history()[-1]
             assert (mark_of(folder)["seq"], mark_of(folder)["hash"]) == (last.seq, last.hash)

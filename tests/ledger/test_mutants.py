@@ -7,7 +7,18 @@ from contextlib import nullcontext, suppress
 import pytest
 
 from fogline.accounting import Cost
-from fogline.ledger import Ledger, LedgerRefused, Question, ReleaseFailed, books, copied, protocol, session, store, trials
+from fogline.ledger import (
+    Ledger,
+    LedgerRefused,
+    Question,
+    ReleaseFailed,
+    books,
+    copied,
+    protocol,
+    session,
+    store,
+    trials,
+)
 from fogline.ledger.high_water import HighWater
 from fogline.ledger.steps import observing
 

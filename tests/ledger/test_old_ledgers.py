@@ -74,7 +74,9 @@ def test_its_source_is_fixed_by_the_next_question(folder, ledger):
     PrivateModes(**{**base.BOX, "epsilon": 0.3}, ledger=ledger.on("stays")).fit(table("stays.csv", ["days"]))
     for epsilon in (0.2, 0.4):  # the old question too: now it is known whose answer that is
         with pytest.raises(LedgerRefused, match=r"women\.csv"):
-            PrivateModes(**{**base.BOX, "epsilon": epsilon}, ledger=ledger.on("stays")).fit(table("women.csv", ["days"]))
+            PrivateModes(**{**base.BOX, "epsilon": epsilon}, ledger=ledger.on("stays")).fit(
+                table("women.csv", ["days"])
+            )
     assert asked(ledger) == 0.0
 
 

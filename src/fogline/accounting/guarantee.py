@@ -248,7 +248,9 @@ class Guarantee:
 
     def _standing(self) -> str:
         if self.certified:
-            return f"This release is certified by a mathematical proof ({proof_file(self.proof)}) that holds for any data."
+            return (
+                f"This release is certified by a mathematical proof ({proof_file(self.proof)}) that holds for any data."
+            )
         return f"This release is NOT certified: {self.reason}. What follows is a claim only, and may not hold."
 
     def _promise(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from fogline.cli import parse
 from fogline.cli.common import Phase, Unreadable, opened, refusals
-from fogline.cli.release import only_with_a_ledger
+from fogline.cli.release import only_with_a_ledger, view_of
 
 __all__ = ["ask"]
 
@@ -26,7 +26,7 @@ def ask(question: Callable[[Any], T], options: dict[str, Any], doing: str) -> tu
         Takes the view or None; raises ValueError, TypeError or OSError for what is wrong with public things, and before
         it touches any record. Its answer has a ``receipt``.
     options : dict
-        Of the command: ``ledger``, ``dataset``, ``analyst``, ``high_water``, ``as_json``.
+        Of the command: ``ledger``, ``dataset``, ``analyst``, ``high_water``, ``afresh``, ``as_json``.
     doing : str
         Public words for the terminal.
     """
@@ -36,7 +36,7 @@ def ask(question: Callable[[Any], T], options: dict[str, Any], doing: str) -> tu
             return _asked(question, None), None
     with opened(options["ledger"], options["high_water"]) as books:
         with refusals():
-            view = books.on(options["dataset"], analyst=options["analyst"])
+            view = view_of(books, options)
             before = len(books.history())
         with Phase(doing, quiet=options["as_json"]), refusals():
             answer = _asked(question, view)

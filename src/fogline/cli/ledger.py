@@ -26,7 +26,7 @@ from fogline.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from fogline.ledger import Entry, Plan, Remaining
+    from fogline.ledger import Entry, PaidAnswer, Plan, Remaining
     from fogline.report.spending import Statement
 
 __all__ = ["ledger"]
@@ -56,40 +56,152 @@ def ledger() -> None:
     """Keep a privacy budget on disk: it is reserved before data are touched, and never refunded."""
 
 
+def _dataset_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what is declared of a data set."""
+    options = [
+        click.option("--dataset", metavar="ID", required=True, help="A name for the data set."),
+        click.option("--epsilon", type=float, required=True, help="The most that all releases together may amount to."),
+        click.option("--delta", type=float, required=True, help="At this delta."),
+        click.option(
+            "--neighbours",
+            type=click.Choice(["add-remove", "replace"]),
+            default="add-remove",
+            show_default=True,
+            help="Hide that a record is there, or only what it says; fixed for good.",
+        ),
+        click.option(
+            "--integral", type=float, help="A cap of its own for draws of fogline sample: the sum of their epsilons."
+        ),
+        click.option(
+            "--unit",
+            metavar="COLUMN",
+            help="Whom all releases protect: 'record', or the column that says whose record a row is; by default fixed"
+            " by the first release.",
+        ),
+        click.option("--max-contributions", type=int, help="Most records of a unit that a release may count."),
+        click.option(
+            "--source",
+            "sources",
+            multiple=True,
+            metavar="FILE",
+            help="Where the records are, as commands will name it; nothing else is read. May be repeated.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _declared(options: dict[str, Any], rho: float) -> str:
+    """Say what a data set was given."""
+    unit, most = options["unit"], options["max_contributions"]
+    whom = "fixed by the first release" if unit is None and most is None else f"{unit or 'record'}"
+    return (
+        f"{options['dataset']}: epsilon {options['epsilon']:g} at delta {options['delta']:g} "
+        f"({options['neighbours']}), which is rho = {rho:.6g}"
+        + ("" if options["integral"] is None else f"; draws: epsilon {options['integral']:g} in all")
+        + f"\nunit: {whom}"
+        + ("" if most is None else f", at most {most} record{'' if most == 1 else 's'}")
+        + (f"\nsources: {', '.join(options['sources'])}" if options["sources"] else "")
+    )
+
+
 @ledger.command(
     cls=Command,
-    epilog="\b\nExample:\n  fogline ledger create budget.fogline --dataset visits --epsilon 2 --delta 1e-6",
+    epilog="\b\nExamples:\n  fogline ledger create budget.fogline --dataset visits --epsilon 2 --delta 1e-6\n"
+    "  fogline ledger create budget.fogline --dataset visits --epsilon 2 --delta 1e-6 --unit person_id "
+    "--max-contributions 3",
 )
 @path_argument
-@click.option("--dataset", metavar="ID", required=True, help="A name for the data set.")
-@click.option("--epsilon", type=float, required=True, help="The most that all releases together may amount to.")
-@click.option("--delta", type=float, required=True, help="At this delta.")
-@click.option(
-    "--neighbours",
-    type=click.Choice(["add-remove", "replace"]),
-    default="add-remove",
-    show_default=True,
-    help="Hide that a record is there, or only what it says; fixed for good.",
-)
-@click.option("--integral", type=float, help="A cap of its own for draws of fogline sample: the sum of their epsilons.")
+@_dataset_options
 @high_water_option
 @json_option
 def create(path: Path, as_json: bool, **options: Any) -> None:
-    """Make a new ledger at PATH with one data set and its cap."""
+    """Make a new ledger at PATH with one data set, its cap and the unit it protects."""
     with refusals():
         from fogline.ledger import Ledger
 
-        with Ledger.create(path, **options) as made:
-            left = made.remaining()
+        with Ledger.create(path, **{**options, "sources": options["sources"] or None}) as made:
+            left, unit = made.remaining(), made.unit()
             content = {"ledger": made.id, "path": str(made.path), "dataset": options["dataset"], "rho": left.rho}
+            content["unit"] = None if unit is None else unit.to_dict()
     if as_json:
         print_json({"format": "fogline-ledger-create-1", **content})
     else:
-        click.echo(
-            f"ledger: {path}\n{options['dataset']}: epsilon {options['epsilon']:g} at delta {options['delta']:g} "
-            f"({options['neighbours']}), which is rho = {left.rho:.6g}"
-            + ("" if options["integral"] is None else f"; draws: epsilon {options['integral']:g} in all")
-        )
+        click.echo(f"ledger: {path}\n{_declared(options, left.rho)}")
+
+
+@ledger.command(
+    "add-dataset",
+    cls=Command,
+    epilog="\b\nExample:\n  fogline ledger add-dataset budget.fogline --dataset stays --epsilon 1 --delta 1e-6",
+)
+@path_argument
+@_dataset_options
+@high_water_option
+def add_dataset(path: Path, high_water: Path | None, **options: Any) -> None:
+    """Add a data set, of other people, with a cap of its own."""
+    given = {name: value for name, value in options.items() if name != "dataset"}
+    with opened(path, high_water) as books, refusals():
+        books.add_dataset(options["dataset"], **{**given, "sources": options["sources"] or None})
+        left = books.remaining(options["dataset"])
+    click.echo(_declared(options, left.rho))
+
+
+@ledger.command(
+    "add-analyst",
+    cls=Command,
+    epilog="\b\nExample:\n  fogline ledger add-analyst budget.fogline ana --epsilon 0.5 --delta 1e-6",
+)
+@path_argument
+@click.argument("analyst")
+@click.option("--epsilon", type=float, help="The most they may spend, over all data sets; by default no limit.")
+@click.option("--delta", type=float, help="At this delta.")
+@click.option("--integral", type=float, help="The most they may spend on draws of fogline sample.")
+@high_water_option
+def add_analyst(path: Path, analyst: str, high_water: Path | None, **caps: Any) -> None:
+    """Add an ANALYST. From then on every question must say who asks it, by --analyst."""
+    with opened(path, high_water) as books, refusals():
+        books.add_analyst(analyst, **caps)
+    limit = "no limit of their own" if caps["epsilon"] is None else f"epsilon {caps['epsilon']:g} at {caps['delta']:g}"
+    click.echo(f"{analyst}: {limit}; from now on every question says who asks it, by --analyst")
+
+
+@ledger.command(
+    cls=Command,
+    epilog="\b\nExamples:\n  fogline ledger answers budget.fogline\n"
+    "  fogline ledger answers budget.fogline --entry 3 --out density.npz",
+)
+@path_argument
+@click.option("--dataset", metavar="ID", help="Only of this data set.")
+@click.option("--entry", type=int, help="Write the answer at this entry, with --out.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="A new file for that answer, as stored.")
+@high_water_option
+@json_option
+def answers(path: Path, high_water: Path | None, as_json: bool, **options: Any) -> None:
+    """List the answers that were paid for, by whichever edition of an algorithm, or write one to a file. Free."""
+    entry, out, dataset = options["entry"], options["out"], options["dataset"]
+    if (entry is None) != (out is None):
+        raise click.UsageError("--entry and --out go together")
+    writable(out, "--out", [path])
+    if entry is None:
+        _shown(as_json)
+    elif out.exists():
+        raise click.BadParameter(f"there is a file {str(out)!r} already", param_hint="--out")
+    with opened(path, high_water) as books, refusals():
+        if entry is not None:
+            body = books.answer(entry)
+        else:
+            listed = books.answers(dataset)
+    if entry is not None:
+        write(lambda: out.write_bytes(body.payload), "--out")
+        told = f"{body.receipt.mechanism}, edition {body.receipt.code_version}"
+        click.echo(f"answer: {out} (entry {entry}, {told})")
+    elif as_json:
+        found = [{"question": paid.question.to_dict(), "receipt": paid.receipt.to_dict()} for paid in listed]
+        print_json({"format": "fogline-ledger-answers-1", "answers": found})
+    else:
+        _show_answers(listed)
 
 
 @ledger.command(cls=Command, epilog="\b\nExample:\n  fogline ledger show budget.fogline --picture spent.svg")
@@ -181,8 +293,13 @@ def plan(ctx: click.Context, /, path: Path, high_water: Path | None, as_json: bo
 @path_argument
 @click.argument("version")
 @click.option("--dataset", metavar="ID", help="Where the ledger has several.")
+@click.option(
+    "--source", "sources", multiple=True, metavar="FILE", help="In place of the declared sources. May be repeated."
+)
 @high_water_option
-def new_version(path: Path, version: str, dataset: str | None, high_water: Path | None) -> None:
+def new_version(
+    path: Path, version: str, dataset: str | None, sources: tuple[str, ...], high_water: Path | None
+) -> None:
     """Say that the data have changed, and are now called VERSION. The budget stays the same.
 
     A ledger knows a question by its parameters, never by the records: without this, a question that was asked before
@@ -190,7 +307,7 @@ def new_version(path: Path, version: str, dataset: str | None, high_water: Path 
     """
     with opened(path, high_water) as books, refusals():
         name = books.on(dataset).dataset or ""
-        books.new_version(name, version)
+        books.new_version(name, version, sources=sources or None)
     click.echo(f"{name}: now version {version}; what was asked before can be asked again, and is paid for")
 
 
@@ -275,6 +392,7 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
                 statement.dataset,
                 statement.version,
                 statement.neighbours,
+                "not fixed yet" if statement.unit is None else str(statement.unit),
                 cap,
                 part,
                 f"{statement.remaining.epsilon:.4g}",
@@ -283,8 +401,9 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
                 str(len(statement.items) - answered),
             ]
         )
-    headings = ["data set", "version", "neighbours", "cap (epsilon at delta)", "spent", "epsilon left", "rho left"]
-    words = ("data set", "version", "neighbours")
+    headings = ["data set", "version", "neighbours", "unit", "cap (epsilon at delta)", "spent", "epsilon left"]
+    headings.append("rho left")
+    words = ("data set", "version", "neighbours", "unit")
     _print_table("Budgets", [*headings, "answers", "burned"], rows, text=lambda heading: heading in words)
     items = [
         [
@@ -313,11 +432,38 @@ def _told(entry: Entry) -> str:
     if entry.kind == "reserve":
         who = f" for {content['analyst']}" if content["analyst"] else ""
         asked = content["asked"]
-        return f"{asked['mechanism']} on {asked['dataset']}{who}: {content['amount'] / UNITS:.6g} {content['currency']}"
+        whom = f", one {_unit(content['unit'])}" if content.get("unit") else ""
+        cost = f"{content['amount'] / UNITS:.6g} {content['currency']}"
+        return f"{asked['mechanism']} on {asked['dataset']}{who}: {cost}{whom}"
     if entry.kind == "commit":
         return f"answer to entry {content['reserve']}"
     named = [str(content[key]) for key in ("dataset", "analyst", "version", "partition", "ledger") if content.get(key)]
-    return ", ".join(named)
+    if content.get("unit"):
+        named.append(f"one {_unit(content['unit'])}")
+    return ", ".join([*named, *(content.get("sources") or [])])
+
+
+def _unit(values: dict[str, Any]) -> str:
+    from fogline.ledger import ProtectedUnit
+
+    return str(ProtectedUnit.from_dict(values))
+
+
+def _show_answers(listed: tuple[PaidAnswer, ...]) -> None:
+    rows = [
+        [
+            str(paid.receipt.commit),
+            paid.question.dataset,
+            paid.question.version,
+            paid.question.mechanism,
+            paid.question.code_version,
+            "" if paid.partition is None else "{} = {}".format(*paid.partition),
+            paid.receipt.unit or "",
+        ]
+        for paid in listed
+    ]
+    headings = ["entry", "data set", "version", "mechanism", "edition", "part", "unit"]
+    _print_table("Answers", headings, rows, text=lambda heading: heading != "entry")
 
 
 def _show_plan(found: Plan, options: dict[str, Any], fits: bool) -> None:

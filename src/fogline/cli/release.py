@@ -30,6 +30,7 @@ __all__ = [
     "privacy_options",
     "publish",
     "release",
+    "view_of",
 ]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -106,6 +107,11 @@ def ledger_options(command: Decorated) -> Decorated:
         click.option("--dataset", metavar="ID", help="The data set's name in the ledger, where it has several."),
         click.option("--analyst", metavar="NAME", help="Who asks, as the ledger knows them."),
         click.option("--high-water", type=click.Path(path_type=Path), help="Folder of the ledger's high-water mark."),
+        click.option(
+            "--afresh",
+            is_flag=True,
+            help="Ask as if it had never been asked, of other records or by a newer edition; paid for each time.",
+        ),
     ]
     return _all(options, command)
 
@@ -146,7 +152,7 @@ def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, An
 
     with opened(options["ledger"], options["high_water"]) as books:
         with refusals():
-            view = books.on(options["dataset"], analyst=options["analyst"])
+            view = view_of(books, options)
             before = len(books.history())
         estimator.ledger = view
         with Phase(doing, quiet=options["as_json"]), refusals():
@@ -157,11 +163,19 @@ def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, An
     return {"receipt": receipt, "cached": receipt["commit"] < before}
 
 
+def view_of(books: Any, options: dict[str, Any]) -> Any:
+    """Return the ledger as the one who asks sees it."""
+    view = books.on(options["dataset"], analyst=options["analyst"])
+    return view.afresh() if options.get("afresh") else view
+
+
 def only_with_a_ledger(options: dict[str, Any]) -> None:
     """Refuse what means nothing without a ledger."""
     for name in ("dataset", "analyst", "high_water"):
         if options["ledger"] is None and options[name] is not None:
             raise click.BadParameter("is of use only with --ledger", param_hint=f"--{name.replace('_', '-')}")
+    if options["ledger"] is None and options.get("afresh"):
+        raise click.BadParameter("is of use only with --ledger", param_hint="--afresh")
 
 
 def fit(estimator: Any, table: Any) -> None:

@@ -12,7 +12,7 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Unreadable, need, opened, print_json, refusals, write
-from fogline.cli.release import EXIT_CODES, checked_outputs, fit, ledger_options, only_with_a_ledger
+from fogline.cli.release import EXIT_CODES, checked_outputs, fit, ledger_options, only_with_a_ledger, view_of
 from fogline.cli.sources import FILE, need_reader, query_option, source_argument, source_table
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _fitted(estimator: IntegralSampler, table: Any, options: dict[str, Any]) -> 
         return None
     with opened(options["ledger"], options["high_water"]) as books:
         with refusals():
-            estimator.ledger = books.on(options["dataset"], analyst=options["analyst"])
+            estimator.ledger = view_of(books, options)
             before = len(books.history())
         with progress_bar(quiet=quiet) as progress, refusals():
             estimator.progress = progress

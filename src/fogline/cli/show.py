@@ -202,10 +202,20 @@ def payment_words(paid: dict[str, Any]) -> str:
     receipt = paid["receipt"]
     where = f"entry {receipt['commit']} of the ledger, data set {receipt['dataset']!r}, version {receipt['version']!r}"
     if paid["cached"]:
-        return f"Free: this question was asked before, and the answer is that of {where}."
+        edition = f" ({receipt['mechanism']}, edition {receipt['code_version']})" if receipt.get("mechanism") else ""
+        return f"Free: this question was asked before, and the answer is that of {where}{edition}."
     amount = receipt["amount"] / 1e12
     words = f"rho = {amount:.6g}" if receipt["currency"] == "zcdp" else f"{amount:.6g} of the {receipt['currency']} cap"
-    return f"Paid: {words}, {where}."
+    return f"Paid: {words}, {where}{_protected(receipt)}."
+
+
+def _protected(receipt: dict[str, Any]) -> str:
+    """Say for whom a release was accounted, where the receipt knows it."""
+    if receipt.get("unit") is None:
+        return ""
+    from fogline.ledger import ProtectedUnit
+
+    return f", for one {ProtectedUnit(receipt['unit'], receipt['max_contributions'], receipt['enforced'])}"
 
 
 # -- reproduce --------------------------------------------------------------------------------------------

@@ -78,6 +78,8 @@ def copied_at_each_step(folder: Path) -> str:
                 with suppress(LedgerRefused), Ledger.open(place / name, high_water=place / "marks") as ledger:
                     answer = ask(ledger, question, lambda place=place: touch(place))  # type: ignore[misc]
                     require(question != 0 or answer.payload == first.payload, f"another answer, copied at {step!r}")
-        require(size_of(place / "touched") == 2, f"{size_of(place / 'touched')} touched with a cap of 2, copied at {step!r}")
+        require(
+            size_of(place / "touched") == 2, f"{size_of(place / 'touched')} touched with a cap of 2, copied at {step!r}"
+        )
         touched += 2
     return f"copied at {len(STEPS)} steps: {touched} released of {touched}, the same answers"

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from fogline.ledger import Caps, Entry, Ledger, Remaining
+from fogline.ledger import Caps, Entry, Ledger, ProtectedUnit, Remaining
 from fogline.ledger.charges import CURRENCIES, UNITS, Currency
 from fogline.report.svg import HUES, element, short, significant
 
@@ -64,6 +64,8 @@ class Statement:
     Attributes
     ----------
     dataset, version, neighbours : str
+    unit : ProtectedUnit or None
+        What is protected as a whole; None until it is declared, or fixed by a first release.
     caps : Caps
     items : tuple of Item
     spent : mapping
@@ -74,6 +76,7 @@ class Statement:
     dataset: str
     version: str
     neighbours: str
+    unit: ProtectedUnit | None
     caps: Caps
     items: tuple[Item, ...]
     spent: Mapping[Currency, tuple[int, int]]
@@ -91,6 +94,7 @@ class Statement:
             "dataset": self.dataset,
             "version": self.version,
             "neighbours": self.neighbours,
+            "unit": None if self.unit is None else self.unit.to_dict(),
             "cap": self.caps.to_dict(),
             "spent": {name: {"amount": pair[0] / UNITS, "delta": pair[1] / 1e18} for name, pair in self.spent.items()},
             "remaining": {
@@ -137,7 +141,7 @@ def statements(ledger: Ledger) -> tuple[Statement, ...]:
     found = []
     for name in ledger.datasets:
         own = [entry for entry in history if _dataset_of(entry) == name]
-        found.append(_statement(name, own, answered, ledger.remaining(name)))
+        found.append(_statement(name, own, answered, ledger))
     return tuple(found)
 
 
@@ -146,7 +150,7 @@ def _dataset_of(entry: Entry) -> str | None:
     return None if name is None else str(name)
 
 
-def _statement(name: str, own: Iterable[Entry], answered: set[int], remaining: Remaining) -> Statement:
+def _statement(name: str, own: Iterable[Entry], answered: set[int], ledger: Ledger) -> Statement:
     facts: dict[str, Any] = {}
     items: list[Item] = []
     spent: dict[Currency, tuple[int, int]] = {}
@@ -165,7 +169,8 @@ def _statement(name: str, own: Iterable[Entry], answered: set[int], remaining: R
             )
             items.append(item)
     caps = Caps.from_dict(facts["caps"])
-    return Statement(name, facts["version"], facts["neighbours"], caps, tuple(items), spent, remaining)
+    unit, remaining = ledger.unit(name), ledger.remaining(name)
+    return Statement(name, facts["version"], facts["neighbours"], unit, caps, tuple(items), spent, remaining)
 
 
 def _label(content: Mapping[str, Any]) -> str:
@@ -274,7 +279,8 @@ def _percent(amount: int, budget: int) -> str:
 def _cap(statement: Statement, currency: Currency) -> str:
     caps = statement.caps
     if currency == "zcdp":
-        return f"cap: epsilon {caps.epsilon:g} at delta {caps.delta:g}, {statement.neighbours}"
+        whom = "" if statement.unit is None else f", for one {statement.unit}"
+        return f"cap: epsilon {caps.epsilon:g} at delta {caps.delta:g}, {statement.neighbours}{whom}"
     if currency == "approximate" and caps.approximate is not None:
         return f"cap for mechanisms known by epsilon and delta only: {caps.approximate[0]:g}, {caps.approximate[1]:g}"
     return f"cap for integrally private draws: epsilon {caps.integral:g}"
