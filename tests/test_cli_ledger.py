@@ -409,3 +409,108 @@ def test_help_has_examples(words):
     text = run(*words, "--help").stdout
     assert "Example" in text
     assert "fogline " + " ".join(words) in text
+
+
+# -- units, sources, analysts, answers ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def visits(tmp_path):
+    lines = ["patient,a", *(f"{i % 50},{20 + i % 60}" for i in range(400))]
+    for name in ("visits.csv", "women.csv"):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    return tmp_path / "visits.csv"
+
+
+def test_a_declared_unit_is_shown_and_held_to(place, visits):
+    path, marks = place
+    declared = ["--dataset", "visits", "--epsilon", "1", *DELTA, "--unit", "patient", "--max-contributions", "3"]
+    made = run("ledger", "create", path, *declared, *marks)
+    assert "unit: patient, at most 3 records" in made.output
+    refused = modes(visits, place)
+    assert refused.exit_code == 4
+    assert "--unit patient" in refused.output
+    assert shown(place)["spent"] == {}
+    paid = modes(
+        visits, place, "--unit", "patient", "--max-contributions", "2", "--report", visits.parent / "page.html"
+    )
+    assert paid.exit_code == 0, paid.output
+    assert "for one patient (at most 2 records, enforced)" in paid.output
+    assert "accounted for one patient (at most 2 records, enforced)" in (visits.parent / "page.html").read_text()
+    assert shown(place)["unit"] == {"name": "patient", "max_contributions": 3, "enforced": None}
+    for command in ("show", "history"):
+        assert "patient" in run("ledger", command, path, *marks).output
+    exported = visits.parent / "lines.jsonl"
+    run("ledger", "export", path, exported, *marks)
+    units = [json.loads(line)["content"].get("unit") for line in exported.read_text().splitlines()]
+    assert {"name": "patient", "max_contributions": 2, "enforced": True} in units
+
+
+def test_a_unit_that_is_not_declared_is_said_to_be_open(ledger, visits):
+    path, marks = ledger
+    assert shown(ledger)["unit"] is None
+    assert "not fixed" in " ".join(run("ledger", "show", path, *marks).output.split())
+    assert modes(visits, ledger).exit_code == 0
+    assert shown(ledger)["unit"]["name"] == "record"
+
+
+def test_another_file_is_refused_unless_it_is_said(ledger, visits):
+    women = visits.with_name("women.csv")
+    assert modes(visits, ledger, epsilon="0.1").exit_code == 0
+    refused = modes(women, ledger, epsilon="0.1")
+    assert refused.exit_code == 4
+    assert "--afresh" in refused.output
+    assert "new-version" in refused.output
+    assert modes(women, ledger, "--afresh", epsilon="0.1").exit_code == 0
+    assert "Free" in modes(visits, ledger, epsilon="0.1").output
+    path, marks = ledger
+    assert run("ledger", "new-version", path, "2", *marks).exit_code == 0
+    assert "Paid" in modes(women, ledger, epsilon="0.1").output
+    without = run("modes", visits, "--columns", "a", "--bounds", "0:100", "--epsilon", "1", *DELTA, "--afresh")
+    assert without.exit_code == 2
+    assert "--afresh" in without.output
+
+
+def test_declared_sources_are_held_to(place, visits):
+    path, marks = place
+    declared = ["--dataset", "visits", "--epsilon", "1", *DELTA, "--source", visits]
+    assert f"sources: {visits}" in run("ledger", "create", path, *declared, *marks).output
+    assert modes(visits, place, epsilon="0.1").exit_code == 0
+    women = visits.with_name("women.csv")
+    assert modes(women, place, "--afresh", epsilon="0.1").exit_code == 4
+    assert run("ledger", "new-version", path, "2", "--source", women, *marks).exit_code == 0
+    assert modes(women, place, epsilon="0.1").exit_code == 0
+    assert "women.csv" in run("ledger", "history", path, *marks, "--json").output
+
+
+def test_data_sets_and_analysts_can_be_added(ledger, visits):
+    path, marks = ledger
+    more = ["--dataset", "stays", "--epsilon", "2", *DELTA, "--integral", "1", "--unit", "patient"]
+    added = run("ledger", "add-dataset", path, *more, *marks)
+    assert added.exit_code == 0, added.output
+    assert "unit: patient" in added.output
+    assert run("ledger", "add-dataset", path, *more, *marks).exit_code == 4
+    assert "no limit" in run("ledger", "add-analyst", path, "ben", *marks).output
+    assert "epsilon 0.5" in run("ledger", "add-analyst", path, "ana", "--epsilon", "0.5", *DELTA, *marks).output
+    assert run("ledger", "add-analyst", path, "cy", "--epsilon", "0.5", *marks).exit_code == 2
+    unnamed = modes(visits, ledger, "--dataset", "visits")
+    assert unnamed.exit_code == 4
+    assert "--analyst" in unnamed.output
+    assert modes(visits, ledger, "--dataset", "visits", "--analyst", "ben").exit_code == 0
+
+
+def test_answers_are_listed_and_written(ledger, visits):
+    path, marks = ledger
+    assert modes(visits, ledger).exit_code == 0
+    listed = run("ledger", "answers", path, *marks)
+    assert "density-" in listed.output
+    (found,) = json.loads(run("ledger", "answers", path, *marks, "--json").stdout)["answers"]
+    assert found["question"]["parameters"]["source"] == str(visits)
+    entry, out = found["receipt"]["commit"], visits.parent / "density.npz"
+    written = run("ledger", "answers", path, *marks, "--entry", entry, "--out", out)
+    assert written.exit_code == 0, written.output
+    assert "edition density-" in written.output
+    assert PrivateDensity.load(out).guarantee.proof == "density-sketch"
+    assert run("ledger", "answers", path, *marks, "--entry", entry, "--out", out).exit_code == 2
+    assert run("ledger", "answers", path, *marks, "--entry", entry).exit_code == 2
+    assert run("ledger", "answers", path, *marks, "--entry", 0, "--out", visits.parent / "b").exit_code == 4

@@ -84,7 +84,7 @@ def test_every_proof_has_one_id_and_every_id_a_proof():
 @pytest.mark.parametrize(("path", "name"), STORED_PATHS.items())
 def test_stored_paths_still_lead_to_their_proof(path, name):
     assert proof_id(path) == name
-    assert "roof" in (PACKAGE / proof_file(path)).read_text()
+    assert len((PACKAGE / proof_file(path)).read_text()) > 500
     old = Guarantee.certified_release(rho=0.1, delta=1e-6, neighbours="add-remove", mechanism="noise", proof=name)
     assert Guarantee.from_dict({**old.to_dict(), "proof": path}) == old
 

@@ -88,12 +88,12 @@ def _check_source(dataset: Dataset, request: Request) -> None:
         told = "records in memory" if source is None else repr(source)
         known = ", ".join(map(repr, dataset.sources))
         raise LedgerRefused("source", f"data set {name!r} is declared to come from elsewhere, not from {told}: {known}")
-    if dataset.sources is None and AFRESH not in question.parameters and source is not None:
-        if dataset.source is not None and source != dataset.source:
-            raise LedgerRefused(
-                "source",
-                f"version {question.version!r} of data set {name!r} came from another source: if the data have changed,"
-                " declare it (Ledger.new_version, fogline ledger new-version); if these are other records of the same"
-                " people, ask afresh (ledger.on(...).afresh(), --afresh). It came from"
-                f" {dataset.source!r}, this is {source!r}",
-            )
+    known_place = dataset.source if dataset.sources is None and AFRESH not in question.parameters else None
+    if known_place is not None and source is not None and source != known_place:
+        raise LedgerRefused(
+            "source",
+            f"version {question.version!r} of data set {name!r} came from another source: if the data have changed,"
+            " declare it (Ledger.new_version, fogline ledger new-version); if these are other records of the same"
+            " people, ask afresh (ledger.on(...).afresh(), --afresh). It came from"
+            f" {known_place!r}, this is {source!r}",
+        )

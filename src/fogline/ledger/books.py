@@ -23,8 +23,8 @@ from fogline.ledger.units import ProtectedUnit
 __all__ = ["FORMAT", "GENESIS", "Books", "Dataset", "chain"]
 
 FORMAT = 2
-_FORMATS = (1, FORMAT)
-"""Ledgers of format 1 know neither their marks nor the groups that their entries were written in."""
+_EARLY = 1
+"""Ledgers of this format know neither their marks nor the groups that their entries were written in."""
 
 GENESIS = b"\0" * 32
 _SLACK = 2
@@ -138,7 +138,7 @@ class Books:
         return entry
 
     def _genesis(self, entry: dict[str, Any]) -> None:
-        if entry["format"] not in _FORMATS:
+        if entry["format"] not in (_EARLY, FORMAT):
             raise LedgerRefused("version", f"the ledger has format {entry['format']}, this is fogline for {FORMAT}")
         self.ledger, self.marks = str(entry["ledger"]), str(entry.get("marks", ""))
 
@@ -215,10 +215,8 @@ class Books:
     def _note(dataset: Dataset, entry: dict[str, Any]) -> None:
         """Let the first release of a data set fix its unit, and the first of a version its source."""
         parameters = entry["asked"]["parameters"]
-        if "unit" in entry:
-            unit = ProtectedUnit.from_dict(entry["unit"])
-        else:  # an early entry: the terms of its release say whom they protect, if anything does
-            unit = _early_unit(parameters)
+        # of an early entry the terms of its release say whom they protect, if anything does
+        unit = ProtectedUnit.from_dict(entry["unit"]) if "unit" in entry else _early_unit(parameters)
         if dataset.unit is None and unit is not None:
             dataset.unit, dataset.unit_entry = unit.fixes(), entry["seq"]
         if dataset.source is None and AFRESH not in parameters:
