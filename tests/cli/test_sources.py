@@ -157,8 +157,9 @@ def test_another_query_or_unit_is_another_question(lite, tmp_path):
         assert not cached(command, "--query", "visits")
         assert cached(command, "--query", " visits; ")
         assert not cached(command, "--query", "SELECT * FROM visits WHERE sex = 'f'")
-    assert not cached("modes", "--query", "visits", "--unit", "person_id")
-    assert cached("modes", "--query", "visits", "--unit", "person_id")
+    persons = run("modes", lite, "--query", "visits", "--unit", "person_id", *COMMANDS["modes"], "--ledger", books)
+    assert persons.exit_code == 4
+    assert "accounted for one record" in persons.output
 
     def commit(query):
         words = [*COMMANDS["sample"], "--currency", "zcdp", "--ledger", books]
