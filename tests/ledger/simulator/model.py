@@ -1,0 +1,123 @@
+"""What must hold, on a plain model of what a ledger is for.
+
+The model knows what no file knows: every time the data were touched, and every answer that anybody was given. It
+looks at the disk as it would be after a power cut at that very moment, when nothing survives that was not forced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.ledger.simulator import sqlite
+from tests.ledger.simulator.disk import Disk, File
+
+
+class Violated(AssertionError):
+    """An invariant does not hold."""
+
+    def __init__(self, invariant: str, seen: str) -> None:
+        super().__init__(f"{invariant}: {seen}")
+        self.invariant = invariant
+
+
+RESERVED = "released <= reserved <= cap"
+DURABLE = "no answer without a durable entry"
+SAME = "same question, same answer"
+DOUBT = "refused on doubt"
+KEPT = "nothing is lost"
+SERVED = "nothing is refused without a doubt"
+
+_ENTRIES = (
+    "SELECT e.seq, e.kind, e.question, hex(e.hash), p.body FROM entries e LEFT JOIN payloads p ON p.seq = e.seq"
+    " ORDER BY e.seq"
+)
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One time that the data were touched."""
+
+    question: int
+    seq: int
+    hash: str
+    answer: bytes
+
+
+@dataclass
+class Model:
+    """What happened so far, and the checks of it."""
+
+    cap: int
+    grants: list[Grant] = field(default_factory=list)
+    answers: dict[int, bytes] = field(default_factory=dict)
+    """What was given to a caller: question and answer."""
+    under_way: dict[int, object] = field(default_factory=dict)
+
+    def granted(self, question: int, fingerprint: str, entries: list[tuple[Any, ...]], mark: Any) -> bytes:
+        """Check a release before it touches the data, from what is durable; return its answer."""
+        hashes = {seq: digest for seq, _, _, digest, _ in entries}
+        reserves = [(seq, asked) for seq, kind, asked, _, _ in entries if kind == "reserve"]
+        mine = [seq for seq, asked in reserves if asked == fingerprint]
+        answered = [seq for seq, kind, asked, _, _ in entries if kind == "commit" and asked == fingerprint]
+        if not mine or (answered and answered[-1] > mine[-1]):
+            raise Violated(DURABLE, f"question {question} touches the data without a reservation on the disk")
+        if len(reserves) > self.cap:
+            raise Violated(RESERVED, f"{len(reserves)} reservations on a cap for {self.cap}")
+        for grant in self.grants:
+            if hashes.get(grant.seq) != grant.hash:
+                raise Violated(DOUBT, f"a file that knows nothing of the release at entry {grant.seq} allows another")
+        if len(self.grants) >= self.cap:
+            raise Violated(RESERVED, f"{len(self.grants) + 1} releases on a cap for {self.cap}")
+        if mark is None or mark.seq < mine[-1] or hashes.get(mark.seq) != mark.hash.upper():
+            raise Violated(DOUBT, f"the data are touched at entry {mine[-1]}, which no durable mark covers")
+        answer = f"question {question}, release {len(self.grants)}. ".encode() * 4
+        self.grants.append(Grant(question, mine[-1], hashes[mine[-1]], answer))
+        return answer
+
+    def granted_in_damage(self, question: int) -> bytes:
+        """Check a release after bits have flipped under an open ledger: only the number of releases is sure."""
+        if len(self.grants) >= self.cap:
+            raise Violated(RESERVED, f"{len(self.grants) + 1} releases on a cap for {self.cap}")
+        answer = f"question {question}, release {len(self.grants)}. ".encode() * 4
+        self.grants.append(Grant(question, 0, "", answer))
+        return answer
+
+    def begin(self, question: int, process: Any) -> None:
+        """Note that a question's release is under way; nobody else may be at the same one."""
+        other = self.under_way.get(question)
+        if other is not None and other.alive:  # type: ignore[attr-defined]
+            raise Violated(SAME, f"question {question} is paid for twice at once")
+        self.under_way[question] = process
+
+    def returned(self, question: int, fingerprint: str, payload: bytes, entries: list[tuple[Any, ...]]) -> None:
+        """Check an answer before the caller has it, against what is durable."""
+        self.check_answer(question, payload)
+        found = [body for _, kind, asked, _, body in entries if kind == "commit" and asked == fingerprint]
+        if found != [payload]:
+            raise Violated(DURABLE, f"question {question} is answered, and the answer is not on the disk")
+        self.answers[question] = payload
+
+    def check_answer(self, question: int, payload: bytes) -> None:
+        if payload not in [grant.answer for grant in self.grants if grant.question == question]:
+            raise Violated(SAME, f"question {question} has an answer that no release gave")
+        if self.answers.get(question, payload) != payload:
+            raise Violated(SAME, f"question {question} has two answers")
+
+
+def durable_entries(disk: Disk, path: str, file: File) -> list[tuple[Any, ...]]:
+    """Return the entries of a file as they would be after a power cut now."""
+    copy = Disk()
+    copy.directories = disk.directories
+    copy.put("/looked-at", file.durable)
+    journal = disk.durable_names.get(path + "-journal")
+    if journal is not None:
+        copy.put("/looked-at-journal", journal.durable)
+    return entries_of(copy, "/looked-at")
+
+
+def entries_of(disk: Disk, path: str) -> list[tuple[Any, ...]]:
+    try:
+        return sqlite.look(disk, path, _ENTRIES)
+    except Exception as error:  # whatever SQLite says of a file that it cannot make sense of
+        raise Violated(DURABLE, f"what is on the disk cannot be read: {error}") from None
