@@ -84,6 +84,8 @@ class Disk:
         self.unforced: dict[str, list[NameChange]] = {}
         self.directories = {"/"}
         self.capacity: int | None = None
+        self.failing = 0
+        """How many of the next writes and forced writes fail."""
         self._numbers = 0
 
     # -- files ------------------------------------------------------------------------------------------
@@ -96,7 +98,14 @@ class Disk:
         self.change_names(((path, file),))
         return file
 
+    def fail(self) -> None:
+        """Fail, if the disk is sick."""
+        if self.failing:
+            self.failing -= 1
+            raise OSError(errno.EIO, "input/output error")
+
     def write(self, file: File, where: int, what: bytes) -> None:
+        self.fail()
         if where == len(file.live) or where + len(what) > len(file.live):
             self.need(where + len(what) - len(file.live))
         file.apply((where, bytes(what)))

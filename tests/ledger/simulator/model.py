@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.ledger.simulator import sqlite
 from tests.ledger.simulator.disk import Disk, File
+from tests.ledger.simulator.machine import Process
 
 
 class Violated(AssertionError):
@@ -52,7 +53,7 @@ class Model:
     grants: list[Grant] = field(default_factory=list)
     answers: dict[int, bytes] = field(default_factory=dict)
     """What was given to a caller: question and answer."""
-    under_way: dict[int, object] = field(default_factory=dict)
+    under_way: dict[int, tuple[Process, File]] = field(default_factory=dict)
 
     def granted(self, question: int, fingerprint: str, entries: list[tuple[Any, ...]], mark: Any) -> bytes:
         """Check a release before it touches the data, from what is durable; return its answer."""
@@ -83,12 +84,17 @@ class Model:
         self.grants.append(Grant(question, 0, "", answer))
         return answer
 
-    def begin(self, question: int, process: Any) -> None:
-        """Note that a question's release is under way; nobody else may be at the same one."""
-        other = self.under_way.get(question)
-        if other is not None and other.alive:  # type: ignore[attr-defined]
+    def begin(self, question: int, process: Process, file: File) -> None:
+        """Note that a question's release is under way; nobody else may be at the same one in the same file."""
+        other, where = self.under_way.get(question, (None, None))
+        if other is not None and other.alive and where is file:
             raise Violated(SAME, f"question {question} is paid for twice at once")
-        self.under_way[question] = process
+        self.under_way[question] = process, file
+
+    def end(self, question: int, process: Process | None) -> None:
+        """Note that a process is done with a question, one way or the other."""
+        if self.under_way.get(question, (None, None))[0] is process:
+            self.under_way.pop(question, None)
 
     def returned(self, question: int, fingerprint: str, payload: bytes, entries: list[tuple[Any, ...]]) -> None:
         """Check an answer before the caller has it, against what is durable."""
@@ -99,10 +105,13 @@ class Model:
         self.answers[question] = payload
 
     def check_answer(self, question: int, payload: bytes) -> None:
-        if payload not in [grant.answer for grant in self.grants if grant.question == question]:
-            raise Violated(SAME, f"question {question} has an answer that no release gave")
+        self.check_released(question, payload)
         if self.answers.get(question, payload) != payload:
             raise Violated(SAME, f"question {question} has two answers")
+
+    def check_released(self, question: int, payload: bytes) -> None:
+        if payload not in [grant.answer for grant in self.grants if grant.question == question]:
+            raise Violated(SAME, f"question {question} has an answer that no release gave")
 
 
 def durable_entries(disk: Disk, path: str, file: File) -> list[tuple[Any, ...]]:

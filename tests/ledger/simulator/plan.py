@@ -3,7 +3,7 @@
 A plan is a list of items, so that a failing one can be shrunk by leaving items out. Its family says what the run is
 about, and so what may be expected of it:
 
-- "crashes": processes are killed, the power fails, the disk fills up, the clock is set back. All that was
+- "crashes": processes are killed, the power fails, the disk fills up or fails, the clock is set back. All that was
   acknowledged must be there in the end, and nothing is refused that could be paid for.
 - "copies": copies of the file are taken, and put beside the original or over it; the original is moved.
 - "marks": the directory of marks is lost, put back from an old copy, or another one is used.
@@ -97,7 +97,7 @@ class Plan:
 
 
 _EVENTS = {
-    "crashes": (("kill", 5), ("kill another", 2), ("power", 4), ("full", 3), ("room", 2), ("clock", 2)),
+    "crashes": (("kill", 5), ("kill another", 2), ("power", 4), ("full", 3), ("room", 2), ("sick", 2), ("clock", 2)),
     "copies": (
         ("copy", 3),
         ("copy beside", 3),

@@ -15,7 +15,7 @@ from fogline.accounting.zcdp import epsilon_of
 from fogline.mechanisms.failures import ReleaseFailed
 from tests.ledger.simulator import sqlite
 from tests.ledger.simulator.disk import Disk, File
-from tests.ledger.simulator.machine import Deadlock, Killed, Machine, Process
+from tests.ledger.simulator.machine import Deadlock, Killed, Machine, Process, Task
 from tests.ledger.simulator.model import DURABLE, KEPT, SERVED, Model, Violated, durable_entries
 from tests.ledger.simulator.plan import SLOTS, Event, Operation, Plan, draw
 from tests.ledger.simulator.system import Code, Path
@@ -25,6 +25,8 @@ __all__ = ["Outcome", "carry_out", "loaded_code", "shrunk"]
 LEDGER, MARKS, OTHER_MARKS = "/data/ledger", "/marks", "/other/marks"
 PRICE = Cost(2.0**-10)
 ROOM = 4096
+DESTROYING = frozenset(("over in place", "marks lost", "marks back"))
+"""What takes away what is on the disk already: put off while anybody is between reservation and answer."""
 
 
 @dataclass
@@ -131,9 +133,11 @@ class _Run:
         self.tampering = _Tampering()
         self.founded = not plan.founding
         self.full = self.crashed = False
+        """Whether the disk was ever full or sick, and whether anybody was ever killed."""
         self._events = {event: None for event in plan.events}
         self._due: list[tuple[Event, Process]] = []
-        self._paying: set[Process] = set()
+        self._put_off: list[tuple[Event, Process]] = []
+        self._paying: set[Task | None] = set()
         """Those who are between their reservation and their answer."""
         self._moments: Counter[str] = Counter()
 
@@ -142,7 +146,7 @@ class _Run:
     def whole(self) -> None:
         self.machine.run()
         self._events.clear()
-        self.machine.disk.capacity = None
+        self.machine.disk.capacity, self.machine.disk.failing = None, 0
         self.machine.switching = 0.0
         if self.plan.cut_at_end:
             self.say("the power fails at the end")
@@ -156,9 +160,7 @@ class _Run:
     def _on_tick(self, what: str, process: Process) -> bool:
         self._moments[what] += 1
         if what == "reserve begun":
-            self._paying.add(process)
-        elif what == "unlocked":
-            self._paying.discard(process)
+            self._paying.add(self.machine.current)
         for event in list(self._events):
             if event.moment == what and event.count == self._moments[what]:
                 del self._events[event]
@@ -169,8 +171,16 @@ class _Run:
         if self.violation is not None:
             raise self.violation
         due, self._due = self._due, []
+        paying = any(task is not None and task.process.alive for task in self._paying)
         for event, process in due:
-            self._happen(event, process)
+            if paying and event.kind in DESTROYING:
+                self._put_off.append((event, process))
+            else:
+                self._happen(event, process)
+        if not paying:
+            for event, process in self._put_off:
+                self._happen(event, process)
+            self._put_off.clear()
         for number, slot in enumerate(self.slots):
             running = slot.process is not None and any(task.process is slot.process for task in self.machine.tasks)
             if running:
@@ -191,6 +201,9 @@ class _Run:
             except Violated as error:
                 self.violation = self.violation or error
             except Exception as error:
+                process = self.machine.process
+                if process is not None and not process.alive:
+                    return  # as it unwinds, a dead process may meet what it likes
                 self.violation = self.violation or Violated("an error is a refusal", f"{type(error).__name__}: {error}")
             if self.violation is not None:
                 raise self.violation
@@ -273,13 +286,13 @@ class _Run:
                 self._refused(refusal, operation.kind)
 
     def _ask(self, slot: _Slot, opened: _Open, number: int) -> None:
-        question, process = self._question(slot.code, number), slot.process
+        question, process, task = self._question(slot.code, number), slot.process, self.machine.current
         fingerprint = question.within(None)
 
         def release() -> bytes:
             try:
                 assert process is not None
-                self.model.begin(number, process)
+                self.model.begin(number, process, _file_of(process, opened.path))
                 answer = self._grant(slot.code, process, opened, number, fingerprint)
             except Violated as error:
                 self.violation = self.violation or error
@@ -302,8 +315,8 @@ class _Run:
             self.say(f"question {number}: answered by {answer!r}")
             self._check_returned(process, opened, number, fingerprint, answer.payload)
         finally:
-            if self.model.under_way.get(number) is process:
-                del self.model.under_way[number]
+            self.model.end(number, process)
+            self._paying.discard(task)
 
     def _question(self, code: Code, number: int) -> Any:
         return code.package.Question("trial", "1", "trial", "1", {"number": number})
@@ -328,7 +341,7 @@ class _Run:
         self, process: Process | None, opened: _Open, number: int, fingerprint: str, payload: bytes
     ) -> None:
         if self.tampering.damaged:
-            self.model.check_answer(number, payload)
+            self.model.check_released(number, payload)
             return
         assert process is not None
         entries = durable_entries(self.machine.disk, opened.path, _file_of(process, opened.path))
@@ -396,6 +409,10 @@ class _Run:
     def _room(self, _: int, process: Process) -> None:
         self.machine.disk.capacity = None
 
+    def _sick(self, number: int, _: Process) -> None:
+        self.full = True
+        self.machine.disk.failing = 1 + number % 6
+
     def _clock(self, number: int, _: Process) -> None:
         self.machine.clock -= 1000.0 * number
 
@@ -432,11 +449,10 @@ class _Run:
             self.tampering.replaced = True
 
     def _over_in_place(self, number: int, _: Process) -> None:
-        """Overwrite the file when nobody writes to it or has paid already: what is paid for then is gone for good."""
+        """Overwrite the file, when nobody reads or writes it."""
         disk, copies = self.machine.disk, [body for body, journal in self.tampering.copies if journal is None]
         file = disk.names.get(LEDGER)
-        paying = any(process.alive for process in self._paying)
-        quiet = file is not None and not paying and max(file.levels.values(), default=0) == 0
+        quiet = file is not None and max(file.levels.values(), default=0) == 0
         if file is not None and quiet and copies and LEDGER + "-journal" not in disk.names:
             file.live, file.unforced = bytearray(copies[number % len(copies)]), []
             file.durable = bytes(file.live)

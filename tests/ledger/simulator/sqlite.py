@@ -6,6 +6,7 @@ a new journal and after a journal was removed.
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Callable, Iterator
 from posixpath import dirname
@@ -54,8 +55,8 @@ class _DatabaseFile:
         self._tick("write")
         try:
             self.disk.write(self.file, offset, data)
-        except OSError:
-            raise apsw.FullError("disk full") from None
+        except OSError as error:
+            raise (apsw.FullError if error.errno == errno.ENOSPC else apsw.IOError)(error.strerror) from None
 
     def xTruncate(self, size: int) -> None:  # noqa: N802
         self._tick("truncate")
@@ -63,6 +64,10 @@ class _DatabaseFile:
 
     def xSync(self, flags: int) -> None:  # noqa: N802
         self._tick("sync")
+        try:
+            self.disk.fail()
+        except OSError:
+            raise apsw.IOError("disk failed") from None
         self.file.force()
         if self._new_journal:
             self.disk.force_names(dirname(self.path))

@@ -49,7 +49,7 @@ class _OS:
     path = real_os.path
     environ: dict[str, str] = {}
     PathLike, strerror, fsdecode = real_os.PathLike, staticmethod(real_os.strerror), staticmethod(real_os.fsdecode)
-    fspath = staticmethod(real_os.fspath)
+    fspath, fsencode = staticmethod(real_os.fspath), staticmethod(real_os.fsencode)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("O_") or name.endswith("_OK") or name.startswith("SEEK_"):
@@ -114,6 +114,7 @@ class _OS:
     def fsync(self, number: int) -> None:
         machine = _machine()
         machine.tick("sync")
+        machine.disk.fail()
         handle = _handle(machine, number)
         if handle.file is None:
             machine.disk.force_names(handle.path)
