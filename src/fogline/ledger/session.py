@@ -225,15 +225,15 @@ class Session:
             with self._mark_held(purposes):
                 with self.store.writing():
                     mark = self._begin(adopting="adopt" in purposes)
-                    for purpose in purposes:
+                    for purpose in sorted(purposes):
                         reached(f"{purpose} begun")
                     for turn in group:
                         self._take(turn)
-                    for purpose in purposes:
+                    for purpose in sorted(purposes):
                         reached(f"{purpose} written")
                 written = True
                 self._seen = (self.books.next_seq - 1, self.books.tip)
-                for purpose in purposes:
+                for purpose in sorted(purposes):
                     reached(f"{purpose} committed")
                 if self.books.next_seq - 1 > mark.seq:
                     self._marks.move(mark, self._tip(mark.keeper))

@@ -118,7 +118,7 @@ class _Tampering:
 class _Run:
     def __init__(self, plan: Plan, codes: tuple[Code, ...]) -> None:
         self.plan = plan
-        disk = _empty() if plan.founding else _founded(plan.cap, codes[0]).copy()
+        disk = _empty() if plan.founding else _founded(plan.cap).copy()
         self.machine = Machine(random.Random(f"run {plan.seed}"), disk, plan.switching)
         sqlite.restart_randomness(random.Random(f"sqlite {plan.seed}").randbytes)
         self.machine.on_tick, self.machine.between_turns = self._on_tick, self._between_turns
@@ -594,10 +594,12 @@ def _create(code: Code, cap: int) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _founded(cap: int, code: Code) -> Disk:
+def _founded(cap: int) -> Disk:
     """Return a disk with a new ledger on it, made by the real code with nobody in its way."""
     sqlite.restart_randomness(random.Random("founding").randbytes)
     machine = Machine(random.Random(f"founding {cap}"), _empty(), 0.0)
+
+    code = loaded_code()[0]
 
     def work() -> None:
         code.reset()

@@ -54,6 +54,8 @@ class _OS:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("O_") or name.endswith("_OK") or name.startswith("SEEK_"):
             return getattr(real_os, name)
+        if not hasattr(real_os, name):
+            raise AttributeError(name)
         raise Unsimulated(f"os.{name}")
 
     def register_at_fork(self, **_: Any) -> None:
@@ -356,7 +358,7 @@ class _Nothing:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith(("_", "pytest")):
             raise AttributeError(name)
         raise Unsimulated(f"{self._name}.{name}")
 

@@ -1,0 +1,150 @@
+"""Simulated runs of the ledger's real code, two hundred seeds of the hundred thousand that the audit carries out."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ledger.simulator import __main__ as runner
+from tests.ledger.simulator.disk import Disk
+from tests.ledger.simulator.machine import Unsimulated
+from tests.ledger.simulator.model import DOUBT, DURABLE, KEPT, RESERVED, SAME, SERVED, Grant, Model, Violated
+from tests.ledger.simulator.mutants import MUTANTS, mutated
+from tests.ledger.simulator.plan import draw
+from tests.ledger.simulator.run import carry_out, loaded_code, only, shrunk
+from tests.ledger.simulator.system import Path as SimulatedPath
+
+SEEDS = 200
+NOTICED = {
+    "mark_after_the_data": {DOUBT},
+    "mark_compared_on_opening": {DOUBT, SAME, RESERVED},
+    "copy_accepted": {DOUBT, SAME, RESERVED, KEPT},
+    "file_not_forced": {DURABLE},
+    "journal_removal_not_forced": {DURABLE},
+    "mark_not_forced": {DOUBT},
+    "answer_before_commit": {DURABLE},
+    "question_not_locked": {SAME},
+    "reserved_without_lock": {SERVED, KEPT, DURABLE, DOUBT},
+    "cap_not_checked": {RESERVED},
+}
+"""The invariant by which each mutant may be noticed."""
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 50))
+def test_every_invariant_holds(first):
+    _, seen, failures = runner.batch(first, 50)
+    assert not failures, failures[0]
+    assert seen["data touched"] > 50
+    assert sum(count for what, count in seen.items() if what.startswith("event: ")) > 50
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_missing_guard_is_noticed(name):
+    codes = mutated(name)
+    for seed in range(SEEDS):
+        violation = carry_out(draw(seed), codes).violation
+        if violation is not None:
+            assert violation.invariant in NOTICED[name], violation
+            return
+    pytest.fail("no seed noticed it")
+
+
+def test_a_failing_plan_is_shrunk_and_can_be_repeated():
+    codes = mutated("copy_accepted")
+    seed = next(seed for seed in range(SEEDS) if carry_out(draw(seed), codes).violation is not None)
+    plan = draw(seed)
+    smaller, kept = shrunk(plan, codes)
+    assert 0 < len(smaller.items) < len(plan.items)
+    first, again = carry_out(smaller, codes), carry_out(only(draw(seed), list(kept)), codes)
+    assert first.violation is not None
+    assert (str(first.violation), first.trace) == (str(again.violation), again.trace)
+    assert shrunk(smaller, codes)[0] == smaller
+
+
+def test_a_run_is_a_function_of_its_seed():
+    """Within this process, and in others whose texts hash otherwise."""
+    here = [carry_out(draw(seed)).trace for seed in (3, 4)]
+    carry_out(draw(5))
+    assert [carry_out(draw(seed)).trace for seed in (3, 4)] == here
+    root = Path(__file__).parents[2]
+    script = (
+        "import hashlib; from tests.ledger.simulator.run import carry_out; from tests.ledger.simulator.plan import draw;"
+        "print(hashlib.sha256(repr([carry_out(draw(s)).trace for s in range(40)]).encode()).hexdigest())"
+    )
+    said = set()
+    for texts in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": texts, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=root, env=environment, capture_output=True, text=True, check=True
+        )
+        said.add(done.stdout)
+    assert len(said) == 1
+
+
+def test_the_runner_reports_and_repeats(capsys, monkeypatch):
+    assert runner.main(["--seeds", "200", "--short", "--first", "7", "--jobs", "1"]) == 0
+    assert "2 runs from seed 7" in capsys.readouterr().out
+    assert runner.main(["--seed", "7", "--keep", "0,1"]) == 0
+    assert "all invariants hold" in capsys.readouterr().out
+    codes = mutated("file_not_forced")
+    monkeypatch.setattr("tests.ledger.simulator.run.loaded_code", lambda: codes)
+    assert runner.main(["--seeds", "1", "--first", "0", "--jobs", "1"]) == 1
+    said = capsys.readouterr().out
+    assert "python -m tests.ledger.simulator --seed 0 --keep " in said
+    assert "1 broken" in said
+
+
+def test_the_real_code_is_run_and_nothing_else():
+    code = loaded_code()[0]
+    real = sys.modules["fogline.ledger.session"]
+    assert code.session is not real
+    assert code.session.__file__ == real.__file__
+    assert code.session.os is not os
+    with pytest.raises(Unsimulated):
+        code.session.os.system("true")
+    assert not hasattr(SimulatedPath("/"), "write_bytes")
+    assert os.getpid() > 0
+    assert real.os is os
+
+
+def test_the_disk_keeps_what_was_forced_and_nothing_else_for_sure():
+    lost = kept = torn = 0
+    for seed in range(40):
+        disk = Disk()
+        file = disk.create("/a")
+        disk.write(file, 0, b"forced" * 1000)
+        file.force()
+        disk.force_names("/")
+        disk.write(file, 0, b"hasty!" * 1000)
+        disk.create("/b")
+        certain = disk.after_certain_loss()
+        assert bytes(certain.names["/a"].live) == b"forced" * 1000
+        assert "/b" not in certain.names
+        disk.lose_power(random.Random(seed))
+        body = bytes(disk.names["/a"].live)
+        lost, kept = lost + (body == b"forced" * 1000), kept + (body == b"hasty!" * 1000)
+        cut = next((k for k in range(6000) if body[k:] == (b"forced" * 1000)[k:]), 6000)
+        assert body == (b"hasty!" * 1000)[:cut] + (b"forced" * 1000)[cut:]
+        assert cut in (0, 6000) or cut % 512 == 0
+        torn += 0 < cut < 6000
+    assert min(lost, kept, torn) > 0
+
+
+def test_the_model_refuses_what_it_should():
+    model = Model(cap=1)
+    with pytest.raises(Violated, match="without a reservation"):
+        model.granted(0, "f", [(0, "genesis", None, "00", None)], None)
+    entries = [(0, "genesis", None, "00", None), (1, "reserve", "f", "AA", None)]
+    with pytest.raises(Violated, match="no durable mark"):
+        model.granted(0, "f", entries, None)
+    model.grants.append(Grant(0, 1, "BB", b"x"))
+    with pytest.raises(Violated, match="knows nothing of the release at entry 1"):
+        model.granted(0, "f", entries, None)
+    with pytest.raises(Violated, match="no release gave"):
+        model.check_answer(0, b"y")
+    model.answers[0] = b"z"
+    with pytest.raises(Violated, match="two answers"):
+        model.check_answer(0, b"x")
