@@ -13,7 +13,7 @@ from tests.ledger.simulator.disk import Disk
 from tests.ledger.simulator.machine import Unsimulated
 from tests.ledger.simulator.model import DOUBT, DURABLE, KEPT, RESERVED, SAME, SERVED, Grant, Model, Violated
 from tests.ledger.simulator.mutants import MUTANTS, mutated
-from tests.ledger.simulator.plan import draw
+from tests.ledger.simulator.plan import Event, Operation, Plan, draw
 from tests.ledger.simulator.run import carry_out, loaded_code, only, shrunk
 from tests.ledger.simulator.system import Path as SimulatedPath
 
@@ -39,6 +39,31 @@ def test_every_invariant_holds(first):
     assert not failures, failures[0]
     assert seen["data touched"] > 50
     assert sum(count for what, count in seen.items() if what.startswith("event: ")) > 50
+
+
+def one_event(kind, moment, founding):
+    """Return a plan in which one or two processes ask, and one thing befalls them, at one tick of the whole run."""
+    copies = kind in ("copy beside", "over by rename")
+    items = [Operation(0, "ask", (0,), retried=True), Event("any", moment, kind, moment)]
+    if not founding:
+        items += [Operation(1, "open", which="other" if copies else "original"), Operation(1, "ask", (2,))]
+    return Plan(moment, "copies" if copies else "crashes", 3, 0.0, founding, cut_at_end=True, items=tuple(items))
+
+
+@pytest.mark.parametrize(
+    ("kind", "founding"),
+    [(kind, False) for kind in ("kill", "power", "sick", "full", "copy beside", "over by rename")]
+    + [(kind, True) for kind in ("kill", "power", "sick", "full")],
+)
+def test_one_thing_happens_at_every_single_call(kind, founding):
+    """Exhaustive where the seeds are random: nothing is left out between the first call and the last."""
+    moment, fired = 0, True
+    while fired and moment < 150:
+        moment += 1
+        outcome = carry_out(one_event(kind, moment, founding))
+        assert outcome.violation is None, (moment, outcome.violation, outcome.trace)
+        fired = outcome.seen[f"event: {kind}"] > 0
+    assert moment > 100
 
 
 @pytest.mark.parametrize("name", MUTANTS)

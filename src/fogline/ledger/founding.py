@@ -15,7 +15,7 @@ from fogline.ledger.disk import current_disk
 from fogline.ledger.high_water import HighWater, Mark, default_directory, new_keeper
 from fogline.ledger.locks import network_file_system
 from fogline.ledger.refusals import LedgerRefused
-from fogline.ledger.store import Store
+from fogline.ledger.store import Store, StoreFailed
 
 __all__ = ["check_file_limit", "found", "located", "marks_for"]
 
@@ -79,14 +79,16 @@ def found(
             marks.move(None, Mark(identity, seq, digest, keeper))
         marks.discard(identity)
         os.link(draft, target)  # unlike a rename, this refuses a file that has come meanwhile
+        current_disk().force_directory(target.parent)
     except FileExistsError:
         raise LedgerRefused("file", f"there is a file at {target} already") from None
+    except StoreFailed as error:
+        raise LedgerRefused("file", f"the ledger cannot be written: {error}") from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "unknown"
         raise LedgerRefused("file", f"the ledger cannot be written: {reason}") from None
     finally:
         draft.unlink(missing_ok=True)
-    current_disk().force_directory(target.parent)
     return target
 
 

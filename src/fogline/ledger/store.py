@@ -169,11 +169,11 @@ class Store:
             raise
 
     def _roll_back(self) -> None:
-        if self.connection.in_transaction:
-            try:
+        try:
+            if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
-            except sqlite3.Error:
-                self.connection.close()  # the journal stays, and the next to open rolls it back
+        except sqlite3.Error:  # or it was closed before, for this very reason
+            self.connection.close()  # the journal stays, and the next to open rolls it back
 
     # -- checking ---------------------------------------------------------------------------------------
 

@@ -159,10 +159,11 @@ class _Run:
 
     def _on_tick(self, what: str, process: Process) -> bool:
         self._moments[what] += 1
+        self._moments["any"] += 1
         if what == "reserve begun":
             self._paying.add(self.machine.current)
         for event in list(self._events):
-            if event.moment == what and event.count == self._moments[what]:
+            if event.moment in (what, "any") and event.count == self._moments[event.moment]:
                 del self._events[event]
                 self._due.append((event, process))
         return bool(self._due) or self.violation is not None
@@ -439,8 +440,10 @@ class _Run:
         if journal is not None:
             self.machine.disk.put(path + "-journal", journal)
 
-    def _over_by_rename(self, number: int, _: Process) -> None:
+    def _over_by_rename(self, number: int, process: Process) -> None:
         disk = self.machine.disk
+        if not self.tampering.copies:
+            self._copy(number, process)
         if self.tampering.copies and LEDGER in disk.names:
             aside = f"/data/aside-{len(self.tampering.aside)}"
             disk.place(aside, disk.names[LEDGER])
