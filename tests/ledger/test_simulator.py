@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from tests.ledger.simulator import __main__ as runner
+from tests.ledger.simulator import runner
 from tests.ledger.simulator.disk import Disk
 from tests.ledger.simulator.machine import Unsimulated
 from tests.ledger.simulator.model import DOUBT, DURABLE, KEPT, RESERVED, SAME, SERVED, Grant, Model, Violated
@@ -16,6 +15,8 @@ from tests.ledger.simulator.mutants import MUTANTS, mutated
 from tests.ledger.simulator.plan import Event, Operation, Plan, draw
 from tests.ledger.simulator.run import carry_out, loaded_code, only, shrunk
 from tests.ledger.simulator.system import Path as SimulatedPath
+
+from fogline.ledger import LedgerRefused, stress, trials
 
 SEEDS = 200
 NOTICED = {
@@ -96,7 +97,7 @@ def test_a_run_is_a_function_of_its_seed():
     assert [carry_out(draw(seed)).trace for seed in (3, 4)] == here
     root = Path(__file__).parents[2]
     script = (
-        "import hashlib; from tests.ledger.simulator.run import carry_out; from tests.ledger.simulator.plan import draw;"
+        "import hashlib; from tests.ledger.simulator.run import carry_out, draw;"
         "print(hashlib.sha256(repr([carry_out(draw(s)).trace for s in range(40)]).encode()).hexdigest())"
     )
     said = set()
@@ -107,6 +108,36 @@ def test_a_run_is_a_function_of_its_seed():
         )
         said.add(done.stdout)
     assert len(said) == 1
+
+
+def test_a_handle_whose_rollback_failed_refuses(tmp_path):
+    """The store closes its connection when it cannot roll back; what is asked of it later is refused, not an error."""
+    with trials.new_ledger(tmp_path, 2) as ledger:
+        ledger._session.store.connection.close()
+        with pytest.raises(LedgerRefused, match="closed"):
+            trials.ask(ledger, 0, lambda: pytest.fail("the data were touched"))
+        with pytest.raises(LedgerRefused, match="closed"):
+            ledger.history()
+    with trials.reopen(tmp_path) as ledger:
+        assert trials.counted(ledger) == (0, 0)
+
+
+def test_the_stress_runs_the_simulator(tmp_path, monkeypatch):
+    names = [name for name, _, _ in stress.all_trials(0, short=True)]
+    assert "simulated runs" in names
+    assert "3 runs from seed 5" in stress.simulated(3, 5)
+    monkeypatch.setattr(stress, "_ROOT", tmp_path)
+    assert stress.simulated(3, 5).startswith("skipped: ")
+
+
+def test_a_broken_run_breaks_the_stress(tmp_path, monkeypatch):
+    place = tmp_path / "tests" / "ledger" / "simulator"
+    place.mkdir(parents=True)
+    (place / "__init__.py").touch()
+    (place / "__main__.py").write_text("print('seed 5: it fell over'); raise SystemExit(1)")
+    monkeypatch.setattr(stress, "_ROOT", tmp_path)
+    with pytest.raises(trials.Broken, match="seed 5: it fell over"):
+        stress.simulated(3, 5)
 
 
 def test_the_runner_reports_and_repeats(capsys, monkeypatch):

@@ -12,26 +12,29 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from fogline.ledger import copied, full_disk, power_loss, trials
 from fogline.ledger.disk import Disk
 
-__all__ = ["Trial", "all_trials", "forced_writes", "main", "table"]
+__all__ = ["Trial", "all_trials", "forced_writes", "main", "simulated", "table"]
 
 Trial = tuple[str, Callable[[Path], str], bool]
 """A name, what to do in a folder, and whether it wants a disk rather than memory."""
 
 _SKIPPED = "skipped: "
+_ROOT = Path(__file__).resolve().parents[3]
 
 
 def all_trials(seed: int, *, short: bool = False) -> list[Trial]:
-    """Return every trial, at full length or shortened about ten times.
+    """Return every trial, at full length or shortened about ten times, the simulator a hundred times.
 
     Examples
     --------
@@ -50,6 +53,7 @@ def all_trials(seed: int, *, short: bool = False) -> list[Trial]:
         ("original and copies in turn", copied.in_turn, True),
         ("original and copies at once", copied.racing, True),
         ("copied at every step", copied.copied_at_each_step, True),
+        ("simulated runs", lambda _: simulated(100_000 // less**2, seed), False),
         ("clock set back", trials.clock_set_back, True),
         ("disk full at every level", _mounting(full_disk.filled_at_every_level), False),
         ("disk full during the release", _mounting(full_disk.filled_while_releasing), False),
@@ -91,6 +95,17 @@ def table(listed: Sequence[Trial], *, say: Callable[[str], None] = print) -> int
                 seen = f"**BROKEN: {failure}**"
         say(f"| {name} | {seen} | {time.perf_counter() - start:.1f} |")
     return broken
+
+
+def simulated(runs: int, seed: int) -> str:
+    """Carry out runs of the simulator, which is part of the tests: of a checkout, not of an installation."""
+    if not (_ROOT / "tests/ledger/simulator/__main__.py").is_file() or find_spec("apsw") is None:
+        return _SKIPPED + "the simulator is not here, or apsw is not installed"
+    asked = ["--seeds", str(runs), "--first", str(seed)]
+    command = [sys.executable, "-m", "tests.ledger.simulator", *asked]
+    done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    trials.require(done.returncode == 0, done.stdout.partition("\n")[0])
+    return done.stdout.strip()
 
 
 def _mounting(trial: Callable[[Path], str]) -> Callable[[Path], str]:

@@ -160,7 +160,9 @@ class Disk:
     def after_certain_loss(self) -> Disk:
         """Return the disk as it would be if the power went now and nothing survived that was not forced."""
         disk = Disk()
-        copies = {file: File(file.number, bytearray(file.durable), file.durable) for file in self.durable_names.values()}
+        copies = {
+            file: File(file.number, bytearray(file.durable), file.durable) for file in self.durable_names.values()
+        }
         disk.names = {name: copies[file] for name, file in self.durable_names.items()}
         disk.durable_names = dict(disk.names)
         disk.directories = self.directories

@@ -90,7 +90,8 @@ class _Worker(threading.Thread):
         while True:
             self.baton.acquire()
             machine, task = self.machine, self.task
-            assert machine is not None and task is not None
+            assert machine is not None
+            assert task is not None
             try:
                 task.work()
             except Killed:

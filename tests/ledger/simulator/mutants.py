@@ -109,7 +109,9 @@ def answer_before_commit(code: Code) -> None:
                 write(self, "commit", late.pop(0))
             return write(self, purpose, action)
         late.append(action)
-        cells = {name: cell.cell_contents for name, cell in zip(action.__code__.co_freevars, action.__closure__, strict=True)}  # type: ignore[attr-defined]  # noqa: E501
+        cells = {
+            name: cell.cell_contents for name, cell in zip(action.__code__.co_freevars, action.__closure__, strict=True)
+        }  # type: ignore[attr-defined]
         receipt = receipts.Receipt(**dict.fromkeys(receipts.Receipt.__dataclass_fields__, 0))
         return receipts.Answer(cells["payload"], receipt, False)
 

@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from fogline.accounting import Cost
-from fogline.accounting.zcdp import epsilon_of
-from fogline.mechanisms.failures import ReleaseFailed
 from tests.ledger.simulator import sqlite
 from tests.ledger.simulator.disk import Disk, File
 from tests.ledger.simulator.machine import Deadlock, Killed, Machine, Process, Task
 from tests.ledger.simulator.model import DURABLE, KEPT, SERVED, Model, Violated, durable_entries
 from tests.ledger.simulator.plan import SLOTS, Event, Operation, Plan, draw
 from tests.ledger.simulator.system import Code, Path
+
+from fogline.accounting import Cost
+from fogline.accounting.zcdp import epsilon_of
+from fogline.mechanisms.failures import ReleaseFailed
 
 __all__ = ["Outcome", "carry_out", "loaded_code", "shrunk"]
 
@@ -114,6 +115,12 @@ class _Tampering:
     replaced: bool = False
     overwritten: bool = False
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether the ledger has any reason to refuse."""
+        changed = self.damaged or self.replaced or self.marks_changed or self.adopted
+        return changed or bool(self.beside or self.moved)
+
 
 class _Run:
     def __init__(self, plan: Plan, codes: tuple[Code, ...]) -> None:
@@ -134,7 +141,7 @@ class _Run:
         self.founded = not plan.founding
         self.full = self.crashed = False
         """Whether the disk was ever full or sick, and whether anybody was ever killed."""
-        self._events = {event: None for event in plan.events}
+        self._events = dict.fromkeys(plan.events)
         self._due: list[tuple[Event, Process]] = []
         self._put_off: list[tuple[Event, Process]] = []
         self._paying: set[Task | None] = set()
@@ -359,9 +366,7 @@ class _Run:
         finally:
             machine.disk, machine.current = kept
 
-    def _refused(
-        self, refusal: Any, what: str, opened: _Open | None = None, process: Process | None = None
-    ) -> None:
+    def _refused(self, refusal: Any, what: str, opened: _Open | None = None, process: Process | None = None) -> None:
         if process is not None and not process.alive:
             raise Killed
         self.say(f"{what}: refused, {refusal}")
@@ -376,9 +381,7 @@ class _Run:
         self._not_without_doubt(f"{what} is refused: {refusal}", self.full or not self.founded)
 
     def _not_without_doubt(self, what: str, excused: bool) -> None:
-        done = self.tampering
-        doubtful = done.damaged or done.replaced or done.marks_changed or done.adopted or done.beside or done.moved
-        if not (doubtful or excused):
+        if not (self.tampering.doubtful or excused):
             raise Violated(SERVED, what)
 
     # -- what befalls them ------------------------------------------------------------------------------
@@ -521,7 +524,6 @@ class _Run:
             return
         slot, done = self.slots[0], self.tampering
         slot.code.reset()
-        doubtful = done.damaged or done.replaced or done.marks_changed or done.adopted or bool(done.beside or done.moved)
         paths = [LEDGER, *done.beside, *done.aside, *done.moved]
         paths += [name for name in self.machine.disk.names if name.endswith("-replaced")]
         found = [
@@ -533,7 +535,7 @@ class _Run:
         excused = done.damaged or done.overwritten or done.marks_changed or done.adopted
         excused = excused or (self.crashed and (done.replaced or bool(done.moved)))
         if not any(found) and not excused:
-            raise Violated(KEPT if doubtful else SERVED, "no file is accepted in the end")
+            raise Violated(KEPT if done.doubtful else SERVED, "no file is accepted in the end")
 
     def _look(self, slot: _Slot, path: str, marks: str) -> bool:
         """Say whether a file is accepted; check all that it says, if it is."""

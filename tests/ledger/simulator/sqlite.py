@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 import apsw
-
 from tests.ledger.simulator.disk import Disk, File
 from tests.ledger.simulator.machine import Killed, Machine, Process
 

@@ -16,7 +16,7 @@ import sys
 import threading as real_threading
 from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.ledger.simulator import sqlite
 from tests.ledger.simulator.disk import File
@@ -47,7 +47,7 @@ class _OS:
 
     name = "posix"
     path = real_os.path
-    environ: dict[str, str] = {}
+    environ: ClassVar[dict[str, str]] = {}
     PathLike, strerror, fsdecode = real_os.PathLike, staticmethod(real_os.strerror), staticmethod(real_os.fsdecode)
     fspath, fsencode = staticmethod(real_os.fspath), staticmethod(real_os.fsencode)
 
