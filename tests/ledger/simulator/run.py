@@ -289,7 +289,7 @@ class _Run:
                 if operation.kind == "verify":
                     opened.ledger.verify()
                 else:
-                    opened.ledger.add_analyst(f"analyst {self.machine.ticks}")
+                    opened.ledger.declare_partition("trial", f"cut {self.machine.ticks}", ["left", "right"])
             except slot.code.refusals.LedgerRefused as refusal:
                 self._refused(refusal, operation.kind)
 
