@@ -19,6 +19,7 @@ from fogline._validation.parameters import (
     check_positive,
     check_real,
 )
+from fogline._validation.places import state_directory
 from fogline._validation.rows import check_columns, check_dense, records
 
 __all__ = [
@@ -37,4 +38,5 @@ __all__ = [
     "check_positive",
     "check_real",
     "records",
+    "state_directory",
 ]
