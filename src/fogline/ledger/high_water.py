@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from fogline._validation import state_directory
 from fogline.ledger.locks import exclusive
 from fogline.ledger.question import canonical
 from fogline.ledger.refusals import LedgerRefused
@@ -137,8 +138,7 @@ def default_directory() -> Path:
     >>> default_directory().name
     'fogline'
     """
-    state = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state") / "fogline"
+    return state_directory()
 
 
 def sync_directory(directory: Path) -> None:
