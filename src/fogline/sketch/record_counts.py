@@ -209,11 +209,6 @@ class RecordCounts:
         return self._origins
 
     @property
-    def files(self) -> dict[Path, tuple[str, ...]]:
-        """Files that this sketch was read from or last written to, with the ids of the records in each."""
-        return dict(self._files)
-
-    @property
     def provenance(self) -> Provenance:
         """How the records were counted: row by row, or cut to at most so many of each unit. Public."""
         return self._provenance

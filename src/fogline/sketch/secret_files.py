@@ -42,7 +42,7 @@ def write_secret(path: str | Path, content: bytes, *, replace: bool = True) -> N
             draft.replace(target)
         else:
             _place(draft, target)
-        if os.name == "posix":
+        if os.name == "posix":  # pragma: no branch - Windows
             _force(target.parent)
     except BaseException:
         with contextlib.suppress(OSError):
