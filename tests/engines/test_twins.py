@@ -13,8 +13,9 @@ from fogline.engines import choice, sketch, table
 from fogline.engines.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.engines.choice import ContributionBound, PlainChoice, new_choice
 from fogline.engines.contributions import ClusterTable, unit_buckets
-from fogline.engines.feed import Pass, facts_of
+from fogline.engines.feed import Pass, facts_of, width_of
 from fogline.engines.passes import RecordPasses
+from fogline.engines.tables import ReadFailed
 from fogline.engines.units import INTEGER, MISSING, TEXT, Identities
 from fogline.sketch import histogram, random_features
 from fogline.sketch.planning import plan_spec
@@ -145,6 +146,31 @@ def test_passes_that_are_over():
     with pytest.raises(TypeError, match="read only once"):
         RecordPasses(table(reader), 1)
     assert facts_of([[1.0]]) == {}
+
+
+def test_what_an_engine_lacks_is_said_and_nothing_else():
+    class Lacking(TwoPartitions):
+        def _rows(self, take):
+            raise ImportError("this engine needs a package")
+
+    class Talking(TwoPartitions):
+        def _rows(self, take):
+            raise ValueError("the record of Ann")
+
+    with pytest.raises(ImportError, match="needs a package"):
+        Lacking(np.zeros((2, 1)), [1, 2]).bounded(1).each_batch(lambda rows: None)
+    with pytest.raises(ReadFailed) as error:
+        Talking(np.zeros((2, 1)), [1, 2]).bounded(1).each_batch(lambda rows: None)
+    assert "Ann" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "width"),
+    [(np.zeros(3), 1), (np.zeros((3, 2)), 2), (np.zeros((3, 2, 2)), None), ([[1.0]], None), (table([[1.0]]), 1)],
+    ids=["column", "columns", "cube", "list", "table"],
+)
+def test_a_width_is_the_schemas(source, width):
+    assert width_of(source) == width
 
 
 def test_progress_is_told_to_the_owner():

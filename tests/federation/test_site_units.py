@@ -12,6 +12,7 @@ from fogline import DensitySketch
 from fogline.engines import sketch as count
 from fogline.engines import table
 from fogline.federation import PairKeys, SiteSketch, merge_sites, new_keys, release_file
+from fogline.federation.site_file import Member
 from fogline.sketch import origins
 from fogline.sketch.density_sketch import AlreadyReleased
 from fogline.sketch.origins import UNCOUNTED
@@ -273,3 +274,39 @@ def test_a_fork_does_not_hand_over_what_its_parent_may_release():
     sketch._process += 1
     with pytest.raises(AlreadyReleased, match="another process"):
         SiteSketch.of(sketch, "east", "p")
+
+
+def test_keys_of_other_sites_are_refused(tmp_path, keys):
+    with pytest.raises(TypeError, match="list of names"):
+        new_keys(tmp_path / "k", "east", "east")
+    with pytest.raises(ValueError, match="'south' among them"):
+        PairKeys.load(tmp_path / "keys", "south", SITES)
+    path = tmp_path / "keys" / "east+west.key"
+    content = json.loads(path.read_text())
+    for change in ({"sites": ["east", "north"]}, {"key": "00"}, {"key": "xyz"}):
+        path.write_text(json.dumps({**content, **change}))
+        with pytest.raises(ValueError, match="is not a key"):
+            PairKeys.load(tmp_path / "keys", "west", SITES)
+
+
+def test_a_masked_file_of_another_length_is_damaged(tmp_path, keys):
+    SiteSketch.of(plain(), "east", "p", keys=keys["east"]).save(tmp_path / "east.sketch")
+    with np.load(tmp_path / "east.sketch") as data:
+        header, masked = data["header"], data["state_0"]
+    for state in (masked[:-1], masked.astype(np.int64), masked[None]):
+        with (tmp_path / "east.sketch").open("wb") as file:
+            np.savez(file, header=header, state_0=state)
+        with pytest.raises(ValueError, match="damaged"):
+            SiteSketch.load(tmp_path / "east.sketch")
+
+
+def test_rows_are_not_cut():
+    with pytest.raises(ValueError, match="rows are not cut"):
+        Member("east", "run", 1, "record", enforced=True)
+
+
+def test_the_larger_sum_is_taken(tmp_path):
+    east, west = (SiteSketch.of(plain(i), site, "p") for i, site in enumerate(SITES))
+    both = east.merge(west)
+    assert east.merge(both) is both
+    assert both.merge(west) is both
