@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test coverage lint format bench audit clean setup
+.PHONY: demo test coverage coverage-core lint format bench audit clean setup
 
 setup: $(STAMP)
 
@@ -27,6 +27,11 @@ test: $(STAMP)
 # the tests again, with the lines they miss: a third slower, so not part of `make test`
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --cov=fogline --cov-report=term:skip-covered
+
+# every branch of what privacy rests on: mechanisms, accounting, ledger, and the code that counts records; compiled loops
+# cannot be traced, so their numpy twins run as well, and tests compare the two
+coverage-core: $(STAMP)
+	$(BIN)/python tests/core_coverage.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -150,6 +150,13 @@ def test_a_unit_is_cut_and_named(folder):
     assert part.sketch.table().sum() == 100
     guarantee = json.loads(run("release", folder / "u.sketch", *BUDGET, "--json"))["guarantee"]
     assert (guarantee["unit"], guarantee["max_contributions"], guarantee["enforced"]) == ("id", 2, True)
+    site = ["--pass", "p", "--site", "m", "--out", folder / "m.sketch"]
+    run(*words, *site, "--unit-name", "person")
+    assert SiteSketch.load(folder / "m.sketch").unit == "person"
+    unlike = run("merge", folder / "u.sketch", folder / "m.sketch", "--out", folder / "both.sketch", code=2)
+    assert "differ in unit: id and person" in unlike
+    assert "rows are not cut" in run(*words, *site, "--unit-name", "record", code=2)
+    assert "--unit" in run(*words[:4], *words[-2:], *site, "--unit-name", "person", code=2)
 
 
 # -- bounds, units, strata -----------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from fogline import DensitySketch, Ledger, PrivateModes
 from fogline.audit import Pair, canary_pairs, replay
+from fogline.engines import sketch as count
+from fogline.engines import table
 from fogline.federation import PairKeys, SiteSketch, merge_sites, new_keys, release_file
 from fogline.federation import masks as mask_module
 from fogline.federation import site_sketch as site_module
@@ -240,14 +242,15 @@ def test_a_file_says_that_it_is_secret(tmp_path):
 def test_other_files_are_refused(tmp_path):
     for content in (b"", b"age\n3\n"):
         (tmp_path / "x").write_bytes(content)
-        with pytest.raises(ValueError, match="x is not a sketch of format fogline-site-1"):
+        with pytest.raises(ValueError, match="x is not a sketch of format fogline-site-2"):
             SiteSketch.load(tmp_path / "x")
-    np.savez(tmp_path / "new.npz", header=np.array(json.dumps({"format": "fogline-site-2"})))
-    with pytest.raises(ValueError, match="of format 'fogline-site-2'"):
+    np.savez(tmp_path / "new.npz", header=np.array(json.dumps({"format": "fogline-site-99"})))
+    with pytest.raises(ValueError, match="of format 'fogline-site-99'"):
         SiteSketch.load(tmp_path / "new.npz")
-    np.savez(tmp_path / "bad.npz", header=np.array(json.dumps({"format": "fogline-site-1"})))
-    with pytest.raises(ValueError, match="damaged"):
-        SiteSketch.load(tmp_path / "bad.npz")
+    for version in (1, 2):
+        np.savez(tmp_path / "bad.npz", header=np.array(json.dumps({"format": f"fogline-site-{version}"})))
+        with pytest.raises(ValueError, match="damaged"):
+            SiteSketch.load(tmp_path / "bad.npz")
     with pytest.raises(FileNotFoundError, match="no file"):
         SiteSketch.load(tmp_path / "nowhere")
 
@@ -305,10 +308,11 @@ def test_contributions_add_up_over_sites(bounds, disjoint, contributions, words)
     [(True, False, True), (True, True, False), (False, False, False)],
 )
 def test_a_bound_is_enforced_only_if_nothing_of_it_is_declared(enforced, disjoint, told):
-    parts = [
-        SiteSketch.of(sketch_of("line", i)[0], site, "p", max_contributions=1, unit="patient", enforced=enforced)
-        for i, site in enumerate(SITES)
-    ]
+    parts = []
+    for i, site in enumerate(SITES):
+        people = table(sketch_of("line", i)[1], unit=np.arange(300))
+        cut = count(people, DensitySketch(BOXES["line"]).spec) if enforced else sketch_of("line", i)[0]
+        parts.append(SiteSketch.of(cut, site, "p", unit="patient"))
     guarantee = merge_sites(parts).release(**BUDGET, disjoint_persons=disjoint).guarantee
     assert guarantee.enforced is told
     assert guarantee.unit == "patient"

@@ -65,10 +65,9 @@ def test_a_file_remembers_whether_its_sketch_was_released(tmp_path, released):
 
 
 def test_a_loaded_sketch_releases_what_the_original_would(tmp_path):
-    sketch = sketch_of()
-    sketch.save(tmp_path / "s.npz")
+    sketch_of().save(tmp_path / "s.npz")
     with seeded_noise(4):
-        mine = sketch.release(**BUDGET)
+        mine = sketch_of().release(**BUDGET)
     with seeded_noise(4):
         theirs = DensitySketch.load(tmp_path / "s.npz").release(**BUDGET)
     assert mine == theirs
@@ -77,7 +76,7 @@ def test_a_loaded_sketch_releases_what_the_original_would(tmp_path):
 def test_only_a_sketch_is_loaded(tmp_path):
     with seeded_noise(1):
         sketch_of().release(**BUDGET).save(tmp_path / "density.npz")
-    with pytest.raises(ValueError, match="fogline-sketch-1"):
+    with pytest.raises(ValueError, match="fogline-sketch-2"):
         DensitySketch.load(tmp_path / "density.npz")
     header = np.array(json.dumps({"format": "fogline-sketch-999"}))
     np.savez(tmp_path / "future.npz", header=header)

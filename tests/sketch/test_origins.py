@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fogline import DensitySketch
-from fogline.sketch import density_sketch
+from fogline.sketch import record_counts
 from fogline.sketch.density_sketch import AlreadyReleased
 from fogline.testing import seeded_noise
 
@@ -63,7 +63,7 @@ def test_a_child_may_merge_and_release_what_it_counted_itself():
 
 
 def test_a_merge_adds_up_the_parts_that_were_taken_on_trust(monkeypatch):
-    monkeypatch.setattr(density_sketch, "MOST_PARTS", 3)
+    monkeypatch.setattr(record_counts, "MOST_PARTS", 3)
     key, count = np.array([0]), np.array([1])
     two = [DensitySketch([(0, 10)]).add_cells(key, count).add_cells(key, count) for _ in range(2)]
     one = DensitySketch([(0, 10)]).add_cells(key, count)

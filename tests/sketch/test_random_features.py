@@ -232,7 +232,7 @@ def test_sums_are_cut_before_they_can_wrap(spec):
 def test_sums_that_no_records_can_have_made_are_refused(count, sums, match):
     mine = PhaseSums(SPECS["unit"])
     with pytest.raises(ValueError, match=match):
-        mine.add_declared(np.array(count), sums)
+        mine.checked(np.array(count), sums)
     assert not mine.table().any()
 
 

@@ -19,6 +19,7 @@ from fogline._validation.parameters import (
     check_positive,
     check_real,
 )
+from fogline._validation.places import state_directory
 from fogline._validation.rows import check_columns, check_dense, records
 from fogline._validation.sources import source_text
 
@@ -39,4 +40,5 @@ __all__ = [
     "check_real",
     "records",
     "source_text",
+    "state_directory",
 ]

@@ -78,7 +78,7 @@ def mu_of(epsilon: float, delta: float) -> float:
     low, high = 1e-12, 1.0
     while delta_of(high, epsilon) < delta:
         low, high = high, 2.0 * high
-    for _ in range(100):
+    for _ in range(100):  # pragma: no branch - sixty halvings reach the last bit
         middle = math.sqrt(low * high)
         low, high = (middle, high) if delta_of(middle, epsilon) <= delta else (low, middle)
         if high <= low * (1.0 + 1e-13):
@@ -100,7 +100,7 @@ def epsilon_of(mu: float, delta: float) -> float:
     low, high = 0.0, 1.0
     while delta_of(mu, high) > delta:
         low, high = high, 2.0 * high
-    for _ in range(200):
+    for _ in range(200):  # pragma: no branch - sixty halvings reach the last bit
         middle = 0.5 * (low + high)
         low, high = (middle, high) if delta_of(mu, middle) > delta else (low, middle)
         if high - low <= 1e-13 * high:

@@ -239,7 +239,7 @@ class Guarantee:
 
     def _whom(self) -> str:
         if _is_trivial(self.unit, self.max_contributions):
-            return f"one {self.unit}"
+            return f"one {self.unit}" if self.enforced else f"one {self.unit} (as declared, not enforced)"
         if self.unit in ROWS:
             return f"up to {self.max_contributions} records"
         how = "enforced" if self.enforced else "as declared, not enforced"
@@ -268,7 +268,9 @@ class Guarantee:
 
     def _contributions(self) -> str:
         if _is_trivial(self.unit, self.max_contributions):
-            return f"What is protected is one {self.unit}; a person who appears in several is protected less."
+            less = f"What is protected is one {self.unit}; a person who appears in several is protected less."
+            trust = f" That no {self.unit} stands in for another was declared by the data's owner and not checked."
+            return less if self.enforced else less + trust
         how = "was enforced on the data" if self.enforced else "was declared by the data's owner and not checked"
         return f"It is assumed that one {self.unit} has at most {self.max_contributions} record(s), which {how}."
 

@@ -155,7 +155,7 @@ def _root(increasing: Callable[[float], float], *, low: float, high: float) -> f
         high, low = low, low * 0.125
     while high < _LARGEST_ORDER and increasing(high) < 0.0:
         low, high = high, high * 8.0
-    for _ in range(200):
+    for _ in range(200):  # pragma: no branch - sixty halvings reach the last bit
         middle = math.sqrt(low) * math.sqrt(high)
         if not low < middle < high:
             break

@@ -44,6 +44,7 @@ Each pair of sites shares a key file, made with --new-keys by the site whose nam
 @click.option("--pass", "pass_name", metavar="NAME", help="Name of this pass over the data, as agreed by all.")
 @source_options
 @click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of a person here.")
+@click.option("--unit-name", metavar="NAME", help="With --unit: its name at all sites, if their columns differ in it.")
 @click.option("--keys", type=click.Path(path_type=Path, file_okay=False), help="Folder of pair keys: mask the counts.")
 @click.option("--sites", metavar="A,B", help="With keys: all sites, this one among them.")
 @click.option("--new-keys", type=click.Path(path_type=Path, file_okay=False), help="Make this site's key files here.")
@@ -106,12 +107,17 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     from fogline.federation import PairKeys
     from fogline.federation.pair_keys import check_site
     from fogline.sketch.planning import plan_spec
+    from fogline.sketch.provenance import Provenance
 
     try:
         check_site(options["site"])
         _validation.check_name(options["pass_name"], "pass")
         _validation.check_max_contributions(options["max_contributions"])
         source = source_table(options, columns)
+        if options["unit_name"] is not None:
+            if not source.is_enforced:
+                raise ValueError("unit_name: needs --unit, the column that says whose record a line is")
+            Provenance(unit=options["unit_name"])
         wide = wide_bounds(source, bounds)
         if isinstance(steps, list) and len(steps) == 1:
             steps = steps * source.width
@@ -137,8 +143,7 @@ def _counted(options: dict[str, Any], source: Any, spec: Any, keys: Any) -> Site
             options["site"],
             options["pass_name"],
             max_contributions=options["max_contributions"],
-            unit=source.unit,
-            enforced=source.is_enforced,
+            unit=source.unit if options["unit_name"] is None else options["unit_name"],
             columns=source.columns,
             keys=keys,
         )

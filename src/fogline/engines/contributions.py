@@ -231,10 +231,30 @@ class BoundedTable(Table):
     """
 
     def __init__(self, table: Table, bound: ContributionBound) -> None:
-        super().__init__(table.columns, table.width)
+        super().__init__(table.columns, table.width, table.unit_column)
         self._table, self._bound = table, bound
-        self._failure = table._failure
+        self._failure, self._row = table._failure, table._row
         self.rereadable = table.rereadable
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Those of the table that is cut."""
+        return self._table.facts
+
+    def __getitem__(self, columns: list[str]) -> BoundedTable:
+        """Some of the columns, of the same table, with the same key."""
+        return BoundedTable(self._table[columns], self._bound)
+
+    def _bounded(self, bound: ContributionBound) -> Table:
+        """Cut anew, from all records: what was cut already is no table of rows, which another bound could cut."""
+        return self._table._bounded(bound)
+
+    def _require_bound(self) -> None:
+        """There is one."""
+
+    def each_unit_batch(self, take: Take) -> None:  # noqa: ARG002
+        """Refused: whose the kept records are is not known any more."""
+        raise RuntimeError("this table was cut by its unit, and does not tell whose its records are")
 
     def _state(self, spec: Spec) -> State:
         table = self._table if isinstance(spec, RandomSpec) else self._table._unordered()  # equal cells are equal

@@ -13,6 +13,7 @@ from fogline.engines.tables import Table
 from fogline.sketch import DensitySketch, PrivateDensity
 from fogline.sketch.density_sketch import ReleaseTerms, release_density
 from fogline.sketch.planning import Spec
+from fogline.sketch.provenance import ROW_BY_ROW, Provenance
 
 __all__ = ["Pass", "as_source", "facts_of", "feed", "names_of", "release_source", "sketch", "unit_of", "width_of"]
 
@@ -67,15 +68,16 @@ def sketch(source: Any, spec: Spec, *, max_contributions: int = 1) -> DensitySke
     272
     """
     result = DensitySketch.of(spec)
-    source = as_source(source)
     feed(result, source, max_contributions=max_contributions)
-    if isinstance(source, Table) and source.is_enforced:
-        result.note_cut(source.unit, max_contributions)
     return result
 
 
 def feed(sketch: DensitySketch, source: Any, *, max_contributions: int = 1) -> None:
-    """Count the records of an array, a frame, a path or a :class:`Table` into a sketch."""
+    """Count the records of an array, a frame, a path or a :class:`Table` into a sketch.
+
+    A source with a unit goes into an empty sketch, or into one that was cut by the same unit: what is left of a unit
+    then adds up.
+    """
     Pass(source, sketch, max_contributions).run()
 
 
@@ -108,12 +110,16 @@ class Pass:
     """
 
     def __init__(self, source: Any, sketch: DensitySketch, max_contributions: int = 1) -> None:
-        source = as_source(source)
+        source, most = as_source(source), check_max_contributions(max_contributions)
+        self._provenance = ROW_BY_ROW
         if isinstance(source, Table):
             source.require_width(sketch.spec.d)
-            source = source.bounded(check_max_contributions(max_contributions))
+            if source.is_enforced:
+                self._provenance = Provenance(unit=source.unit, most=most)
+            source = source.bounded(most)
         else:
             source = records(source, sketch.spec.d)
+        sketch.provenance.joined(self._provenance)  # refused here, before anything is read
         self._held: tuple[Any, DensitySketch] | None = (source, sketch)
 
     def run(self) -> NDArray[np.int64]:
@@ -122,7 +128,7 @@ class Pass:
             raise RuntimeError("this pass is over")
         source, sketch = self._held
         if isinstance(source, Table):
-            sketch.add_state(*source.state(sketch.spec))
+            sketch.add_state(*source.state(sketch.spec), provenance=self._provenance)
         else:
             sketch.update(source)
         return sketch.table()

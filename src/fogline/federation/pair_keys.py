@@ -7,6 +7,7 @@ cannot read: in person, by an encrypted message. The merging party must never ho
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fogline._validation import state_directory
 from fogline.mechanisms.entropy import SystemSource
 from fogline.sketch.secret_files import write_secret
 
@@ -136,7 +138,8 @@ class PairKeys:
     def use_for(self, pass_name: str) -> None:
         """Write down that a pass is masked with these keys; refuse to do it twice.
 
-        Two sketches under the same masks differ by what the data differ, for all to see.
+        Two sketches under the same masks differ by what the data differ, for all to see. The folder of the keys
+        remembers its passes, and the user's state directory those of copies of the folder.
         """
         path = self.folder / f"passes-{self.site}.txt"
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -145,9 +148,23 @@ class PairKeys:
             file.seek(0)
             if pass_name in file.read().split("\n"):
                 raise ValueError(f"pass {pass_name!r} was masked before with these keys: agree on another name for it")
+            self._note(pass_name)
             file.write(pass_name + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+    def _note(self, pass_name: str) -> None:
+        """Note the pass where copies of the folder on this machine are seen; the keys cannot be told from the note."""
+        words = [pass_name, self.site, *(f"{other} {key.hex()}" for other, key in sorted(self.keys.items()))]
+        name = hashlib.sha256("\n".join(["fogline-masked-1", *words]).encode()).hexdigest()
+        directory = state_directory() / "masked"
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            write_secret(directory / name, b"", replace=False)
+        except FileExistsError:
+            raise ValueError(
+                f"pass {pass_name!r} was masked before with a copy of these keys: agree on another name for it"
+            ) from None
 
 
 def _file_name(pair: tuple[str, ...]) -> str:

@@ -13,14 +13,12 @@ different runs are refused. Masked sketches (:mod:`fogline.federation.masks`) ca
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import inspect
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +27,13 @@ from fogline._validation import check_ledger, check_name
 from fogline.federation.masks import context_of, key_check, masked
 from fogline.federation.pair_keys import PairKeys
 from fogline.federation.site_file import Header, Member, read_file, write_file
+from fogline.federation.state_vectors import state_of, state_vector, vector_size
 from fogline.mechanisms.entropy import SystemSource
 from fogline.sketch.density_sketch import DensitySketch
-from fogline.sketch.origins import UNCOUNTED, payer_of
+from fogline.sketch.origins import Origin, keep_at, known_origin, require_apart
 from fogline.sketch.planning import Spec
 from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.random_spec import RandomSpec
+from fogline.sketch.provenance import NOTHING, Provenance
 from fogline.sketch.terms import ReleaseTerms
 
 __all__ = ["SiteSketch", "merge_sites", "release_file"]
@@ -82,7 +81,8 @@ class SiteSketch:
     signed: bool = False
     sketch: DensitySketch | None = None
     masked: NDArray[np.uint64] | None = None
-    payers: tuple[str, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    files: dict[Path, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -91,9 +91,9 @@ class SiteSketch:
         site: str,
         pass_name: str,
         *,
-        max_contributions: int = 1,
-        unit: str = "record",
-        enforced: bool = False,
+        max_contributions: int | None = None,
+        unit: str | None = None,
+        enforced: bool | None = None,
         columns: Sequence[str] | None = None,
         keys: PairKeys | None = None,
     ) -> SiteSketch:
@@ -104,18 +104,23 @@ class SiteSketch:
         sketch : DensitySketch
         site, pass_name : str
             Who, and in which pass over the data, as agreed by all.
-        max_contributions : int
-            Most records of a person at this site.
-        unit : str
-            What one record is, or whom ``max_contributions`` counts for.
-        enforced : bool
-            Whether the engine saw to it that nobody has more.
+        max_contributions : int, optional
+            Most records of a person at this site; by default one, or as many as the sketch was cut to. Fewer are
+            refused.
+        unit : str, optional
+            What one record is, or whom ``max_contributions`` counts for; by default "record", or the unit that the
+            sketch was cut by. A merge needs one name at all sites: give the common one where columns are called
+            otherwise.
+        enforced : bool, optional
+            Whether an engine saw to it that nobody has more: taken from the sketch, and refused if it was not cut.
         columns : sequence of str, optional
             Public names of the columns; must be the same at all sites.
         keys : PairKeys, optional
             Mask the counts, so that whoever merges learns only the sum.
         """
-        me = Member(site, SystemSource().bytes(16).hex(), max_contributions, unit, enforced)
+        sketch.require_own()
+        run = SystemSource().bytes(16).hex()
+        me = Member.of(sketch.provenance, site, run, max_contributions=max_contributions, unit=unit, enforced=enforced)
         names = None if columns is None else tuple(map(str, columns))
         plain = cls(sketch.spec, check_name(pass_name, "pass"), (me,), names, signed=sketch.signed, sketch=sketch)
         return plain if keys is None else plain._mask(keys)
@@ -128,9 +133,10 @@ class SiteSketch:
         keys.use_for(self.pass_name)
         checks = {f"{me}+{other}": key_check(me, other, key, context) for other, key in keys.keys.items()}
         assert self.sketch is not None
-        hidden = masked(_vector(self.sketch), me, keys.keys, context)
-        payers = tuple(self.sketch.payers)
-        return replace(self, roster=keys.sites, checks=checks, sketch=None, masked=hidden, payers=payers)
+        hidden = masked(state_vector(self.sketch), me, keys.keys, context)
+        for origin in self.sketch.origins:  # the masked counts go elsewhere, as a file does
+            origin.stored = True
+        return replace(self, roster=keys.sites, checks=checks, sketch=None, masked=hidden, origins=self.sketch.origins)
 
     def _context(self, sites: Sequence[str]) -> bytes:
         agreed = {"spec": self.spec.to_dict(), "columns": self.columns}
@@ -154,6 +160,20 @@ class SiteSketch:
         """With masks, sites without which nothing can be read; none without masks, or once all are there."""
         return tuple(name for name in self.roster if name not in self.sites)
 
+    @property
+    def unit(self) -> str:
+        """What the records of all its sites were cut by, or declared for; "record" where every row counts."""
+        cut = self.provenance.unit
+        return "record" if cut is None else cut
+
+    @property
+    def provenance(self) -> Provenance:
+        """How the records of all its sites were counted, for a person who is at all of them."""
+        whole = NOTHING
+        for member in self.members:
+            whole = whole.joined(member.provenance)
+        return whole
+
     # -- merging --------------------------------------------------------------------------------------------
 
     def merge(self, other: SiteSketch) -> SiteSketch:
@@ -163,6 +183,10 @@ class SiteSketch:
         both = sorted(set(mine) & set(theirs))
         if both:
             return self._merge_again(other, mine, theirs, both)
+        if self.unit != other.unit:
+            raise ValueError(
+                f"sketches differ in unit: {self.unit} and {other.unit}; sites that cut by one unit give it one name"
+            )
         checks = {**self.checks, **other.checks}
         for name, value in checks.items():
             one, two = name.split("+")
@@ -173,23 +197,31 @@ class SiteSketch:
             members=tuple(sorted((*self.members, *other.members), key=lambda member: member.site)),
             checks=checks,
             signed=self.signed or other.signed,
-            payers=tuple(sorted({*self.payers, *other.payers})),
         )
         if self.masked is None or other.masked is None:
             assert self.sketch is not None
             assert other.sketch is not None
-            return replace(whole, sketch=self.sketch.merge(other.sketch))
+            return replace(whole, sketch=self.sketch.merge_as(other.sketch, whole.provenance))
+        require_apart(self.origins, other.origins)
+        whole = replace(whole, origins=(*self.origins, *other.origins), files={**self.files, **other.files})
         summed = self.masked + other.masked  # modulo 2**64
         return replace(whole, masked=summed) if whole.missing else whole._read(summed)
 
     def _read(self, summed: NDArray[np.uint64]) -> SiteSketch:
         """Read the sum once all masks have cancelled."""
         try:
-            state = _state(summed.view(np.int64), self.spec)
-            sketch = DensitySketch.from_state(self.spec, state, signed=self.signed, payers=self.payers)
+            state = state_of(summed.view(np.int64), self.spec)
+            sketch = DensitySketch.from_state(
+                self.spec,
+                state,
+                signed=self.signed,
+                provenance=self.provenance,
+                origins=self.origins,
+                files=self.files,
+            )
         except ValueError:
             raise ValueError("the masks do not cancel: a sketch was changed on its way") from None
-        return replace(self, sketch=sketch, masked=None, checks={})
+        return replace(self, sketch=sketch, masked=None, checks={}, origins=(), files={})
 
     def _merge_again(
         self, other: SiteSketch, mine: dict[str, str], theirs: dict[str, str], both: list[str]
@@ -214,6 +246,10 @@ class SiteSketch:
 
     def save(self, path: str | Path) -> None:
         """Write a file for its owner alone (mode 0600); without masks it is as secret as the records."""
+        place = Path(path).resolve()
+        origins = self.origins if self.sketch is None else self.sketch.kept_at(place)
+        if self.sketch is None:
+            keep_at(origins, place, self.files)
         header = Header(
             spec=self.spec,
             pass_name=self.pass_name,
@@ -222,15 +258,16 @@ class SiteSketch:
             roster=self.roster,
             checks=self.checks,
             signed=self.signed,
-            payers=self.payers if self.sketch is None else tuple(self.sketch.payers),
+            runs={origin.run: origin.payer for origin in origins},
         )
         state = (self.masked,) if self.sketch is None else self.sketch.state()
-        write_file(path, header, state)
+        write_file(place, header, state)
 
     @classmethod
     def load(cls, path: str | Path) -> SiteSketch:
         """Read a file written by :meth:`save`; one of another version is refused."""
-        header, state = read_file(path)
+        place = Path(path).resolve()
+        header, state = read_file(place)
         whole = cls(
             header.spec,
             header.pass_name,
@@ -239,13 +276,23 @@ class SiteSketch:
             header.roster,
             header.checks,
             header.signed,
+            origins=tuple(known_origin(run, payer) for run, payer in header.runs.items()),
+            files={place: tuple(header.runs)},
         )
+        provenance = whole.provenance  # refused here for sums of unlike units, which version 1 made
         if len(state) == 1:
-            if state[0].shape != (_vector_size(header.spec),):
+            if state[0].shape != (vector_size(header.spec),):
                 raise ValueError(f"path: {Path(path).name} is damaged")
-            return replace(whole, masked=state[0], payers=header.payers)
-        sketch = DensitySketch.from_state(header.spec, (state[0], state[1]), signed=header.signed, payers=header.payers)
-        return replace(whole, sketch=sketch)
+            return replace(whole, masked=state[0])
+        sketch = DensitySketch.from_state(
+            header.spec,
+            (state[0], state[1]),
+            signed=header.signed,
+            provenance=provenance,
+            origins=whole.origins,
+            files=whole.files,
+        )
+        return replace(whole, sketch=sketch, origins=(), files={})
 
     # -- the release ----------------------------------------------------------------------------------------
 
@@ -255,8 +302,8 @@ class SiteSketch:
         """What a release of the sum promises, from public facts alone."""
         bounds = [member.max_contributions for member in self.members]
         contributions = max(bounds) if disjoint_persons else sum(bounds)
-        units = {member.unit for member in self.members}
-        unit = units.pop() if len(units) == 1 else "record"
+        names = {member.unit for member in self.members}
+        unit = names.pop() if len(names) == 1 else "record"  # several are names of rows
         terms = ReleaseTerms.checked(epsilon, delta, neighbours, contributions, unit)
         loose = not all(member.enforced for member in self.members)
         terms = replace(terms, declared=loose or (disjoint_persons and len(bounds) > 1))
@@ -289,7 +336,8 @@ class SiteSketch:
             raise ValueError(f"sites {', '.join(self.missing)} are missing: masks cancel only in the sum over all")
         assert self.sketch is not None
         facts = {"pass": self.pass_name, "sites": [[member.site, member.run] for member in self.members]}
-        return self.sketch.release_under(terms, ledger, columns=self.columns, facts=facts)
+        apart = disjoint_persons and len(self.members) > 1
+        return self.sketch.release_under(terms, ledger, columns=self.columns, facts=facts, disjoint_persons=apart)
 
 
 def merge_sites(parts: Sequence[SiteSketch]) -> SiteSketch:
@@ -312,7 +360,10 @@ def merge_sites(parts: Sequence[SiteSketch]) -> SiteSketch:
 
 
 def release_file(path: str | Path, *, ledger: Any = None, **options: Any) -> PrivateDensity:
-    """Release the sketch in a file, which is marked as released before any noise is drawn.
+    """Release the sketch in a file; it is marked as released before any noise is drawn.
+
+    The file itself is marked, and the ids of its records are noted in the user's state directory, so that copies of the
+    file on this machine are known too.
 
     Parameters
     ----------
@@ -335,39 +386,4 @@ def release_file(path: str | Path, *, ledger: Any = None, **options: Any) -> Pri
     """
     check_ledger(ledger)
     inspect.signature(SiteSketch.release).bind(None, ledger=ledger, **options)  # a slip of the pen must not cost a file
-    path = Path(path).resolve()  # the mark belongs on the file, not in the place of a link to it
-    with _open_file(path) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # until the mark is on the disk, whoever else wants to release it waits
-        found, marked = SiteSketch.load(path), SiteSketch.load(path)
-        found.terms(options.get("epsilon"), options.get("delta"), options.get("neighbours", "add-remove"))
-        if marked.sketch is not None:
-            marked.sketch.claim(UNCOUNTED if ledger is None else payer_of(ledger))
-            marked.save(path)
-    return found.release(ledger=ledger, **options)
-
-
-def _open_file(path: str | Path) -> BinaryIO:
-    try:
-        return Path(path).open("rb")
-    except OSError:
-        raise FileNotFoundError(f"path: there is no file {str(path)!r} that can be read") from None
-
-
-def _vector(sketch: DensitySketch) -> NDArray[np.int64]:
-    """Secret: the whole state as one vector of a public length."""
-    if isinstance(sketch.spec, RandomSpec):
-        count, sums = sketch.state()
-        return np.concatenate([count, sums.ravel()])
-    return sketch.table().ravel()
-
-
-def _vector_size(spec: Spec) -> int:
-    return 1 + 2 * spec.n_features if isinstance(spec, RandomSpec) else math.prod(spec.cells)
-
-
-def _state(vector: NDArray[np.int64], spec: Spec) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Inverse of :func:`_vector`."""
-    if isinstance(spec, RandomSpec):
-        return vector[:1], vector[1:].reshape(2, -1)
-    keys = np.flatnonzero(vector)
-    return keys.astype(np.int64), vector[keys]
+    return SiteSketch.load(path).release(ledger=ledger, **options)

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from fogline._validation import state_directory
 from fogline.ledger.disk import current_disk
 from fogline.ledger.question import canonical
 from fogline.ledger.refusals import LedgerRefused
@@ -177,8 +178,7 @@ def default_directory() -> Path:
     >>> default_directory().name
     'fogline'
     """
-    state = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state") / "fogline"
+    return state_directory()
 
 
 def _alive(process: int) -> bool:

@@ -147,7 +147,7 @@ def counts_of(log_ratios: FloatArray, *, epsilon: float) -> IntArray:
         room = most - counts if rest > 0 else counts - least
         share = np.minimum(room, -(-abs(rest) // max(1, int((room > 0).sum()))))
         share = np.where(np.cumsum(share) <= abs(rest), share, 0)
-        if not share.any():
+        if not share.any():  # pragma: no cover - the first share is at most the rest, and fits
             share[int(np.argmax(room))] = min(int(room.max()), abs(rest))
         counts += share if rest > 0 else -share
     return np.asarray(counts, dtype=np.int64)

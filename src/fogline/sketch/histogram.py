@@ -112,8 +112,8 @@ class CellCounts:
         keys, counts = gone.state()
         self.add_state(keys, -counts)
 
-    def add_declared(self, keys: Any, counts: Any, *, signed: bool = False) -> None:
-        """Add counts from elsewhere, if records can have made them; with ``signed``, some were taken back."""
+    def checked(self, keys: Any, counts: Any, *, signed: bool = False) -> tuple[IntArray, IntArray]:
+        """Return counts from elsewhere, if records can have made them; with ``signed``, some were taken back."""
         cells, numbers = np.asarray(keys), np.asarray(counts)
         if (
             cells.dtype.kind not in "iu"
@@ -128,7 +128,7 @@ class CellCounts:
             raise ValueError("keys must be distinct")
         if sum(map(abs, numbers.tolist())) > MOST_DECLARED:
             raise ValueError(f"counts must not add up to more than {MOST_DECLARED} records")
-        self.add_state(cells.astype(np.int64), numbers.astype(np.int64))
+        return cells.astype(np.int64), numbers.astype(np.int64)
 
     def state(self) -> tuple[IntArray, IntArray]:
         """Keys, ascending, and counts of the cells that are not empty: the canonical form."""
@@ -141,7 +141,7 @@ class CellCounts:
     def table(self) -> IntArray:
         """Counts as a dense array with one axis for each of the box's."""
         if self.is_dense:
-            return self._dense.reshape(self.spec.cells)
+            return self._dense.reshape(self.spec.cells).copy()
         full = np.zeros(self.total_cells, dtype=np.int64)
         full[self._keys] = self._counts
         return full.reshape(self.spec.cells)

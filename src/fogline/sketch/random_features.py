@@ -125,8 +125,8 @@ class PhaseSums:
         count, sums = gone.state()
         self.add_state(-count, -sums)
 
-    def add_declared(self, count: Any, sums: Any, *, signed: bool = False) -> None:
-        """Add sums from a file after checking that records can have made them; with ``signed``, some taken back."""
+    def checked(self, count: Any, sums: Any, *, signed: bool = False) -> tuple[IntArray, IntArray]:
+        """Return sums from elsewhere, if records can have made them; with ``signed``, some were taken back."""
         number, array = np.asarray(count), np.asarray(sums)
         if number.dtype.kind not in "iu" or array.dtype.kind not in "iu" or number.size != 1:
             raise ValueError("count and sums must be integers")
@@ -138,7 +138,7 @@ class PhaseSums:
         most = UNIT * (MOST_DECLARED if signed else total)
         if int(array.max()) > most or int(array.min()) < -most:
             raise ValueError("sums are larger than so many records can make them")
-        self.add_state(np.array([total]), array.astype(np.int64))
+        return np.array([total]), array.astype(np.int64)
 
     def state(self) -> tuple[IntArray, IntArray]:
         """Secret: the number of records as an array of one, and the sums, shape (2, F)."""

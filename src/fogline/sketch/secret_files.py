@@ -38,13 +38,25 @@ def write_secret(path: str | Path, content: bytes, *, replace: bool = True) -> N
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(target)
-        if os.name == "posix":
+        if replace:
+            draft.replace(target)
+        else:
+            _place(draft, target)
+        if os.name == "posix":  # pragma: no branch - Windows
             _force(target.parent)
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
+
+
+def _place(draft: Path, target: Path) -> None:
+    """Give a draft its name, unless another process was faster."""
+    try:
+        os.link(draft, target)
+    except FileExistsError:
+        raise FileExistsError(f"path: {str(target)!r} is there already") from None
+    draft.unlink()
 
 
 def _force(folder: Path) -> None:

@@ -26,7 +26,7 @@ class ReleaseTerms:
 
     ``promise`` is the budget where it was not given as epsilon and delta; ``remark`` says what the promise rests on
     beyond the mechanism, such as sites whose persons were declared disjoint, and ``declared`` that a unit's bound does
-    so too.
+    so too; ``on_trust`` that nobody knows whether rows were cut by a unit.
     """
 
     epsilon: float
@@ -37,6 +37,7 @@ class ReleaseTerms:
     promise: GaussianBudget | None = None
     remark: str = ""
     declared: bool = False
+    on_trust: bool = False
 
     @classmethod
     def checked(
@@ -79,7 +80,7 @@ class ReleaseTerms:
     @property
     def is_enforced(self) -> bool:
         """Whether the engine cuts the records of a unit: it does where the unit is not a row."""
-        return self.unit not in ROWS and not self.declared
+        return self.unit not in ROWS and not self.declared and not self.on_trust
 
     def cost(self) -> Cost:
         """What a ledger is charged."""
@@ -119,7 +120,7 @@ class ReleaseTerms:
             neighbours=self.neighbours,
             unit=self.unit if self.max_contributions == 1 or self.unit not in ROWS else "person",
             max_contributions=self.max_contributions,
-            enforced=self.is_enforced or (self.max_contributions == 1 and self.unit in ROWS),
+            enforced=self.is_enforced or (self.max_contributions == 1 and self.unit in ROWS and not self.on_trust),
             mechanism=self.stated("discrete Gaussian noise on Fourier sums"),
             proof=proof,
             reason=door_reason(),
