@@ -42,7 +42,7 @@ def exclusive(path: Path) -> Iterator[int]:
     try:
         yield handle
     finally:
-        if os.getpid() == process:  # a forked child let go of it when it began
+        if os.getpid() == process:  # pragma: no branch - a forked child let go of it when it began
             _held.discard(handle)
             os.close(handle)
 
@@ -65,7 +65,7 @@ def question_lock(directory: Path, fingerprint: str) -> Iterator[None]:
         yield
 
 
-def drop_after_fork() -> None:
+def drop_after_fork() -> None:  # pragma: no cover - only in a forked child
     """Let go, in a child process, of the files that its parent has locked; the parent keeps its locks."""
     for handle in tuple(_held):
         os.close(handle)

@@ -69,7 +69,7 @@ class Room:
         handle, self._handle = self._handle, -1
         if handle < 0:
             return
-        if self._pid == os.getpid():
+        if self._pid == os.getpid():  # pragma: no branch - a forked child only closes
             with suppress(OSError):
                 os.unlink(self.path)
         os.close(handle)
@@ -112,7 +112,7 @@ def _own(path: Path) -> int:
 
 
 def _allocate(handle: int, start: int, end: int) -> None:
-    if hasattr(os, "posix_fallocate"):
+    if hasattr(os, "posix_fallocate"):  # pragma: no branch - macOS has none
         os.posix_fallocate(handle, start, end - start)
         return
     os.lseek(handle, start, os.SEEK_SET)  # pragma: no cover - macOS
