@@ -369,7 +369,7 @@ def test_a_ledger_pays_for_each_pass_once(tmp_path):
         assert first == again
         spent = first.receipt["amount"]
         path2 = tmp_path / "next.sketch"
-        SiteSketch.of(sketch_of("line")[0], "east", "summer").save(path2)
+        SiteSketch.of(sketch_of("line")[0], "east", "summer", max_contributions=3).save(path2)  # of a person, as before
         with pytest.raises(LedgerRefused):
             release_file(path2, epsilon=1.4, delta=1e-6, ledger=ledger)
         other = release_file(path2, epsilon=0.2, delta=1e-6, ledger=ledger)
