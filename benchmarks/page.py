@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import page_clusters
+import page_doors
 import page_groups
 import page_scale
 from common import RESULTS, markdown, number, read_csv, table
@@ -37,6 +38,7 @@ def write_page() -> Path:
         page_groups.comparison(),
         page_groups.bounds(),
         page_scale.scale(),
+        page_doors.doors(),
     ]
     path = RESULTS.parent / "benchmarks.md"
     path.write_text("\n".join(parts), encoding="utf-8")

@@ -19,6 +19,7 @@ SCRIPTS = (
     "mixtures.py",
     "groups.py",
     "scale.py",
+    "doors.py",
 )
 
 if __name__ == "__main__":

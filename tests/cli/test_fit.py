@@ -139,7 +139,7 @@ BAD = {
     "negative sigma": ([*FIT, "--parameter-bounds", "mu=2:4,sigma=-1:1"], "--parameter-bounds"),
     "parameters of all scales": ([*FIT, "--parameter-bounds", "mu=-1:3,sigma=0.1:9"], "--parameter-bounds"),
     "unknown column": ([*FIT, "--column", "z"], "--column"),
-    "column not there": (["--column", "z", *FIT[2:]], "bmi, pressure"),
+    "column not there": (["--column", "z", *FIT[2:]], "fogline check"),
     "too many columns": ([*FIT, "--column", "pressure"], "--column"),
     "bounds outside the support": ([*FIT, "--bounds", "-5:-1"], "--bounds"),
     "two bounds": ([*FIT, "--bounds", "0:1,0:1"], "--bounds"),

@@ -168,7 +168,7 @@ LAYOUTS = {
     "text after a quote": ('a,b\n1,2\n"5"x,6\n3,4\n', GOOD),
     "a quote that never closes": ('a,b\n1,2\n"5,6\n3,4\n', GOOD),
     "bytes that are no text": (b"a,b\n1,2\n\xff\xfe,4\n3,4\n", GOOD),
-    "bytes that are no text elsewhere": (b"a,b,c\n1,2,\xff\n3,4,x\n", GOOD[1:]),
+    "bytes that are no text elsewhere": (b"a,b,c\n1,2,\xff\n3,4,x\n", GOOD),
     "a zero byte": (b"a,b\n1,2\n\x00,7\n3,4\n", GOOD),
     "a comment sign": ("a,b\n1,2\n#5,6\n3,4\n", GOOD),
     "a header again": ("a,b\n1,2\na,b\n3,4\n", GOOD),
@@ -282,7 +282,7 @@ def test_a_file_that_is_not_there(tmp_path):
         FileTable(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["table.xlsx", "table", "table.csv.gz", "table.json"])
+@pytest.mark.parametrize("name", ["table.xlsx", "table", "table.csv.bz2", "table.gz", "table.parquet.gz", "table.json"])
 def test_a_suffix_that_is_not_known(tmp_path, name):
     with pytest.raises(ValueError, match=r"path.*\.parquet"):
         FileTable(written(tmp_path, "a\n1\n", name))
@@ -326,8 +326,9 @@ def test_all_columns_of_a_header_with_one_name_twice(tmp_path):
 
 
 def test_an_unknown_column_is_told_which_there_are(tmp_path):
+    pq.write_table(pa.table({"a": [1.0], "b": [2.0]}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match=r"no column 'c'.*a, b"):
-        FileTable(written(tmp_path, "a,b\n1,2\n"), ["c"])
+        FileTable(tmp_path / "t.parquet", ["c"])
 
 
 @pytest.mark.parametrize(
@@ -415,8 +416,9 @@ def test_width_is_known_from_the_schema(tmp_path):
 
 
 def test_a_missing_duckdb_says_what_to_install(tmp_path, monkeypatch):
-    path = written(tmp_path, "a\n1\n")
-    table = FileTable(path)
+    pq.write_table(pa.table({"a": [1.0]}), tmp_path / "t.parquet")
+    table = FileTable(tmp_path / "t.parquet")
     monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
+    check(FileTable(written(tmp_path, "a\n1\n")), [1.0], LINE)
     with pytest.raises(ImportError, match=re.escape("fogline[cli]")):
         table.state(LINE)

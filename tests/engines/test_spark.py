@@ -119,6 +119,19 @@ def test_errors_of_the_schema(visits, columns, unit, error, match):
         table(visits[2], columns, unit=unit)
 
 
+def test_statistics_of_parquet_switch_no_nan_on_or_off(spark, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(5)
+    values = rng.permutation(np.concatenate([rng.uniform(1, 99, 300), np.full(100, np.nan)]))
+    states = []
+    for extra in ([], [500.0], [-5.0]):
+        content = np.append(values, extra)
+        pq.write_table(pa.table({"a": content, "b": np.zeros(len(content))}), tmp_path / f"{len(states)}.parquet")
+        states.append(table(spark.read.parquet(f"{tmp_path}/{len(states)}.parquet")).state(PLANE))
+        assert_same(states[-1], states[0])
+    assert states[0][1].sum() == 300
+
+
 def test_a_session_is_not_a_frame(spark):
     with pytest.raises(TypeError, match="data frame of Spark"):
         table(spark)

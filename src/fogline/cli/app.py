@@ -16,6 +16,7 @@ import click
 
 from fogline.cli.audit import audit
 from fogline.cli.bounds import bounds, units
+from fogline.cli.check import check
 from fogline.cli.clusters import clusters
 from fogline.cli.common import SETTINGS, Command, Commands, Phase, need, write
 from fogline.cli.federation import merge, release, sketch
@@ -105,6 +106,7 @@ for _command in (
     strata,
     bounds,
     units,
+    check,
     sketch,
     merge,
     release,

@@ -9,7 +9,7 @@ import click
 from fogline.cli import parse
 from fogline.cli.common import Command
 from fogline.cli.release import EXIT_CODES, checked_places, currency_options, output_options, publish, release
-from fogline.cli.sources import FILE, source_argument, source_options, source_table
+from fogline.cli.sources import FILE, reading_keywords, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateHellinger
@@ -100,7 +100,10 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateHellinger, Any]:
     try:
         estimator = PrivateHellinger(**chosen)
         _check_plan(estimator, len(columns), rows)
-        table = source_table(options, columns) if rows is None else CountedFile(options["file"], columns, rows=rows)
+        if rows is None:
+            table: Any = source_table(options, columns)
+        else:
+            table = CountedFile(options["file"], columns, rows=rows, **reading_keywords(options))
     except (ValueError, TypeError, OSError) as error:
         raise _refused(error) from None
     return estimator, table

@@ -25,9 +25,10 @@ _OPTIONS += " n epsilons shape dataset analyst high_water pairs n_clusters proje
 _OPTIONS += " family parameter_bounds method confidence iterations rows rho hdp pdp"
 _OPTIONS += " radius center sigma_min sigma_max weight_min save integral"
 _OPTIONS += " coverage shares by categories others weights weight_bound site sites pass keys unit query"
+_OPTIONS += " delimiter decimal thousands encoding null header"
 
 
-def columns_option(text: str | None) -> list[str] | None:
+def columns_option(text: str | None, option: str = "--columns") -> list[str] | None:
     """Return the names in a list with commas; a name with a comma in it stands in double quotes.
 
     Examples
@@ -39,7 +40,7 @@ def columns_option(text: str | None) -> list[str] | None:
         return None
     names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not names or not all(names):
-        raise click.BadParameter("expected names with commas between them, such as a,b", param_hint="--columns")
+        raise click.BadParameter("expected names with commas between them, such as a,b", param_hint=option)
     return names
 
 

@@ -9,7 +9,7 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Phase, drawable, need, print_json, writable, write
-from fogline.cli.sources import need_reader, query_option, source_table
+from fogline.cli.sources import need_reader, query_option, reading_options, source_table
 
 __all__ = ["plan"]
 
@@ -46,6 +46,7 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @click.option("--shape", help="A public guess, by default uniform or one branch; never the data. See below.")
 @click.option("--columns", metavar="A,B", help="Columns of the public sample.")
 @query_option
+@reading_options
 @click.option("--n-modes", type=int, help="Expect so many modes to be asked for.")
 @click.option("--n-clusters", type=int, help="Expect so many clusters to be asked for.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")

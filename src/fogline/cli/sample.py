@@ -13,7 +13,7 @@ import click
 from fogline.cli import parse
 from fogline.cli.common import Command, Unreadable, need, opened, print_json, refusals, write
 from fogline.cli.release import EXIT_CODES, checked_outputs, fit, ledger_options, only_with_a_ledger, view_of
-from fogline.cli.sources import FILE, need_reader, query_option, source_argument, source_table
+from fogline.cli.sources import FILE, need_reader, query_option, reading_options, source_argument, source_table
 
 if TYPE_CHECKING:
     from fogline.estimators import IntegralSampler
@@ -39,6 +39,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @source_argument
 @click.option("--columns", metavar="A,B", help="Columns; by default all.")
 @query_option
+@reading_options
 @click.option("--per-draw-epsilon", type=float, required=True, help="Privacy budget of one draw; draws add up.")
 @click.option("--draws", type=int, required=True, help="How many points to draw.")
 @click.option(

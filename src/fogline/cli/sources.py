@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fogline.cli.common import need
+from fogline.cli.parse import columns_option
 
 if TYPE_CHECKING:
     from fogline.engines import Table
@@ -22,18 +23,21 @@ __all__ = [
     "FILE",
     "need_reader",
     "query_option",
+    "reading_keywords",
+    "reading_options",
     "source_argument",
     "source_files",
     "source_options",
     "source_table",
+    "unit_option",
     "wide_bounds",
 ]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 FILE = """\b
-FILE: a CSV or Parquet file, a folder or a quoted pattern of them ("visits/*.parquet"), or, with --query,
-a database: postgres://user@host:port/database or sqlite:///path.db (sqlite:////path.db from the root).
+FILE: a CSV or Parquet file (text also as .csv.gz), a folder or a quoted pattern ("visits/*.parquet"), or, with
+--query, a database: postgres://user@host:port/database or sqlite:///path.db (sqlite:////path.db from the root).
 
 """
 """What all commands that read records say about their FILE."""
@@ -44,14 +48,49 @@ query_option = click.option(
     "--query", metavar="SQL", help="Of a database: a SELECT, each row from one person's records alone, or a table."
 )
 
-_unit_option = click.option(
+unit_option = click.option(
     "--unit", metavar="COLUMN", help="Column that says whose record a row is; --max-contributions is then enforced."
 )
 
 
+_READING = (
+    ("delimiter", "CHAR", "Of a text file: what separates its cells (tab for a tab); by default found in the header."),
+    ("decimal", "CHAR", "Of a text file: the decimal mark, . or ,"),
+    ("thousands", "CHAR", "Of a text file: what separates groups of three digits."),
+    ("encoding", "NAME", "Of a text file: utf-8, latin-1, cp1252, ..."),
+    ("null", "A,B", "Of a text file: words for a missing value that look like one, such as -999."),
+    ("header", "A,B", "Of a text file without a header: the names of all its columns."),
+)
+"""Options that say how text is read; see fogline.engines.ReadingOptions."""
+
+
+def reading_options(command: Decorated) -> Decorated:
+    """Add how text is read."""
+    for name, metavar, words in reversed(_READING):
+        command = click.option(f"--{name}", metavar=metavar, help=words)(command)
+    return command
+
+
+def reading_keywords(options: dict[str, Any]) -> dict[str, Any]:
+    r"""How text is read, as far as the command says it, as keywords of an engine.
+
+    Examples
+    --------
+    >>> reading_keywords({"delimiter": "tab", "decimal": ",", "null": "NA,-999", "header": None})
+    {'delimiter': '\\t', 'decimal': ',', 'null': ['NA', '-999']}
+    """
+    found = {name: options[name] for name, *_ in _READING if options.get(name) is not None}
+    if found.get("delimiter") in ("tab", "\\t"):
+        found["delimiter"] = "\t"
+    for name in ("null", "header"):
+        if name in found:
+            found[name] = columns_option(found[name], f"--{name}")
+    return found
+
+
 def source_options(command: Decorated) -> Decorated:
-    """Add what to ask a database, and whose record a row is."""
-    return query_option(_unit_option(command))
+    """Add what to ask a database, whose record a row is, and how text is read."""
+    return query_option(unit_option(reading_options(command)))
 
 
 def need_reader(file: str) -> None:
@@ -75,7 +114,7 @@ def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
     Parameters
     ----------
     options : dict
-        Of the command: ``file``, ``query`` and, where the command has it, ``unit``.
+        Of the command: ``file``, ``query`` and, where the command has them, ``unit`` and how text is read.
     columns : list of str or None
         None: all but the unit's.
 
@@ -86,7 +125,9 @@ def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
     """
     from fogline.engines import table
 
-    return table(options["file"], columns, query=options["query"], unit=options.get("unit"))
+    return table(
+        options["file"], columns, query=options["query"], unit=options.get("unit"), **reading_keywords(options)
+    )
 
 
 def source_files(file: str) -> list[Path]:

@@ -12,7 +12,7 @@ from fogline.cli import parse
 from fogline.cli.asked import ask
 from fogline.cli.common import Command, drawable, need, print_json, write
 from fogline.cli.release import EXIT_CODES, budget_options, checked_outputs, ledger_options
-from fogline.cli.sources import FILE, need_reader, query_option, source_argument
+from fogline.cli.sources import FILE, need_reader, query_option, reading_keywords, reading_options, source_argument
 
 if TYPE_CHECKING:
     from fogline.sketch.strata import Strata
@@ -44,6 +44,7 @@ Examples:
     help="Public range of each column, or its name; one range serves all.",
 )
 @query_option
+@reading_options
 @budget_options
 @click.option("--weights", metavar="COLUMN", help="Column of survey weights.")
 @click.option("--weight-bound", type=float, help="With --weights: public bound of a weight.")
@@ -107,6 +108,7 @@ def _question(options: dict[str, Any]) -> Any:
             others=others,
             columns=columns,
             query=options["query"],
+            reading=reading_keywords(options),
             bounds=bounds,
             steps=steps,
             ledger=view,

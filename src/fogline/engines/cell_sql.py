@@ -125,6 +125,14 @@ class CellSql:
             f"(SELECT {doubles} FROM {relation}) AS numbers WHERE {self.inside}) AS cells GROUP BY cell"
         )
 
+    def unfiltered_query(self, columns: Sequence[str], relation: str) -> str:
+        """The same without a filter, for engines that answer one by statistics; rows outside have the cell NULL."""
+        doubles = ", ".join(f"{column} AS x{j}" for j, column in enumerate(columns))
+        return (
+            f"SELECT cell, count(*) AS records FROM (SELECT CASE WHEN {self.inside} THEN {self.cell} END AS cell FROM "
+            f"(SELECT {doubles} FROM {relation}) AS numbers) AS cells GROUP BY cell"
+        )
+
 
 def quoted(name: str, mark: str = '"') -> str:
     """A name as SQL writes it."""

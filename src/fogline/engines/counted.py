@@ -30,6 +30,8 @@ class CountedFile(FileTable):
         As for :class:`FileTable`.
     rows : int
         Public; never take it from a file whose number of rows is secret.
+    **reading
+        How text is read; see :class:`ReadingOptions`.
 
     Examples
     --------
@@ -39,8 +41,8 @@ class CountedFile(FileTable):
     272
     """
 
-    def __init__(self, path: str | Path, columns: Sequence[str] | None = None, *, rows: int) -> None:
-        super().__init__(path, columns)
+    def __init__(self, path: str | Path, columns: Sequence[str] | None = None, *, rows: int, **reading: Any) -> None:
+        super().__init__(path, columns, **reading)
         self.rows = check_count(rows, "rows")
 
     def _state(self, spec: Spec) -> State:

@@ -1,50 +1,46 @@
-"""CSV and Parquet files, read by DuckDB in one pass and constant memory.
+"""CSV and Parquet files in one pass and constant memory: text line by line, Parquet by DuckDB.
 
-The cells of records are counted here, batch by batch, or by a ``GROUP BY`` in DuckDB where there is no Arrow; both
-evaluate the double-precision expression of :mod:`fogline.sketch.histogram`, so the counts are the same integers. What
-is wrong with the schema of a file (no such file, no such column, a text column in Parquet, a header that is no UTF-8)
-is a clear error; what is wrong with its cells or lines is not known to anyone: a cell that cannot be read as a number
-is missing, a broken line contributes nothing.
+Text is cut and read by :mod:`fogline.engines.text_lines`, whose unit is the line. Of Parquet the cells of records are
+counted here, batch by batch, or by a ``GROUP BY`` in DuckDB where there is no Arrow; both evaluate the double-precision
+expression of :mod:`fogline.sketch.histogram`, so the counts are the same integers. What is wrong with the schema of a
+file (no such file, no such column, a text column in Parquet, a header that cannot be read or looks like values) is a
+clear error; what is wrong with its cells or lines is not known to anyone: a cell that is no number is missing.
 
-A line of a CSV file is a record. Quotes are honoured within a line and nowhere else: a quote that is never closed
+A line of a text file is a record. Quotes are honoured within a line and nowhere else: a quote that is never closed
 must not swallow the lines after it, since one record could then remove many. A quoted cell with a line break in it is
 therefore two lines, of which the first is read as far as it goes.
 """
 
 from __future__ import annotations
 
-import csv
 import glob
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from fogline._validation import source_text
 from fogline.engines.cell_sql import DUCKDB, CellSql, quoted
 from fogline.engines.duck import connect, has_arrow, scan_query
+from fogline.engines.headers import Header, is_text, opened, read_header
+from fogline.engines.reading import ReadingOptions, require_text_source
 from fogline.engines.tables import Progress, ReadFailed, State, Table, Take, chosen_columns
+from fogline.engines.text_lines import Layout, blocks_of, scan_blocks
 from fogline.sketch.planning import Spec
 from fogline.sketch.spec import SketchSpec
 
-__all__ = ["FileTable", "ReadFailed", "matching_files"]
+__all__ = ["FileTable", "ReadFailed", "common_header", "matching_files"]
 
-DELIMITERS = (",", ";", "\t", "|")
-TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
-MAX_HEADER = 1_000_000
 SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 INTEGERS = (*SIGNED, *(f"U{name}" for name in SIGNED))
 NUMBERS = (*INTEGERS, "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
 IDS = (*INTEGERS, "FLOAT", "DOUBLE", "VARCHAR", "UUID", "ENUM")
 PLAIN_IDS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "FLOAT", "DOUBLE")
 """Types of ids that need no text to be the same everywhere."""
-
-NOWHERE = "\x1f"
-"""What separates the one column of a line from nothing; a line that holds it is broken."""
 
 Schema = tuple[tuple[str, str], ...]
 """Names of columns and their types; a text file declares none."""
@@ -56,19 +52,22 @@ class FileTable(Table):
     Parameters
     ----------
     path : str or Path
-        A ``.csv``, ``.tsv``, ``.txt`` (with a header line) or ``.parquet`` file; a pattern such as ``visits/*.csv``;
-        or a folder, of which all such files count, with those of its folders. Files must have the same columns.
+        A ``.csv``, ``.tsv`` or ``.txt`` file, perhaps compressed (``.csv.gz``, ``.csv.zst``), or a ``.parquet`` file; a
+        pattern such as ``visits/*.csv``; or a folder, of which all such files count, with those of its folders. Files
+        must have the same columns.
     columns : sequence of str, optional
         Names of the columns, in the order of the bounds; by default all of the file's, but the unit's.
     unit : str, optional
         Name of the column that says whose record a row is.
     progress : callable, optional
         Told the rows read so far; a number as secret as the records.
+    delimiter, decimal, thousands, encoding, null, header
+        How text is read; see :class:`ReadingOptions`.
 
     Notes
     -----
     A line of a text file is a record, and a line ends at a line feed, at a carriage return, or at both together,
-    within quotes too. Where a person's text holds a carriage return that person has several lines: say so in
+    within quotes too. Where a person's text holds a line break that person has several lines: say so in
     ``max_contributions``, or write the file anew. A line belongs to the unit that it names.
 
     The name of a folder such as ``year=2020`` is not a column.
@@ -92,13 +91,26 @@ class FileTable(Table):
         *,
         unit: str | None = None,
         progress: Progress | None = None,
+        delimiter: str | None = None,
+        decimal: str = ".",
+        thousands: str | None = None,
+        encoding: str = "utf-8",
+        null: Sequence[str] = (),
+        header: Sequence[str] | None = None,
     ) -> None:
+        names = None if header is None else header if isinstance(header, str) else tuple(header)
+        self._options = ReadingOptions(delimiter, decimal, thousands, encoding, null, names)  # type: ignore[arg-type]
         self.path = Path(path)
         self._given = source_text(path)
         self._files = matching_files(path)
-        self._is_parquet = self._files[0].suffix.lower() in PARQUET
+        self._is_parquet = _is_parquet(self._files[0])
+        if self._is_parquet:
+            require_text_source(self._options, "a Parquet file")
         schema = _parquet_schema(self._files) if self._is_parquet else self._text_schema()
         self._names = [name for name, _ in schema]
+        if not self._is_parquet:
+            self._check_names(columns, "columns")
+            self._check_names([unit], "unit")
         named = chosen_columns(columns, unit, self._names)
         super().__init__(named, len(named), unit, progress)
         self._row = "record" if self._is_parquet else "line of the file"  # a cell with line breaks makes several lines
@@ -113,23 +125,31 @@ class FileTable(Table):
         unit = f", unit={self.unit_column!r}" if self.unit_column is not None else ""
         return f"FileTable({self.path.name!r}, columns={list(self.columns)}{unit})"
 
+    def __getitem__(self, columns: list[str]) -> Self:
+        """Some of the columns, in another order; the unit stays."""
+        if not self._is_parquet:
+            self._check_names(columns, "columns", self.columns)
+        return super().__getitem__(columns)
+
     @property
     def facts(self) -> dict[str, Any]:
-        """The path as it was given: the same columns of another file are another question."""
-        return {**super().facts, "source": self._given}
+        """The path as given, and how text is read where that was stated: else it is another question."""
+        reading = self._options.facts
+        return {**super().facts, "source": self._given, **({"reading": reading} if reading else {})}
 
     def _state(self, spec: Spec) -> State:
-        if has_arrow() or not isinstance(spec, SketchSpec):
+        if not self._is_parquet or has_arrow() or not isinstance(spec, SketchSpec):
             return Table._state(self._unordered(), spec)  # sums do not depend on the order
-        sql = CellSql.of(spec, DUCKDB).query(self._numbers(), self._relation())
+        sql = CellSql.of(spec, DUCKDB).unfiltered_query(self._numbers(), self._relation())
         connection = connect()
         try:
             answer = connection.execute(sql).fetchnumpy()
         finally:
             connection.close()
-        keys = np.asarray(answer["cell"], dtype=np.int64)
+        inside = ~np.ma.getmaskarray(answer["cell"])  # NULL: rows outside, which count nowhere
+        keys = np.ma.getdata(answer["cell"])[inside].astype(np.int64)
         order = np.argsort(keys)
-        return keys[order], np.asarray(answer["records"], dtype=np.int64)[order]
+        return keys[order], np.asarray(answer["records"], dtype=np.int64)[inside][order]
 
     def _unordered(self) -> FileTable:
         other = copy(self)
@@ -137,51 +157,58 @@ class FileTable(Table):
         return other
 
     def _scan(self, take: Take) -> None:
+        if not self._is_parquet:
+            places = tuple(map(self._names.index, self.columns))
+            unit = None if self.unit_column is None else self._names.index(self.unit_column)
+            scan_blocks(self._blocks(), Layout(self._options, self._header.delimiter, places, unit), take)
+            return
         columns = [f"{number} AS x{j}" for j, number in enumerate(self._numbers())]
         if self.unit_column is not None:
             cast = "" if self._unit_kind in PLAIN_IDS else "::VARCHAR"
-            columns.append(f"{self._expression(self.unit_column)}{cast} AS unit")
+            columns.append(f"{quoted(self.unit_column)}{cast} AS unit")
         sql = f"SELECT {', '.join(columns)} FROM {self._relation()}"
         scan_query(sql, take, has_unit=self.unit_column is not None, ordered=self._ordered)
 
+    # -- Parquet ----------------------------------------------------------------------------------------------
+
     def _numbers(self) -> list[str]:
         """SQL that gives each column as doubles, NULL for what is no number."""
-        return [f"TRY_CAST({self._expression(name)} AS DOUBLE)" for name in self.columns]
-
-    def _expression(self, name: str) -> str:
-        return quoted(name) if self._is_parquet else self._field(self._names.index(name))
-
-    # -- files ------------------------------------------------------------------------------------------------
+        return [f"TRY_CAST({quoted(name)} AS DOUBLE)" for name in self.columns]
 
     def _relation(self) -> str:
-        files = _literals(self._files)
-        if self._is_parquet:
-            return f"read_parquet({files}, hive_partitioning=false)"
-        return (
-            f"(SELECT rtrim(line, chr(13)) AS line FROM read_csv({files}, columns={{line: 'VARCHAR'}}, header=false, "
-            f"skip=1, delim='{NOWHERE}', quote='', escape='', auto_detect=false, ignore_errors=true, "
-            "strict_mode=false, hive_partitioning=false))"
-        )
+        return f"read_parquet({_literals(self._files)}, hive_partitioning=false)"
 
-    def _field(self, index: int) -> str:
-        """SQL for one field of a line; only lines with a quote in them need the grammar of quotes."""
-        delimiter = "chr(9)" if self._delimiter == "\t" else f"'{self._delimiter}'"
-        plain = f"split_part(line, {delimiter}, {index + 1})"
-        cut = re.escape(self._delimiter) if self._delimiter != "\t" else r"\t"
-        pattern = f"""("(?:[^"]|"")*"|[^{cut}]*)(?:{cut}|$)"""
-        quoted_field = (
-            f"""regexp_replace(regexp_extract_all(line, '{pattern}', 1)[{index + 1}], '^"([^"]*)"$', '\\1')"""
-        )
-        return f"""CASE WHEN contains(line, '"') THEN {quoted_field} ELSE {plain} END"""
+    # -- text -------------------------------------------------------------------------------------------------
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Whole lines of all files, without their headers."""
+        for file in self._files:
+            with opened(file) as content:
+                yield from blocks_of(content, skip_header=self._options.header is None)
 
     def _text_schema(self) -> Schema:
-        """Names and delimiter of the first file, which all others must have too."""
-        found = [_header(file) for file in self._files]
-        for file, other in zip(self._files, found, strict=True):
-            if other != found[0]:
-                raise ValueError(f"path: {file.name} has another header than {self._files[0].name}")
-        self._delimiter, names = found[0]
-        return tuple((name, "") for name in names)
+        self._header = common_header(self._files, self._options)
+        return tuple((name, "") for name in self._header.names)
+
+    def _check_names(self, wanted: Any, parameter: str, available: Sequence[str] | None = None) -> None:
+        """Refuse names that there are not, without those that there are: a first line may be a record after all."""
+        names = self._names if available is None else list(available)
+        for name in wanted if isinstance(wanted, list | tuple) else ():
+            if isinstance(name, str) and names.count(name) != 1:
+                what = "no" if name not in names else "more than one"
+                raise ValueError(
+                    f"{parameter}: there is {what} column {name!r} in {self.path.name}; fogline check shows its header"
+                )
+
+
+def common_header(files: list[Path], options: ReadingOptions) -> Header:
+    """Header of the first file, whose names and delimiter all others must have too."""
+    first = read_header(files[0], options)
+    for file in files[1:]:
+        other = read_header(file, options)
+        if (other.names, other.delimiter) != (first.names, first.delimiter):
+            raise ValueError(f"path: {file.name} has another header than {files[0].name}")
+    return first
 
 
 def matching_files(path: str | Path) -> list[Path]:
@@ -191,35 +218,27 @@ def matching_files(path: str | Path) -> list[Path]:
     """
     place = Path(path)
     if place.is_file():
-        if place.suffix.lower() not in TEXT + PARQUET:
-            raise ValueError(f"path: expected a .csv, .tsv, .txt or .parquet file, got {place.suffix!r}")
+        if not (is_text(place) or _is_parquet(place)):
+            raise ValueError(
+                "path: expected a .csv, .tsv, .txt or .parquet file (text perhaps with .gz or .zst), "
+                f"got {''.join(place.suffixes[-2:])!r}"
+            )
         return [place]
     found = place.rglob("*") if place.is_dir() else map(Path, glob.iglob(str(path), recursive=True))
     files = sorted(
         file
         for file in found
-        if file.is_file() and file.suffix.lower() in TEXT + PARQUET and not file.name.startswith((".", "_"))
+        if file.is_file() and (is_text(file) or _is_parquet(file)) and not file.name.startswith((".", "_"))
     )
     if not files:
         raise FileNotFoundError(f"path: there is no file {str(path)!r}")
-    if len({file.suffix.lower() in PARQUET for file in files}) > 1:
+    if len(set(map(_is_parquet, files))) > 1:
         raise ValueError(f"path: {str(path)!r} has both text and Parquet files; name one kind by a pattern")
     return files
 
 
-def _header(file: Path) -> tuple[str, tuple[str, ...]]:
-    """Delimiter and names from the first line alone: a dialect guessed from the data would depend on it."""
-    try:
-        with file.open("rb") as content:  # decoding a file reads ahead, into the data
-            line = re.split(rb"[\r\n]", content.readline(MAX_HEADER), maxsplit=1)[0].decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        raise ValueError(f"path: the header of {file.name} cannot be read as UTF-8") from None
-    bare = re.sub('"[^"]*"', "", line)
-    delimiter = max(DELIMITERS, key=lambda d: (bare.count(d), -DELIMITERS.index(d)))
-    names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
-    if not any(names) or '"' in bare:
-        raise ValueError(f"path: {file.name} must begin with one line of column names")
-    return delimiter, tuple(names)
+def _is_parquet(file: Path) -> bool:
+    return file.suffix.lower() in PARQUET
 
 
 def _parquet_schema(files: list[Path]) -> Schema:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.engines.files import FileTable
+from fogline.engines.reading import ReadingOptions, require_text_source
 from fogline.engines.tables import Progress, Table
 
 __all__ = ["as_source", "table"]
@@ -34,6 +35,12 @@ def table(
     query: str | None = None,
     unit: Any = None,
     progress: Progress | None = None,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    encoding: str = "utf-8",
+    null: Sequence[str] = (),
+    header: Sequence[str] | None = None,
 ) -> Table:
     """Some columns of a source as a table that every estimator's ``fit`` takes.
 
@@ -55,6 +62,8 @@ def table(
         each row. A row whose id is missing contributes nothing. Without a unit every row is one of its own.
     progress : callable, optional
         Told the rows read so far, where rows are read on this machine: a number as secret as the records.
+    delimiter, decimal, thousands, encoding, null, header
+        How a text file is read; see :class:`ReadingOptions`. Other sources state their own types and take none.
 
     Returns
     -------
@@ -73,8 +82,18 @@ def table(
     """
     if isinstance(source, Table):
         raise TypeError("source is a table already: name its columns and its unit where it is made")
+    reading: dict[str, Any] = {
+        "delimiter": delimiter,
+        "decimal": decimal,
+        "thousands": thousands,
+        "encoding": encoding,
+        "null": null,
+        "header": header,
+    }
     is_address = isinstance(source, str) and source.startswith(ADDRESSES)
     module = _adapter(source)
+    if is_address or not isinstance(source, str | Path):
+        require_text_source(ReadingOptions(**reading), "this source")
     if is_address or module == "fogline.engines.databases":
         from fogline.engines.databases import adapt
 
@@ -84,7 +103,7 @@ def table(
     if query is not None:
         raise TypeError("query is for databases, by a connection or an address")
     if isinstance(source, str | Path):
-        return FileTable(source, columns, unit=_named(unit), progress=progress)
+        return FileTable(source, columns, unit=_named(unit), progress=progress, **reading)
     found: Table = importlib.import_module(module or "fogline.engines.frames").adapt(source, columns, unit, progress)
     return found
 

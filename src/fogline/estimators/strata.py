@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ def private_strata(
     others: str | None = "other",
     columns: Sequence[str] | None = None,
     query: str | None = None,
+    reading: Mapping[str, Any] | None = None,
     weights: Any = None,
     weight_bound: float | None = None,
     epsilon: float | None = None,
@@ -63,6 +64,8 @@ def private_strata(
         Names of the columns of the density; by default all but those of `by` and `weights`.
     query : str, optional
         For databases: a SELECT, or the name of a table.
+    reading : mapping, optional
+        For text files: options of :class:`fogline.engines.ReadingOptions`, such as ``{"decimal": ","}``.
     weights : str or array, optional
         Survey weights: a column, or for an array the weights themselves. One that is missing, zero or negative makes
         its record contribute nothing; one above the bound counts as the bound.
@@ -108,7 +111,7 @@ def private_strata(
     bound = _bound(weights, weight_bound)
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions)
     _validation.check_ledger(ledger)
-    source = _source(X, by, columns, weights, query)
+    source = _source(X, by, columns, weights, {"query": query, **(reading or {})})
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, source.row)
     width = source.width - (bound is not None)
     spec = plan_spec(_validation.check_bounds(bounds, width=width), bandwidths, steps, features=features)
@@ -154,7 +157,7 @@ def _bound(weights: Any, weight_bound: Any) -> float | None:
     return None if weight_bound is None else _validation.check_positive(weight_bound, "weight_bound")
 
 
-def _source(X: Any, by: Any, columns: Any, weights: Any, query: str | None) -> Table:
+def _source(X: Any, by: Any, columns: Any, weights: Any, how: dict[str, Any]) -> Table:
     """Table of the columns, the weights last, whose ids are the labels: errors of the schema come here."""
     if isinstance(X, Table) and X.unit_column is not None:
         raise TypeError(
@@ -168,14 +171,15 @@ def _source(X: Any, by: Any, columns: Any, weights: Any, query: str | None) -> T
             if not all(name is None or isinstance(name, str) for name in (by, weights)):
                 raise TypeError("weights and by must both be names of columns, or both be arrays")
             if columns is None:
-                every = table(X, None, query=query, unit=by).columns or ()
+                every = table(X, None, unit=by, **how).columns or ()
                 columns = [name for name in every if name != weights]
             for name, role in ((by, "by"), (weights, "weights")):
                 if name is not None and name in columns:
                     raise ValueError(f"columns: {name!r} is given as {role}, so it is no column of the density")
-            return table(X, [*columns, *([] if weights is None else [weights])], query=query, unit=by)
-        if query is not None:
-            raise TypeError("query needs by or weights to name columns of its answer")
+            return table(X, [*columns, *([] if weights is None else [weights])], unit=by, **how)
+        for name, value in how.items():
+            if value is not None:
+                raise TypeError(f"{name} needs by or weights to name columns of the source")
         rows = _validation.records(X) if columns is None else _validation.records(X[list(columns)])
         if weights is not None:
             extra = _validation.records(weights, 1, name="weights")
