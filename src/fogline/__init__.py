@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fogline import audit, contenders, datasets, federation, metrics, published, units
-    from fogline.accounting import Budget, Guarantee
+    from fogline.accounting import Budget, Guarantee, PrivacyWarning
     from fogline.engines import table
     from fogline.estimators import (
         IntegralSampler,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         PrivateModalRegression,
         PrivateModeClustering,
         PrivateModes,
+        check_pipeline,
         one_cluster,
         private_bounds,
         private_gaussian,
@@ -37,6 +38,7 @@ __all__ = [
     "Guarantee",
     "IntegralSampler",
     "Ledger",
+    "PrivacyWarning",
     "PrivateDensity",
     "PrivateGaussianMixture",
     "PrivateHellinger",
@@ -45,6 +47,7 @@ __all__ = [
     "PrivateModes",
     "__version__",
     "audit",
+    "check_pipeline",
     "contenders",
     "datasets",
     "federation",
@@ -69,12 +72,14 @@ _HOMES = {
     "Guarantee": "fogline.accounting",
     "IntegralSampler": "fogline.estimators",
     "Ledger": "fogline.ledger",
+    "PrivacyWarning": "fogline.accounting",
     "PrivateDensity": "fogline.sketch",
     "PrivateGaussianMixture": "fogline.estimators",
     "PrivateHellinger": "fogline.estimators",
     "PrivateModalRegression": "fogline.estimators",
     "PrivateModeClustering": "fogline.estimators",
     "PrivateModes": "fogline.estimators",
+    "check_pipeline": "fogline.estimators",
     "one_cluster": "fogline.estimators",
     "private_bounds": "fogline.estimators",
     "private_gaussian": "fogline.estimators",

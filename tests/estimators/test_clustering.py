@@ -147,13 +147,13 @@ def test_a_row_with_a_missing_value_has_no_cluster(sample, found):
 
 
 def test_nothing_stands_above_the_fog():
-    X = np.random.default_rng(0).uniform(-10, 10, size=(30, 40))
+    X = np.random.default_rng(0).uniform(-10, 10, size=(1500, 40))
     found = fitted(X, n_clusters=None, epsilon=0.1)
     assert len(found.cluster_centers_) == 0
     assert "records" in found.message_
     assert "epsilon" in found.message_
-    assert found.predict(X).tolist() == [-1] * 30
-    assert found.transform(X).shape == (30, 0)
+    assert found.predict(X[:30]).tolist() == [-1] * 30
+    assert found.transform(X[:30]).shape == (30, 0)
     assert np.isfinite(found.score_samples(X)).all()
 
 

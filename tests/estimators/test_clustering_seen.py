@@ -51,7 +51,7 @@ def test_more_clusters_than_can_be_told_apart():
 
 def test_what_would_help_does_not_hang_on_a_noisy_spread():
     """The told number of records is one at which the noise is small, and no more than that."""
-    X = np.random.default_rng(0).normal(5, 0.5, size=(40, 4))
+    X = np.random.default_rng(0).normal(5, 0.5, size=(400, 4))
     told = []
     for seed in range(4):
         found = fitted(X, seed=seed, n_clusters=3, bounds=(0, 10), epsilon=0.5)

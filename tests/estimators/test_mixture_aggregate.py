@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 
-from fogline import Ledger, PrivateGaussianMixture
+from fogline import Ledger, PrivacyWarning, PrivateGaussianMixture
 from fogline.audit import canary_pairs, replay
 from fogline.audit.canaries import Pair
 from fogline.engines.passes import RecordPasses
@@ -85,11 +85,12 @@ def test_the_components_are_found(learner):
     assert model.cost().delta == pytest.approx(1e-6 / 8)
 
 
+@pytest.mark.filterwarnings("always::fogline.PrivacyWarning")
 def test_a_learner_of_ones_own_that_fails_and_talks_is_not_heard(capsys, recwarn):
     with seeded_noise(0):
         model = mixture(learner=Loud(3, max_iter=5, init_params="k-means++"), epsilon=12.0).fit(drawn(8000))
     assert model.verdict_ is None
-    assert not recwarn.list
+    assert [warning.category for warning in recwarn.list] == [PrivacyWarning]  # of epsilon, once, and nothing else
     assert capsys.readouterr() == ("", "")
     assert "declared: the learner looks at nothing but its block" in model.guarantee_.mechanism
 
@@ -175,6 +176,7 @@ def test_bad_parameters_are_named_and_cost_nothing(options, named, tmp_path):
         assert not any(entry.kind == "reserve" for entry in ledger.history())
 
 
+@pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # so that few records will do
 def test_a_ledger_answers_the_same_question_for_free(tmp_path):
     places = {"dataset": "people", "high_water": tmp_path / "marks"}
     X = drawn(6000)

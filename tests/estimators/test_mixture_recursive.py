@@ -197,6 +197,7 @@ def parted_pairs(relation):
     return [Pair("a member goes", X, other, relation)]
 
 
+@pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # so that few records will do
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_replay_with_cuts(relation):
     seen = []
@@ -212,6 +213,7 @@ def test_replay_with_cuts(relation):
     assert report.largest_ratio > 0.3
 
 
+@pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # so that few records will do
 def test_a_threshold_from_the_raw_count_would_be_noticed(monkeypatch):
     """A mutant: which parts are cut depends on how many records there are."""
     valleys = method.valleys
@@ -225,6 +227,7 @@ def test_a_threshold_from_the_raw_count_would_be_noticed(monkeypatch):
     assert not replay(release, parted_pairs("add-remove"), neighbours="add-remove").passed
 
 
+@pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # so that few records will do
 def test_half_the_sensitivity_would_be_noticed(monkeypatch):
     """A mutant: profiles along four directions are charged as one."""
     monkeypatch.setattr("fogline.locate.slabs.block_sensitivity", lambda longest, relation, c: 1.0)

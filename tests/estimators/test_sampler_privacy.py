@@ -23,6 +23,8 @@ from fogline.estimators import sampler as sampler_module
 from fogline.families.mollifiers import log_ratio_range
 from fogline.testing import integral_log_ratio, seeded_noise
 
+pytestmark = pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # an attack takes thousands of draws
+
 BOX = [(-3.0, 3.0)]
 DRAWS = importlib.import_module("fogline.mechanisms.mollified_draws")
 TREE = DecisionTreeClassifier(max_depth=2)

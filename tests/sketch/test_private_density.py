@@ -11,6 +11,8 @@ import pytest
 from fogline import DensitySketch, PrivateDensity
 from fogline.testing import seeded_noise
 
+pytestmark = pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # epsilon = 3000 for next to no noise
+
 BOX = {1: [(0.0, 10.0)], 2: [(0.0, 10.0), (-4.0, 4.0)], 3: [(0.0, 10.0), (-4.0, 4.0), (-1.0, 1.0)]}
 BANDWIDTHS = {1: [0.03, 0.06], 2: [0.06, 0.1], 3: 0.12}
 

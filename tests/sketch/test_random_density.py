@@ -317,6 +317,7 @@ def test_a_table_beyond_modulus_one_is_refused(monkeypatch):
         random_features.direction_table.__wrapped__()
 
 
+@pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # epsilon = 20, for the least fog
 def test_the_fogline_has_its_level_where_there_is_no_grid():
     rows = np.random.default_rng(0).normal(5.0, 0.7, (3000, 5))
     with seeded_noise(1):

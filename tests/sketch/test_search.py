@@ -122,6 +122,7 @@ def test_derivatives_of_smoothed_atoms(d, h):
     assert (moved[0][1] - moved[1][1]) / (2 * step) == pytest.approx(hessian[0], abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # hardly any noise
 def test_smoothed_atoms_are_what_many_records_of_them_give():
     atoms = some_atoms(4)
     rng = np.random.default_rng(0)

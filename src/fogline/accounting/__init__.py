@@ -1,12 +1,13 @@
 """What a release costs and what it promises.
 
 `events` say what happened, `costs` what that costs, `zcdp` and `gdp` what the cost means, `budget` what may
-be spent and `guarantee` what is promised in the end. `power_divergence` and `hellinger_privacy` are budgets in
-other divergences, and `currency` turns any of them into the rho of Gaussian noise. `integral` is the privacy of draws
-that protects everyone at once.
+be spent and `guarantee` what is promised in the end; `cautions` say where that is little. `power_divergence` and
+`hellinger_privacy` are budgets in other divergences, and `currency` turns any of them into the rho of Gaussian noise.
+`integral` is the privacy of draws that protects everyone at once.
 """
 
 from fogline.accounting.budget import Budget, Share, Shares
+from fogline.accounting.cautions import PrivacyWarning
 from fogline.accounting.costs import Cost, UnsupportedEvent, cost
 from fogline.accounting.currency import GaussianBudget
 from fogline.accounting.events import (
@@ -42,6 +43,7 @@ __all__ = [
     "LaplaceEvent",
     "ParallelEvent",
     "PowerBudget",
+    "PrivacyWarning",
     "Share",
     "Shares",
     "StableHistogramEvent",

@@ -15,6 +15,7 @@ from fogline._validation import (
     check_neighbours,
     check_positive,
 )
+from fogline.accounting.cautions import budget_cautions
 from fogline.accounting.proofs import proof_file, proof_id
 from fogline.accounting.zcdp import epsilon_of
 
@@ -207,7 +208,8 @@ class Guarantee:
         >>> "odds" in g.explain() and "2.72" in g.explain()
         True
         """
-        return " ".join([self._standing(), self._promise(), self._contributions(), self._limits()])
+        parts = [self._standing(), self._promise(), self._cautions(), self._contributions(), self._limits()]
+        return " ".join(filter(None, parts))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold without loss.
@@ -265,6 +267,11 @@ class Guarantee:
             f" knowledge and any computer, can multiply the odds of a guess about that {self.unit} by at most"
             f" {_factor(self.epsilon)} (epsilon = {_up(self.epsilon)}){exception}."
         )
+
+    def _cautions(self) -> str:
+        """Say in plain words that a large epsilon or delta promises little; empty if neither is large."""
+        said = budget_cautions(self.epsilon, self.delta)
+        return "" if not said else f"Beware: {'; '.join(said)}."
 
     def _contributions(self) -> str:
         if _is_trivial(self.unit, self.max_contributions):

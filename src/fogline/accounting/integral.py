@@ -209,4 +209,4 @@ class IntegralGuarantee(Guarantee):
             "The model that the draws come from is not protected and must never be shown."
             " Further draws or releases from the same data add to the risk."
         )
-        return " ".join([self._standing(), promise, limits])
+        return " ".join(filter(None, [self._standing(), promise, self._cautions(), limits]))

@@ -50,7 +50,7 @@ def bounds(ctx: click.Context, /, **options: Any) -> None:
     def question(view: Any) -> PrivateBounds:
         from fogline import private_bounds
 
-        names = ("epsilon", "delta", "coverage", "neighbours", "max_contributions")
+        names = ("epsilon", "delta", "coverage", "neighbours", "max_contributions", "expect_records")
         source = source_table(options, columns)
         return private_bounds(source, **{name: options[name] for name in names}, shares=shares, ledger=view)
 
@@ -83,10 +83,12 @@ def _document(found: PrivateBounds, command: str) -> dict[str, Any]:
                 "name": name,
                 "bounds": found.bounds[j].tolist() if seen[j].all() else None,
                 "outside_at_most": float(found.outside[j]) if seen[j].all() else None,
+                "count": {"value": float(found.counts[j]), "standard_error": float(found.count_standard_errors[j])},
                 "message": found.messages[j],
             }
             for j, name in enumerate(found.columns)
         ],
+        "message": found.message,
         "guarantee": {**found.guarantee.to_dict(), "text": str(found.guarantee)},
     }
 
@@ -96,6 +98,7 @@ def _show(found: PrivateBounds, paid: dict[str, Any] | None) -> None:
     from rich.text import Text
 
     from fogline.cli.show import console_for_people, show_payment
+    from fogline.report.frame import as_sentence
     from fogline.report.svg import significant
 
     console = console_for_people()
@@ -107,8 +110,8 @@ def _show(found: PrivateBounds, paid: dict[str, Any] | None) -> None:
         cells = ["-"] * 3 if low != low else [f"{low:g}", f"{high:g}", significant(float(found.outside[j]), 2)]
         table.add_row(Text(name), *cells)
     console.print(table)
-    for message in filter(None, found.messages):
-        console.print(message, soft_wrap=True)
+    for message in filter(None, (*found.messages, found.message)):
+        console.print(as_sentence(message), soft_wrap=True)
     if found.found:
         console.print(
             "--bounds=" + ",".join(f"{low!r}:{high!r}" for low, high in found.bounds.tolist()), soft_wrap=True

@@ -82,8 +82,8 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModeClustering, Any]:
     from fogline.estimators import PrivateModeClustering
     from fogline.estimators._clustering_plan import plan_clusters
 
-    names = ("epsilon", "delta", "n_clusters", "level", "projection", "components", "neighbours", "max_contributions")
-    chosen = {name: options[name] for name in names}
+    names = ("epsilon", "delta", "n_clusters", "level", "projection", "components", "neighbours")
+    chosen = {name: options[name] for name in (*names, "max_contributions", "expect_records")}
     try:
         checked_budget(options)
         table = source_table(options, columns)

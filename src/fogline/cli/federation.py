@@ -225,7 +225,8 @@ def release(ctx: click.Context, /, **options: Any) -> None:
         lambda view: release_file(options["file"], ledger=view, **chosen), options, "releasing the density once"
     )
     chosen.pop("disjoint_persons")
-    estimator = PrivateModes(bounds=density.spec.bounds, n_modes=options["n_modes"], level=options["level"], **chosen)
+    chosen |= {name: options[name] for name in ("n_modes", "level", "expect_records")}
+    estimator = PrivateModes(bounds=density.spec.bounds, **chosen)
     from fogline.cli.show import show_modes
 
     estimator.read(density)

@@ -83,7 +83,7 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateHellinger, Any]:
     """Check all that is public, in the order in which a user would."""
     columns, rows = list(options["column"]), options["rows"]
     names = ("family", "method", "iterations", "confidence", "epsilon", "delta", "rho", "hdp", "neighbours")
-    chosen = {name: options[name] for name in (*names, "max_contributions")}
+    chosen = {name: options[name] for name in (*names, "max_contributions", "expect_records")}
     chosen |= {
         "parameter_bounds": parse.parameter_bounds_option(options["parameter_bounds"]),
         "bounds": None if options["bounds"] is None else parse.bounds_option(options["bounds"]),
@@ -124,6 +124,9 @@ def _checked_method(options: dict[str, Any]) -> None:
         raise click.BadParameter(
             f"--method {method} reads the first rows of a file; those of a database have no order", param_hint="--query"
         )
+    if method != "sketch" and options["expect_records"] is not None:
+        words = f"--method {method} releases no count to compare it with"
+        raise click.BadParameter(words, param_hint="--expect-records")
     if method != "sketch" and options["save"] is not None:
         raise click.BadParameter(f"--method {method} releases no density that could be saved", param_hint="--save")
 

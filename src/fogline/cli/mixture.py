@@ -67,7 +67,7 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:
     from fogline.estimators import PrivateGaussianMixture
 
     names = ("epsilon", "delta", "radius", "method", "sigma_min", "sigma_max", "weight_min", "neighbours")
-    chosen = {name: options[name] for name in (*names, "max_contributions")}
+    chosen = {name: options[name] for name in (*names, "max_contributions", "expect_records")}
     try:
         if options["save"] is not None and options["method"] != "sketch":
             raise ValueError("save: only method 'sketch' releases a density")

@@ -99,6 +99,6 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModes, Any]:
             )
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
-    names = ("epsilon", "delta", "n_modes", "level", "neighbours", "max_contributions")
+    names = ("epsilon", "delta", "n_modes", "level", "neighbours", "max_contributions", "expect_records")
     chosen = {name: options[name] for name in names}
     return PrivateModes(bounds=bounds, steps=steps, bandwidth=bandwidth, **chosen), table

@@ -75,7 +75,7 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModalRegression, Any]:
         raise click.BadParameter("a column can be named once only", param_hint="--x")
     from fogline.estimators import PrivateModalRegression
 
-    names = ("epsilon", "delta", "level", "neighbours", "max_contributions")
+    names = ("epsilon", "delta", "level", "neighbours", "max_contributions", "expect_records")
     chosen = {name: options[name] for name in names}
     try:
         checked_budget(options)

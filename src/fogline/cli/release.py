@@ -47,6 +47,15 @@ def _all(options: list[Callable[[Any], Any]], command: Decorated) -> Decorated:
     return command
 
 
+_expect_option = click.option(
+    "--expect-records",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="About how many records there should be: a released count far from it is pointed out.",
+)
+"""Changes words only: neither the noise nor what a ledger is asked."""
+
+
 def privacy_options(command: Decorated) -> Decorated:
     """Add what is spent, and what is hidden."""
     options = [
@@ -59,6 +68,7 @@ def privacy_options(command: Decorated) -> Decorated:
             show_default=True,
             help="Hide that a record is there, or only what it says.",
         ),
+        _expect_option,
     ]
     return _all(options, command)
 
@@ -85,6 +95,7 @@ def currency_options(command: Decorated) -> Decorated:
             help="Hide that a record is there (the default), or only what it says (all that a descent can).",
         ),
         click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."),
+        _expect_option,
     ]
     return _all(options, command)
 

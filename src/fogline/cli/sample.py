@@ -105,6 +105,7 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
             "command": str(ctx.meta["fogline.command"]),
             "columns": list(names),
             "draws": drawn,
+            "message": estimator.message_,
             "guarantee": {**estimator.guarantee_.to_dict(), "text": str(estimator.guarantee_)},
         }
         print_json({**content, **(paid or {})})
@@ -114,6 +115,10 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
     else:
         click.echo(f"draws: {options['out']}")
     click.echo(str(estimator.guarantee_), err=True)
+    if estimator.message_:
+        from fogline.report.frame import as_sentence
+
+        click.echo(as_sentence(estimator.message_), err=True)
     if paid is not None:
         from fogline.cli.show import payment_words
 

@@ -17,7 +17,7 @@ from fogline.report.cluster_page import shown_columns
 from fogline.report.clusters import ClusterFindings
 from fogline.report.findings import Findings
 from fogline.report.fits import FitFindings, privacy_words
-from fogline.report.frame import p_value
+from fogline.report.frame import as_sentence, p_value
 from fogline.report.mixtures import MixtureFindings
 from fogline.report.space import MOST_COLUMNS, telling_columns
 from fogline.report.svg import plus_minus, significant
@@ -169,7 +169,7 @@ def show_mixture(findings: MixtureFindings) -> None:
     console.print(table)
     _show_left_out(console, findings.columns, shown)
     if estimator.message_:
-        console.print(f"{estimator.message_[:1].upper()}{estimator.message_[1:]}.")
+        console.print(as_sentence(estimator.message_))
     console.print(str(estimator.guarantee_))
 
 
@@ -184,7 +184,7 @@ def _show_left_out(console: Console, columns: Sequence[str], shown: Sequence[int
 def _show_rest(console: Console, estimator: Any) -> None:
     density = estimator.density_
     if estimator.message_:
-        console.print(f"{estimator.message_[:1].upper()}{estimator.message_[1:]}.")
+        console.print(as_sentence(estimator.message_))
     if density is not None:  # where records were projected, the density's own count leaves some of them out
         count = getattr(estimator, "count_", density.count)
         error = getattr(estimator, "count_standard_error_", density.count_sd)

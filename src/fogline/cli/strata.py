@@ -100,7 +100,7 @@ def _question(options: dict[str, Any]) -> Any:
     def question(view: Any) -> Strata:
         from fogline import private_strata
 
-        names = ("epsilon", "delta", "neighbours", "max_contributions", "weights", "weight_bound")
+        names = ("epsilon", "delta", "neighbours", "max_contributions", "weights", "weight_bound", "expect_records")
         return private_strata(
             options["file"],
             options["by"],
@@ -129,6 +129,7 @@ def _document(found: Strata, command: str, level: float) -> dict[str, Any]:
                 "name": name,
                 "count": density.count,
                 "count_sd": density.count_sd,
+                "message": table.message,
                 "modes": [{"position": x, "standard_errors": error, "p_value": p} for x, error, p in modes],
             }
         )
@@ -143,6 +144,7 @@ def _document(found: Strata, command: str, level: float) -> dict[str, Any]:
         "weight_bound": found.weight_bound,
         "strata": parts,
         "comparisons": comparisons,
+        "message": found.message,
         "guarantee": {**found.guarantee.to_dict(), "text": str(found.guarantee)},
     }
 
@@ -152,6 +154,7 @@ def _show(document: dict[str, Any], paid: dict[str, Any] | None) -> None:
     from rich.text import Text
 
     from fogline.cli.show import console_for_people, show_payment
+    from fogline.report.frame import as_sentence
     from fogline.report.svg import plus_minus
 
     console = console_for_people()
@@ -169,6 +172,8 @@ def _show(document: dict[str, Any], paid: dict[str, Any] | None) -> None:
     for test in document["comparisons"]:
         verdict = test["message"] or f"test of equal shapes, p = {test['p_value']:.3g}"
         console.print(f"{test['first']} and {test['second']}: {verdict}", soft_wrap=True)
+    if document["message"]:
+        console.print(as_sentence(document["message"]), soft_wrap=True)
     console.print(document["guarantee"]["text"], soft_wrap=True)
     if paid is not None:
         show_payment(paid)

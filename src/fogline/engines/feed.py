@@ -92,6 +92,7 @@ def release_source(source: Any, spec: Spec, terms: ReleaseTerms, ledger: Any = N
     one_pass = Pass(source, DensitySketch.of(spec), terms.max_contributions)
     del source
     try:
+        terms.warn()
         return release_density(spec, terms, one_pass.run, ledger, columns=columns, facts=facts)
     finally:
         one_pass.forget()

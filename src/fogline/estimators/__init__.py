@@ -8,6 +8,7 @@ from fogline.estimators.locating import one_cluster, terrific_ball
 from fogline.estimators.mixture import PrivateGaussianMixture
 from fogline.estimators.modes import PrivateModes
 from fogline.estimators.pca import private_pca
+from fogline.estimators.pipelines import check_pipeline
 from fogline.estimators.regression import PrivateModalRegression
 from fogline.estimators.sampler import IntegralSampler
 from fogline.estimators.strata import private_strata
@@ -19,6 +20,7 @@ __all__ = [
     "PrivateModalRegression",
     "PrivateModeClustering",
     "PrivateModes",
+    "check_pipeline",
     "one_cluster",
     "private_bounds",
     "private_gaussian",

@@ -19,6 +19,7 @@ from fogline.estimators._clustering_plan import ClusterPlan
 from fogline.locate.mixture_step import GaussianClusters, offset_noise
 from fogline.locate.private_pca import DIAGONAL, MomentQuery, Spread
 from fogline.mechanisms.gaussian import gaussian_scale
+from fogline.sketch.counted_records import is_nothing, joined
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.sketch.pursuit import Atoms
 
@@ -55,15 +56,15 @@ def _drowned_share(plan: ClusterPlan, terms: ReleaseTerms) -> float:
     return 2 * scale / DIAGONAL / plan.lattice.steps**2 * math.sqrt(d) / (d / 3.0)
 
 
-def what_to_say(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: int, found: int, apart: int) -> str:
-    """Message about clusters that were hoped for; empty where all were found.
+def what_to_say(plan: ClusterPlan, terms: ReleaseTerms, spread: Spread, r: int, found: int, apart: int) -> str:
+    """Message about clusters that were hoped for; empty where all were found. No advice where nothing was counted.
 
     Parameters
     ----------
     plan : ClusterPlan
     terms : ReleaseTerms
-    count : float
-        Released number of records.
+    spread : Spread
+        With the released number of records and its noise.
     r : int
         Directions of the projection.
     found : int
@@ -80,7 +81,9 @@ def what_to_say(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: int, fo
         said = f"of {wanted} clusters, {apart or 'none'} can be told apart at level {plan.level:g}"
     else:
         said = ""
-    return f"{said}; {_remedy(plan, terms, count, r)}" if said else ""
+    if not said or is_nothing(spread.count, spread.count_sd):
+        return said
+    return joined(said, _remedy(plan, terms, spread.count, r))
 
 
 def _remedy(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: int) -> str:

@@ -129,7 +129,7 @@ def find_clusters(plan: ClusterPlan, stages: Stages, passes: RecordPasses | None
     clusters, centre_variances, weight_sds = distinct(found.clusters, found.centre_variances, found.weight_sds)
     if found.steps:  # what the density alone cannot tell apart, the steps may
         apart = max(apart, groups_with_dips(clusters, centre_variances))
-    message = what_to_say(plan, stages.terms, spread.count, parts.projection.r, len(clusters.weights), apart)
+    message = what_to_say(plan, stages.terms, spread, parts.projection.r, len(clusters.weights), apart)
     return replace(found, clusters=clusters, centre_variances=centre_variances, weight_sds=weight_sds, message=message)
 
 

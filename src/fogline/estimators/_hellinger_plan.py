@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._validation import check_bounds, check_real
+from fogline._validation import check_bounds, check_count, check_max_contributions, check_real
 from fogline.engines.counted import CountedFile
 from fogline.engines.files import FileTable
 from fogline.estimators._hellinger_distance import noise_constant
 from fogline.estimators._hellinger_field import SmoothedFamily
 from fogline.estimators._hellinger_fit import LINEAR, linearised
 from fogline.estimators._hellinger_quadrature import DescentPlan
-from fogline.estimators._hellinger_steps import planned_errors
+from fogline.estimators._hellinger_steps import MOST_RECORDS, planned_errors
 from fogline.families import Family, MultivariateNormal
 from fogline.mechanisms.gaussian import gaussian_scale
+from fogline.sketch.counted_records import check_expected
 from fogline.sketch.density_sketch import ReleaseTerms, lattice_sensitivity
 from fogline.sketch.fourier import LATTICE_BITS
 from fogline.sketch.private_density import PrivateDensity
@@ -27,16 +28,21 @@ from fogline.sketch.spec import SketchSpec, as_bandwidth
 
 __all__ = [
     "ExpectedFit",
+    "check_expectation",
     "checked_guess",
     "data_box",
     "expected_descent",
     "expected_fit",
+    "plan_descent",
     "plan_sketch",
     "rows_of",
     "smallest_bandwidth",
 ]
 
 FloatArray = NDArray[np.float64]
+
+ITERATIONS = 4
+"""Steps of a descent, where the user does not say."""
 
 FINE, COARSE = 0.25, 1.2
 """Smallest and largest planned bandwidth, in units of the family's middle scale."""
@@ -225,6 +231,32 @@ def expected_fit(
     parts = linearised(field, point, noise_constant(field, theta), everywhere, field.released)
     privacy, sampling = (np.sqrt(np.diag(part))[:-1] for part in parts)
     return ExpectedFit(n, family.parameters, theta, privacy, sampling)
+
+
+def check_expectation(expect_records: object, method: str) -> None:
+    """Refuse an expected number of records that cannot be used: a descent releases no count to compare it with."""
+    if check_expected(expect_records) is not None and method != "sketch":
+        raise ValueError(f"expect_records: method={method!r} releases no count, since its number of rows is public")
+
+
+def plan_descent(asked: Any, family: Family, box: FloatArray, bounds: FloatArray, n: int) -> DescentPlan:
+    """Plan of a descent over n rows, from the parameters of an estimator; raises before anything is spent."""
+    if family.dimension != 1:
+        raise ValueError(f"method={asked.method!r} serves one column, the {family.name} family has more: use 'sketch'")
+    if asked.steps is not None:
+        raise ValueError("steps: rounding is known to method='sketch' only")
+    if n > MOST_RECORDS:
+        raise ValueError(f"X must have at most {MOST_RECORDS} rows for method={asked.method!r}")
+    return DescentPlan(
+        family=family,
+        box=box,
+        bounds=(float(bounds[0, 0]), float(bounds[0, 1])),
+        bandwidth=smallest_bandwidth(family, box, bounds, asked.bandwidth),
+        iterations=ITERATIONS if asked.iterations is None else check_count(asked.iterations, "iterations"),
+        newton=asked.method == "newton",
+        n=n,
+        max_contributions=check_max_contributions(asked.max_contributions),
+    )
 
 
 def expected_descent(plan: DescentPlan, terms: ReleaseTerms, theta: FloatArray) -> ExpectedFit:

@@ -10,12 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline.accounting.cautions import release_cautions
+from fogline.accounting.guarantee import Guarantee
 from fogline.estimators._hellinger_fit import HellingerFit
 from fogline.estimators._hellinger_lumps import Lump
 from fogline.families import Family
+from fogline.sketch.counted_records import is_nothing, joined
 from fogline.sketch.private_density import PrivateDensity
 
-__all__ = ["Explained", "FitSummary", "draw_fit", "explained_part", "intervals", "message_of", "summary_of"]
+__all__ = [
+    "Explained",
+    "FitSummary",
+    "descent_message",
+    "draw_fit",
+    "estimates_of",
+    "explained_part",
+    "intervals",
+    "message_of",
+    "summary_of",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -173,8 +186,25 @@ def draw_fit(
     return ax
 
 
-def message_of(family: Family, box: FloatArray, theta: FloatArray, count: float) -> str:
-    """What to beware of, from released values."""
+def estimates_of(
+    family: Family, theta: FloatArray, privacy: FloatArray, sampling: FloatArray, degrees: FloatArray
+) -> dict[str, Any]:
+    """Estimates and their errors, by the names of a fitted estimator's attributes."""
+    errors = np.sqrt(np.diag(privacy + sampling)).tolist()
+    return {
+        "params_": dict(zip(family.parameters, theta.tolist(), strict=True)),
+        "privacy_covariance_": privacy,
+        "sampling_covariance_": sampling,
+        "covariance_": privacy + sampling,
+        "standard_errors_": dict(zip(family.parameters, errors, strict=True)),
+        "degrees_of_freedom_": dict(zip(family.parameters, degrees.tolist(), strict=True)),
+    }
+
+
+def message_of(family: Family, box: FloatArray, theta: FloatArray, count: float, sd: float = 0.0) -> str:
+    """What to beware of, from released values; no advice where nothing was counted."""
+    if is_nothing(count, sd):
+        return "the estimates are of noise alone"
     told = []
     if count < FEW:
         told.append(f"there are only about {count:.0f} records: errors are rough")
@@ -184,3 +214,9 @@ def message_of(family: Family, box: FloatArray, theta: FloatArray, count: float)
     if at_bound:
         told.append(f"{' and '.join(at_bound)} lies at the end of parameter_bounds: widen them, if that is plausible")
     return "; ".join(told)
+
+
+def descent_message(family: Family, box: FloatArray, theta: FloatArray, n: int, guarantee: Guarantee) -> str:
+    """What to beware of after a descent, whose number of rows is public."""
+    cautions = release_cautions(guarantee.epsilon, guarantee.delta, float(n))
+    return joined(message_of(family, box, theta, float(n)), *cautions)

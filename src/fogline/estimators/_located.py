@@ -33,6 +33,7 @@ from fogline.locate.projection import DIRECTION_BITS
 from fogline.locate.terrific_ball import SeclusionQuery, TerrificRadiusQuery
 from fogline.mechanisms.above_threshold import gamma
 from fogline.mechanisms.entropy import current_door
+from fogline.sketch.counted_records import count_words
 from fogline.sketch.terms import PROOF, ReleaseTerms
 
 __all__ = ["BallPlan", "LocatedTerms", "find_ball"]
@@ -188,22 +189,26 @@ def find_ball(
         Whether a record of a unit may turn one row of these passes into another, where else it is one row.
     """
     search = _Search(stages, passes, plan, portion, replaced)
-    count = search.count()
+    count, count_sd = search.count()
     wanted = plan.target if plan.target is not None else int((plan.fraction or 0.5) * count)
     target = max(1, wanted)
     apart, radius = search.radii(count, target)
     if apart is None or radius is None:
-        return _nothing(plan, "no radius passed; take more records, a smaller part of them, or a larger radius")
+        advice = "no radius passed; take more records, a smaller part of them, or a larger radius"
+        return _nothing(plan, advice, count, count_sd)
     found = search.heaviest_cell(radius, count, aside)
     if found is None:
-        return _nothing(plan, "no cell of the projection stood out; take more records or a larger epsilon")
+        advice = "no cell of the projection stood out; take more records or a larger epsilon"
+        return _nothing(plan, advice, count, count_sd)
     centre = search.centre(radius, count, *found)
     if plan.stretch is None:
         return search.rings(centre, radius, target)
     return search.secluded(centre, apart, target)
 
 
-def _nothing(plan: BallPlan, advice: str) -> NotSeparable:
+def _nothing(plan: BallPlan, advice: str, count: float = 1.0, count_sd: float = 0.0) -> NotSeparable:
+    """Say that nothing was found; no advice to spend more where nothing was counted."""
+    advice = count_words(count, count_sd, columns=plan.frame.d, bounded=False) or advice
     return NotSeparable("one cluster" if plan.stretch is None else "terrific ball", 0, 1, advice)
 
 
@@ -228,9 +233,10 @@ class _Search:
             portion=self._portion * SHARES[share] * part,
         )
 
-    def count(self) -> float:
-        """Noisy number of records, at least one."""
-        return max(1.0, float(self._answer("count", CountQuery())[0][0]))
+    def count(self) -> tuple[float, float]:
+        """Noisy number of records, at least one, and the deviation of its noise."""
+        values, sd = self._answer("count", CountQuery())
+        return max(1.0, float(values[0])), sd
 
     def radii(self, count: float, target: int) -> tuple[float | None, float | None]:
         """The radius of the ball that is wanted, and that of the cluster whose centre is taken for it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,8 @@ class MixtureFit:
         Orthonormal directions of that density and the point they start from; its coordinates are in radii.
     criteria : dict
         Criterion of each number of components that was tried on it.
+    whole : (float, float) or None
+        Released number of all records and its noise, where it is known better than by the sum over components.
     """
 
     weights: FloatArray
@@ -56,3 +59,11 @@ class MixtureFit:
     components: FloatArray | None = None
     centre: FloatArray | None = None
     criteria: dict[int, float] = field(default_factory=dict)
+    whole: tuple[float, float] | None = None
+
+    @property
+    def total(self) -> tuple[float, float]:
+        """Released number of all records, at least 1, and its noise."""
+        if self.whole is not None:
+            return self.whole
+        return max(float(self.counts.sum()), 1.0), self.count_sd * math.sqrt(len(self.counts))

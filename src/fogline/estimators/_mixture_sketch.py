@@ -80,6 +80,7 @@ def _in_data_units(
         components=parts.projection.components,
         centre=parts.projection.mean,
         criteria=criteria,
+        whole=(max(spread.count, 1.0), spread.count_sd),
     )
 
 

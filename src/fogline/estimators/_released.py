@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from fogline._validation import records
+from fogline.accounting.cautions import LARGE_DELTA, delta_caution, warn_of
+from fogline.accounting.guarantee import Guarantee
+from fogline.sketch.counted_records import check_expected, release_message
 
-__all__ = ["ReleasedState"]
+__all__ = ["ReleasedState", "warn_of_count"]
 
 
 class ReleasedState:
@@ -43,6 +46,14 @@ class ReleasedState:
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
+    def _message(
+        self, found: str, guarantee: Guarantee, count: float, sd: float, *, response: int = 0, bounded: bool = True
+    ) -> str:
+        """Join what was found with what the budget and the released count give cause to say."""
+        expected = check_expected(self.expect_records)  # type: ignore[attr-defined]
+        columns = int(self.n_features_in_) + response
+        return release_message(found, guarantee, count, sd, expected, columns=columns, bounded=bounded)
+
     def _rows_like_fitted(self, X: Any) -> NDArray[np.float64]:
         """Rows to read the fitted values at: as many columns as ``fit`` saw."""
         check_is_fitted(self)
@@ -54,3 +65,9 @@ class ReleasedState:
                 + flat
             )
         return rows
+
+
+def warn_of_count(guarantee: Guarantee, count: float) -> None:
+    """Warn of a delta above one over the released count, unless delta alone gave cause to before the release."""
+    if guarantee.delta <= LARGE_DELTA:
+        warn_of(filter(None, [delta_caution(guarantee.delta, count)]))

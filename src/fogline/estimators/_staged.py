@@ -315,6 +315,7 @@ def staged_release(
     """
     guarantee = replace(terms.guarantee(proof), mechanism=terms.stated(mechanism))
     try:
+        terms.warn()
         passes.bound(terms.max_contributions)
         if ledger is None:
             return algorithm(Stages(terms), passes), guarantee, None

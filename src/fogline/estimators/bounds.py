@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,8 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fogline import _validation
 from fogline.accounting.budget import Budget, Shares
+from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
 from fogline.engines.feed import as_source, names_of, unit_of, width_of
+from fogline.estimators._released import warn_of_count
 from fogline.estimators._staged import RecordPasses, Stages, staged_release
 from fogline.locate.magnitudes import (
     BINS,
@@ -25,6 +28,7 @@ from fogline.locate.magnitudes import (
     coarse_range,
     counts_sensitivity,
 )
+from fogline.sketch.counted_records import check_expected, count_words, is_nothing, joined
 from fogline.sketch.density_sketch import ReleaseTerms
 
 __all__ = ["PrivateBounds", "private_bounds"]
@@ -51,8 +55,12 @@ class PrivateBounds:
         How many records of the occupied powers of two may lie outside: a noisy count and two noise deviations more, an
         upper end, not an estimate.
     messages : tuple of str
-        What is wrong with a column (no range, or so few values that others may lie outside unseen), from noisy counts
-        alone; empty if nothing is.
+        What is wrong with a column (no range, so few values that others may lie outside unseen, or far fewer than you
+        expect), from noisy counts alone; empty if nothing is.
+    message : str
+        What is to say of the budget; empty if nothing is.
+    counts, count_standard_errors : arrays of shape (d,)
+        Released number of values of each column, at least 1, and its noise.
     shares : Shares
         What each column was paid.
     guarantee : Guarantee
@@ -68,6 +76,9 @@ class PrivateBounds:
     guarantee: Guarantee
     receipt: dict[str, Any] | None = None
     cells: tuple[ColumnCells | None, ...] = field(default=(), repr=False)
+    message: str = ""
+    counts: FloatArray = field(default_factory=lambda: np.zeros(0))
+    count_standard_errors: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def found(self) -> bool:
@@ -98,6 +109,7 @@ def private_bounds(
     shares: Any = None,
     neighbours: str = "add-remove",
     max_contributions: int = 1,
+    expect_records: int | None = None,
     ledger: Any = None,
 ) -> PrivateBounds:
     """Find a range for each column, to be used as public bounds afterwards.
@@ -117,6 +129,9 @@ def private_bounds(
         Part of the budget for each column, by name, such as ``{"age": "1/4", "income": "3/4"}``; equal by default.
     neighbours, max_contributions, ledger
         As for :class:`fogline.PrivateModes`.
+    expect_records : int, optional
+        About how many records you expect: ``messages`` say when the released count of a column is far from it, nothing
+        else changes.
 
     Returns
     -------
@@ -138,13 +153,14 @@ def private_bounds(
     >>> bool(found.bounds[0, 0] <= 1951 and found.bounds[0, 1] >= 2008)      # 1944 to 2016, say
     True
     >>> few = private_bounds(X[:1], epsilon=1.0, delta=1e-6)
-    >>> few.messages[0]
-    'column 0: too few values stand out of the noise; more records, or a larger epsilon, would show a range'
+    >>> few.messages[0].partition(";")[0]
+    'column 0: too few values stand out of the noise'
     """
     source = as_source(X)
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, unit_of(source))
     _validation.check_ledger(ledger)
     level = _validation.check_level(coverage, "coverage")
+    expected = check_expected(expect_records)
     names = names_of(source)
     width = width_of(source) if names is None else len(names)
     if width is None:
@@ -155,10 +171,10 @@ def private_bounds(
     passes = RecordPasses(source, width)
     del X, source
 
-    def algorithm(stages: Stages, records: RecordPasses | None) -> tuple[ColumnCells | None, ...]:
+    def algorithm(stages: Stages, records: RecordPasses | None) -> tuple[_Counted, ...]:
         return _count(columns, paid, stages, records)
 
-    cells, guarantee, receipt = staged_release(
+    counted, guarantee, receipt = staged_release(
         algorithm,
         passes,
         terms,
@@ -174,19 +190,35 @@ def private_bounds(
         max_payload=8 * width * (BINS + CELLS) + 2**16 + 2**10 * width + 8 * len(json.dumps(columns)),
         ledger=ledger,
     )
+    cells = tuple(found.cells for found in counted)
     ranges = [(np.nan, np.nan) if found is None else found.bounds(level) for found in cells]
+    most = max(found.count for found in counted)
+    warn_of_count(guarantee, most)
     return PrivateBounds(
         columns=columns,
         bounds=np.array(ranges),
         outside=np.array([np.nan if found is None else found.outside(level) for found in cells]),
         messages=tuple(
-            _message(repr(name) if names else name, found) for name, found in zip(columns, cells, strict=True)
+            _message(repr(name) if names else name, found, expected)
+            for name, found in zip(columns, counted, strict=True)
         ),
         shares=paid,
         guarantee=guarantee,
         receipt=receipt,
         cells=cells,
+        message=joined(*release_cautions(guarantee.epsilon, guarantee.delta, most)),
+        counts=np.array([found.count for found in counted]),
+        count_standard_errors=np.array([found.count_sd for found in counted]),
     )
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """Released counts of one column: its cells, if a range stood out, and the number of its values with its noise."""
+
+    cells: ColumnCells | None
+    count: float
+    count_sd: float
 
 
 def _shares(shares: Any, columns: tuple[str, ...], rho: float) -> Shares:
@@ -202,21 +234,23 @@ def _shares(shares: Any, columns: tuple[str, ...], rho: float) -> Shares:
         raise type(error)(f"shares: {error}") from None
 
 
-def _message(column: str, cells: ColumnCells | None) -> str:
+def _message(column: str, found: _Counted, expected: int | None) -> str:
     """Say from noisy counts what is wrong with a column; nothing if nothing is."""
     advice = "more records, or a larger epsilon, would"
+    cells, told = found.cells, ""
+    said = count_words(found.count, found.count_sd, expected, bounded=False)
     if cells is None:
-        return f"column {column}: too few values stand out of the noise; {advice} show a range"
-    if cells.is_few:
-        return (
-            f"column {column}: only about {cells.total:.0f} values stand out, and others may lie outside; {advice} tell"
-        )
-    return ""
+        told = "too few values stand out of the noise"
+        told = told if is_nothing(found.count, found.count_sd) else joined(told, f"{advice} show a range")
+    elif cells.is_few:
+        told = f"only about {cells.total:.0f} values stand out, and others may lie outside; {advice} tell"
+    words = joined(told, said)
+    return f"column {column}: {words}" if words else ""
 
 
 def _count(
     columns: tuple[str, ...], shares: Shares, stages: Stages, passes: RecordPasses | None
-) -> tuple[ColumnCells | None, ...]:
+) -> tuple[_Counted, ...]:
     """Both counts of all columns: powers of two first, then cells of the ranges that they showed."""
     terms = stages.terms
     sensitivity = counts_sensitivity(terms.neighbours, terms.max_contributions)
@@ -227,11 +261,20 @@ def _count(
         share = shares[columns[j]].portion * portion
         return stages.answer(name, query, size=size, sensitivity=sensitivity, portion=share)
 
-    ranges = [coarse_range(*ask("magnitudes", j, BINS, MAGNITUDE_SHARE)) for j in range(len(columns))]
-    return tuple(
+    magnitudes = [ask("magnitudes", j, BINS, MAGNITUDE_SHARE) for j in range(len(columns))]
+    ranges = [coarse_range(*noisy) for noisy in magnitudes]
+    cells = [
         None if found is None else ColumnCells(*found, *ask("cells", j, CELLS, 1 - MAGNITUDE_SHARE, ranges))
         for j, found in enumerate(ranges)
-    )
+    ]
+    return tuple(_whole(*noisy, found) for noisy, found in zip(magnitudes, cells, strict=True))
+
+
+def _whole(noisy: Any, scale: float, cells: ColumnCells | None) -> _Counted:
+    """Number of a column's values: of the cells where there are any, whose noise is less, else of all magnitudes."""
+    if cells is not None:
+        return _Counted(cells, cells.total, cells.scale * math.sqrt(CELLS))
+    return _Counted(None, max(float(noisy.sum()), 1.0), scale * math.sqrt(BINS))
 
 
 def _counted(passes: RecordPasses | None, stage: str, width: int, ranges: Any) -> NDArray[np.int64]:

@@ -25,9 +25,10 @@ from fogline.estimators._clustering_grid import GridClusters, read_grid_clusters
 from fogline.estimators._clustering_kept import grid_attributes, staged_attributes
 from fogline.estimators._clustering_plan import ClusterPlan, checked_number, plan_clusters
 from fogline.estimators._clustering_staged import FoundClusters, find_clusters
-from fogline.estimators._released import ReleasedState
+from fogline.estimators._released import ReleasedState, warn_of_count
 from fogline.estimators._staged import RecordPasses, Stages, staged_release
 from fogline.locate.mixture_step import GaussianClusters
+from fogline.sketch.counted_records import check_expected
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.sketch.planning import plan_spec
 from fogline.sketch.private_density import PrivateDensity
@@ -86,6 +87,8 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Hide whether a person is in the data at all, or only what their record says.
     max_contributions : int, default 1
         Most records a person has, as declared by you.
+    expect_records : int, optional
+        About how many records you expect: ``message_`` says when the released count is far from it. Words only.
     ledger : Ledger or LedgerView, optional
         Where the budget is kept. All the releases of a ``fit`` are one question with one cost.
 
@@ -121,7 +124,8 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
     guarantee_ : Guarantee
         What is promised, and to whom.
     message_ : str
-        What would help, when fewer clusters were found than hoped for; else empty.
+        What would help, when fewer clusters were found than hoped for, and what to check, when the released count or
+        the budget gives cause; else empty.
 
     Notes
     -----
@@ -196,6 +200,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         steps: Any = None,
         neighbours: str = "add-remove",
         max_contributions: int = 1,
+        expect_records: int | None = None,
         ledger: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -211,6 +216,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.steps = steps
         self.neighbours = neighbours
         self.max_contributions = max_contributions
+        self.expect_records = expect_records
         self.ledger = ledger
 
     def __sklearn_tags__(self) -> Any:
@@ -235,6 +241,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         source = as_source(X)
         terms = self._terms(unit_of(source))
         _validation.check_ledger(self.ledger)
+        check_expected(self.expect_records)
         level = _validation.check_level(self.level)
         bounds = self._box(width_of(source))
         plan = plan_clusters(self, bounds, level)
@@ -253,8 +260,11 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
             kept = grid_attributes(found, density)
         else:
             kept = staged_attributes(*released)
+        told = (kept["guarantee_"], kept["count_"])
+        kept["message_"] = self._message(kept["message_"], *told, kept["count_standard_error_"])
         for name, value in kept.items():
             setattr(self, name, value)
+        warn_of_count(*told)
         return self
 
     # -- reading -------------------------------------------------------------------------------------------

@@ -22,26 +22,29 @@ from fogline.engines.feed import as_source, names_of, release_source, unit_of
 from fogline.estimators._hellinger_fit import fit_density
 from fogline.estimators._hellinger_plan import (
     ExpectedFit,
+    check_expectation,
     checked_guess,
     data_box,
     expected_descent,
     expected_fit,
+    plan_descent,
     plan_sketch,
     rows_of,
-    smallest_bandwidth,
 )
 from fogline.estimators._hellinger_quadrature import DescentPlan
-from fogline.estimators._hellinger_steps import MOST_RECORDS, Descent, descend, stages_of
+from fogline.estimators._hellinger_steps import Descent, descend, stages_of
 from fogline.estimators._hellinger_summary import (
     Explained,
     FitSummary,
+    descent_message,
     draw_fit,
+    estimates_of,
     explained_part,
     intervals,
     message_of,
     summary_of,
 )
-from fogline.estimators._released import ReleasedState
+from fogline.estimators._released import ReleasedState, warn_of_count
 from fogline.estimators._staged import RecordPasses, staged_release
 from fogline.families import Family, family_named, parameter_box
 from fogline.families.named import family_id, family_id_before
@@ -56,7 +59,6 @@ FloatArray = NDArray[np.float64]
 PROOF = "hellinger"
 CODE_VERSION = "hellinger-4"
 METHODS = ("sketch", "gradient", "newton")
-ITERATIONS = 4  # of a descent, where the user does not say
 
 
 class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
@@ -94,6 +96,8 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         only relation of a descent, where the number of rows is public).
     max_contributions : int, default 1
         Most records a person has, as declared by you.
+    expect_records : int, optional
+        About how many records you expect: ``message_`` says when the released count is far from it. Words only.
     ledger : Ledger or LedgerView, optional
         Where the budget is kept.
 
@@ -120,7 +124,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     receipt_ : dict or None
         What the ledger was charged.
     message_ : str
-        What to beware of; else empty.
+        What to beware of, and what to check, when the released count or the budget gives cause; else empty.
 
     References
     ----------
@@ -142,6 +146,10 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     >>> bool(0.5 <= low < high <= 6)
     True
     """
+
+    params_: dict[str, float]
+    standard_errors_: dict[str, float]
+    degrees_of_freedom_: dict[str, float]
 
     _released_attributes = (
         "params_",
@@ -178,6 +186,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         steps: Any = None,
         neighbours: str | None = None,
         max_contributions: int = 1,
+        expect_records: int | None = None,
         ledger: Any = None,
     ) -> None:
         self.family = family
@@ -195,6 +204,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.steps = steps
         self.neighbours = neighbours
         self.max_contributions = max_contributions
+        self.expect_records = expect_records
         self.ledger = ledger
 
     def fit(self, X: Any, y: Any = None) -> PrivateHellinger:  # noqa: ARG002
@@ -212,6 +222,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         terms = self._terms(unit_of(source))
         level = _validation.check_level(self.confidence, "confidence")
         _validation.check_ledger(self.ledger)
+        check_expectation(self.expect_records, self.method)
         spec = self._spec(family, box, bounds) if self.method == "sketch" else None
         plan = None if spec is not None else self._plan(family, box, bounds, rows_of(source))
         self._remember_features(source, family.dimension)
@@ -229,6 +240,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
             assert plan is not None
             self._keep_descent(plan, *released)
         self.confidence_intervals_ = self._intervals(level)
+        warn_of_count(self.guarantee_, density.count if plan is None else plan.n)
         return self
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -313,25 +325,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         return plan_sketch(family, box, bounds, self.bandwidth, self.steps)
 
     def _plan(self, family: Family, box: FloatArray, bounds: FloatArray, n: int) -> DescentPlan:
-        if family.dimension != 1:
-            raise ValueError(
-                f"method={self.method!r} serves one column, the {family.name} family has more: use 'sketch'"
-            )
-        if self.steps is not None:
-            raise ValueError("steps: rounding is known to method='sketch' only")
-        if n > MOST_RECORDS:
-            raise ValueError(f"X must have at most {MOST_RECORDS} rows for method={self.method!r}")
-        iterations = ITERATIONS if self.iterations is None else _validation.check_count(self.iterations, "iterations")
-        return DescentPlan(
-            family=family,
-            box=box,
-            bounds=(float(bounds[0, 0]), float(bounds[0, 1])),
-            bandwidth=smallest_bandwidth(family, box, bounds, self.bandwidth),
-            iterations=iterations,
-            newton=self.method == "newton",
-            n=n,
-            max_contributions=_validation.check_max_contributions(self.max_contributions),
-        )
+        return plan_descent(self, family, box, bounds, n)
 
     # -- fitting ---------------------------------------------------------------------------------------------
 
@@ -364,35 +358,27 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     def _keep_fit(self, family: Family, box: FloatArray, density: PrivateDensity) -> None:
         fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, density.spec.widths)
         fit = fit_density(density, family, box, fixed)
-        self._keep(family, fit.theta, fit.privacy_covariance[:-1, :-1], fit.sampling_covariance[:-1, :-1], fit.degrees)
+        errors = (fit.privacy_covariance[:-1, :-1], fit.sampling_covariance[:-1, :-1], fit.degrees)
+        self.__dict__.update(estimates_of(family, fit.theta, *errors))
         self.explained_: Explained | None = explained_part(fit, density)
         self.bandwidth_ = fit.bandwidth
         self.density_: PrivateDensity | None = density
         self.path_: FloatArray | None = None
         self.guarantee_ = density.guarantee
         self.receipt_ = density.receipt
-        self.message_ = message_of(family, box, fit.theta, density.count)
+        counted = (density.count, density.count_sd)
+        self.message_ = self._message(message_of(family, box, fit.theta, *counted), density.guarantee, *counted)
 
     def _keep_descent(self, plan: DescentPlan, found: Descent, guarantee: Any, receipt: Any) -> None:
-        self._keep(plan.family, found.theta, found.privacy_covariance, found.sampling_covariance, found.degrees)
+        errors = (found.privacy_covariance, found.sampling_covariance, found.degrees)
+        self.__dict__.update(estimates_of(plan.family, found.theta, *errors))
         self.explained_ = None
         self.bandwidth_ = np.array([plan.bandwidth])
         self.density_ = None
         self.path_ = found.path
         self.guarantee_ = guarantee
         self.receipt_ = receipt
-        self.message_ = message_of(plan.family, plan.box, found.theta, float(plan.n))
-
-    def _keep(
-        self, family: Family, theta: FloatArray, privacy: FloatArray, sampling: FloatArray, degrees: FloatArray
-    ) -> None:
-        self.params_ = dict(zip(family.parameters, theta.tolist(), strict=True))
-        self.privacy_covariance_ = privacy
-        self.sampling_covariance_ = sampling
-        self.covariance_ = privacy + sampling
-        errors = np.sqrt(np.diag(self.covariance_)).tolist()
-        self.standard_errors_ = dict(zip(family.parameters, errors, strict=True))
-        self.degrees_of_freedom_ = dict(zip(family.parameters, degrees.tolist(), strict=True))
+        self.message_ = descent_message(plan.family, plan.box, found.theta, plan.n, guarantee)
 
     def _intervals(self, level: float) -> dict[str, tuple[float, float]]:
         family, box, _ = self._family()

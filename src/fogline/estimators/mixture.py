@@ -21,10 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 from fogline import _validation
 from fogline.accounting.costs import Cost
 from fogline.engines.feed import as_source, names_of, unit_of, width_of
+from fogline.estimators._mixture_fit import MixtureFit
 from fogline.estimators._mixture_methods import METHODS, Method
-from fogline.estimators._released import ReleasedState
+from fogline.estimators._released import ReleasedState, warn_of_count
 from fogline.estimators._staged import RecordPasses, staged_release
 from fogline.locate.mixture_step import GaussianClusters
+from fogline.sketch.counted_records import check_expected, is_nothing, joined
 
 __all__ = ["PrivateGaussianMixture"]
 
@@ -77,6 +79,8 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         proved for "add-remove" only.
     max_contributions : int, default 1
         Most records a person has, as declared by you.
+    expect_records : int, optional
+        About how many records you expect: ``message_`` says when the released count is far from it. Words only.
     ledger : Ledger or LedgerView, optional
         Where the budget is kept. All the releases of a ``fit`` are one question with one cost.
 
@@ -103,7 +107,8 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
     criteria_ : dict
         For "sketch": criterion of each number of components that was tried, see :meth:`bic_on_release`.
     message_ : str
-        The verdict in words, and which components hold too few records to be believed; else empty.
+        The verdict in words, which components hold too few records to be believed, and what to check, when the released
+        count or the budget gives cause; else empty.
     receipt_ : dict or None
         What the ledger was charged, if there is one.
     guarantee_ : Guarantee
@@ -171,6 +176,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         learner: Any = None,
         neighbours: str = "add-remove",
         max_contributions: int = 1,
+        expect_records: int | None = None,
         ledger: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -188,6 +194,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         self.learner = learner
         self.neighbours = neighbours
         self.max_contributions = max_contributions
+        self.expect_records = expect_records
         self.ledger = ledger
 
     def fit(self, X: Any, y: Any = None) -> PrivateGaussianMixture:  # noqa: ARG002
@@ -208,6 +215,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         method = self._method()
         terms = method.terms(self, unit_of(source))
         _validation.check_ledger(self.ledger)
+        check_expected(self.expect_records)
         d = self._width(source)
         plan = method.plan(self, d)
         columns = names_of(source)
@@ -240,10 +248,10 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         self.components_ = fit.components
         self.center_ = fit.centre
         self.criteria_ = fit.criteria
-        verdict = "" if fit.verdict is None else str(fit.verdict)
-        self.message_ = "; ".join(said for said in (verdict, _faint(self.counts_, fit.count_sd)) if said)
+        self.message_ = self._message(_found(fit, self.counts_), guarantee, *fit.total, bounded=False)
         self.receipt_ = receipt
         self.guarantee_ = guarantee
+        warn_of_count(guarantee, fit.total[0])
         return self
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -328,6 +336,14 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
     def _scores(self, rows: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):
             return GaussianClusters(self.weights_, self.means_, self.covariances_).scores(rows)
+
+
+def _found(fit: MixtureFit, counts: FloatArray) -> str:
+    """What could not be told apart and which components are faint; no advice where nothing was counted."""
+    verdict = "" if fit.verdict is None else str(fit.verdict)
+    if is_nothing(*fit.total):
+        return verdict.partition("; ")[0]
+    return joined(verdict, _faint(counts, fit.count_sd))
 
 
 def _faint(counts: FloatArray, error: float) -> str:

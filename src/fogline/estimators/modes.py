@@ -16,7 +16,8 @@ from sklearn.base import BaseEstimator
 from fogline import _validation
 from fogline.accounting.costs import Cost
 from fogline.engines.feed import as_source, release_source, unit_of, width_of
-from fogline.estimators._released import ReleasedState
+from fogline.estimators._released import ReleasedState, warn_of_count
+from fogline.sketch.counted_records import check_expected
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.sketch.planning import Spec, plan_spec
 from fogline.sketch.private_density import PrivateDensity
@@ -52,6 +53,8 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Hide whether a person is in the data at all, or only what their record says.
     max_contributions : int, default 1
         Most records a person has, as declared by you.
+    expect_records : int, optional
+        About how many records you expect: ``message_`` says when the released count is far from it. Words only.
     ledger : Ledger or LedgerView, optional
         Where the budget is kept: reserved before the records are touched, never refunded, and a question that was
         asked before is answered from it for free.
@@ -74,7 +77,8 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     guarantee_ : Guarantee
         What is promised, and to whom.
     message_ : str
-        What would help, when nothing or too little was found; else empty.
+        What would help, when nothing or too little was found, and what to check, when the released count or the budget
+        gives cause; else empty.
 
     Notes
     -----
@@ -87,6 +91,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     See Also
     --------
     fogline.DensitySketch : the release alone, for merging and for data that come in parts.
+    fogline.check_pipeline : which steps before it, in a pipeline, see the records without privacy.
     fogline.published.dp_grams : the algorithm of the DP-GRAMS paper, to compare with; not certified.
 
     References
@@ -133,6 +138,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         steps: Any = None,
         neighbours: str = "add-remove",
         max_contributions: int = 1,
+        expect_records: int | None = None,
         ledger: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -144,6 +150,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.steps = steps
         self.neighbours = neighbours
         self.max_contributions = max_contributions
+        self.expect_records = expect_records
         self.ledger = ledger
 
     def fit(self, X: Any, y: Any = None) -> PrivateModes:  # noqa: ARG002
@@ -163,6 +170,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         source = as_source(X)
         terms = self._terms(unit_of(source))
         _validation.check_ledger(self.ledger)
+        check_expected(self.expect_records)
         _validation.check_level(self.level)
         if self.n_modes is not None:
             _validation.check_count(self.n_modes, "n_modes")
@@ -172,6 +180,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
             density = release_source(source, spec, terms, self.ledger)
         finally:
             del X, source  # an error's traceback must not lead to the records
+        warn_of_count(density.guarantee, density.count)
         return self.read(density)
 
     def read(self, density: PrivateDensity) -> PrivateModes:
@@ -184,7 +193,8 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         PrivateModes
-            The estimator itself, fitted; of its parameters ``n_modes``, ``level`` and ``bandwidth`` count.
+            The estimator itself, fitted; of its parameters ``n_modes``, ``level``, ``bandwidth`` and ``expect_records``
+            count.
 
         Examples
         --------
@@ -210,7 +220,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.standard_errors_ = found.standard_errors
         self.p_values_ = found.p_values
         self.bandwidth_ = found.bandwidths
-        self.message_ = found.message
+        self.message_ = self._message(found.message, density.guarantee, density.count, density.count_sd)
         return self
 
     def cost(self) -> Cost:

@@ -20,9 +20,10 @@ from fogline import _validation
 from fogline.accounting.costs import Cost
 from fogline.engines.feed import as_source, names_of, release_source, unit_of, width_of
 from fogline.engines.tables import Table
-from fogline.estimators._released import ReleasedState
+from fogline.estimators._released import ReleasedState, warn_of_count
 from fogline.sketch.branch_map import Branches, branches_at
 from fogline.sketch.branches import choose_bandwidth, read_branches
+from fogline.sketch.counted_records import check_expected
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.sketch.prediction_sets import CLEAR, PredictionSets
 from fogline.sketch.spec import SketchSpec, as_bandwidth
@@ -104,6 +105,8 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         Hide whether a person is in the data at all, or only what their record says.
     max_contributions : int, default 1
         Most records a person has, as declared by you.
+    expect_records : int, optional
+        About how many records you expect: ``message_`` says when the released count is far from it. Words only.
     ledger : Ledger or LedgerView, optional
         Where the budget is kept.
 
@@ -118,7 +121,8 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
     guarantee_ : Guarantee
         What is promised, and to whom.
     message_ : str
-        What would help if there is no branch; else empty.
+        What would help if there is no branch, and what to check, when the released count or the budget gives cause;
+        else empty.
 
     Notes
     -----
@@ -162,6 +166,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         steps: Any = None,
         neighbours: str = "add-remove",
         max_contributions: int = 1,
+        expect_records: int | None = None,
         ledger: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -173,6 +178,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         self.steps = steps
         self.neighbours = neighbours
         self.max_contributions = max_contributions
+        self.expect_records = expect_records
         self.ledger = ledger
 
     def __sklearn_tags__(self) -> Any:
@@ -200,6 +206,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         """
         terms = self._terms(unit_of(as_source(X)))
         _validation.check_ledger(self.ledger)
+        check_expected(self.expect_records)
         level = _validation.check_level(self.level)
         wide = width_of(as_source(X))
         apart = y is not None and not isinstance(y, str)
@@ -222,7 +229,9 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         self.guarantee_ = density.guarantee
         self.branches_ = found
         self.bandwidth_ = found.bandwidth
-        self.message_ = found.message
+        counted = (density.count, density.count_sd)
+        self.message_ = self._message(found.message, density.guarantee, *counted, response=1)
+        warn_of_count(density.guarantee, density.count)
         return self
 
     def cost(self) -> Cost:

@@ -25,6 +25,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation
+from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, cost
 from fogline.accounting.guarantee import ROWS
 from fogline.accounting.integral import IntegralBudget, IntegralGuarantee
@@ -107,6 +108,8 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         How many draws may still be made.
     receipt_ : dict or None
         Of the ledger.
+    message_ : str
+        What is to say of the budget of all draws together; else empty. There is no released count.
 
     Notes
     -----
@@ -125,18 +128,18 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
     >>> import numpy as np
     >>> from fogline import IntegralSampler
     >>> X = np.random.default_rng(0).normal([2.0, 2.0], 0.5, size=(5000, 2))
-    >>> sampler = IntegralSampler(epsilon=1.0, max_samples=20, learner="boosting", schedule="full", rounds=1)
+    >>> sampler = IntegralSampler(epsilon=0.1, max_samples=20, learner="boosting", schedule="full", rounds=1)
     >>> sampler.fit(X).sample(5).shape
     (5, 2)
     >>> sampler.draws_left_
     15
     >>> print(sampler.guarantee_)
     Certified: whatever the data were, any number of records more, fewer or other ones, the probability of a draw
-    changes by a factor of at most exp(1) = 2.72, and that of all 20 draws together of at most exp(20) = 485165196
+    changes by a factor of at most exp(0.1) = 1.11, and that of all 20 draws together of at most exp(2) = 7.39
     (draws by rejection from a boosted density in a mollifier).
     """
 
-    _released_attributes = ("guarantee_", "receipt_")
+    _released_attributes = ("guarantee_", "receipt_", "message_")
 
     def __init__(
         self,
@@ -196,10 +199,12 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         plan = self._plan(int(width_of(source) or 0))
         self._remember_features(source, plan.base.d)
         columns, passes = names_of(source), RecordPasses(source, plan.base.d)
+        cautions = budget_cautions(budget.repeated(draws).epsilon, 0.0)
         del X, source  # an error's traceback must not lead to the records
         _vault.forget(self)
         rng = current_door().generator("training")
         try:
+            warn_of(cautions)
             rehearse(plan, rng)
             if self.ledger is None:
                 holding, receipt = self._learnt(plan, passes, rng), None
@@ -216,6 +221,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
             reason=door_reason() or plan.base.reason,
         )
         self.receipt_ = receipt
+        self.message_ = "; ".join(cautions)
         _vault.hold(self, holding)
         return self
 

@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from fogline import _validation
 from fogline.engines.registry import table
 from fogline.engines.tables import Table
+from fogline.estimators._released import warn_of_count
+from fogline.sketch.counted_records import check_expected
 from fogline.sketch.density_sketch import ReleaseTerms
 from fogline.sketch.planning import plan_spec
-from fogline.sketch.strata import Strata, release_strata
+from fogline.sketch.strata import Strata, release_strata, strata_message
 from fogline.sketch.strata_counts import StrataCounts
 
 __all__ = ["private_strata"]
@@ -44,6 +46,7 @@ def private_strata(
     features: Any = "auto",
     neighbours: str = "add-remove",
     max_contributions: int = 1,
+    expect_records: int | None = None,
     ledger: Any = None,
 ) -> Strata:
     r"""Release one density for each category, for the price of one.
@@ -79,11 +82,15 @@ def private_strata(
     neighbours, max_contributions, ledger
         As for :class:`fogline.PrivateModes`. A person's records may lie in several strata. There is no unit here:
         `max_contributions` is declared by the caller, not enforced, and the guarantee says so.
+    expect_records : int, optional
+        About how many records you expect in all strata together: ``message`` says when the released counts are far from
+        it, nothing else changes. Not with weights, whose counts are not of records.
 
     Returns
     -------
     Strata
-        Densities by category, with ``modes()``, ``compare(a, b)`` and ``plot()``.
+        Densities by category, with ``modes()``, ``compare(a, b)`` and ``plot()``; ``message`` says what to check, when
+        the released counts or the budget give cause.
 
     Notes
     -----
@@ -111,6 +118,8 @@ def private_strata(
     bound = _bound(weights, weight_bound)
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions)
     _validation.check_ledger(ledger)
+    if check_expected(expect_records) is not None and bound is not None:
+        raise ValueError("expect_records: with weights the release counts weights over their bound, not records")
     source = _source(X, by, columns, weights, {"query": query, **(reading or {})})
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, source.row)
     width = source.width - (bound is not None)
@@ -127,9 +136,14 @@ def private_strata(
     }
     del X, source, by, weights
     try:
-        return release_strata(spec, names, terms, one_pass.run, ledger, columns=named, weight_bound=bound, facts=facts)
+        strata = release_strata(
+            spec, names, terms, one_pass.run, ledger, columns=named, weight_bound=bound, facts=facts
+        )
     finally:
         one_pass.forget()
+    strata.message = strata_message(strata, names[: len(names) - one_pass.has_others], expect_records)
+    warn_of_count(strata.guarantee, strata.count)
+    return strata
 
 
 def _names(by: Any, categories: Any, others: Any) -> tuple[str, ...]:
@@ -225,7 +239,8 @@ class _LabelledPass:
 
     def __init__(self, source: Table, counts: StrataCounts, names: Sequence[str], has_others: bool) -> None:
         self._held: tuple[Table, StrataCounts] | None = (source, counts)
-        categories = names[: len(names) - has_others] if source.unit_column is not None else names
+        self.has_others = has_others and source.unit_column is not None
+        categories = names[: len(names) - self.has_others]
         self._index = {name: i for i, name in enumerate(categories)}
         self._rest = len(categories) if has_others else -1
 

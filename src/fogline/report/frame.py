@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
 
+from fogline.accounting.cautions import budget_cautions
 from fogline.report.findings import python_call, versions
 from fogline.report.svg import plus_minus, significant
 from fogline.sketch import PrivateDensity
 
 __all__ = [
+    "as_sentence",
     "count_content",
     "frame_content",
     "listed",
@@ -81,7 +83,8 @@ def promise_content(estimator: Any, receipt: Any) -> dict[str, Any]:
     """Return what every page says of guarantee, versions and receipt."""
     guarantee = estimator.guarantee_
     return {
-        "message": estimator.message_,
+        "message": as_sentence(estimator.message_),
+        "loose": bool(budget_cautions(guarantee.epsilon, guarantee.delta)),
         "guarantee": guarantee,
         "sentence": str(guarantee),
         "explanation": guarantee.explain(),
@@ -91,6 +94,19 @@ def promise_content(estimator: Any, receipt: Any) -> dict[str, Any]:
         "versions": versions(),
         "date": datetime.now(UTC).strftime("%-d %B %Y"),
     }
+
+
+def as_sentence(message: str) -> str:
+    """Return a message as people write a sentence; empty if it is.
+
+    Examples
+    --------
+    >>> as_sentence("nothing was found"), as_sentence("is the column numeric?"), as_sentence("")
+    ('Nothing was found.', 'Is the column numeric?', '')
+    """
+    if not message:
+        return ""
+    return f"{message[0].upper()}{message[1:]}{'' if message.endswith(('?', '.')) else '.'}"
 
 
 def percent(part: float) -> str:

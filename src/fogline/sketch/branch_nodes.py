@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fogline.sketch.branch_noise import LEAST_RELIEF, LINK_REACH, needed_strength, strengths
 from fogline.sketch.branch_threads import Threads, link, local_fit
+from fogline.sketch.counted_records import nothing_counted
 from fogline.sketch.landscape import find_peaks
 from fogline.sketch.profiles import Profiles, mirror_basis
 
@@ -190,6 +191,9 @@ def _frontier(shape: tuple[int, ...], place: IntArray) -> IntArray:
 def _what_would_help(
     density: PrivateDensity, profiles: Profiles, places: FloatArray, seen: Nodes, threads: Threads, needed: float
 ) -> str:
+    """Say what kept every branch below the fogline; no advice to spend more where nothing was counted."""
+    if said := nothing_counted(density):
+        return said
     if not threads.count:
         return "nothing stands above the fog: at no x is any response seen more often than its neighbours"
     factors = np.geomspace(1.0, MOST_HELP, 101)

@@ -167,6 +167,7 @@ class DensitySketch(RecordCounts):
         terms = replace(terms, remark=", ".join(filter(None, remarks)), on_trust=cut.on_trust)
         _validation.check_ledger(ledger)
         self._require_whole()
+        terms.warn()  # before the records are claimed: a user may have made errors of warnings
         self.claim(UNCOUNTED if ledger is None else payer_of(ledger))
         return release_density(self.spec, terms, self.table, ledger, columns=columns, facts=facts)
 

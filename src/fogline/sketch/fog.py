@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline.sketch.counted_records import nothing_counted
 from fogline.sketch.landscape import Peaks, join_basins
 from fogline.sketch.noise_peaks import Null, kernel_energy, measure, simulate_null, smooth_reading
 from fogline.sketch.reading import Reading
@@ -152,7 +153,9 @@ def peak_p_values(density: PrivateDensity, ladder: Ladder, positions: FloatArray
 
 
 def what_would_help(density: PrivateDensity, ladder: Ladder, level: float) -> str:
-    """Say what kept every peak below the fogline."""
+    """Say what kept every peak below the fogline; no advice to spend more where nothing was counted."""
+    if said := nothing_counted(density):
+        return said
     rungs = tested_rungs(ladder)
     null = null_of(density, [ladder.readings[q] for q in rungs])
     shortfall, rung = np.inf, rungs[-1]

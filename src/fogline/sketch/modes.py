@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.sketch import fog
+from fogline.sketch.counted_records import joined
 from fogline.sketch.landscape import find_peaks
 from fogline.sketch.reading import Reading
 from fogline.sketch.spec import as_bandwidth
@@ -83,15 +84,11 @@ def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandw
         starts, at = best_peaks(ladder, n_modes)
         message = "" if len(starts) == n_modes else f"only {len(starts)} of {n_modes} peaks exist at any bandwidth"
     if not len(starts):
-        return no_modes(density.spec.d, _joined(message, at_a_wall(density, ladder, starts)))
+        return no_modes(density.spec.d, joined(message, at_a_wall(density, ladder, starts)))
     tracks = follow(ladder, starts, at)
     located = locate(ladder, tracks)
-    message = _joined(message, at_a_wall(density, ladder, located.position))
+    message = joined(message, at_a_wall(density, ladder, located.position))
     return make_table(ladder, located, fog.peak_p_values(density, ladder, located.position), message)
-
-
-def _joined(*said: str) -> str:
-    return "; ".join(words for words in said if words)
 
 
 def make_ladder(density: PrivateDensity, bandwidth: Any = "auto") -> Ladder:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline.sketch.counted_records import nothing_counted
 from fogline.sketch.modes import ModeTable, make_ladder, make_table, no_modes
 from fogline.sketch.search_atoms import Atoms, ClearedReading, fit_atoms
 from fogline.sketch.search_climb import Summits, summits_by_scale
@@ -239,7 +240,9 @@ def fog_level_anywhere(
 
 
 def _what_would_help(density: PrivateDensity, layers: list[Layer], level: float) -> str:
-    """Say what kept every peak below the fogline."""
+    """Say what kept every peak below the fogline; no advice to spend more where nothing was counted."""
+    if said := nothing_counted(density):
+        return said
     shortfall, clearest = np.inf, layers[-1]
     for layer in layers:
         ratio = layer.fog.needed(level / len(layers)) / max(float(layer.drop.max(initial=0.0)), 1e-9)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from fogline.mechanisms.entropy import door_reason
 from fogline.mechanisms.failures import sealed
 from fogline.mechanisms.gaussian import add_gaussian
 from fogline.sketch.comparison import ShapeComparison, compare_shapes
+from fogline.sketch.counted_records import is_nothing, release_message
 from fogline.sketch.planning import Spec, spec_from_dict
 from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.sensitivity import covers_gain_and_loss, strata_sensitivity
@@ -32,7 +34,7 @@ from fogline.sketch.terms import ReleaseTerms
 if TYPE_CHECKING:
     from fogline.sketch.modes import ModeTable
 
-__all__ = ["Strata", "release_strata"]
+__all__ = ["Strata", "release_strata", "strata_message"]
 
 FORMAT = "fogline-strata-1"
 CODE_VERSION = "strata-1"
@@ -43,6 +45,10 @@ PROOF = "strata"
 
 MOST_COEFFICIENTS = 2_000_000
 """Most real coefficients of all strata together: noise costs 14 microseconds each."""
+
+
+MOST_NAMED = 4
+"""Most categories that a message names."""
 
 
 class Strata(Mapping[str, PrivateDensity]):
@@ -60,6 +66,9 @@ class Strata(Mapping[str, PrivateDensity]):
     weight_bound : float or None
         With survey weights, their bound. Counts are then sums of weights over the bound: at most the number of records,
         and at most the effective sample size, so that errors are not understated.
+    message : str
+        What to check, where the released counts or the budget give cause; else empty. It stays with the object that
+        :func:`fogline.private_strata` returned and is not in the file.
     """
 
     def __init__(
@@ -73,6 +82,7 @@ class Strata(Mapping[str, PrivateDensity]):
         columns: Sequence[str] | None = None,
         weight_bound: float | None = None,
         receipt: dict[str, Any] | None = None,
+        message: str = "",
     ) -> None:
         self.spec = spec
         self.names = tuple(names)
@@ -80,6 +90,7 @@ class Strata(Mapping[str, PrivateDensity]):
         self.columns = None if columns is None else tuple(columns)
         self.weight_bound = weight_bound
         self.receipt = receipt
+        self.message = message
         self._scale = float(scale)
         self._released = np.asarray(released, dtype=np.int64).reshape(len(self.names), -1)
         self._densities = {
@@ -107,7 +118,17 @@ class Strata(Mapping[str, PrivateDensity]):
         return f"Strata({counts}; {self.guarantee})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Strata.from_bytes, (self.to_bytes(),)
+        return _restored, (self.to_bytes(), self.message)
+
+    @property
+    def count(self) -> float:
+        """Released number of records in all strata together, at least 1."""
+        return max(sum(float(density.coefficients[0].real) for density in self._densities.values()), 1.0)
+
+    @property
+    def count_sd(self) -> float:
+        """Standard deviation of the noise in :attr:`count`."""
+        return math.hypot(*(density.count_sd for density in self._densities.values()))
 
     def modes(self, n_modes: int | None = None, *, level: float = 0.05) -> dict[str, ModeTable]:
         """Modes of each stratum, as :meth:`fogline.PrivateDensity.modes` reads them."""
@@ -190,6 +211,36 @@ class Strata(Mapping[str, PrivateDensity]):
         )
 
 
+def _restored(data: bytes, message: str) -> Strata:
+    strata = Strata.from_bytes(data)
+    strata.message = message
+    return strata
+
+
+def strata_message(strata: Strata, categories: Sequence[str], expect_records: int | None = None) -> str:
+    """What to check, from released counts: too few records in all, or in some category.
+
+    Parameters
+    ----------
+    strata : Strata
+    categories : sequence of str
+        Strata that were asked for by name, without the one of all other records.
+    expect_records : int, optional
+        How many records are expected in all strata together.
+    """
+    few = [name for name in categories if is_nothing(strata[name].count, strata[name].count_sd)]
+    found = ""
+    if few and not is_nothing(strata.count, strata.count_sd):
+        shown = [f"{name!r} ({strata[name].count:.0f} ± {strata[name].count_sd:.0f})" for name in few[:MOST_NAMED]]
+        more = f" and {len(few) - len(shown)} more" if len(few) > len(shown) else ""
+        found = (
+            f"the release counts no more records than noise in {', '.join(shown)}{more}; check that "
+            f"{'this category is' if len(few) == 1 else 'these categories are'} spelled as in the data"
+        )
+    counted = (strata.count, strata.count_sd)
+    return release_message(found, strata.guarantee, *counted, expect_records, columns=strata.spec.d)
+
+
 def release_strata(
     spec: Spec,
     names: Sequence[str],
@@ -224,6 +275,7 @@ def release_strata(
         raise ValueError(
             f"categories: {len(names)} strata have {size} coefficients; at most {MOST_COEFFICIENTS} will do"
         )
+    terms.warn()
     kind = f"discrete Gaussian noise on Fourier sums of {len(names)} strata"
     guarantee = replace(terms.guarantee(PROOF), mechanism=terms.stated(kind))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from fogline import _validation
 from fogline.accounting import zcdp
+from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, whole_units
 from fogline.accounting.currency import GaussianBudget
 from fogline.accounting.guarantee import ROWS, Guarantee
@@ -85,6 +86,10 @@ class ReleaseTerms:
     def cost(self) -> Cost:
         """What a ledger is charged."""
         return Cost(self.rho)
+
+    def warn(self) -> None:
+        """Warn of a budget that promises little, before anything is spent."""
+        warn_of(budget_cautions(self.epsilon, self.delta))
 
     def question(self) -> dict[str, Any]:
         """The terms as parameters of a ledger's question."""
