@@ -104,11 +104,9 @@ def payers_in(path: Path, held: Iterable[str] = ()) -> dict[str, str]:
 
     A file of version 1 has one list of payers for all of its records: `held` are the ids that they have here.
     """
-    content = _content(path)
-    if content is None:
-        return {}
-    found = check_runs(content[0].get("runs", {}))
-    earlier = common_payer(content[0].get("payers", ()))
+    header, _ = _content(path, names=())
+    found = check_runs(header.get("runs", {}))
+    earlier = common_payer(header.get("payers", ()))
     return {**dict.fromkeys(held, earlier), **found} if earlier else found
 
 
@@ -127,26 +125,26 @@ def check_runs(runs: Any) -> dict[str, str]:
     return dict(runs)
 
 
-def _content(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
-    """Header and arrays of a file, None if it is not there or no sketch any more."""
+def _content(path: Path, names: Sequence[str] | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Header and arrays of a file, by default all; both empty if it is not there or no sketch any more."""
     try:
         with np.load(path, allow_pickle=False) as data:
             header = json.loads(str(data["header"]))
-            arrays = {name: data[name] for name in data.files if name != "header"}
+            wanted = [name for name in data.files if name != "header"] if names is None else names
+            arrays = {name: data[name] for name in wanted}
     except FileNotFoundError:
-        return None
+        return {}, {}
     except OSError:
         raise
     except Exception:  # whatever it is, nobody can load a sketch from it
-        return None
-    return (header, arrays) if isinstance(header, dict) else None
+        return {}, {}
+    return (header, arrays) if isinstance(header, dict) else ({}, {})
 
 
 def _mark_file(path: Path, runs: Sequence[str], payer: str, held: tuple[str, ...]) -> None:
-    content = _content(path)
-    if content is None:
+    header, arrays = _content(path)
+    if not header:
         return
-    header, arrays = content
     present = check_runs(header.get("runs", dict.fromkeys(held, "")))
     header["runs"] = {run: payer if run in runs else earlier for run, earlier in present.items()}
     if "payers" in header:  # the file is of version 1, whose readers know no ids
