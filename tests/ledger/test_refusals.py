@@ -4,10 +4,13 @@ import json
 import os
 import pickle
 import sqlite3
+import subprocess
+import sys
+import threading
 
 import pytest
 
-from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, locks, store
+from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, locks, session, store
 from fogline.ledger import high_water as marks_module
 from fogline.ledger.books import FORMAT, GENESIS, Books, chain
 from fogline.ledger.charges import Caps
@@ -35,6 +38,7 @@ def folder(tmp_path):
 
 # -- entries ------------------------------------------------------------------------------------------
 
+ANALYST = {"kind": "analyst", "analyst": "ana", "caps": None}
 GENESIS_ENTRY = {"kind": "genesis", "ledger": "a" * 32, "format": FORMAT, "marks": "b" * 32}
 DATASET = {
     "kind": "dataset",
@@ -278,6 +282,41 @@ def test_a_file_that_fails_while_it_is_read_is_refused(folder, monkeypatch):
         (folder / "away").rename(folder / "ledger")
 
 
+def test_a_known_answer_is_given_though_the_mark_of_its_group_fails(folder, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with reopen(folder) as ledger:
+        held = ledger._session
+        known, fresh = (session._Turn("declare", action) for action in (lambda: "known", lambda: held.append(ANALYST)))
+        monkeypatch.setattr(HighWater, "move", full)
+        held._serve([known, fresh])
+        assert (known.error, known.result) == (None, "known")
+        assert isinstance(fresh.error, session.MarkFailed)
+
+
+def test_one_who_is_interrupted_when_served_already_just_goes(folder):
+    class Interrupted(threading.Event):
+        def wait(self, timeout=None):
+            raise KeyboardInterrupt
+
+    with reopen(folder) as ledger:
+        turn = session._Turn("declare", int)
+        turn.ready = Interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            ledger._session._await(turn)
+        ask(ledger, 8)
+
+
+def test_what_another_process_wrote_is_taken_into_the_books(folder):
+    with reopen(folder) as ledger:
+        script = "import sys; from pathlib import Path;"
+        script += " from fogline.ledger.trials import ask, reopen; ask(reopen(Path(sys.argv[1])), 9)"
+        subprocess.run([sys.executable, "-c", script, str(folder)], check=True, timeout=60)
+        assert ask(ledger, 9, lambda: pytest.fail("touched")).cached
+        assert ledger.on().rho_of(0.5, 1e-6) == ledger.rho_of(0.5, 1e-6)
+
+
 def test_books_that_are_not_open_are_refused(folder):
     with reopen(folder) as ledger:
         ledger._session._books = None
@@ -306,7 +345,7 @@ def test_a_partition_is_a_pair_of_texts(folder):
 def test_network_file_systems_where_there_is_no_table(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "_MOUNTS", tmp_path / "none")
     assert locks.network_file_system(tmp_path) is None
-    assert locks.network_file_system(tmp_path, "half a line\n") is None
+    assert locks.network_file_system(tmp_path, "half line\n") is None
 
 
 def test_rooms_of_others_stay(tmp_path, monkeypatch):
