@@ -31,6 +31,8 @@ class File:
     levels: dict[object, int] = field(default_factory=dict)
     """The level of SQLite's lock that each handle holds: 1 shared, 2 reserved, 3 pending, 4 exclusive."""
     flocked: object = None
+    foreign: bool = False
+    """Whether it is a journal that an operator put here, of a copy and not of the file that somebody has open."""
     lock_changes: int = 0
 
     def force(self) -> None:

@@ -53,7 +53,7 @@ class Model:
     grants: list[Grant] = field(default_factory=list)
     answers: dict[int, bytes] = field(default_factory=dict)
     """What was given to a caller: question and answer."""
-    under_way: dict[int, tuple[Process, File]] = field(default_factory=dict)
+    under_way: dict[int, tuple[Process, tuple[File, str]]] = field(default_factory=dict)
 
     def granted(self, question: int, fingerprint: str, entries: list[tuple[Any, ...]], mark: Any) -> bytes:
         """Check a release before it touches the data, from what is durable; return its answer."""
@@ -84,12 +84,15 @@ class Model:
         self.grants.append(Grant(question, 0, "", answer))
         return answer
 
-    def begin(self, question: int, process: Process, file: File) -> None:
-        """Note that a question's release is under way; nobody else may be at the same one in the same file."""
+    def begin(self, question: int, process: Process, file: File, path: str) -> None:
+        """Note that a question's release is under way; nobody else may be at the same one in the same file.
+
+        Locks lie beside the name: who has a file open that was moved since pays, but cannot store an answer any more.
+        """
         other, where = self.under_way.get(question, (None, None))
-        if other is not None and other.alive and where is file:
+        if other is not None and other.alive and where == (file, path):
             raise Violated(SAME, f"question {question} is paid for twice at once")
-        self.under_way[question] = process, file
+        self.under_way[question] = process, (file, path)
 
     def end(self, question: int, process: Process | None) -> None:
         """Note that a process is done with a question, one way or the other."""
@@ -120,7 +123,7 @@ def durable_entries(disk: Disk, path: str, file: File) -> list[tuple[Any, ...]]:
     copy.directories = disk.directories
     copy.put("/looked-at", file.durable)
     journal = disk.durable_names.get(path + "-journal")
-    if journal is not None:
+    if journal is not None and not (journal.foreign and disk.durable_names.get(path) is not file):
         copy.put("/looked-at-journal", journal.durable)
     return entries_of(copy, "/looked-at")
 

@@ -114,6 +114,8 @@ class _Tampering:
     damaged: bool = False
     replaced: bool = False
     overwritten: bool = False
+    foreign_journal: bool = False
+    """Whether a copy's journal lies where SQLite looks for that of the original, and may play it back."""
 
     @property
     def doubtful(self) -> bool:
@@ -300,7 +302,7 @@ class _Run:
         def release() -> bytes:
             try:
                 assert process is not None
-                self.model.begin(number, process, _file_of(process, opened.path))
+                self.model.begin(number, process, _file_of(process, opened.path), opened.path)
                 answer = self._grant(slot.code, process, opened, number, fingerprint)
             except Violated as error:
                 self.violation = self.violation or error
@@ -441,7 +443,8 @@ class _Run:
         body, journal = copy
         self.machine.disk.put(path, body)
         if journal is not None:
-            self.machine.disk.put(path + "-journal", journal)
+            self.machine.disk.put(path + "-journal", journal).foreign = True
+            self.tampering.foreign_journal |= path == LEDGER
 
     def _over_by_rename(self, number: int, process: Process) -> None:
         disk = self.machine.disk
@@ -532,7 +535,7 @@ class _Run:
             for marks in ((MARKS, OTHER_MARKS) if done.adopted else (MARKS,))
             if path in self.machine.disk.names
         ]
-        excused = done.damaged or done.overwritten or done.marks_changed or done.adopted
+        excused = done.damaged or done.overwritten or done.foreign_journal or done.marks_changed or done.adopted
         excused = excused or (self.crashed and (done.replaced or bool(done.moved)))
         if not any(found) and not excused:
             raise Violated(KEPT if done.doubtful else SERVED, "no file is accepted in the end")

@@ -98,10 +98,9 @@ def summary(first: int, runs: int, seen: Counter[str]) -> str:
     refused = sum(count for what, count in seen.items() if what.startswith("refused"))
     families = ", ".join(f"{seen[f'runs: {family}']:,} {family}" for family in FAMILIES)
     return (
-        f"{runs:,} runs from seed {first} ({families}): {seen['broken']} broken; {crashes:,} crashes, "
-        f"{copies:,} copies put"
-        f" back or beside, {marks:,} marks lost or put back, {flips:,} bits flipped, {full:,} times no room or a sick"
-        f" disk; {seen['data touched']:,} releases,"
+        f"{runs:,} runs from seed {first} ({families}): {seen['broken']} broken; {crashes:,} crashes,"
+        f" {copies:,} copies put back or beside, {marks:,} marks lost or put back, {flips:,} bits flipped,"
+        f" {full:,} times no room or a sick disk; {seen['data touched']:,} releases,"
         f" {seen['answered'] + seen['answered from the ledger']:,} answers, {refused:,} refusals"
     )
 
