@@ -262,7 +262,7 @@ def test_every_failure_of_reading_is_one_sentence(lite, server):
         with pytest.raises(ReadFailed) as error:
             source.state(LINE)
         assert str(error.value) == "the database could not be read"
-        assert error.value.__suppress_context__
+        assert error.value.__context__ is None
     server.rollback()
 
 

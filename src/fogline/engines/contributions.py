@@ -160,7 +160,7 @@ def _rows_within(lower: FloatArray | float, upper: FloatArray | float, bound: Co
     def admit(rows: FloatArray) -> tuple[NDArray[np.bool_], Words, FloatArray]:
         with np.errstate(all="ignore"):
             inside = np.all((rows >= lower) & (rows <= upper), axis=1)  # false for NaN
-        words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # one zero, not two
+            words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # one zero, not two
         marks = np.full(len(rows), start)
         for j in range(rows.shape[1]):
             marks = mixed(marks + words[:, j] + STEP)

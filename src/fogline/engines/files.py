@@ -104,10 +104,10 @@ class FileTable(Table):
         self._row = "record" if self._is_parquet else "line of the file"  # a cell with line breaks makes several lines
         kinds = dict(schema)
         for name in named:
-            _require_kind(f"columns: column {name!r}", kinds[name], NUMBERS, "numbers")
+            require_kind(f"columns: column {name!r}", kinds[name], NUMBERS, "numbers")
         self._unit_kind = "" if unit is None else kinds[unit]
         if unit is not None:
-            _require_kind(f"unit: column {unit!r}", kinds[unit], IDS, "integers or texts")
+            require_kind(f"unit: column {unit!r}", kinds[unit], IDS, "integers or texts")
 
     def __repr__(self) -> str:
         unit = f", unit={self.unit_column!r}" if self.unit_column is not None else ""
@@ -241,7 +241,7 @@ def _parquet_schema(files: list[Path]) -> Schema:
     return found[0]
 
 
-def _require_kind(what: str, kind: str, allowed: Sequence[str], wanted: str) -> None:
+def require_kind(what: str, kind: str, allowed: Sequence[str], wanted: str) -> None:
     if kind and kind.split("(")[0].upper() not in allowed:
         raise TypeError(f"{what} holds {kind}, not {wanted}")
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from fogline import _validation
 from fogline.accounting.budget import Budget, Shares
 from fogline.accounting.guarantee import Guarantee
-from fogline.engines.feed import as_source, names_of, unit_of, width_of
+from fogline.engines.feed import as_source, names_of, public_width, unit_of
 from fogline.estimators._staged import RecordPasses, Stages, staged_release
 from fogline.locate.magnitudes import (
     BINS,
@@ -146,10 +146,7 @@ def private_bounds(
     _validation.check_ledger(ledger)
     level = _validation.check_level(coverage, "coverage")
     names = names_of(source)
-    width = width_of(source) if names is None else len(names)
-    if width is None:
-        source = _validation.records(source)
-        width = source.shape[1]
+    width = len(names) if names else public_width(source, len(shares) if isinstance(shares, Mapping) else None)
     columns = names or tuple(str(j) for j in range(width))
     paid = _shares(shares, columns, terms.rho)
     passes = RecordPasses(source, width)
