@@ -1,10 +1,11 @@
 """How code that touches records is run: in one numeric error state, with warnings muted, failing in one way.
 
-What numpy does on overflow or underflow, and whether a warning is an error, are settings of the calling program. They are
-public, but whether they come to bear depends on the records: with ``np.seterr(under="raise")`` one record of 1e-308
+What numpy does on overflow or underflow, and whether a warning is an error, are settings of the calling program. They
+are public, but whether they come to bear depends on the records: with ``np.seterr(under="raise")`` one record of 1e-308
 would decide whether a fit fails. So none of them reaches a step that touches records.
 
-Every such step runs within :func:`quiet`. One that may fail in a way that depends on a record runs by :func:`contained`.
+Every such step runs within :func:`quiet`. One that may fail in a way that depends on a record runs by
+:func:`contained`.
 The constant errors of a release are made from these in :mod:`fogline.mechanisms.failures`.
 """
 
@@ -27,8 +28,8 @@ T = TypeVar("T")
 class _Muting:
     """Warnings of the process are muted while one thread or more is inside.
 
-    The filters of :mod:`warnings` belong to the process. If each thread restored what it found, one that came second and
-    left last would leave the process muted; so the first to come saves them, and the last to leave restores them.
+    The filters of :mod:`warnings` belong to the process. If each thread restored what it found, one that came second
+    and left last would leave the process muted; so the first to come saves them, and the last to leave restores them.
     """
 
     def __init__(self) -> None:

@@ -244,7 +244,8 @@ def _first_width(rows: Sequence[Any], name: str, public: bool) -> int:
 def _cells(rows: Sequence[Any], d: int) -> NDArray[np.float64]:
     """Return a plain list as floats of shape (n, d); a list declares nothing, so nothing in it can be an error.
 
-    A row that is not d cells contributes nothing, as a broken line of a file does. With one column a bare cell is a row.
+    A row that is not d cells contributes nothing, as a broken line of a file does. With one column a bare cell is a
+    row.
     """
     if _plain_numbers(rows, d):
         with contextlib.suppress(OverflowError), quiet():  # an integer beyond the doubles: cell by cell it is missing
@@ -271,7 +272,7 @@ def _is_row(row: object) -> bool:
 
 
 def _row_cells(row: Any, d: int) -> list[float]:
-    """Return a row of d cells as floats; all of them are missing where it has not d cells, or has an error of its own."""
+    """Return a row of d cells as floats, all of them missing where it has not d cells or an error of its own."""
     try:
         cells = list(row) if _is_row(row) and len(row) == d else [row] if d == 1 and not _is_row(row) else []
     except Exception:

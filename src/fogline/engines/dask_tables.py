@@ -23,8 +23,9 @@ from fogline.sketch.planning import Spec
 __all__ = ["DaskTable", "adapt"]
 
 BUCKET, VALUE, NAME = "bucket", "value", "name"
-"""Columns of what is shuffled, beside the numbers x0, x1, ...: where a row goes (equal for equal ids, whatever types they
-come in), an id that is an integer, and one that is a text, in hexadecimal digits; without a name the id is the integer."""
+"""Columns of what is shuffled, beside the numbers x0, x1, ...: where a row goes (equal for equal ids, whatever types
+they come in), an id that is an integer, and one that is a text, in hexadecimal digits; without a text the integer is
+the id."""
 
 FAN_IN = 4
 """States that one task adds up."""

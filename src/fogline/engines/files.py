@@ -25,7 +25,8 @@ import numpy as np
 
 from fogline._validation import source_text
 from fogline.engines.cell_sql import DUCKDB, CellSql, quoted
-from fogline.engines.duck import connect, has_arrow, scan_query
+from fogline.engines.duck import connect, has_arrow, require_duckdb, scan_query
+from fogline.engines.parquet_ids import require_arrow_for_texts, scan_text_ids
 from fogline.engines.tables import Progress, ReadFailed, State, Table, Take, chosen_columns
 from fogline.sketch.planning import Spec
 from fogline.sketch.spec import SketchSpec
@@ -93,6 +94,7 @@ class FileTable(Table):
         unit: str | None = None,
         progress: Progress | None = None,
     ) -> None:
+        require_duckdb()  # before anything is paid, not when the first record is read
         self.path = Path(path)
         self._given = source_text(path)
         self._files = matching_files(path)
@@ -108,6 +110,8 @@ class FileTable(Table):
         self._unit_kind = "" if unit is None else kinds[unit]
         if unit is not None:
             require_kind(f"unit: column {unit!r}", kinds[unit], IDS, "integers or texts")
+            if self._is_parquet and self._unit_kind == "VARCHAR":
+                require_arrow_for_texts(unit)
 
     def __repr__(self) -> str:
         unit = f", unit={self.unit_column!r}" if self.unit_column is not None else ""
@@ -137,6 +141,9 @@ class FileTable(Table):
         return other
 
     def _scan(self, take: Take) -> None:
+        if self._is_parquet and self._unit_kind == "VARCHAR" and self.unit_column is not None:
+            scan_text_ids(self._files, self.columns, self.unit_column, take)
+            return
         columns = [f"{number} AS x{j}" for j, number in enumerate(self._numbers())]
         if self.unit_column is not None:
             cast = "" if self._unit_kind in PLAIN_IDS else "::VARCHAR"

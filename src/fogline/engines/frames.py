@@ -58,11 +58,12 @@ class ArrayTable(Table):
 
     def __init__(self, array: Any, ids: Any = None, progress: Progress | None = None) -> None:
         self._sparse = hasattr(array, "tocsr")
-        self._array = array.tocsr() if self._sparse else records(array)
+        self._array: Any = array.tocsr() if self._sparse else records(array)
         if self._sparse:
             if self._array.ndim != 2:
                 raise ValueError(f"X must have two dimensions (records, columns), got {self._array.ndim}")
-            records(self._array[:0].toarray())
+            none: Any = self._array[:0]
+            records(none.toarray())
         self._ids = _given_ids(ids, self._array.shape[0])
         super().__init__(None, int(self._array.shape[1]), None if ids is None else "unit", progress)
 
@@ -366,7 +367,7 @@ def _id_array(ids: Any) -> Any:
             raise TypeError(f"unit must be one column of integers or texts, got type {ids.type}")
         return ids
     if isinstance(ids, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(ids), None, np.ma.getdata(ids, subok=False).astype(object))
+        return _object_array([None if cell is np.ma.masked else cell for cell in ids])
     if isinstance(ids, np.ndarray):
         if ids.ndim != 1 or ids.dtype.kind not in "iufUO":
             raise TypeError("unit must be one column of integers or texts")

@@ -148,7 +148,7 @@ class Table(ABC):
         return self._width
 
     def require_width(self, d: int) -> None:
-        """Raise an error unless there is one column for each of d axes; where nothing was declared, this declares it."""
+        """Raise an error unless there is one column for each of d axes; where none were declared, this does so."""
         if self._width is None:
             self._width = d
         if d != self._width:

@@ -214,8 +214,8 @@ def use_door(door: Door) -> Iterator[Door]:
 def ask_door(call: Call, query: Query, sample: Sample) -> NDArray[Any]:
     """Return the noisy answer of the door in use here: how every mechanism asks.
 
-    The query is sealed, and the noise is added in the same fixed numeric error state: no setting of the program that calls
-    can make an answer fail for the sake of a record.
+    The query is sealed, and the noise is added in the same fixed numeric error state: no setting of the program that
+    calls can make an answer fail for the sake of a record.
 
     Examples
     --------

@@ -1,12 +1,12 @@
 """How a release fails: a closed list of public errors before its reservation, one constant error after it.
 
-Before the reservation no step depends on a cell, so an error may say what is wrong: a parameter, a type in the schema, a
-file that is not there, a library that is missing, a budget that is spent. :data:`PUBLIC_ERRORS` are the classes of such
-errors; a ledger adds its own, :class:`fogline.ledger.LedgerRefused`.
+Before the reservation no step depends on a cell, so an error may say what is wrong: a parameter, a type in the schema,
+a file that is not there, a library that is missing, a budget that is spent. :data:`PUBLIC_ERRORS` are the classes of
+such errors; a ledger adds its own, :class:`fogline.ledger.LedgerRefused`.
 
-After it every step that touches records is :func:`sealed`: it runs in a fixed numeric error state and with warnings muted
-(:func:`fogline._validation.containment.quiet`), and whatever goes wrong in it is one :class:`ReleaseFailed`, which leads
-nowhere. What libraries write to :mod:`logging` is theirs and is not touched.
+After it every step that touches records is :func:`sealed`: it runs in a fixed numeric error state and with warnings
+muted (:func:`fogline._validation.containment.quiet`), and whatever goes wrong in it is one :class:`ReleaseFailed`,
+which leads nowhere. What libraries write to :mod:`logging` is theirs and is not touched.
 """
 
 from __future__ import annotations
