@@ -326,7 +326,7 @@ class RelationTable(Table):
         if not hasattr(relation, "project"):
             raise TypeError("X: pass a relation of DuckDB, such as connection.sql('SELECT ...'), not the connection")
         if not has_arrow():
-            raise ImportError("relations of DuckDB need pyarrow: pip install pyarrow")
+            raise ImportError("relations of DuckDB need pyarrow: pip install 'fogline[arrow]'")
         kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
         chosen = chosen_columns(columns, unit, list(relation.columns))
         super().__init__(chosen, len(chosen), unit, progress)

@@ -58,7 +58,7 @@ class SparkTable(ClusterTable):
     def __init__(self, frame: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> None:
         kinds = dict(frame.dtypes)
         if not has_arrow():
-            raise ImportError("Spark needs pyarrow: pip install pyarrow")
+            raise ImportError("Spark needs pyarrow: pip install 'fogline[arrow]'")
         chosen = chosen_columns(columns, unit, list(frame.columns))
         super().__init__(chosen, len(chosen), unit, progress)
         self._frame = frame
