@@ -16,8 +16,8 @@ def require_arrow_for_texts(unit: str) -> None:
     """Say what to install; before anything is paid, since without it one record would decide whether reading fails."""
     if not has_arrow():
         raise ImportError(
-            f"unit: column {unit!r} holds texts, which are read from Parquet by pyarrow: pip install 'fogline[arrow]'; or "
-            "write the ids as integers"
+            f"unit: column {unit!r} holds texts, which pyarrow reads from Parquet: pip install 'fogline[arrow]'; "
+            "or write the ids as integers"
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fogline import _validation
-from fogline.engines.feed import width_of
+from fogline.engines.feed import names_of, width_of
 from fogline.engines.registry import table
 from fogline.engines.tables import Table
 from fogline.engines.units import id_cells
@@ -181,7 +181,10 @@ def _source(X: Any, by: Any, columns: Any, weights: Any, query: str | None, boun
             return table(X, [*columns, *([] if weights is None else [weights])], query=query, unit=by)
         if query is not None:
             raise TypeError("query needs by or weights to name columns of its answer")
-        wanted = X if columns is None else X[list(columns)]
+        names = names_of(X)
+        if columns is not None and names is None:
+            raise TypeError("columns: an array has no names of columns; pass the columns that are wanted")
+        wanted = X if columns is None else X[list(_validation.check_columns(columns, names or ()))]
         rows = _validation.records(wanted, width_of(wanted) or len(_validation.check_bounds(bounds)))
         if weights is not None:
             extra = _validation.records(weights, 1, name="weights")
