@@ -76,6 +76,12 @@ def test_an_id_in_a_list_does_not_change_the_ids_of_others(odd):
     assert kept([*others, odd], numbers) == 100
 
 
+@pytest.mark.parametrize("none", [1.5, NAN, True, 2.0**70], ids=str)
+def test_what_is_no_id_stays_none_beside_a_text(none):
+    assert kept([none] * 1000) == 0
+    assert kept([*[none] * 1000, "Ann"]) == 1  # numpy made texts of all of them, and of each text an id
+
+
 def test_ids_that_end_with_nul_stay_apart():
     assert kept(["a", "a\0", "a\0\0"]) == 3
     assert kept(pa.array(["a", "a\0"])) == 2
