@@ -129,7 +129,7 @@ def test_every_failure_is_one_sentence():
     with pytest.raises(ReadFailed) as error:
         table(broken, ["a", "b"]).state(PLANE)
     assert str(error.value) == "Dask could not read the records"
-    assert error.value.__suppress_context__
+    assert error.value.__context__ is None
 
 
 def test_a_fit_reads_a_frame():

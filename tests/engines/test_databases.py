@@ -262,7 +262,7 @@ def test_every_failure_of_reading_is_one_sentence(lite, server):
         with pytest.raises(ReadFailed) as error:
             source.state(LINE)
         assert str(error.value) == "the database could not be read"
-        assert error.value.__suppress_context__
+        assert error.value.__context__ is None
     server.rollback()
 
 
@@ -339,3 +339,74 @@ def test_a_connection_that_makes_rows_of_its_own(lite):
     lite.execute("INSERT INTO visits VALUES (5.0)")
     lite.row_factory = lambda cursor, row: dict(zip([c[0] for c in cursor.description], row, strict=True))
     assert table(lite, ["x"], query="visits").state(LINE)[1].sum() == 1
+
+
+# -- cells and ids that one record could break --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII", "UTF8", "WIN1251"])
+def test_an_id_that_the_client_cannot_write_is_an_id_all_the_same(server, encoding):
+    server.execute("CREATE TABLE t (a double precision, person text, short char(4), whole bigint)")
+    people = ["Ann", "\N{EURO SIGN}", "\N{EURO SIGN}", "\N{CYRILLIC SMALL LETTER EL}", "", None, "7"]
+    for person in people:
+        server.execute("INSERT INTO t VALUES (5, %s, %s, 7)", (person, person))
+    server.execute(f"SET client_encoding TO '{encoding}'")
+    bound = ContributionBound(1, (11, 12))
+    here = table(np.full(len(people), 5.0), unit=people)._bounded(bound).state(LINE)
+    assert here[1].sum() == 4
+    for unit in ("person", "short"):
+        assert_same(table(server, ["a"], query="t", unit=unit)._bounded(bound).state(LINE), here)
+    assert table(server, ["a"], query="t", unit="whole")._bounded(bound).state(LINE)[1].sum() == 1
+    assert server.execute("SHOW client_encoding").fetchone() in ((encoding,), (encoding.encode(),))
+
+
+def test_a_query_with_signs_that_the_client_does_not_have_is_refused(server):
+    server.execute('CREATE TABLE t ("\N{EURO SIGN}" double precision)')
+    server.execute("INSERT INTO t VALUES (5)")
+    assert table(server, query='SELECT "\N{EURO SIGN}" AS a FROM t').state(LINE)[1].sum() == 1
+    server.execute("SET client_encoding TO 'LATIN1'")
+    with pytest.raises(ValueError, match=r"query.*client_encoding"):
+        table(server, query='SELECT "\N{EURO SIGN}" AS a FROM t')
+
+
+def test_rows_of_any_kind_that_a_connection_gives(postgres):
+    from psycopg.rows import dict_row
+
+    with psycopg.connect(postgres, row_factory=dict_row) as connection:
+        connection.execute("CREATE TEMP TABLE t (a double precision, person text)")
+        connection.execute("INSERT INTO t VALUES (5, 'Ann')")
+        assert table(connection, ["a"], query="t").state(LINE)[1].sum() == 1
+        assert table(connection, ["a"], query="t", unit="person").bounded(1).state(LINE)[1].sum() == 1
+
+
+def test_decimals_beyond_the_doubles_are_missing_as_infinities_are(server):
+    cells = ["1e400", "-1e400", "'Infinity'", "'-Infinity'", "'NaN'", "NULL", "1e-400", "-1e-400", "5", "1.5e308"]
+    server.execute("CREATE TABLE t (a numeric)")
+    for cell in cells:
+        server.execute(f"INSERT INTO t VALUES ({cell})")
+    seen = []
+    table(server, query="t").each_batch(seen.append)
+    rows = np.concatenate(seen)[:, 0]
+    assert np.isnan(rows[:6]).all()
+    assert 0 < rows[6] < 1e-299
+    assert -1e-299 < rows[7] < 0
+    assert rows[8:].tolist() == [5.0, 1.5e308]
+
+
+def test_cells_of_sqlite_are_of_any_type():
+    def fail(content):
+        raise ValueError("secret 777")
+
+    sqlite3.register_converter("fogline_person", fail)
+    with closing(sqlite3.connect(":memory:", detect_types=sqlite3.PARSE_DECLTYPES)) as lite:
+        lite.execute("CREATE TABLE t (a REAL, person fogline_person)")
+        cells = [5.0, 2**60, "Ann", b"\xff", None, math.inf, "7"]
+        people = ["Ann", "Ann\0", b"\xff", 7, None, 2.0, "7"]
+        lite.executemany("INSERT INTO t VALUES (?, ?)", list(zip(cells, people, strict=True)))
+        seen = []
+        table(lite, ["a"], query="t").each_batch(seen.append)
+        expected = [5.0, 2.0**60, math.nan, math.nan, math.nan, math.inf, 7.0]  # the column makes a number of '7'
+        assert np.array_equal(np.concatenate(seen)[:, 0], expected, equal_nan=True)
+        lite.execute("UPDATE t SET a = 5")
+        bounded = table(lite, ["a"], query="t", unit="person").bounded(1)
+        assert bounded.state(LINE)[1].sum() == 4  # Ann, Ann with NUL, 7 and 2; no blob and no NULL

@@ -142,7 +142,7 @@ def test_every_failure_is_one_sentence(visits):
     with pytest.raises(ReadFailed) as error:
         table(broken).state(PLANE)
     assert str(error.value) == "Spark could not read the records"
-    assert error.value.__suppress_context__
+    assert error.value.__context__ is None
 
 
 def test_a_fit_reads_a_frame_by_person(visits):
@@ -151,3 +151,19 @@ def test_a_fit_reads_a_frame_by_person(visits):
     assert model.guarantee_.enforced
     assert model.guarantee_.unit == "person_id"
     assert "person_id (at most 3 records, enforced)" in str(model.guarantee_)
+
+
+def test_texts_that_are_not_utf8_are_ids(spark):
+    rows = [
+        (5.0, bytearray(b"a")),
+        (5.0, bytearray(b"\xff\xfe")),
+        (5.0, bytearray(b"\xff\xfe")),
+        (5.0, bytearray(b"\xff")),
+    ]
+    frame = spark.createDataFrame(rows, "a double, person binary").selectExpr("a", "CAST(person AS STRING) AS person")
+    source = table(frame, ["a"], unit="person")._bounded(ContributionBound(1, (11, 12)))
+    line = plan_spec([(0, 10)], "auto", None)
+    assert source.state(line)[1].sum() == 3
+    seen = []
+    source.each_batch(seen.append)
+    assert len(np.concatenate(seen)) == 3

@@ -190,7 +190,12 @@ def test_a_unit_is_cut_by_the_engine():
 
 
 def test_a_list_and_a_column():
-    assert seeded([float(i % 50) for i in range(3000)]).bounds.shape == (1, 2)
+    values = [float(i % 50) for i in range(3000)]
+    assert seeded(np.array(values)).bounds.shape == (1, 2)
+    assert seeded(values, shares={"0": 1}).bounds.shape == (1, 2)
+    for rows in (values, [], [[1.0, 2.0], [3.0]]):  # whatever is in a list, it does not say how many columns it has
+        with pytest.raises(ValueError, match="plain list does not declare"):
+            seeded(rows)
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,9 @@ def test_cells_have_their_limits():
 def test_frames_lists_and_files(tmp_path):
     frame = pd.DataFrame({"x": RIGHT[:, 0], "y": RIGHT[:, 0]})
     assert sampler().fit(frame).feature_names_in_.tolist() == ["x", "y"]
-    assert sampler().fit(RIGHT.tolist()).n_features_in_ == 1
+    assert sampler(bounds=[(0, 1)]).fit(RIGHT.tolist()).n_features_in_ == 1
+    with pytest.raises(ValueError, match="plain list does not declare"):
+        sampler().fit(RIGHT.tolist())
     frame.to_csv(tmp_path / "points.csv", index=False)
     assert sampler().fit(tmp_path / "points.csv").sample(2).shape == (2, 2)
 

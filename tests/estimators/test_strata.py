@@ -6,6 +6,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fogline import Ledger, private_strata
@@ -309,3 +310,12 @@ def test_long_names_fit_into_a_ledger(tmp_path):
     ) as ledger:
         strata = private_strata(*people(50), categories=names, **BUDGET, **BOX, ledger=ledger)
     assert list(strata) == [*names, "other"]
+
+
+def test_columns_that_are_not_there_are_named():
+    frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    labels = ["f"]
+    with pytest.raises(ValueError, match=r"columns: there is no column 'c'"):
+        private_strata(frame, labels, categories=["f"], columns=["c"], **BUDGET, **BOX)
+    with pytest.raises(TypeError, match="columns: an array has no names"):
+        private_strata(np.zeros((1, 1)), labels, categories=["f"], columns=["c"], **BUDGET, **BOX)

@@ -17,6 +17,7 @@ from fogline.mechanisms import (
     laplace_scale,
     private_count,
 )
+from fogline.mechanisms.failures import ReleaseFailed
 from fogline.mechanisms.laplace import laplace_reach, laplace_tail
 from fogline.mechanisms.lattice import LEAST_SCALE, LIMIT, exact_integers, noisy_sum
 from fogline.testing import seeded_noise
@@ -177,7 +178,7 @@ def test_count():
     for bad in ({}, {"rho": 1.0, "epsilon": 1.0}):
         with pytest.raises(TypeError, match="exactly one"):
             private_count(lambda: 1, **bad)
-    with pytest.raises(TypeError):
+    with pytest.raises(ReleaseFailed):
         private_count(lambda: 1.5, epsilon=1.0)
 
 

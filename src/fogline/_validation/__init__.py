@@ -5,6 +5,7 @@ Two rules hold here. An error names the parameter and says what is wanted. And n
 with a cell is not, so a missing or infinite value passes through `records` without a word.
 """
 
+from fogline._validation.containment import contained, quiet
 from fogline._validation.parameters import (
     Neighbours,
     check_bounds,
@@ -38,6 +39,8 @@ __all__ = [
     "check_neighbours",
     "check_positive",
     "check_real",
+    "contained",
+    "quiet",
     "records",
     "source_text",
     "state_directory",

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._validation.containment import contained, quiet
+
 __all__ = ["check_columns", "check_dense", "records"]
 
 _NUMERIC_KINDS = "iufb"
-_ARROW_NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool", "decimal")
+_ARROW_NUMBERS = ("integer", "floating", "boolean", "decimal", "null")
+
+T = TypeVar("T")
 
 
-def records(X: object, d: int | None = None, *, name: str = "X") -> NDArray[np.float64]:
+def records(X: object, d: int | None = None, *, name: str = "X", public: bool = False) -> NDArray[np.float64]:
     """Return the records as float64 of shape (n, d), without any error that depends on a cell.
 
     Parameters
     ----------
     X : array, data frame, series, or (nested) list
         One dimension means d = 1. Numbers and booleans only. A declared type that is not a number is an
-        error; in a plain list, which declares nothing, a cell that is no number becomes a missing value.
+        error; in a plain list and in an array or a column of objects, which declare nothing, a cell that is no number
+        becomes a missing value.
     d : int, optional
         The number of columns that is wanted.
     name : str
         Of the parameter, for the errors.
+    public : bool
+        Whether the rows are no secret, as points to read a density at: then the first row of a plain list may say
+        how many columns there are where `d` does not.
 
     Returns
     -------
@@ -37,14 +46,14 @@ def records(X: object, d: int | None = None, *, name: str = "X") -> NDArray[np.f
 
     Examples
     --------
-    >>> records([1, float("nan"), None])
+    >>> records([1, float("nan"), None], d=1)
     array([[ 1.], [nan], [nan]])
     >>> import numpy as np
     >>> records(np.ones((1, 2)), d=3)
     Traceback (most recent call last):
     ValueError: X must have 3 columns, got 2
     """
-    array = _float_array(X, d, name)
+    array = _float_array(X, d, name, public)
     if array.ndim == 1 and array.size == 0 and d is not None:
         array = array.reshape(0, d)
     if array.ndim == 1:
@@ -104,36 +113,45 @@ def check_dense(X: object, name: str = "X") -> None:
         raise TypeError(f"{name}: sparse input is not supported, pass {name}.toarray() if zeros are values")
 
 
-def _float_array(X: Any, d: int | None, name: str) -> NDArray[np.float64]:
+def _float_array(X: Any, d: int | None, name: str, public: bool) -> NDArray[np.float64]:
     """Dispatch on how `X` declares its types."""
     if X is None or isinstance(X, str | bytes):
         raise TypeError(f"{name} must be an array, a frame or a list of records, got {type(X).__name__}")
     check_dense(X, name)
     if isinstance(X, np.ma.MaskedArray):
-        _refuse_dtype(X.dtype, name)
-        return np.where(np.ma.getmaskarray(X), np.nan, _cast(np.ma.getdata(X), name))
+        values = _cast(np.asarray(np.ma.getdata(X, subok=False)), name)
+        return np.where(np.ma.getmaskarray(X), np.nan, values)
     if isinstance(X, np.ndarray):
-        return _cast(X, name)
-    if type(X).__module__.partition(".")[0] == "pyarrow":
+        return _cast(np.asarray(X), name)  # of a subclass the numbers alone: a matrix has no rows of one dimension
+    if _library(X) == "pyarrow":
         return _arrow(X, name)
     if hasattr(X, "columns") and hasattr(X, "__array__"):
         return _frame(X, name)
     if hasattr(X, "dtype") and hasattr(X, "to_numpy"):
         return _column(X, name)
     if hasattr(X, "__array__"):
-        return _cast(np.asarray(X), name)
+        return _cast(_foreign(lambda: np.asarray(X), name), name)
     if isinstance(X, Sequence):
-        return _cells(X, d)
+        return _cells(X, d if d is not None else _first_width(X, name, public))
     raise TypeError(f"{name} must be an array, a frame or a list of records, got {type(X).__name__}")
 
 
+def _library(X: object) -> str:
+    return type(X).__module__.partition(".")[0]
+
+
+def _foreign(convert: Callable[[], T], name: str) -> T:
+    """Result of another library's conversion, whose errors may quote a cell."""
+    return contained(convert, lambda: ValueError(f"{name} could not be read as numbers"))
+
+
 def _refuse_dtype(dtype: object, name: str) -> None:
-    """Raise unless a numpy, pandas or polars type is one of numbers or booleans."""
+    """Raise unless a numpy, pandas or polars type is one of numbers, booleans or nothing in particular."""
     is_numeric = getattr(dtype, "is_numeric", None)  # polars has no kinds
     if callable(is_numeric):
-        numeric = bool(is_numeric()) or str(dtype) == "Boolean"
+        numeric = bool(is_numeric()) or str(dtype) in ("Boolean", "Null", "Object")
     else:
-        numeric = getattr(dtype, "kind", "O") in _NUMERIC_KINDS
+        numeric = getattr(dtype, "kind", "O") in _NUMERIC_KINDS or dtype == np.dtype(object)
     if getattr(dtype, "kind", "") == "c":
         raise ValueError(f"{name} must hold real numbers. Complex data not supported")  # as scikit-learn says it
     if not numeric:
@@ -141,18 +159,38 @@ def _refuse_dtype(dtype: object, name: str) -> None:
 
 
 def _cast(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Return an array as floats; one of objects declares nothing, so that each cell is judged alone."""
     _refuse_dtype(array.dtype, name)
-    with np.errstate(all="ignore"):  # a long double beyond float64 becomes inf, without a warning about it
+    if array.dtype == object:
+        return _objects(array.ravel().tolist()).reshape(array.shape)
+    with quiet():  # a long double beyond float64 becomes inf, a signalling NaN a quiet one, without a warning about it
         return array.astype(np.float64, copy=False)
+
+
+def _objects(cells: Sequence[Any]) -> NDArray[np.float64]:
+    with quiet():
+        return np.fromiter((_cell(cell) for cell in cells), dtype=np.float64, count=len(cells))
 
 
 def _column(column: Any, name: str) -> NDArray[np.float64]:
     """Return one column of a frame as floats, whatever its library's idea of a missing value."""
-    _refuse_dtype(column.dtype, name)
-    with np.errstate(all="ignore"):
-        if hasattr(column, "iloc"):  # pandas: nullable columns turn into objects unless told what NA becomes
-            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
-        return np.asarray(column.to_numpy(), dtype=np.float64)
+    dtype = column.dtype
+    if hasattr(dtype, "pyarrow_dtype"):  # pandas on Arrow
+        return _arrow_column(dtype.pyarrow_dtype, column, name)
+    _refuse_dtype(dtype, name)
+    if str(dtype) in ("object", "Object"):
+        return _objects(_foreign(lambda: column.to_list(), name))
+    if hasattr(column, "iloc"):  # pandas: nullable columns turn into objects unless told what NA becomes
+        return _foreign(lambda: np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan), np.float64), name)
+    if _library(column) == "polars":
+        return _foreign(lambda: np.asarray(_polars_doubles(column), np.float64), name)
+    return _foreign(lambda: np.asarray(column.to_numpy(), dtype=np.float64), name)
+
+
+def _polars_doubles(column: Any) -> Any:
+    import polars as pl
+
+    return column.cast(pl.Float64, strict=False).to_numpy()  # integers of 128 bits have no type in numpy
 
 
 def _frame(frame: Any, name: str) -> NDArray[np.float64]:
@@ -174,47 +212,57 @@ def _arrow(data: Any, name: str) -> NDArray[np.float64]:
     )
     if not named:
         raise ValueError(f"{name} must have at least one column")
-    columns = []
-    for label, column in named:
-        if not str(column.type).startswith(_ARROW_NUMBERS):
-            raise TypeError(f"{label} must hold real numbers, got type {column.type}")
-        columns.append(column.cast("float64", safe=False).to_numpy(zero_copy_only=False))
-    return np.column_stack(columns)
+    return np.column_stack([_arrow_column(column.type, column, label) for label, column in named])
 
 
-def _cells(rows: Sequence[Any], d: int | None) -> NDArray[np.float64]:
+def _arrow_column(kind: Any, column: Any, name: str) -> NDArray[np.float64]:
+    """Return a column of Arrow as floats; a dictionary is a way to store its values, whose type it declares."""
+    import pyarrow as pa
+
+    values = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not any(getattr(pa.types, f"is_{number}")(values) for number in _ARROW_NUMBERS):
+        raise TypeError(f"{name} must hold real numbers, got type {kind}")
+
+    def doubles() -> NDArray[np.float64]:
+        stored = column if hasattr(column, "cast") else column.array.__arrow_array__()  # pandas on Arrow
+        return np.asarray(stored.cast(values).cast("float64", safe=False).to_numpy(zero_copy_only=False))
+
+    return _foreign(doubles, name)
+
+
+def _first_width(rows: Sequence[Any], name: str, public: bool) -> int:
+    """Number of columns of a plain list that nobody has declared: of the first row, where rows are no secret."""
+    if not public:
+        raise ValueError(
+            f"{name}: a plain list does not declare how many columns it has, and a record must not decide it; "
+            f"pass an array, such as numpy.array({name}, dtype=float)"
+        )
+    nested = [row for row in rows if _is_row(row)]
+    return len(nested[0]) if nested else 1
+
+
+def _cells(rows: Sequence[Any], d: int) -> NDArray[np.float64]:
     """Return a plain list as floats of shape (n, d); a list declares nothing, so nothing in it can be an error.
 
     A row that is not d cells contributes nothing, as a broken line of a file does. With one column a bare cell is a
-    row. Without a wanted width the first row that is a list gives it.
+    row.
     """
-    array = np.empty(0, dtype=object)
-    if _plain_numbers(rows):
-        with contextlib.suppress(OverflowError):  # an integer beyond int64 in a list of others
-            array = np.asarray(rows)
-    if d is None:
-        nested = [row for row in rows if _is_row(row)]
-        d = len(nested[0]) if nested else 1
-    if array.dtype.kind in _NUMERIC_KINDS and array.shape in ((len(rows), d), (len(rows),) if d == 1 else None):
-        return _cast(array, "X").reshape(len(rows), d)
-    missing = [math.nan] * d
-    result = [missing] * len(rows)
-    for i, row in enumerate(rows):
-        if _is_row(row):
-            if len(row) == d:
-                result[i] = [_cell(cell) for cell in row]
-        elif d == 1:
-            result[i] = [_cell(row)]
+    if _plain_numbers(rows, d):
+        with contextlib.suppress(OverflowError), quiet():  # an integer beyond the doubles: cell by cell it is missing
+            return np.array(rows, dtype=np.float64).reshape(len(rows), d)
+    with quiet():
+        result = [_row_cells(row, d) for row in rows]
     return np.array(result, dtype=np.float64).reshape(len(rows), d)
 
 
-def _plain_numbers(rows: Sequence[Any]) -> bool:
-    """Whether numpy may be asked: it holds a list with one long text in as many bytes for every cell."""
+def _plain_numbers(rows: Sequence[Any], d: int) -> bool:
+    """Whether numpy may be asked: every cell is a number of Python's own, and every row has d of them."""
     plain = (float, int, bool)
-    if all(type(row) in plain for row in rows):
+    if d == 1 and all(type(row) in plain for row in rows):
         return True
-    widths = {len(row) if type(row) in (list, tuple) else -1 for row in rows}
-    return len(widths) == 1 and -1 not in widths and all(type(cell) in plain for row in rows for cell in row)
+    if not all(type(row) in (list, tuple) and len(row) == d for row in rows):
+        return False
+    return all(type(cell) in plain for row in rows for cell in row)
 
 
 def _is_row(row: object) -> bool:
@@ -223,13 +271,21 @@ def _is_row(row: object) -> bool:
     return isinstance(row, Sequence) and not isinstance(row, str | bytes)
 
 
-def _cell(cell: object) -> float:
-    """Return a number as a float and anything else as a missing value."""
-    if isinstance(cell, np.ndarray) and cell.ndim == 0 and cell is not np.ma.masked:
-        cell = cell.item()
-    if not isinstance(cell, Real):
-        return math.nan
+def _row_cells(row: Any, d: int) -> list[float]:
+    """Return a row of d cells as floats, all of them missing where it has not d cells or an error of its own."""
     try:
-        return float(cell)
-    except (OverflowError, TypeError, ValueError):
+        cells = list(row) if _is_row(row) and len(row) == d else [row] if d == 1 and not _is_row(row) else []
+    except Exception:
+        cells = []
+    return [_cell(cell) for cell in cells] if len(cells) == d else [math.nan] * d
+
+
+def _cell(cell: Any) -> float:
+    """Return a number as a float and anything else, a text of digits too, as a missing value."""
+    try:
+        if isinstance(cell, np.ndarray) and cell.ndim == 0 and cell is not np.ma.masked:
+            cell = cell.item()
+        is_number = isinstance(cell, Real | Decimal | np.bool_) and not isinstance(cell, np.timedelta64)
+        return float(cell) if is_number else math.nan
+    except Exception:  # beyond the doubles, a signalling NaN of decimals, a class with an error of its own
         return math.nan

@@ -69,7 +69,8 @@ class DPEMResult:
 
     def score_samples(self, X: Any) -> FloatArray:
         """Logarithm of the mixture's density at each row."""
-        scores = GaussianClusters(self.weights, self.means, self.covariances).scores(_validation.records(X))
+        rows = _validation.records(X, self.means.shape[1])
+        scores = GaussianClusters(self.weights, self.means, self.covariances).scores(rows)
         return np.asarray(np.logaddexp.reduce(scores, axis=1))
 
 

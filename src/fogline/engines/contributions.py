@@ -160,7 +160,7 @@ def _rows_within(lower: FloatArray | float, upper: FloatArray | float, bound: Co
     def admit(rows: FloatArray) -> tuple[NDArray[np.bool_], Words, FloatArray]:
         with np.errstate(all="ignore"):
             inside = np.all((rows >= lower) & (rows <= upper), axis=1)  # false for NaN
-        words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # one zero, not two
+            words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # one zero, not two
         marks = np.full(len(rows), start)
         for j in range(rows.shape[1]):
             marks = mixed(marks + words[:, j] + STEP)
@@ -231,7 +231,7 @@ class BoundedTable(Table):
     """
 
     def __init__(self, table: Table, bound: ContributionBound) -> None:
-        super().__init__(table.columns, table.width, table.unit_column)
+        super().__init__(table.columns, table.declared_width, table.unit_column)
         self._table, self._bound = table, bound
         self._failure, self._row = table._failure, table._row
         self.rereadable = table.rereadable
@@ -255,6 +255,11 @@ class BoundedTable(Table):
     def each_unit_batch(self, take: Take) -> None:  # noqa: ARG002
         """Refused: whose the kept records are is not known any more."""
         raise RuntimeError("this table was cut by its unit, and does not tell whose its records are")
+
+    def require_width(self, d: int) -> None:
+        """Raise an error unless there is one column for each of d axes."""
+        self._table.require_width(d)
+        super().require_width(d)
 
     def _state(self, spec: Spec) -> State:
         table = self._table if isinstance(spec, RandomSpec) else self._table._unordered()  # equal cells are equal

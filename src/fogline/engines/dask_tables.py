@@ -1,7 +1,8 @@
 """Dask data frames and arrays: each partition is summed where it is, the sums are added up in a tree.
 
-With a unit its rows are brought into one partition by a shuffle and cut there. A partition's result is taken once,
-however often its task was run.
+With a unit its rows are brought into one partition by a shuffle and cut there. What is shuffled are doubles and ids in
+their one form, since a shuffle would bring a partition to the types that were declared for the frame, and fail where a
+record does not have them. A partition's result is taken once, however often its task was run.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from fogline._validation import records
+from fogline._validation import quiet, records
 from fogline.engines.contributions import ClusterTable, ContributionBound, kept_state, unit_buckets
-from fogline.engines.frames import ArrayTable, FrameTable, column_ids
-from fogline.engines.tables import Progress, State, Table, Take, chosen_columns
+from fogline.engines.frames import ArrayTable, FrameTable, PartTable, numbers_or_missing
+from fogline.engines.tables import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
+from fogline.engines.units import MISSING, TEXT, Identities
 from fogline.sketch import DensitySketch
 from fogline.sketch.planning import Spec
 
 __all__ = ["DaskTable", "adapt"]
 
-BUCKET = "fogline unit bucket"
-"""Column by which rows are shuffled: equal for equal ids, whatever types they come in."""
+BUCKET, VALUE, NAME = "bucket", "value", "name"
+"""Columns of what is shuffled, beside the numbers x0, x1, ...: where a row goes (equal for equal ids, whatever types
+they come in), an id that is an integer, and one that is a text, in hexadecimal digits; without a text the integer is
+the id."""
 
 FAN_IN = 4
 """States that one task adds up."""
@@ -66,9 +70,10 @@ class DaskTable(ClusterTable):
         if self.columns is None:
             whole = source.rechunk({1: -1}) if source.ndim == 2 else source
             return list(whole.to_delayed().ravel())
-        if self._bound is not None:
-            meta = source._meta.assign(**{BUCKET: np.zeros(0, dtype=np.int64)})
-            source = source.map_partitions(_with_buckets, self.unit_column, self._bound, meta=meta).shuffle(on=BUCKET)
+        if self._bound is not None and self.unit_column is not None:
+            empty = _with_buckets(source._meta, self.columns, self.unit_column, self._bound)
+            named = source.map_partitions(_with_buckets, self.columns, self.unit_column, self._bound, meta=empty)
+            source = named.shuffle(on=BUCKET)
         return list(source.to_delayed())
 
     def _state(self, spec: Spec) -> State:
@@ -83,25 +88,58 @@ class DaskTable(ClusterTable):
 
     def _rows(self, take: Take) -> None:
         for part in self._partitions():
-            _partition(part.compute(), self.columns, self.unit_column)._scan(take)
+            _partition(part.compute(), self.columns, self.unit_column, self.width)._scan(take)
 
 
-def _with_buckets(part: Any, unit: str, bound: ContributionBound) -> Any:
-    import narwhals as nw
+def _with_buckets(part: Any, columns: Sequence[str], unit: str, bound: ContributionBound) -> Any:
+    """Numbers of a partition's rows and the ids of their units, as columns whose types no record decides."""
+    import pandas as pd
 
-    buckets = unit_buckets(column_ids(nw.from_native(part[unit], series_only=True)), bound)
-    return part.assign(**{BUCKET: buckets})
+    parts = [_named_rows(np.zeros((0, len(columns))), [], bound)]
+    PartTable(part, columns, unit)._scan(lambda rows, ids: parts.append(_named_rows(rows, ids, bound)))
+    return pd.concat(parts, ignore_index=True)
 
 
-def _partition(part: Any, columns: Sequence[str] | None, unit: str | None) -> Table:
-    return ArrayTable(part) if columns is None else FrameTable(part, columns, unit, None)
+def _named_rows(rows: Any, ids: Any, bound: ContributionBound) -> Any:
+    import pandas as pd
+
+    people = Identities()
+    values, kinds = people.read(ids)
+    texts = np.array([text.encode("utf-8", "surrogatepass").hex() for text in people.texts], dtype=object)
+    names = np.full(len(values), "", dtype=object)
+    names[kinds == TEXT] = texts[values[kinds == TEXT]]
+    frame = pd.DataFrame({f"x{j}": rows[:, j] for j in range(rows.shape[1])})
+    frame[BUCKET] = unit_buckets(ids, bound)
+    frame[VALUE] = values
+    frame[NAME] = pd.array(names, dtype="string")
+    return frame[kinds != MISSING]
+
+
+def _scan_named(part: Any, width: int, take: Take) -> None:
+    """Hand over the rows of a partition that :func:`_with_buckets` made."""
+    names = part[NAME].to_list()
+    ids = [
+        bytes.fromhex(n).decode("utf-8", "surrogatepass") if n else v for n, v in zip(names, part[VALUE], strict=True)
+    ]
+    rows = np.column_stack([part[f"x{j}"].to_numpy(dtype=np.float64) for j in range(width)])
+    for start in range(0, len(rows), BATCH_ROWS):
+        here = slice(start, start + BATCH_ROWS)
+        take(rows[here], ids[here])
+
+
+def _partition(part: Any, columns: Sequence[str] | None, unit: str | None, width: int) -> Table:
+    if columns is not None:
+        return PartTable(part, columns, unit)
+    return ArrayTable(numbers_or_missing(part, width))
 
 
 def _partition_state(
     part: Any, columns: Sequence[str] | None, unit: str | None, spec: Spec, bound: ContributionBound | None
 ) -> State:
-    table = _partition(part, columns, unit)
-    return table._state(spec) if bound is None else kept_state(spec, bound, table._scan)
+    with quiet():
+        if bound is None:
+            return _partition(part, columns, unit, spec.d)._state(spec)
+        return kept_state(spec, bound, lambda take: _scan_named(part, spec.d, take))
 
 
 def _joined(states: list[State], spec: Spec) -> State:

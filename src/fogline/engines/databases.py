@@ -2,7 +2,8 @@
 
 Types are declared by the schema: a text column is an error, to be cast in the query. SQLite may hold text in a
 column of numbers all the same; such a cell is missing. Postgres would raise an error for a decimal beyond the range of
-doubles; it is brought to the edge of that range first, on the side where it belongs.
+doubles, which is missing as an infinity is; one too close to zero is brought to the edge of that range first. Texts of
+ids come as the bytes that the server holds, whatever encoding the client has.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from fogline._validation import source_text
 from fogline.engines.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.engines.tables import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
+from fogline.engines.units import escaped
 from fogline.sketch.planning import Spec
 from fogline.sketch.spec import SketchSpec
 
@@ -41,6 +43,24 @@ POSTGRES_NUMBERS = {
 POSTGRES_IDS = {20: "bigint", 21: "smallint", 23: "integer", 25: "text", 1042: "char", 1043: "varchar", 2950: "uuid"}
 """Types of columns by Postgres's numbers for them."""
 
+
+LARGEST = "1.7976931348623157e308"
+"""Postgres raises an error where a decimal beyond this is to become a double."""
+
+TEXT_CODECS = {
+    "UTF8": "utf-8",
+    "SQL_ASCII": "utf-8",
+    "LATIN2": "iso8859-2",
+    "LATIN9": "iso8859-15",
+    "WIN1250": "cp1250",
+    "WIN1251": "cp1251",
+    "WIN1252": "cp1252",
+    "KOI8R": "koi8-r",
+    "EUC_JP": "euc-jp",
+    "EUC_KR": "euc-kr",
+    "EUC_CN": "gb2312",
+}
+"""Codecs by Postgres's names for the encodings of databases; one that is not here is read byte by byte."""
 
 UNREACHABLE = "source: Postgres does not let us in: is a server there, are user, password and database right?"
 
@@ -101,11 +121,15 @@ class _QueryTable(Table):
         """SQL that gives a column as doubles, NULL for what is no number."""
         raise NotImplementedError
 
+    def _id(self, name: str) -> str:
+        """SQL that gives the ids of a column."""
+        raise NotImplementedError
+
     def _doubles(self) -> list[str]:
         return [self._number(name) for name in self.columns or ()]
 
     def _select(self) -> str:
-        unit = [] if self.unit_column is None else [quoted(self.unit_column)]
+        unit = [] if self.unit_column is None else [f"{self._id(self.unit_column)} AS unit"]
         return f"SELECT {', '.join([*self._doubles(), *unit])} FROM {self._relation}"
 
     def _hand_over(self, cursor: Any, take: Take) -> None:
@@ -143,7 +167,7 @@ class SqliteTable(_QueryTable):
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         if isinstance(self._source, sqlite3.Connection):
-            factory, self._source.text_factory = self._source.text_factory, _text
+            factory, self._source.text_factory = self._source.text_factory, escaped
             try:
                 yield self._source
             finally:
@@ -157,7 +181,7 @@ class SqliteTable(_QueryTable):
         except sqlite3.Error:
             raise PermissionError(f"source: the file {str(path)!r} cannot be opened") from None
         with closing(opened) as connection:
-            connection.text_factory = _text
+            connection.text_factory = escaped  # a text of SQLite need not be UTF-8
             yield connection
 
     def _schema(self) -> list[tuple[str, Any]]:
@@ -188,6 +212,10 @@ class SqliteTable(_QueryTable):
         column = quoted(name)
         return f"CASE WHEN typeof({column}) IN ('integer', 'real') THEN CAST({column} AS REAL) END"
 
+    def _id(self, name: str) -> str:
+        # An expression has no declared type, so that no converter of the connection, which may fail, is called for it.
+        return f"CASE WHEN typeof({quoted(name)}) <> 'blob' THEN {quoted(name)} END"
+
 
 class PostgresTable(_QueryTable):
     """Some columns of a query to Postgres.
@@ -204,20 +232,18 @@ class PostgresTable(_QueryTable):
         if not isinstance(spec, SketchSpec):
             return super()._state(spec)
         sql = CellSql.of(spec, POSTGRES).query(self._doubles(), self._relation)
-        with self._connected() as connection, connection.cursor() as cursor:
-            return _counts(cursor.execute(_literal(sql)).fetchall())
+        with self._connected() as connection, _cursor(connection) as cursor:
+            return _counts(cursor.execute(self._encoded(connection, sql)).fetchall())
 
     def _scan(self, take: Take) -> None:
-        with self._connected() as connection, connection.cursor("fogline_rows", binary=True) as cursor:
-            cursor.execute(_literal(self._select()))
-            self._hand_over(cursor, take)
+        with self._connected() as connection, _cursor(connection, "fogline_rows", binary=True) as cursor:
+            encoding = TEXT_CODECS.get(connection.info.parameter_status("server_encoding") or "", "latin-1")
 
-    def _select(self) -> str:
-        if self.unit_column is None:
-            return super()._select()
-        unit = quoted(self.unit_column)
-        text = f"{unit}::text" if POSTGRES_IDS[dict(self._kinds)[self.unit_column]] in ("char", "uuid") else unit
-        return f"SELECT {', '.join([*self._doubles(), text])} FROM {self._relation}"
+            def take_texts(rows: Any, ids: Any) -> None:
+                take(rows, ids and [_decoded(cell, encoding) for cell in ids])
+
+            cursor.execute(self._encoded(connection, self._select()))
+            self._hand_over(cursor, take_texts)
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
@@ -238,9 +264,9 @@ class PostgresTable(_QueryTable):
 
     def _schema(self) -> list[tuple[str, Any]]:
         psycopg = require_psycopg()
-        with self._connected() as connection, connection.cursor() as cursor:
+        with self._connected() as connection, _cursor(connection) as cursor:
             try:
-                cursor.execute(_literal(f"SELECT * FROM {self._relation} LIMIT 0"))
+                cursor.execute(self._encoded(connection, f"SELECT * FROM {self._relation} LIMIT 0"))
             except psycopg.Error as error:
                 raise ValueError(f"query: Postgres refuses it: {error.diag.message_primary}") from None
             return [(column.name, column.type_code) for column in cursor.description]
@@ -259,9 +285,24 @@ class PostgresTable(_QueryTable):
             return f"{column}::integer::double precision"
         if kind != DECIMAL:
             return f"{column}::double precision"
-        within = f"abs({column}) BETWEEN 1e-300 AND 1e300 OR {column} = 0"
-        edge = f"sign({column}) * CASE WHEN abs({column}) < 1 THEN 1e-300 WHEN abs({column}) > 1e300 THEN 1e300 END"
-        return f"(CASE WHEN {column} = 'NaN' THEN NULL WHEN {within} THEN {column} ELSE {edge} END)::double precision"
+        within = f"abs({column}) BETWEEN 1e-300 AND {LARGEST} OR {column} = 0"
+        tiny = f"abs({column}) < 1 THEN sign({column}) * 1e-300"  # the rest is infinite, or as good as
+        return f"(CASE WHEN {column} = 'NaN' THEN NULL WHEN {within} THEN {column} WHEN {tiny} END)::double precision"
+
+    def _id(self, name: str) -> str:
+        column = quoted(name)
+        if POSTGRES_IDS[dict(self._kinds)[name]] in ("bigint", "smallint", "integer"):
+            return column
+        # Not as a text: of one that the client's encoding does not have, the server would make an error.
+        return f"convert_to({column}::text, getdatabaseencoding())"
+
+    @staticmethod
+    def _encoded(connection: Any, sql: str) -> bytes:
+        """A query without parameters: bytes are not searched for them."""
+        try:
+            return sql.encode(connection.info.encoding)
+        except UnicodeEncodeError:
+            raise ValueError("query: it has signs that the connection's client_encoding does not have") from None
 
 
 def require_psycopg() -> Any:
@@ -280,14 +321,16 @@ def _relation(query: str) -> str:
     return ".".join(quoted(part.strip('"')) for part in query.split("."))
 
 
-def _text(content: bytes) -> str:
-    """A text of SQLite, which need not be UTF-8: an error would tell of it."""
-    return content.decode("utf-8", "surrogateescape")
+def _cursor(connection: Any, *name: str, **options: Any) -> Any:
+    """A cursor that gives tuples, whatever kind of rows the connection was made for."""
+    from psycopg.rows import tuple_row
+
+    return connection.cursor(*name, row_factory=tuple_row, **options)
 
 
-def _literal(sql: str) -> bytes:
-    """A query without parameters: bytes are not searched for them."""
-    return sql.encode()
+def _decoded(cell: Any, encoding: str) -> Any:
+    """An id of Postgres: a text comes as the bytes that the server holds, which can always be read."""
+    return cell.decode(encoding, "surrogateescape") if isinstance(cell, bytes) else cell
 
 
 def _counts(rows: list[Any]) -> State:

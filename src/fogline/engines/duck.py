@@ -14,7 +14,7 @@ from fogline.engines.tables import BATCH_ROWS, Take
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["connect", "has_arrow", "scan_batches", "scan_query"]
+__all__ = ["connect", "has_arrow", "require_duckdb", "scan_batches", "scan_query"]
 
 CLOSED: dict[str, str | int | float | list[str]] = {
     "disabled_optimizers": "statistics_propagation",
@@ -32,15 +32,21 @@ _databases: dict[bool, duckdb.DuckDBPyConnection] = {}
 _opening = Lock()
 
 
+def require_duckdb() -> Any:
+    """Return the library, or say what to install."""
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError("reading files needs DuckDB: pip install 'fogline[cli]'") from None
+    return duckdb
+
+
 def connect(*, ordered: bool = True) -> duckdb.DuckDBPyConnection:
     """A connection to a database in memory that hands over a file's rows in their order, or in any, for less memory.
 
     To start a database takes as long as to count some millions of rows, so one is kept for either order, empty.
     """
-    try:
-        import duckdb
-    except ImportError:
-        raise ImportError("reading files needs DuckDB: pip install 'fogline[cli]'") from None
+    duckdb = require_duckdb()
     with _opening:
         if ordered not in _databases:
             _databases[ordered] = duckdb.connect(config={**CLOSED, "preserve_insertion_order": ordered})

@@ -9,23 +9,44 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_max_contributions, records
 from fogline.engines.registry import as_source
-from fogline.engines.tables import Table
+from fogline.engines.tables import UNDECLARED, Table
 from fogline.sketch import DensitySketch, PrivateDensity
 from fogline.sketch.density_sketch import ReleaseTerms, release_density
 from fogline.sketch.planning import Spec
 from fogline.sketch.provenance import ROW_BY_ROW, Provenance
 
-__all__ = ["Pass", "as_source", "facts_of", "feed", "names_of", "release_source", "sketch", "unit_of", "width_of"]
+__all__ = [
+    "Pass",
+    "as_source",
+    "facts_of",
+    "feed",
+    "names_of",
+    "public_width",
+    "release_source",
+    "sketch",
+    "unit_of",
+    "width_of",
+]
 
 
 def width_of(source: Any) -> int | None:
     """Give the number of columns of a source as its schema tells it, None where only its rows could."""
     if isinstance(source, Table):
-        return source.width
+        return source.declared_width
     shape = getattr(source, "shape", None)
     if shape is None or len(shape) not in (1, 2):
         return None
     return 1 if len(shape) == 1 else int(shape[1])
+
+
+def public_width(source: Any, declared: int | None) -> int:
+    """Give the number of columns of a source, or the one that a public parameter declares where its schema does not."""
+    width = width_of(source)
+    if width is None:
+        width = declared
+    if width is None:
+        raise ValueError(UNDECLARED)
+    return width
 
 
 def names_of(source: Any) -> tuple[str, ...] | None:

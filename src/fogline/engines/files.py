@@ -26,6 +26,7 @@ from fogline._validation import source_text
 from fogline.engines.cell_sql import DUCKDB, CellSql, quoted
 from fogline.engines.duck import connect, has_arrow, scan_query
 from fogline.engines.headers import Header, is_text, opened, read_header
+from fogline.engines.parquet_ids import require_arrow_for_texts, scan_text_ids
 from fogline.engines.reading import ReadingOptions, require_text_source
 from fogline.engines.tables import Progress, ReadFailed, State, Table, Take, chosen_columns
 from fogline.engines.text_lines import Layout, blocks_of, scan_blocks
@@ -116,10 +117,12 @@ class FileTable(Table):
         self._row = "record" if self._is_parquet else "line of the file"  # a cell with line breaks makes several lines
         kinds = dict(schema)
         for name in named:
-            _require_kind(f"columns: column {name!r}", kinds[name], NUMBERS, "numbers")
+            require_kind(f"columns: column {name!r}", kinds[name], NUMBERS, "numbers")
         self._unit_kind = "" if unit is None else kinds[unit]
         if unit is not None:
-            _require_kind(f"unit: column {unit!r}", kinds[unit], IDS, "integers or texts")
+            require_kind(f"unit: column {unit!r}", kinds[unit], IDS, "integers or texts")
+            if self._is_parquet and self._unit_kind == "VARCHAR":
+                require_arrow_for_texts(unit)
 
     def __repr__(self) -> str:
         unit = f", unit={self.unit_column!r}" if self.unit_column is not None else ""
@@ -161,6 +164,9 @@ class FileTable(Table):
             places = tuple(map(self._names.index, self.columns))
             unit = None if self.unit_column is None else self._names.index(self.unit_column)
             scan_blocks(self._blocks(), Layout(self._options, self._header.delimiter, places, unit), take)
+            return
+        if self._unit_kind == "VARCHAR" and self.unit_column is not None:
+            scan_text_ids(self._files, self.columns, self.unit_column, take)
             return
         columns = [f"{number} AS x{j}" for j, number in enumerate(self._numbers())]
         if self.unit_column is not None:
@@ -260,7 +266,7 @@ def _parquet_schema(files: list[Path]) -> Schema:
     return found[0]
 
 
-def _require_kind(what: str, kind: str, allowed: Sequence[str], wanted: str) -> None:
+def require_kind(what: str, kind: str, allowed: Sequence[str], wanted: str) -> None:
     if kind and kind.split("(")[0].upper() not in allowed:
         raise TypeError(f"{what} holds {kind}, not {wanted}")
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._validation import records
+from fogline._validation import quiet, records
 from fogline.engines.cell_sql import SPARK, CellSql, quoted
 from fogline.engines.contributions import ClusterTable, ContributionBound, kept_state
-from fogline.engines.duck import scan_batches
+from fogline.engines.duck import has_arrow, scan_batches
 from fogline.engines.tables import Progress, State, Table, Take, chosen_columns
 from fogline.sketch import DensitySketch
 from fogline.sketch.planning import Spec
@@ -57,6 +57,8 @@ class SparkTable(ClusterTable):
 
     def __init__(self, frame: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> None:
         kinds = dict(frame.dtypes)
+        if not has_arrow():
+            raise ImportError("Spark needs pyarrow: pip install 'fogline[arrow]'")
         chosen = chosen_columns(columns, unit, list(frame.columns))
         super().__init__(chosen, len(chosen), unit, progress)
         self._frame = frame
@@ -121,7 +123,9 @@ def _bounded_step(spec: Spec, bound: ContributionBound) -> Callable[[Any], Any]:
                 numbers = [column.to_numpy(zero_copy_only=False) for column in lists.flatten().flatten()]
                 take(np.column_stack(numbers), batch.column("unit").take(lists.value_parent_indices()))
 
-        yield _packed(kept_state(spec, bound, scan, rereadable=False))
+        with quiet():
+            state = kept_state(spec, bound, scan, rereadable=False)
+        yield _packed(state)
 
     return step
 

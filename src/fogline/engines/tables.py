@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._validation import check_columns
+from fogline._validation import check_columns, contained
 from fogline.accounting.guarantee import ROWS
 from fogline.sketch import DensitySketch
 from fogline.sketch.planning import Spec
@@ -37,6 +37,11 @@ Take = Callable[[FloatArray, Any], object]
 
 Progress = Callable[[int], object]
 """Told how many rows were read so far. The number is as secret as the records: for the eyes of their owner."""
+
+UNDECLARED = (
+    "X: a plain list does not declare how many columns it has, and a record must not decide it; "
+    "pass an array, such as numpy.array(X, dtype=float)"
+)
 
 BATCH_ROWS = 2**16
 """Rows handed over at a time: two columns of them stay in a core's cache."""
@@ -62,8 +67,8 @@ class Table(ABC):
     ----------
     columns : sequence of str or None
         Names of the columns, in the order of the bounds; None where they have none.
-    width : int
-        How many columns there are.
+    width : int or None
+        How many columns there are; None where the source does not declare it, and the bounds will.
     unit : str or None
         The column that says whose record a row is; None: every row is a unit of its own.
     progress : callable, optional
@@ -76,10 +81,14 @@ class Table(ABC):
     """Whether the source can be read again from its beginning."""
 
     def __init__(
-        self, columns: Sequence[str] | None, width: int, unit: str | None = None, progress: Progress | None = None
+        self,
+        columns: Sequence[str] | None,
+        width: int | None,
+        unit: str | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.columns = None if columns is None else tuple(columns)
-        self.width = width
+        self._width = width
         self.unit_column = unit
         self.progress = progress
 
@@ -118,7 +127,7 @@ class Table(ABC):
             raise TypeError("columns: this source has no names of columns")
         chosen = check_columns(columns, self.columns)
         other = copy.copy(self)
-        other.columns, other.width = chosen, len(chosen)
+        other.columns, other._width = chosen, len(chosen)
         return other
 
     def __copy__(self) -> Self:
@@ -126,10 +135,24 @@ class Table(ABC):
         other.__dict__.update(self.__dict__)
         return other
 
+    @property
+    def declared_width(self) -> int | None:
+        """How many columns there are as far as the source declares it: a plain list does not."""
+        return self._width
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        if self._width is None:
+            raise ValueError(UNDECLARED)
+        return self._width
+
     def require_width(self, d: int) -> None:
-        """Raise an error unless there is one column for each of d axes."""
-        if d != self.width:
-            raise ValueError(f"columns: {self.width} columns were named, but bounds has {d} axes")
+        """Raise an error unless there is one column for each of d axes; where none were declared, this does so."""
+        if self._width is None:
+            self._width = d
+        if d != self._width:
+            raise ValueError(f"columns: {self._width} columns were named, but bounds has {d} axes")
 
     # -- records --------------------------------------------------------------------------------------------
 
@@ -191,9 +214,5 @@ class Table(ABC):
             raise RuntimeError("this table has a unit: bound its contributions first")
 
     def _guarded(self, read: Callable[[], T]) -> T:
-        try:
-            return read()
-        except ImportError:  # of an engine: says what to install
-            raise
-        except Exception:
-            raise ReadFailed(self._failure) from None
+        failure = self._failure
+        return contained(read, lambda: ReadFailed(failure))

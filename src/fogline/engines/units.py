@@ -5,17 +5,21 @@ table and the CSV file exported from it have the same people; a floating-point i
 some frames hold integers with gaps that way. An integer that does not fit into 64 bits counts as its text. Anything
 else (NULL, the empty text, NaN, a float of 2^63 or more, a type that is no id) is missing, and a row whose id is
 missing contributes nothing: it cannot be said whose contribution it would be.
+
+Every id is read alone: what others are beside it, and of which types, does not matter. A text need not be UTF-8: of one
+that is not, each byte that cannot be read stands for itself, so that ids that differ stay apart.
 """
 
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["INTEGER", "MISSING", "TEXT", "Identities"]
+__all__ = ["INTEGER", "MISSING", "TEXT", "Identities", "escaped", "id_cells"]
 
 IntArray = NDArray[np.int64]
 
@@ -58,15 +62,15 @@ class Identities:
         if array is not None and array.dtype.kind in "iu" and not _is_beyond(array):
             return array.astype(np.int64), np.zeros(len(array), dtype=np.int8)
         if array is not None and array.dtype.kind == "f":
-            return _whole(array.astype(np.float64))
-        return self._objects(ids.tolist() if array is not None else list(ids))
+            with np.errstate(all="ignore"):  # a signalling NaN, a long double beyond the doubles
+                return _whole(array.astype(np.float64))
+        return self._objects(id_cells(ids))
 
     def _arrow(self, ids: Any) -> tuple[IntArray, NDArray[np.int8]]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if pa.types.is_dictionary(ids.type):
-            ids = ids.cast(ids.type.value_type)
+        ids = _undictionaried(ids)
         if pa.types.is_integer(ids.type):
             if pa.types.is_uint64(ids.type) and _is_beyond(np.asarray(pc.fill_null(ids, 0))):
                 return self._objects(ids.to_pylist())
@@ -76,29 +80,74 @@ class Identities:
             return values, np.where(np.asarray(ids.is_null()), np.int8(MISSING), np.int8(INTEGER))
         if pa.types.is_floating(ids.type):
             return _whole(np.asarray(ids.cast("float64").to_numpy(zero_copy_only=False)))
-        if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type) or pa.types.is_string_view(ids.type):
-            texts = ids.cast(pa.string())
+        if _is_text(ids.type):
+            texts = ids.cast(pa.large_binary())
             if pc.all(pc.match_substring_regex(texts, f"^({SHORT})$"), skip_nulls=False).as_py():
-                return self._arrow(texts.cast(pa.int64()))
-        return self._objects(ids.to_pylist())
+                return self._arrow(texts.cast(pa.large_string()).cast(pa.int64()))
+        return self._objects(id_cells(ids))
 
     def _objects(self, ids: list[Any]) -> tuple[IntArray, NDArray[np.int8]]:
         values, kinds = np.zeros(len(ids), dtype=np.int64), np.full(len(ids), MISSING, dtype=np.int8)
         for i, cell in enumerate(ids):
-            found = _integer(cell)
-            if found is not None and _LEAST <= found <= _MOST:
+            found = _identity(cell)
+            if isinstance(found, int):
                 values[i], kinds[i] = found, INTEGER
-            elif found is not None or (isinstance(cell, str) and cell):
-                text = cell if isinstance(cell, str) else str(found)
-                values[i], kinds[i] = self._numbers.setdefault(text, len(self._numbers)), TEXT
+            elif found is not None:
+                values[i], kinds[i] = self._numbers.setdefault(found, len(self._numbers)), TEXT
         return values, kinds
+
+
+def id_cells(ids: Any) -> list[Any]:
+    """Cells of a batch of ids one by one: of a numpy or Arrow array, or of a list."""
+    if isinstance(ids, np.ndarray):
+        return list(ids.tolist())
+    if not hasattr(ids, "to_pylist"):
+        return list(ids)
+    import pyarrow as pa
+
+    ids = _undictionaried(ids)
+    if not _is_text(ids.type):
+        return list(ids.to_pylist())
+    texts = ids.cast(pa.large_binary()).to_pylist()  # a text need not be UTF-8, and its bytes can always be read
+    return [None if text is None else escaped(text) for text in texts]
+
+
+def _undictionaried(ids: Any) -> Any:
+    import pyarrow as pa
+
+    return ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def escaped(text: bytes) -> str:
+    """A text from its bytes, different for different bytes, whether they are UTF-8 or not."""
+    return text.decode("utf-8", "surrogateescape")
+
+
+def _identity(cell: Any) -> int | str | None:
+    """An id in its one form: an integer of 64 bits, a text that is none, or nothing."""
+    try:
+        found = _integer(cell)
+        if found is not None and _LEAST <= found <= _MOST:
+            return found
+        if found is not None:
+            # As many digits as it has: `str` has a limit of 4300, beyond which it raises an error.
+            return str(cell) if isinstance(cell, str) else format(Decimal(found), "f")
+        return str(cell) or None if isinstance(cell, str) else None
+    except Exception:  # of a class with errors of its own
+        return None
 
 
 def _integer(cell: Any) -> int | None:
     """The integer that an id stands for, if it does."""
     if isinstance(cell, str):
         return int(cell) if _PLAIN.fullmatch(cell) else None
-    if isinstance(cell, bool | np.bool_):
+    if isinstance(cell, bool | np.bool_ | np.timedelta64):
         return None
     if isinstance(cell, int | np.integer):
         return int(cell)

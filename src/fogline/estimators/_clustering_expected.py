@@ -81,7 +81,7 @@ def expected_cluster_error(
 ) -> ExpectedClusterError:
     """Noise of a clustering of n records, by epsilon."""
     count = _validation.check_count(n, "n")
-    sample = None if isinstance(shape, str | Shape) else _validation.records(shape)
+    sample = None if isinstance(shape, str | Shape) else _validation.records(shape, public=True)
     bounds = settings._box(None if sample is None else sample.shape[1])
     plan = plan_clusters(settings, bounds, _validation.check_level(settings.level))
     if plan is None:

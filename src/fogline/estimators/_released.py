@@ -57,7 +57,7 @@ class ReleasedState:
     def _rows_like_fitted(self, X: Any) -> NDArray[np.float64]:
         """Rows to read the fitted values at: as many columns as ``fit`` saw."""
         check_is_fitted(self)
-        rows, wanted = records(X), self.n_features_in_
+        rows, wanted = records(X, public=True), self.n_features_in_
         if rows.shape[1] != wanted:
             flat = ". Reshape your data if it is one row" if np.ndim(X) == 1 else ""
             raise ValueError(

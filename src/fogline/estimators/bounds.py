@@ -16,7 +16,7 @@ from fogline import _validation
 from fogline.accounting.budget import Budget, Shares
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
-from fogline.engines.feed import as_source, names_of, unit_of, width_of
+from fogline.engines.feed import as_source, names_of, public_width, unit_of
 from fogline.estimators._released import warn_of_count
 from fogline.estimators._staged import RecordPasses, Stages, staged_release
 from fogline.locate.magnitudes import (
@@ -162,10 +162,7 @@ def private_bounds(
     level = _validation.check_level(coverage, "coverage")
     expected = check_expected(expect_records)
     names = names_of(source)
-    width = width_of(source) if names is None else len(names)
-    if width is None:
-        source = _validation.records(source)
-        width = source.shape[1]
+    width = len(names) if names else public_width(source, len(shares) if isinstance(shares, Mapping) else None)
     columns = names or tuple(str(j) for j in range(width))
     paid = _shares(shares, columns, terms.rho)
     passes = RecordPasses(source, width)

@@ -25,6 +25,10 @@ MOST_RECORDS = 2**40
 """Greatest number of records that a ball may be asked to hold: counts up to it fit the thresholds exactly."""
 
 
+MOST_STRETCH = 2.0**40
+"""Greatest c: beyond the ratio of the lattice's radii no ball leaves a record out, and squares must stay finite."""
+
+
 def public_frame(source: Any, center: Any, radius: Any) -> Frame:
     """Check the public ball; where no centre is given it is the origin."""
     if center is not None:
@@ -229,8 +233,8 @@ def _plan(
         raise ValueError(f"size must be at most {MOST_RECORDS}: no table has as many records, got {target}")
     if constants not in CONSTANTS:
         raise ValueError(f"constants must be one of {', '.join(CONSTANTS)}, got {constants!r}")
-    if stretch is not None and _validation.check_positive(stretch, "c") <= 1:
-        raise ValueError(f"c must be greater than 1, got {stretch}")
+    if stretch is not None and not 1 < _validation.check_positive(stretch, "c") <= MOST_STRETCH:
+        raise ValueError(f"c must be greater than 1 and at most 2^40, got {stretch}")
     return BallPlan(
         frame, smallest, part, target, None if stretch is None else float(stretch), bool(largest), constants
     )

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.engines.feed import as_source, names_of, unit_of, width_of
+from fogline.engines.feed import as_source, names_of, public_width, unit_of
 from fogline.estimators._mixture_fit import MixtureFit
 from fogline.estimators._mixture_methods import METHODS, Method
 from fogline.estimators._released import ReleasedState, warn_of_count
@@ -328,10 +328,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         return METHODS[chosen]
 
     def _width(self, source: Any) -> int:
-        width = width_of(source)
-        if width is None:
-            width = _validation.records(source).shape[1]
-        return int(width)
+        return public_width(source, None if self.center is None else int(np.size(self.center)))
 
     def _scores(self, rows: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):

@@ -29,7 +29,7 @@ from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, cost
 from fogline.accounting.guarantee import ROWS
 from fogline.accounting.integral import IntegralBudget, IntegralGuarantee
-from fogline.engines.feed import as_source, names_of, unit_of, width_of
+from fogline.engines.feed import as_source, names_of, public_width, unit_of
 from fogline.engines.passes import RecordPasses
 from fogline.estimators import _vault
 from fogline.estimators._boosting import (
@@ -192,11 +192,11 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         source = as_source(X)
         if unit_of(source) not in ROWS:
             raise ValueError("unit: leave it out; the promise holds however many records a unit has")
-        if width_of(source) is None:
-            source = _validation.records(source)
+        bounds = None if self.bounds is None else _validation.check_bounds(self.bounds)
+        width = public_width(source, getattr(self.base, "d", None) if bounds is None else len(bounds))
         budget, draws = self._budget()
         _validation.check_ledger(self.ledger)
-        plan = self._plan(int(width_of(source) or 0))
+        plan = self._plan(width)
         self._remember_features(source, plan.base.d)
         columns, passes = names_of(source), RecordPasses(source, plan.base.d)
         cautions = budget_cautions(budget.repeated(draws).epsilon, 0.0)

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fogline import _validation
+from fogline.engines.feed import names_of, width_of
 from fogline.engines.registry import table
 from fogline.engines.tables import Table
+from fogline.engines.units import id_cells
 from fogline.estimators._released import warn_of_count
 from fogline.sketch.counted_records import check_expected
 from fogline.sketch.density_sketch import ReleaseTerms
@@ -22,6 +24,9 @@ __all__ = ["private_strata"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+LONGEST_LABEL_BITS = 1000
+"""A whole number with more bits is longer than any name of a category; `str` would refuse one of 4300 digits."""
 
 ALL = "all"
 """Name of the one stratum where there are no categories."""
@@ -120,7 +125,7 @@ def private_strata(
     _validation.check_ledger(ledger)
     if check_expected(expect_records) is not None and bound is not None:
         raise ValueError("expect_records: with weights the release counts weights over their bound, not records")
-    source = _source(X, by, columns, weights, {"query": query, **(reading or {})})
+    source = _source(X, by, columns, weights, {"query": query, **(reading or {})}, bounds)
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, source.row)
     width = source.width - (bound is not None)
     spec = plan_spec(_validation.check_bounds(bounds, width=width), bandwidths, steps, features=features)
@@ -171,7 +176,7 @@ def _bound(weights: Any, weight_bound: Any) -> float | None:
     return None if weight_bound is None else _validation.check_positive(weight_bound, "weight_bound")
 
 
-def _source(X: Any, by: Any, columns: Any, weights: Any, how: dict[str, Any]) -> Table:
+def _source(X: Any, by: Any, columns: Any, weights: Any, how: dict[str, Any], bounds: Any) -> Table:
     """Table of the columns, the weights last, whose ids are the labels: errors of the schema come here."""
     if isinstance(X, Table) and X.unit_column is not None:
         raise TypeError(
@@ -194,25 +199,22 @@ def _source(X: Any, by: Any, columns: Any, weights: Any, how: dict[str, Any]) ->
         for name, value in how.items():
             if value is not None:
                 raise TypeError(f"{name} needs by or weights to name columns of the source")
-        rows = _validation.records(X) if columns is None else _validation.records(X[list(columns)])
+        names = names_of(X)
+        if columns is not None and names is None:
+            raise TypeError("columns: an array has no names of columns; pass the columns that are wanted")
+        wanted = X if columns is None else X[list(_validation.check_columns(columns, names or ()))]
+        rows = _validation.records(wanted, width_of(wanted) or len(_validation.check_bounds(bounds)))
         if weights is not None:
             extra = _validation.records(weights, 1, name="weights")
             if len(extra) != len(rows):
                 raise ValueError("weights must have one weight for each record")
             rows = np.column_stack([rows, extra])
-        labels = None if by is None else _label_array(by)
-        return table(rows, unit=labels)
+        return table(rows, unit=by)
     except (TypeError, ValueError) as error:
         message = str(error)
         if message.startswith("unit"):
             raise type(error)(f"by{message.removeprefix('unit')}") from None
         raise
-
-
-def _label_array(by: Any) -> Any:
-    """Labels as an array of objects or numbers; a plain list may mix them."""
-    array = np.asarray(by.to_numpy() if hasattr(by, "to_numpy") else by, dtype=None if hasattr(by, "dtype") else object)
-    return array.astype(object) if array.dtype.kind not in "iuf" else array
 
 
 def label_text(label: Any) -> str | None:
@@ -228,7 +230,7 @@ def label_text(label: Any) -> str | None:
     if isinstance(label, bool | np.bool_):
         return "true" if label else "false"
     if isinstance(label, int | np.integer):
-        return str(int(label))
+        return str(int(label)) if int(label).bit_length() < LONGEST_LABEL_BITS else None
     if isinstance(label, float | np.floating) and float(label).is_integer():
         return str(int(label))
     return None
@@ -263,10 +265,10 @@ class _LabelledPass:
     def _strata(self, labels: Any) -> IntArray:
         """Stratum of each label; -1 for none."""
         known: dict[Any, int] = {}
-        cells = labels.to_pylist() if hasattr(labels, "to_pylist") else np.asarray(labels, dtype=object).tolist()
+        cells = id_cells(labels)
         found = np.empty(len(cells), dtype=np.int64)
         for i, label in enumerate(cells):
-            key = label if isinstance(label, str) else label_text(label)
+            key = str(label) if isinstance(label, str) else label_text(label)
             if key not in known:
                 text = label_text(key)
                 known[key] = self._rest if text is None else self._index.get(text, self._rest)

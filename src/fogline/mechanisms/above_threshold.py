@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon, check_level
 from fogline.accounting.events import AboveThresholdEvent
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, current_door
+from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door
 from fogline.mechanisms.laplace import laplace_reach, laplace_scale
 from fogline.mechanisms.lattice import LIMIT, exact_integers
 
@@ -88,7 +88,7 @@ def above_threshold(
 
     described = (("size", size), ("threshold", threshold), *parameters)
     call = Call("above-threshold", described, float(bound), "linf", event)
-    index = int(current_door().answer(call, queries, sample)[0])
+    index = int(ask_door(call, queries, sample)[0])
     return None if index < 0 else index
 
 

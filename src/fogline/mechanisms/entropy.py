@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from fogline.accounting.events import Event
 from fogline.mechanisms import _opendp
+from fogline.mechanisms.failures import quiet, sealed
 
 __all__ = [
     "Call",
@@ -37,6 +38,7 @@ __all__ = [
     "Source",
     "SystemDoor",
     "SystemSource",
+    "ask_door",
     "current_door",
     "door_reason",
     "use_door",
@@ -207,6 +209,32 @@ def use_door(door: Door) -> Iterator[Door]:
         yield door
     finally:
         _DOOR.reset(token)
+
+
+def ask_door(call: Call, query: Query, sample: Sample) -> NDArray[Any]:
+    """Return the noisy answer of the door in use here: how every mechanism asks.
+
+    The query is sealed, and the noise is added in the same fixed numeric error state: no setting of the program that
+    calls can make an answer fail for the sake of a record.
+
+    Examples
+    --------
+    >>> from fogline.accounting.events import GaussianEvent
+    >>> call = Call("gaussian", (), 1.0, "l2", GaussianEvent(1.0, 4.0))
+    >>> ask_door(call, lambda: np.array([5]), lambda source: lambda exact: exact + source.gaussian(4.0, 1)).shape
+    (1,)
+    """
+
+    def quiet_sample(source: Source) -> Finish:
+        finish = sample(source)
+
+        def quiet_finish(exact: NDArray[Any]) -> NDArray[Any]:
+            with quiet():
+                return finish(exact)
+
+        return quiet_finish
+
+    return current_door().answer(call, sealed(query), quiet_sample)
 
 
 def door_reason() -> str:

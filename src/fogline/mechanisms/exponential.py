@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon, check_positive
 from fogline.accounting.events import ExponentialEvent
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, current_door
+from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door
 
 __all__ = ["choose"]
 
@@ -92,7 +92,7 @@ def choose(
         return finish
 
     call = Call("exponential", (("size", size), *parameters), float(sensitivity), "linf", event)
-    return int(current_door().answer(call, utilities, sample)[0])
+    return int(ask_door(call, utilities, sample)[0])
 
 
 def _exponents(exact: NDArray[Any], size: int, rate: Fraction) -> tuple[list[Fraction], NDArray[np.intp]]:

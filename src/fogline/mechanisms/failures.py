@@ -1,13 +1,34 @@
-"""How a release fails once records were touched: one constant error, which leads nowhere."""
+"""How a release fails: a closed list of public errors before its reservation, one constant error after it.
+
+Before the reservation no step depends on a cell, so an error may say what is wrong: a parameter, a type in the schema,
+a file that is not there, a library that is missing, a budget that is spent. :data:`PUBLIC_ERRORS` are the classes of
+such errors; a ledger adds its own, :class:`fogline.ledger.LedgerRefused`.
+
+After it every step that touches records is :func:`sealed`: it runs in a fixed numeric error state and with warnings
+muted (:func:`fogline._validation.containment.quiet`), and whatever goes wrong in it is one :class:`ReleaseFailed`,
+which leads nowhere. What libraries write to :mod:`logging` is theirs and is not touched.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["ReleaseFailed", "sealed"]
+from fogline._validation import contained, quiet
+
+__all__ = ["PUBLIC_ERRORS", "ReleaseFailed", "contained", "quiet", "sealed"]
 
 T = TypeVar("T")
+
+PUBLIC_ERRORS: tuple[type[Exception], ...] = (
+    ValueError,
+    TypeError,
+    ImportError,
+    FileNotFoundError,
+    PermissionError,
+    ConnectionError,
+)
+"""Classes of the errors that a ``fit``, a release or a command may raise before anything is reserved."""
 
 
 class ReleaseFailed(RuntimeError):
@@ -33,7 +54,8 @@ class ReleaseFailed(RuntimeError):
 def sealed(query: Callable[[], T]) -> Callable[[], T]:
     """Return a query that says nothing about why it fails, as a ledger does, for where there is none.
 
-    Neither the words of the error nor its traceback come from below this call. An interrupt stays one.
+    Neither the words of the error nor its traceback come from below this call. An interrupt stays one. No numeric error
+    state and no filter of warnings that the program has set reaches the query.
 
     Parameters
     ----------
@@ -46,16 +68,8 @@ def sealed(query: Callable[[], T]) -> Callable[[], T]:
     Traceback (most recent call last):
     fogline.mechanisms.failures.ReleaseFailed: the release failed after its noise was drawn; count its budget as spent
     """
+    return lambda: contained(query, _failed_after_noise)
 
-    def run() -> T:
-        try:
-            return query()
-        except KeyboardInterrupt:
-            interrupted = True
-        except BaseException:
-            interrupted = False
-        if interrupted:  # raised here, outside the handlers: nothing hangs on to what was caught
-            raise KeyboardInterrupt
-        raise ReleaseFailed("the release failed after its noise was drawn; count its budget as spent")
 
-    return run
+def _failed_after_noise() -> ReleaseFailed:
+    return ReleaseFailed("the release failed after its noise was drawn; count its budget as spent")

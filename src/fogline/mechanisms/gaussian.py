@@ -27,7 +27,7 @@ from fogline.accounting._rounding import round_up, square_root_up
 from fogline.accounting.costs import cost
 from fogline.accounting.events import GaussianEvent
 from fogline.mechanisms import _opendp
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, current_door
+from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door, current_door
 from fogline.mechanisms.lattice import exact_integers, in_steps, noisy_sum, sampled_scale
 
 __all__ = ["NoisyVector", "add_gaussian", "gaussian_scale"]
@@ -122,4 +122,4 @@ def add_gaussian(
         return lambda exact: noisy_sum(exact_integers(exact, size), noise)
 
     call = Call("gaussian", (("size", size), ("scale", scale), *parameters), sensitivity, "l2", event)
-    return NoisyVector(door.answer(call, query, sample), scale, event)
+    return NoisyVector(ask_door(call, query, sample), scale, event)

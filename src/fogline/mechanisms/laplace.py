@@ -27,7 +27,7 @@ from fogline._validation import check_count, check_epsilon, check_positive
 from fogline.accounting._rounding import round_up
 from fogline.accounting.events import LaplaceEvent
 from fogline.mechanisms import _opendp
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, current_door
+from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door, current_door
 from fogline.mechanisms.lattice import exact_integers, in_steps, noisy_sum, sampled_scale
 
 __all__ = ["NoisyCounts", "add_laplace", "laplace_reach", "laplace_scale", "laplace_tail"]
@@ -123,7 +123,7 @@ def add_laplace(
         return lambda exact: noisy_sum(exact_integers(exact, size), noise)
 
     call = Call("laplace", (("size", size), ("scale", scale), *parameters), sensitivity, "l1", event)
-    return NoisyCounts(door.answer(call, query, sample), scale, event)
+    return NoisyCounts(ask_door(call, query, sample), scale, event)
 
 
 def laplace_tail(scale: float, start: int) -> Decimal:

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon
 from fogline.accounting.events import IntegralDrawEvent
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, current_door
-from fogline.mechanisms.failures import sealed
+from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door
 from fogline.mechanisms.mollified_draws import COIN, Drawable, least_threshold
 
 __all__ = ["AXIS_BITS", "cell_centres", "count_range", "counts_of", "mollified_cells"]
@@ -93,7 +92,7 @@ def mollified_cells(
     event = IntegralDrawEvent(epsilon, size)
     described = (("size", size), ("cells", cells), *parameters)
     call = Call("mollified cells", described, float(max(most - least, 1)), "linf", event)
-    return np.asarray(current_door().answer(call, sealed(query), sample), dtype=np.float64)
+    return np.asarray(ask_door(call, query, sample), dtype=np.float64)
 
 
 def count_range(epsilon: float, cells: int) -> tuple[int, int]:

@@ -34,8 +34,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon
 from fogline.accounting.events import IntegralDrawEvent
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, current_door
-from fogline.mechanisms.failures import sealed
+from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door
 
 __all__ = ["check_drawable", "mollified_draws", "proposals_of"]
 
@@ -187,7 +186,7 @@ def _drawn(
     event = IntegralDrawEvent(epsilon, size)
     described = (("size", size), ("proposals", proposals), *parameters)
     call = Call("mollified draws", described, float(widest), "linf", event)
-    return np.asarray(current_door().answer(call, sealed(query), sample), dtype=np.float64)
+    return np.asarray(ask_door(call, query, sample), dtype=np.float64)
 
 
 def _until_accepted(

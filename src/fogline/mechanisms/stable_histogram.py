@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_delta, check_epsilon, check_max_contributions
 from fogline.accounting.events import StableHistogramEvent
-from fogline.mechanisms.entropy import Call, Finish, Parameters, Source, current_door
+from fogline.mechanisms.entropy import Call, Finish, Parameters, Source, ask_door
 from fogline.mechanisms.laplace import laplace_reach, laplace_scale
 from fogline.mechanisms.lattice import noisy_sum
 
@@ -134,7 +134,7 @@ def stable_histogram(
 
     described = (("threshold", threshold), ("scale", scale), *parameters)
     call = Call("stable-histogram", described, float(bound), "l1", event)
-    released = current_door().answer(call, exact, sample)
+    released = ask_door(call, exact, sample)
     return StableHistogram({key: int(count) for key, count in released}, threshold, scale, event)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._validation import quiet
 from fogline.sketch.spec import SketchSpec
 
 __all__ = ["CellCounts", "cell_keys", "row_cells"]
@@ -81,6 +82,7 @@ class CellCounts:
         self._keys = np.zeros(0, dtype=np.int64)
         self._counts = np.zeros(0, dtype=np.int64)
 
+    @quiet()
     def add_rows(self, rows: FloatArray) -> None:
         """Count the rows of an array of shape (n, d), chunk by chunk."""
         fast = _fast_counter() if self.is_dense else None

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._validation import quiet
 from fogline.sketch.random_spec import COORDINATE_BITS, PHASE_BITS, TABLE_BITS, UNIT, RandomSpec
 
 __all__ = ["PhaseSums", "add_phases", "direction_table", "lattice_vector", "random_sensitivity"]
@@ -94,6 +95,7 @@ class PhaseSums:
         self.count = 0
         self._sums = np.zeros((2, spec.n_features), dtype=np.int64)
 
+    @quiet()
     def add_rows(self, rows: FloatArray) -> None:
         """Add the rows of an array of shape (n, d), block by block."""
         shift, mask = np.int32(PHASE_BITS - TABLE_BITS), np.int32(2**TABLE_BITS - 1)
