@@ -222,7 +222,7 @@ def _beyond(measure: Measure, rest: Any, most_more: int, most_less: int) -> str:
             return ""
         return f"{more} records more and {less} less, where at most {most_more} and {most_less} may be"
     distance = float(np.sqrt(sum(int(x) ** 2 for x in rest)))
-    allowed = (most_more + most_less) * measure.norm
+    allowed = (most_more + most_less) * measure.norm + measure.slack
     return "" if distance <= allowed * (1 + 1e-12) else f"moved by {distance:g}, where at most {allowed:g} may be"
 
 

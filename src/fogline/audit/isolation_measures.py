@@ -68,6 +68,9 @@ class Measure(Protocol):
     norm: float
     """Largest Euclidean norm of one item's vector."""
 
+    slack: float
+    """How far the vector of a sum may be from the sum of vectors, where a sum is rounded once."""
+
     def read(self, opened: Opened, public: Public, most: int) -> tuple[IntArray, Hashable]:
         """Exact state, and what the schema shows; `most` records of a unit count."""
 
@@ -82,6 +85,7 @@ class GridMeasure:
     columns: int
     is_count: bool = True
     norm: float = 1.0
+    slack: float = 0.0
 
     @cached_property
     def spec(self) -> SketchSpec:
@@ -113,6 +117,7 @@ class RandomMeasure:
 
     columns: int = 4
     is_count: bool = False
+    slack: float = 0.0
 
     @cached_property
     def spec(self) -> RandomSpec:
@@ -166,8 +171,16 @@ class StrataMeasure:
     @cached_property
     def norm(self) -> float:
         """The sensitivity that the release declares."""
-        door, _ = self._run(np.zeros((0, self.columns)), [])
-        return door.sensitivity
+        return self._nothing.sensitivity
+
+    @cached_property
+    def slack(self) -> float:
+        """Each of the four vectors that are compared is rounded to integers."""
+        return float(2.0 * np.sqrt(self._nothing.exact.size))
+
+    @cached_property
+    def _nothing(self) -> _ExactAnswers:
+        return self._run(np.zeros((0, self.columns)), [])[0]
 
     def read(self, opened: Opened, public: Public, most: int) -> tuple[IntArray, Hashable]:  # noqa: ARG002
         """Exact values of all strata."""
@@ -181,8 +194,7 @@ class StrataMeasure:
             return UNSURE
         label = None if item.unit == NOBODY else item.unit[1]  # type: ignore[index]
         one, _ = self._run(np.array([item.values]), [label])
-        none, _ = self._run(np.zeros((0, self.columns)), [])
-        return one.exact - none.exact
+        return one.exact - self._nothing.exact
 
     def _run(self, source: Any, by: Any, **keywords: Any) -> tuple[_ExactAnswers, Hashable]:
         door, width = _ExactAnswers(), BOUNDS[1] - BOUNDS[0]
@@ -234,13 +246,13 @@ def _circumstances(public: Public) -> Iterator[None]:
 def _hidden(name: str) -> Iterator[None]:
     """Make a package look as if it were not installed."""
     taken = {key: sys.modules[key] for key in sys.modules if key == name or key.startswith(f"{name}.")}
-    for key in [name, *taken]:
+    for key in {name, *taken}:
         sys.modules[key] = None  # type: ignore[assignment]
     try:
         yield
     finally:
-        for key in [name, *taken]:
-            del sys.modules[key]
+        for key in {name, *taken}:
+            sys.modules.pop(key, None)
         sys.modules.update(taken)
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from fogline.audit.forms.arrays import ARRAY_FORMS
 from fogline.audit.forms.base import Form
+from fogline.audit.forms.files import FILE_FORMS
+from fogline.audit.forms.frames import FRAME_FORMS
 from fogline.audit.hostile_tables import Shape
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ def _measure(state: str, columns: int) -> Any:
 
 
 def _all_sources() -> tuple[Source, ...]:
-    forms: Sequence[Form] = (*ARRAY_FORMS,)
+    forms: Sequence[Form] = (*ARRAY_FORMS, *FRAME_FORMS, *FILE_FORMS)
     by_name = {form.name: form for form in forms}
     random = [by_name[name] for name in RANDOM if name in by_name]
     strata = [by_name[name] for name in STRATA if name in by_name]
@@ -70,8 +72,9 @@ def _all_sources() -> tuple[Source, ...]:
     )
 
 
-RANDOM = ("numpy array", "list", "unit ids in a list")
-STRATA = ("unit ids in a list", "unit ids in an object array")
+RANDOM = ("numpy array", "list", "np.matrix", "unit ids in a list", "CSV, CRLF", "Parquet by pyarrow, read without pyarrow")
+STRATA = ("unit ids in a list", "unit ids in an object array", "CSV, CRLF")
+STRATA += ("Arrow table", "pandas (numpy)", "Parquet by pyarrow", "SQLite")
 
 SOURCES: tuple[Source, ...] = _all_sources()
 """Everything that isolation is tried on."""
