@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from fogline.audit.forms import Form, Place, Source, source_named
-from fogline.audit.hostile_tables import HostileTables, Record, Shape, Step, vocabulary
-from fogline.audit.isolation_measures import BOUNDS, CELLS, GridMeasure, Measure, RandomMeasure, Reading, StrataMeasure, look
+from fogline.audit.forms import Place, Source, source_named
+from fogline.audit.hostile_tables import HostileTables, Record, Shape, vocabulary
+from fogline.audit.isolation_measures import BOUNDS, CELLS, Measure, Reading, look
 from fogline.audit.reference_reader import NOBODY, UNSURE, Item
 
 __all__ = ["Case", "IsolationReport", "Violation", "check_isolation", "shrink", "try_case"]
@@ -29,8 +29,11 @@ __all__ = ["Case", "IsolationReport", "Violation", "check_isolation", "shrink", 
 WALK = 5
 """Neighbours of a walk: few, so that many palettes are tried."""
 
-MOST_SHOWN = 5
+MOST_SHOWN = 3
 """Violations that are kept and shrunk."""
+
+MOST_TRIES = 80
+"""Smaller cases that are tried for a violation."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +125,14 @@ def check_isolation(
         for walk in _walks(source, cases, seed, report.drawn):
             readings = _readings(source, walk, place)
             for case, before, after in zip(walk, readings, readings[1:], strict=False):
-                report.pairs += 1
-                report.read += before.vector is not None and after.vector is not None
+                report.pairs += source.form.bundle
+                report.read += source.form.bundle * (before.vector is not None and after.vector is not None)
                 what = _compared(source, case, before, after)
                 if what:
                     report.violations += 1
                     if len(report.found) < MOST_SHOWN:
-                        report.found.append(shrink(source, Violation(case, what), place) if shrinking else Violation(case, what))
+                        found = Violation(case, what)
+                        report.found.append(shrink(source, found, place) if shrinking else found)
     return report
 
 
@@ -143,13 +147,14 @@ def _walks(source: Source, cases: int, seed: int, drawn: Counter[str]) -> Iterat
         turn += 1
         public = {name: values[rng.integers(len(values))] for name, values in form.options.items()}
         most = int(rng.integers(1, 4))
-        steps = min(WALK, left)
-        walk = maker.walk(steps)
-        left -= steps
+        steps = min(WALK, -(-left // form.bundle))
+        walks = [maker.walk(steps) for _ in range(form.bundle)]
+        left -= steps * form.bundle
         drawn.update(f"public: {name}, {value!r}" for name, value in public.items())
+        tables = [sum(beside, ()) for beside in zip(*(walk.tables for walk in walks), strict=True)]
         yield [
             Case(source.name, maker.shape, public, most, before, after)
-            for before, after in zip(walk.tables, walk.tables[1:], strict=False)
+            for before, after in zip(tables, tables[1:], strict=False)
         ]
     for maker in makers:
         drawn.update(maker.drawn)
@@ -268,43 +273,52 @@ SIMPLE: dict[str, Any] = {"integer": 5, "unsigned": 5, "truth": True, "line": b"
 SIMPLE_IDS: dict[str, Any] = {"line": b"1", "double": 1.0}
 
 
-def shrink(source: Source, violation: Violation, place: Place) -> Violation:
-    """Make a violation small: leave out records that both tables have, then make cells and ids plain."""
-    violation = _fewer_records(source, violation, place)
-    for record in [*violation.case.before, *violation.case.after]:
-        for simpler in _simpler(record, violation.case.shape):
-            smaller = _replaced(violation.case, record, simpler)
-            what = _tried(source, smaller, place)
-            if what:
-                violation, record = Violation(smaller, what), simpler
-    return violation
+def shrink(source: Source, violation: Violation, place: Place, most_tries: int = MOST_TRIES) -> Violation:
+    """Make a violation small: leave out one record after another, then make cells and ids plain."""
+    tries = 0
 
-
-def _fewer_records(source: Source, violation: Violation, place: Place) -> Violation:
-    shared = {id(record): record for record in violation.case.before} 
-    for key in shared.keys() & {id(record) for record in violation.case.after}:
-        case = violation.case
-        smaller = replace(
-            case,
-            before=tuple(record for record in case.before if id(record) != key),
-            after=tuple(record for record in case.after if id(record) != key),
-        )
-        if set(map(id, smaller.before)) == set(map(id, smaller.after)):
-            continue
-        what = _tried(source, smaller, place)
+    def smaller(case: Case) -> bool:
+        nonlocal violation, tries
+        if tries >= most_tries or set(map(id, case.before)) == set(map(id, case.after)):
+            return False
+        tries += 1
+        what = _tried(source, case, place)
         if what:
-            violation = Violation(smaller, what)
+            violation = Violation(case, what)
+        return bool(what)
+
+    for record in _records(violation.case):
+        smaller(_without(violation.case, record))
+    for record in _records(violation.case):
+        current = record
+        for simplify in _simplifications(record, violation.case.shape):
+            simpler = simplify(current)
+            if smaller(_replaced(violation.case, current, simpler)):
+                current = simpler
     return violation
 
 
-def _simpler(record: Record, shape: Shape) -> Iterator[Record]:
+def _records(case: Case) -> list[Record]:
+    """Each record once, those of both tables first."""
+    before, after = ({id(record): record for record in rows} for rows in (case.before, case.after))
+    every = {**before, **after}
+    return [every[key] for key in sorted(every, key=lambda key: key not in before or key not in after)]
+
+
+def _without(case: Case, record: Record) -> Case:
+    before, after = (tuple(one for one in rows if one is not record) for rows in (case.before, case.after))
+    return replace(case, before=before, after=after)
+
+
+def _simplifications(record: Record, shape: Shape) -> Iterator[Callable[[Record], Record]]:
+    """Ways to make a record plainer, the boldest first."""
     plain = SIMPLE.get(shape.cells.split()[0], 5.0)
-    for j in range(len(record.cells)):
-        if record.cells[j] is not plain:
-            record = replace(record, cells=(*record.cells[:j], plain, *record.cells[j + 1 :]))
-            yield record
+    yield lambda one: replace(one, cells=(plain,) * len(one.cells))
+    for j in range(min(len(record.cells), 4)):
+        yield lambda one, j=j: replace(one, cells=(*one.cells[:j], plain, *one.cells[j + 1 :]))  # type: ignore[misc]
     if shape.ids is not None:
-        yield replace(record, unit=SIMPLE_IDS.get(shape.ids, "1" if shape.ids.startswith("text") else 1))
+        unit = SIMPLE_IDS.get(shape.ids, "1" if shape.ids.startswith("text") else 1)
+        yield lambda one: replace(one, unit=unit)
 
 
 def _replaced(case: Case, record: Record, other: Record) -> Case:

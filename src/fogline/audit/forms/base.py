@@ -80,6 +80,9 @@ class Form:
         Writes all tables of a walk at once, where that is cheaper; gives them one by one.
     is_refused : bool
         Whether the source is refused by its declared type, before a record is looked at.
+    bundle : int
+        Walks that are laid side by side in one table, where a reading is dear: each of its pairs then differs by so
+        many records, and the state by so many vectors.
     """
 
     name: str
@@ -91,6 +94,7 @@ class Form:
     items: Items = record_items
     write_all: WriteAll | None = None
     is_refused: bool = False
+    bundle: int = 1
 
     def each(
         self, tables: Sequence[Sequence[Record]], shape: Shape, public: Public, place: Place

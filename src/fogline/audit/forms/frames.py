@@ -298,6 +298,7 @@ FRAME_FORMS: tuple[Form, ...] = (
         _relation,
         {**NUMPY_ERRORS, "as": ("Arrow", "a table"), "entry": ("table",)},
         ("duckdb", "pyarrow"),
+        bundle=5,
     ),
 )
 """Forms that need a library of frames."""

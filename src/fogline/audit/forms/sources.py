@@ -11,6 +11,7 @@ from fogline.audit.forms.arrays import ARRAY_FORMS
 from fogline.audit.forms.base import Form
 from fogline.audit.forms.files import FILE_FORMS
 from fogline.audit.forms.frames import FRAME_FORMS
+from fogline.audit.forms.servers import SERVER_FORMS
 from fogline.audit.hostile_tables import Shape
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _measure(state: str, columns: int) -> Any:
 
 
 def _all_sources() -> tuple[Source, ...]:
-    forms: Sequence[Form] = (*ARRAY_FORMS, *FRAME_FORMS, *FILE_FORMS)
+    forms: Sequence[Form] = (*ARRAY_FORMS, *FRAME_FORMS, *FILE_FORMS, *SERVER_FORMS)
     by_name = {form.name: form for form in forms}
     random = [by_name[name] for name in RANDOM if name in by_name]
     strata = [by_name[name] for name in STRATA if name in by_name]
