@@ -5,9 +5,9 @@ added, removed or replaced at any place, or by all records of one unit. Two neig
 (D, D') of the definition of record isolation. What is public about a table (its columns, the line ends of its file, the
 size of a row group) is chosen apart from the records and stays the same along a walk.
 
-Every walk draws from a small *palette*: an ordinary value and a few hostile ones, of which the first goes round the
-whole vocabulary, so that a few dozen walks meet all of it and rare meetings of two features are not drowned by the
-others. A counter tells how often each feature was drawn.
+Every walk draws from a small *palette*: an ordinary value and a few hostile ones, most of them dealt from a shuffled
+deck of the whole vocabulary, so that a few dozen walks meet all of it and rare meetings of two features are not drowned
+by the others. A counter tells how often each feature was drawn.
 """
 
 from __future__ import annotations
@@ -123,6 +123,8 @@ class HostileTables:
     seed : int
     cells_of_axis : int
         Into how many cells the box is cut on each axis: their edges are in the vocabulary.
+    decks : dict, optional
+        Decks that are shared with generators of other shapes, by the kind of what is dealt.
 
     Attributes
     ----------
@@ -130,12 +132,19 @@ class HostileTables:
         How often each feature was drawn.
     """
 
-    def __init__(self, shape: Shape, bounds: Sequence[tuple[float, float]], seed: int, cells_of_axis: int = 32) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        bounds: Sequence[tuple[float, float]],
+        seed: int,
+        cells_of_axis: int = 32,
+        decks: dict[str, list[str]] | None = None,
+    ) -> None:
         self.shape = shape
         self.drawn: Counter[str] = Counter(dict.fromkeys(vocabulary(shape), 0))
         self._boxes = [Box(*map(float, pair), cells_of_axis) for pair in bounds]
         self._rng = np.random.default_rng(seed)
-        self._walks = int(self._rng.integers(1000))
+        self._decks = {} if decks is None else decks
         self._cell_names, self._id_names = list(_cells(shape.cells)), list(_ids(shape.ids))
         self._palette: list[str] = []
         self._id_palette: list[str] = []
@@ -193,13 +202,21 @@ class HostileTables:
     # -- records ------------------------------------------------------------------------------------------------
 
     def _choose_palettes(self) -> None:
-        rng, turn = self._rng, self._walks
-        self._walks += 1
-        self._palette = [self._cell_names[turn % len(self._cell_names)], *rng.choice(self._cell_names, rng.integers(0, 3))]
+        rng = self._rng
+        some = rng.choice(self._cell_names, rng.integers(0, 2))
+        self._palette = [*(self._dealt(f"cells {self.shape.cells}", self._cell_names) for _ in range(2)), *some]
         if self._id_names:
-            some = rng.choice(self._id_names, rng.integers(0, 3))
-            self._id_palette = [ORDINARY_ID, self._id_names[turn % len(self._id_names)], *some]
-        self._ragged = [RAGGED[turn % len(RAGGED)]] if self.shape.has_ragged and rng.random() < 0.5 else []
+            dealt = [self._dealt(f"ids {self.shape.ids}", self._id_names) for _ in range(2)]
+            self._id_palette = [ORDINARY_ID, *dealt, *rng.choice(self._id_names, rng.integers(0, 2))]
+        is_ragged = self.shape.has_ragged and rng.random() < 0.5
+        self._ragged = [self._dealt("ragged", list(RAGGED))] if is_ragged else []
+
+    def _dealt(self, kind: str, names: list[str]) -> str:
+        """The next feature of a deck, which is shuffled anew when it is used up."""
+        deck = self._decks.setdefault(kind, [])
+        if not deck:
+            deck.extend(map(str, self._rng.permutation(names)))
+        return deck.pop()
 
     def _new_record(self, table: Rows) -> Record:
         """One more record, now and then the same as one that is there."""

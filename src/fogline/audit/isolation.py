@@ -26,7 +26,7 @@ from fogline.audit.reference_reader import NOBODY, UNSURE, Item
 
 __all__ = ["Case", "IsolationReport", "Violation", "check_isolation", "shrink", "try_case"]
 
-WALK = 5
+WALK = 4
 """Neighbours of a walk: few, so that many palettes are tried."""
 
 MOST_SHOWN = 3
@@ -140,7 +140,10 @@ def _walks(source: Source, cases: int, seed: int, drawn: Counter[str]) -> Iterat
     """Walks as lists of cases, each of which begins with the table with which the one before ends."""
     form, left = source.form, cases
     rng = np.random.default_rng([seed, *source.name.encode()])
-    makers = [HostileTables(shape, [BOUNDS] * shape.columns, int(rng.integers(2**32)), CELLS) for shape in source.shapes]
+    decks: dict[str, list[str]] = {}
+    makers = [
+        HostileTables(shape, [BOUNDS] * shape.columns, int(rng.integers(2**32)), CELLS, decks) for shape in source.shapes
+    ]
     turn = 0
     while left > 0:
         maker = makers[turn % len(makers)]
