@@ -141,11 +141,7 @@ def _line_item(line: bytes, delimiter: bytes, columns: int, unit: int | None) ->
     if not _SURE_LINE.fullmatch(line) or b'"' in line or b"'" in line:
         return Item(line, UNSURE, (UNSURE, line))
     fields = line.split(delimiter)
-    key: Hashable = NOBODY
-    if unit is not None:
-        if len(fields) <= unit:
-            return Item(line, (math.nan,) * columns, NOBODY)
-        key = unit_key(fields.pop(unit).decode())
+    key = unit_key(fields.pop(unit).decode()) if unit is not None and unit < len(fields) else NOBODY
     if len(fields) != columns:
         return Item(line, UNSURE if len(fields) > columns else (math.nan,) * columns, key)
     return Item(line, _values([_field(field) for field in fields]), key)
