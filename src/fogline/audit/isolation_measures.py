@@ -260,8 +260,16 @@ def _state(opened: Opened, public: Public, most: int, spec: Any) -> tuple[Any, H
     if public.get("entry") == "fit":
         return engines.sketch(opened.source, spec).state(), ()
     table = engines.table(opened.source, **opened.keywords)
-    shown = (table.columns, table.width, table.unit, table.row, repr(table), repr(sorted(table.facts.items())))
+    shown = (table.columns, _width(table), table.unit, table.row, repr(table), repr(sorted(table.facts.items())))
     return engines.sketch(table, spec, max_contributions=most).state(), shown
+
+
+def _width(table: Any) -> Hashable:
+    """Number of columns; a plain list does not tell it."""
+    try:
+        return int(table.width)
+    except ValueError as error:
+        return str(error)
 
 
 def _flat(state: tuple[Any, Any]) -> IntArray:

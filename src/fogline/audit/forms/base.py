@@ -83,6 +83,8 @@ class Form:
     bundle : int
         Walks that are laid side by side in one table, where a reading is dear: each of its pairs then differs by so
         many records, and the state by so many vectors.
+    pairs : int
+        Pairs that the tests try: enough to find each of the breaks that are planted in readers of such a form.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Form:
     write_all: WriteAll | None = None
     is_refused: bool = False
     bundle: int = 1
+    pairs: int = 100
 
     def each(
         self, tables: Sequence[Sequence[Record]], shape: Shape, public: Public, place: Place

@@ -9,6 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fogline.audit.forms.base import NAMES, UNIT, Form, Opened, Place, Public
 from fogline.audit.forms.frames import arrow_table
 from fogline.audit.hostile_tables import Record, Shape
@@ -68,7 +70,7 @@ def _text_items(rows: Sequence[Record], shape: Shape, public: Public) -> list[It
 
 def _text_form(name: str, end: tuple[str, ...], delimiters: tuple[bytes, ...], suffix: str) -> Form:
     options = {**TEXT_OPTIONS, "line end": end, "delimiter": delimiters, "suffix": (suffix,)}
-    return Form(name, TEXT_SHAPES, _text, options, ("duckdb",), items=_text_items)
+    return Form(name, TEXT_SHAPES, _text, options, ("duckdb",), items=_text_items, pairs=300)
 
 
 # -- Parquet --------------------------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ def _parquet_form(writer: str, needs: tuple[str, ...], reader: str, **options: t
         "rows of a group": (1, 2, 3, 64),
         "statistics": (True, True, False),
     }
-    return Form(name, shapes, _parquet, {**every, **options}, ("duckdb", "pyarrow", *needs))
+    return Form(name, shapes, _parquet, {**every, **options}, ("duckdb", "pyarrow", *needs), pairs=200)
 
 
 def _parquet_forms(reader: str) -> Iterator[Form]:
@@ -168,6 +170,7 @@ def stored_walk(tables: Sequence[Sequence[Record]]) -> Iterator[tuple[int, int, 
 
 def _sqlite_value(value: Any) -> Any:
     """A value that SQLite takes: texts may hold any bytes there."""
+    value = value.item() if isinstance(value, np.integer) else value
     if isinstance(value, bool | int) and not -(2**63) <= value < 2**63:
         return str(value) if abs(value) < 10**4000 else "1" + "0" * 5000
     if value is None or isinstance(value, int | float | bytes):
