@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fogline.audit.forms.base import NAMES, UNIT, Form, Opened, Place, Public
-from fogline.audit.forms.frames import arrow_table
+from fogline.audit.forms.frames import arrow_table, polars_frame
 from fogline.audit.hostile_tables import Record, Shape
 from fogline.audit.reference_reader import Item, line_items
 
@@ -104,9 +104,7 @@ def _pyarrow_file(rows: Sequence[Record], shape: Shape, public: Public, path: Pa
 
 
 def _polars_file(rows: Sequence[Record], shape: Shape, public: Public, path: Path) -> None:
-    import polars as pl
-
-    pl.from_arrow(arrow_table(rows, shape)).write_parquet(  # type: ignore[union-attr]
+    polars_frame(rows, shape).write_parquet(
         path,
         compression=public["compression"].lower(),
         statistics=public["statistics"],
@@ -114,14 +112,30 @@ def _polars_file(rows: Sequence[Record], shape: Shape, public: Public, path: Pat
     )
 
 
+DUCKDB_TYPES = {
+    "double": "DOUBLE",
+    "single": "FLOAT",
+    "integer": "BIGINT",
+    "truth": "BOOLEAN",
+    "decimal": "DECIMAL(12, 3)",
+    "text": "VARCHAR",
+}
+
+
 def _duckdb_file(rows: Sequence[Record], shape: Shape, public: Public, path: Path, place: Place) -> None:
     import duckdb
 
     connection = place.servers.setdefault("duckdb", duckdb.connect())
-    connection.register("arrow_rows", arrow_table(rows, shape))
+    columns = [f"{name} {DUCKDB_TYPES[shape.cells.split()[0]]}" for name in NAMES[: shape.columns]]
+    if shape.ids is not None:
+        columns.append(f"{UNIT} {DUCKDB_TYPES[shape.ids.split()[0]]}")
+    connection.execute(f"CREATE OR REPLACE TABLE walk ({', '.join(columns)})")
+    content = [[*record.cells, *([] if shape.ids is None else [record.unit])] for record in rows]
+    if content:
+        marks = ", ".join(["(" + ", ".join("?" * len(columns)) + ")"] * len(content))
+        connection.execute(f"INSERT INTO walk VALUES {marks}", [cell for row in content for cell in row])
     form = f"FORMAT parquet, COMPRESSION {public['compression']}, ROW_GROUP_SIZE {public['rows of a group']}"
-    connection.execute(f"COPY (SELECT * FROM arrow_rows) TO '{path}' ({form})")
-    connection.unregister("arrow_rows")
+    connection.execute(f"COPY walk TO '{path}' ({form})")
 
 
 def _parquet(rows: Sequence[Record], shape: Shape, public: Public, place: Place) -> Opened:
@@ -147,12 +161,12 @@ def _parquet_form(writer: str, needs: tuple[str, ...], reader: str, **options: t
         "rows of a group": (1, 2, 3, 64),
         "statistics": (True, True, False),
     }
-    return Form(name, shapes, _parquet, {**every, **options}, ("duckdb", "pyarrow", *needs), pairs=200)
+    return Form(name, shapes, _parquet, {**every, **options}, ("duckdb", *needs), pairs=200)
 
 
 def _parquet_forms(reader: str) -> Iterator[Form]:
     yield _parquet_form(
-        "pyarrow", (), reader, dictionary=(True, False), compression=("ZSTD", "NONE"), **{"page version": ("1.0", "2.0")}
+        "pyarrow", ("pyarrow",), reader, dictionary=(True, False), compression=("ZSTD", "NONE"), **{"page version": ("1.0", "2.0")}
     )
     yield _parquet_form("polars", ("polars",), reader)
     yield _parquet_form("DuckDB", (), reader)

@@ -11,7 +11,7 @@ from fogline.audit.forms.arrays import array_of, objects, text_array
 from fogline.audit.forms.base import NAMES, UNIT, Form, Opened, Place, Public
 from fogline.audit.hostile_tables import Record, Shape
 
-__all__ = ["FRAME_FORMS", "arrow_table"]
+__all__ = ["FRAME_FORMS", "arrow_table", "polars_frame"]
 
 NUMPY_ERRORS = {"numpy errors": ("default", "raise")}
 BATCHES = {"rows of a batch": (1, 2, 3, 64), "empty batches": ("none", "first", "everywhere")}
@@ -217,7 +217,8 @@ def _fit(form: Form) -> Form:
 # -- polars ---------------------------------------------------------------------------------------------------
 
 
-def _polars(rows: Sequence[Record], shape: Shape, public: Public, place: Place) -> Opened:  # noqa: ARG001
+def polars_frame(rows: Sequence[Record], shape: Shape, type_of_ids: str = "text") -> Any:
+    """Cells and ids as a polars frame, missing values as nulls."""
     import polars as pl
 
     named = {}
@@ -229,13 +230,17 @@ def _polars(rows: Sequence[Record], shape: Shape, public: Public, place: Place) 
         plain = kind == pl.Float64 and None not in cells
         named[NAMES[j]] = pl.Series(np.array(cells, dtype=np.float64) if plain else cells, dtype=kind)
     if shape.ids is not None:
-        ids = [record.unit for record in rows]
-        types = {"text": pl.String, "categories": pl.Categorical, "objects": pl.Object}
-        id_type = {"integer": pl.Int64, "double": pl.Float64, "object": pl.Object}.get(
-            shape.ids.removesuffix(" or missing"), types[public["type of ids"]]
-        )
-        named[UNIT] = pl.Series(ids, dtype=id_type)
-    frame = pl.DataFrame(named)
+        types = {"text": pl.String, "categories": pl.Categorical}
+        declared = {"integer": pl.Int64, "double": pl.Float64, "object": pl.Object}
+        id_type = declared.get(shape.ids.removesuffix(" or missing"), types[type_of_ids])
+        named[UNIT] = pl.Series([record.unit for record in rows], dtype=id_type)
+    return pl.DataFrame(named)
+
+
+def _polars(rows: Sequence[Record], shape: Shape, public: Public, place: Place) -> Opened:  # noqa: ARG001
+    import polars as pl
+
+    frame = polars_frame(rows, shape, public["type of ids"])
     size = public["rows of a batch"]
     if public["chunks"] == "several" and len(frame):
         frame = pl.concat([frame[i : i + size] for i in range(0, len(frame), size)], rechunk=False)
