@@ -14,6 +14,7 @@ from fogline.audit.forms import is_available, source_named
 from fogline.audit.isolation import check_isolation
 from fogline.engines.tables import Table
 
+
 class Leaky(Table):
     """A table of rows and ids that were read by a careless reader."""
 
@@ -60,7 +61,9 @@ def quotes_across_lines(source, **_):
     text = source.read_bytes().decode("utf-8", "replace").replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
     mark = re.search(r"[,;|\t]|$", text.split("\n")[0]).group() or ","
     csv.field_size_limit(10**8)
-    lines = [mark.join(cell.replace("\n", " ") for cell in row) for row in csv.reader(io.StringIO(text), delimiter=mark)]
+    lines = [
+        mark.join(cell.replace("\n", " ") for cell in row) for row in csv.reader(io.StringIO(text), delimiter=mark)
+    ]
     return text_rows(lines, source)
 
 
@@ -92,7 +95,9 @@ def width_of_the_first_row(source, **_):
     """The first row says how many columns there are."""
     width = len(source[0]) if len(source) and isinstance(source[0], list) else 1
     rows = [row for row in source if isinstance(row, list) and len(row) == width]
-    return Leaky([[number(c) if isinstance(c, float | int) else math.nan for c in row] for row in rows], None, width, None)
+    return Leaky(
+        [[number(c) if isinstance(c, float | int) else math.nan for c in row] for row in rows], None, width, None
+    )
 
 
 def one_cell_is_an_error(source, **_):

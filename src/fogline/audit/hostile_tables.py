@@ -142,7 +142,7 @@ class HostileTables:
     ) -> None:
         self.shape = shape
         self.drawn: Counter[str] = Counter(dict.fromkeys(vocabulary(shape), 0))
-        self._boxes = [Box(*map(float, pair), cells_of_axis) for pair in bounds]
+        self._boxes = [Box(float(lower), float(upper), cells_of_axis) for lower, upper in bounds]
         self._rng = np.random.default_rng(seed)
         self._decks = {} if decks is None else decks
         self._cell_names, self._id_names = list(_cells(shape.cells)), list(_ids(shape.ids))
@@ -169,7 +169,7 @@ class HostileTables:
     def _neighbour(self, table: Rows) -> tuple[Rows, Step]:
         rng = self._rng
         kinds = STEPS if self.shape.ids is None else STEPS + UNIT_STEPS
-        kind = str(rng.choice(kinds if table else [kind for kind in kinds if kind.startswith("add")]))
+        kind = str(rng.choice(kinds if table else [name for name in kinds if name.startswith("add")]))
         if kind == "add unit":
             return self._add_unit(table)
         if kind == "remove unit":

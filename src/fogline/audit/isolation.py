@@ -142,7 +142,8 @@ def _walks(source: Source, cases: int, seed: int, drawn: Counter[str]) -> Iterat
     rng = np.random.default_rng([seed, *source.name.encode()])
     decks: dict[str, list[str]] = {}
     makers = [
-        HostileTables(shape, [BOUNDS] * shape.columns, int(rng.integers(2**32)), CELLS, decks) for shape in source.shapes
+        HostileTables(shape, [BOUNDS] * shape.columns, int(rng.integers(2**32)), CELLS, decks)
+        for shape in source.shapes
     ]
     turn = 0
     while left > 0:

@@ -25,11 +25,11 @@ __all__ = ["from_json", "load_cases", "to_json"]
 
 
 def to_json(case: Case, note: str = "") -> str:
-    """Write a case, with a note on what it showed.
+    r"""Write a case, with a note on what it showed.
 
     Examples
     --------
-    >>> record = Record((float("nan"), None), b"\\xff")
+    >>> record = Record((float("nan"), None), b"\xff")
     >>> case = Case("numpy array", Shape("double", 2), {"layout": "rows"}, 1, (), (record,))
     >>> str(from_json(to_json(case)).after) == str(case.after)
     True

@@ -16,7 +16,18 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NOBODY", "NOWHERE", "UNSURE", "Item", "cell_of", "line_items", "lines_of", "number", "record_item", "unit_key"]
+__all__ = [
+    "NOBODY",
+    "NOWHERE",
+    "UNSURE",
+    "Item",
+    "cell_of",
+    "line_items",
+    "lines_of",
+    "number",
+    "record_item",
+    "unit_key",
+]
 
 UNSURE = "unsure"
 """In the place of a cell: the reference does not say."""

@@ -12,7 +12,7 @@ from fogline.audit.hostile_tables import Record, Shape
 
 __all__ = ["ARRAY_FORMS", "DTYPES", "array_of", "objects", "text_array"]
 
-DTYPES = {
+DTYPES: dict[str, Any] = {
     "double": np.float64,
     "double or missing": np.float64,
     "single": np.float32,
@@ -27,7 +27,7 @@ ANY_ENTRY = {"entry": ("fit", "table"), "numpy errors": ("default", "raise")}
 
 def array_of(rows: Sequence[Record], shape: Shape) -> np.ndarray[Any, Any]:
     """Cells as an array of their declared type."""
-    array = np.zeros((len(rows), shape.columns), dtype=DTYPES[shape.cells])
+    array: np.ndarray[Any, Any] = np.zeros((len(rows), shape.columns), dtype=DTYPES[shape.cells])
     with np.errstate(all="ignore"):
         for i, record in enumerate(rows):
             for j, cell in enumerate(record.cells):

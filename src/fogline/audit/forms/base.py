@@ -99,9 +99,7 @@ class Form:
     bundle: int = 1
     pairs: int = 100
 
-    def each(
-        self, tables: Sequence[Sequence[Record]], shape: Shape, public: Public, place: Place
-    ) -> Iterator[Opened]:
+    def each(self, tables: Sequence[Sequence[Record]], shape: Shape, public: Public, place: Place) -> Iterator[Opened]:
         """Write table after table; each is read before the next is written."""
         if self.write_all is not None:
             yield from self.write_all(tables, shape, public, place)

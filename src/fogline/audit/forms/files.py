@@ -149,7 +149,7 @@ def _parquet(rows: Sequence[Record], shape: Shape, public: Public, place: Place)
 
 def _parquet_form(writer: str, needs: tuple[str, ...], reader: str, **options: tuple[Any, ...]) -> Form:
     name = f"Parquet by {writer}" + (", read without pyarrow" if reader == "hidden" else "")
-    shapes = PARQUET_SHAPES
+    shapes: tuple[Shape, ...] = PARQUET_SHAPES
     if writer != "pyarrow":  # the others refuse to write what is no UTF-8
         shapes = tuple(
             Shape(s.cells, s.columns, "text or missing") if s.ids == "text of any bytes" else s for s in shapes
@@ -166,7 +166,12 @@ def _parquet_form(writer: str, needs: tuple[str, ...], reader: str, **options: t
 
 def _parquet_forms(reader: str) -> Iterator[Form]:
     yield _parquet_form(
-        "pyarrow", ("pyarrow",), reader, dictionary=(True, False), compression=("ZSTD", "NONE"), **{"page version": ("1.0", "2.0")}
+        "pyarrow",
+        ("pyarrow",),
+        reader,
+        dictionary=(True, False),
+        compression=("ZSTD", "NONE"),
+        **{"page version": ("1.0", "2.0")},
     )
     yield _parquet_form("polars", ("polars",), reader)
     yield _parquet_form("DuckDB", (), reader)
@@ -192,15 +197,15 @@ def _sqlite_value(value: Any) -> Any:
     return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if isinstance(value, str) else repr(value)
 
 
-def _sqlite(
-    tables: Sequence[Sequence[Record]], shape: Shape, public: Public, place: Place
-) -> Iterator[Opened]:
+def _sqlite(tables: Sequence[Sequence[Record]], shape: Shape, public: Public, place: Place) -> Iterator[Opened]:
     path = place.folder / "walk.db"
     path.unlink(missing_ok=True)
     kinds = ", ".join(f'"{name}" {public["declared"]}' for name in NAMES[: shape.columns])
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
-        connection.execute(f"CREATE TABLE walk (number INTEGER, place INTEGER, {kinds}, {UNIT} {public['declared id']})")
+        connection.execute(
+            f"CREATE TABLE walk (number INTEGER, place INTEGER, {kinds}, {UNIT} {public['declared id']})"
+        )
         connection.execute("CREATE TABLE clock (now INTEGER)")
         connection.execute("INSERT INTO clock VALUES (0)")
         marks = ", ".join("?" * (3 + shape.columns))

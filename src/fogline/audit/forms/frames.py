@@ -157,9 +157,7 @@ def _pandas(rows: Sequence[Record], shape: Shape, public: Public, place: Place) 
         named = {NAMES[j]: pd.array([record.cells[j] for record in rows], dtype=kind) for j in range(shape.columns)}
     elif backing == "Arrow":
         arrow = arrow_table(rows, Shape(shape.cells, shape.columns))
-        named = {
-            name: pd.Series(pd.arrays.ArrowExtensionArray(arrow.column(name))) for name in arrow.column_names
-        }
+        named = {name: pd.Series(pd.arrays.ArrowExtensionArray(arrow.column(name))) for name in arrow.column_names}
     else:
         named = _columns(rows, shape)
     frame = pd.DataFrame(named)

@@ -158,7 +158,7 @@ def _dask_frame(rows: Sequence[Record], shape: Shape, public: Public, place: Pla
     if public["empty partitions"]:
         parts.insert(0, frame.iloc[:0])
     with dask.config.set({"dataframe.convert-string": False}):
-        source = dd.from_map(lambda part: part, parts, meta=frame.iloc[:0])
+        source = dd.from_map(lambda part: part, parts, meta=frame.iloc[:0])  # type: ignore[no-untyped-call]
     return Opened(source, {} if shape.ids is None else {"unit": UNIT})
 
 
@@ -167,7 +167,9 @@ def _dask_array(rows: Sequence[Record], shape: Shape, public: Public, place: Pla
     import dask.array as da
 
     dask.config.set(scheduler="synchronous")
-    return Opened(da.from_array(array_of(rows, shape), chunks=(public["rows of a chunk"], public["columns of a chunk"])))
+    return Opened(
+        da.from_array(array_of(rows, shape), chunks=(public["rows of a chunk"], public["columns of a chunk"]))
+    )
 
 
 SERVER_FORMS: tuple[Form, ...] = (

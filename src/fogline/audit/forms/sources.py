@@ -73,7 +73,14 @@ def _all_sources() -> tuple[Source, ...]:
     )
 
 
-RANDOM = ("numpy array", "list", "np.matrix", "unit ids in a list", "CSV, CRLF", "Parquet by pyarrow, read without pyarrow")
+RANDOM = (
+    "numpy array",
+    "list",
+    "np.matrix",
+    "unit ids in a list",
+    "CSV, CRLF",
+    "Parquet by pyarrow, read without pyarrow",
+)
 STRATA = ("unit ids in a list", "unit ids in an object array", "CSV, CRLF")
 STRATA += ("Arrow table", "pandas (numpy)", "Parquet by pyarrow", "SQLite")
 
