@@ -1,7 +1,7 @@
 """The vocabulary of hostile text files: what can stand between two delimiters of a line.
 
-Cells and ids are bytes, put between delimiters as they are. A cell with a line end in it makes several lines of one, and
-those are several records: see :func:`fogline.audit.reference_reader.lines_of`.
+Cells and ids are bytes, put between delimiters as they are. A cell with a line end in it makes several lines of one,
+and those are several records: see :func:`fogline.audit.reference_reader.lines_of`.
 """
 
 from __future__ import annotations

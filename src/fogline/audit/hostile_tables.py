@@ -168,7 +168,7 @@ class HostileTables:
 
     def _neighbour(self, table: Rows) -> tuple[Rows, Step]:
         rng = self._rng
-        kinds = STEPS if self.shape.ids is None else STEPS + UNIT_STEPS
+        kinds: tuple[str, ...] = STEPS if self.shape.ids is None else STEPS + UNIT_STEPS
         kind = str(rng.choice(kinds if table else [name for name in kinds if name.startswith("add")]))
         if kind == "add unit":
             return self._add_unit(table)

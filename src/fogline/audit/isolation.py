@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -156,10 +157,7 @@ def _walks(source: Source, cases: int, seed: int, drawn: Counter[str]) -> Iterat
         left -= steps * form.bundle
         drawn.update(f"public: {name}, {value!r}" for name, value in public.items())
         tables = [sum(beside, ()) for beside in zip(*(walk.tables for walk in walks), strict=True)]
-        yield [
-            Case(source.name, maker.shape, public, most, before, after)
-            for before, after in zip(tables, tables[1:], strict=False)
-        ]
+        yield [Case(source.name, maker.shape, public, most, before, after) for before, after in pairwise(tables)]
     for maker in makers:
         drawn.update(maker.drawn)
         for name in vocabulary(maker.shape):

@@ -153,8 +153,9 @@ class _ExactAnswers:
         self.sensitivity = 0.0
 
     def answer(self, call: Call, query: Query, sample: Sample) -> NDArray[Any]:  # noqa: ARG002
-        self.exact, self.sensitivity = np.asarray(query()), call.sensitivity
-        return self.exact
+        exact = np.asarray(query())
+        self.exact, self.sensitivity = exact, call.sensitivity
+        return exact
 
     def generator(self, purpose: str) -> np.random.Generator:  # noqa: ARG002
         return np.random.default_rng(KEY_SEED)
@@ -223,7 +224,7 @@ def look(measure: Measure, opened: Opened, public: Public, most: int) -> Reading
                 vector, shown = measure.read(opened, public, most)
                 outcome: Hashable = ("read", shown)
             except Exception as error:
-                vector, outcome = None, ("error", type(error).__name__, str(error))  # type: ignore[assignment]
+                vector, outcome = None, ("error", type(error).__name__, str(error))
     finally:
         logging.getLogger().removeHandler(log)
     heard = tuple(f"{warning.category.__name__}: {warning.message}" for warning in said if not _is_outside(warning))

@@ -167,9 +167,8 @@ def _dask_array(rows: Sequence[Record], shape: Shape, public: Public, place: Pla
     import dask.array as da
 
     dask.config.set(scheduler="synchronous")
-    return Opened(
-        da.from_array(array_of(rows, shape), chunks=(public["rows of a chunk"], public["columns of a chunk"]))
-    )
+    chunks = (public["rows of a chunk"], public["columns of a chunk"])
+    return Opened(da.from_array(array_of(rows, shape), chunks=chunks))  # type: ignore[no-untyped-call]
 
 
 SERVER_FORMS: tuple[Form, ...] = (

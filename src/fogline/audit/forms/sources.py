@@ -51,7 +51,8 @@ class Source:
 
     def measure(self, shape: Shape) -> Measure:
         """What is compared for tables of a shape."""
-        return _measure(self.state, shape.columns)
+        measure: Measure = _measure(self.state, shape.columns)
+        return measure
 
 
 @cache
@@ -81,7 +82,7 @@ RANDOM = (
     "CSV, CRLF",
     "Parquet by pyarrow, read without pyarrow",
 )
-STRATA = ("unit ids in a list", "unit ids in an object array", "CSV, CRLF")
+STRATA: tuple[str, ...] = ("unit ids in a list", "unit ids in an object array", "CSV, CRLF")
 STRATA += ("Arrow table", "pandas (numpy)", "Parquet by pyarrow", "SQLite")
 
 SOURCES: tuple[Source, ...] = _all_sources()
