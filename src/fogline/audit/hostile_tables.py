@@ -174,7 +174,7 @@ class HostileTables:
             return self._add_unit(table)
         if kind == "remove unit":
             return self._remove_unit(table)
-        place = int(rng.choice([0, len(table), rng.integers(0, len(table) + 1)]))
+        place = int(rng.choice([0, len(table), int(rng.integers(0, len(table) + 1))]))
         if kind != "add":
             place = min(place, len(table) - 1)
         name = _place(place, len(table) + (kind == "add"))
