@@ -80,7 +80,9 @@ class IsolationReport:
     pairs : int
         Pairs that were tried.
     read : int
-        Those of them of which both tables were read, not refused.
+        Those of them of which both tables were read.
+    refused : int
+        Those of them of which both tables were refused as the empty table is: by what is public.
     violations : int
     found : list of Violation
         The first few, shrunk.
@@ -91,6 +93,7 @@ class IsolationReport:
     source: str
     pairs: int = 0
     read: int = 0
+    refused: int = 0
     violations: int = 0
     found: list[Violation] = field(default_factory=list)
     drawn: Counter[str] = field(default_factory=Counter)
@@ -127,7 +130,10 @@ def check_isolation(
             readings = _readings(source, walk, place)
             for case, before, after in zip(walk, readings, readings[1:], strict=False):
                 report.pairs += source.form.bundle
-                report.read += source.form.bundle * (before.vector is not None and after.vector is not None)
+                if before.vector is not None and after.vector is not None:
+                    report.read += source.form.bundle
+                elif before.seen == after.seen == _readings(source, [_empty(case)], place)[0].seen:
+                    report.refused += source.form.bundle
                 what = _compared(source, case, before, after)
                 if what:
                     report.violations += 1
@@ -169,6 +175,10 @@ def try_case(case: Case, *, servers: Mapping[str, Any] | None = None, source: So
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder), dict(servers or {}))
         return _tried(source or source_named(case.source), case, place)
+
+
+def _empty(case: Case) -> Case:
+    return replace(case, before=(), after=())
 
 
 def _tried(source: Source, case: Case, place: Place) -> str:

@@ -95,10 +95,11 @@ def report_line(source: Source, report: IsolationReport) -> Line:
         claim += "; a unit by at most c records"
     if source.form.is_refused:
         claim = "refused by its type, whatever the records are"
-    wanted = 0 if source.form.is_refused else report.pairs
-    passed = report.violations == 0 and report.read == wanted
+    is_whole = report.read + report.refused == report.pairs and bool(report.read) != source.form.is_refused
+    passed = report.violations == 0 and is_whole
+    tried = f"{report.pairs}" + (f", {report.refused} of them refused by their type" if report.refused else "")
     verdict = str(report.violations) if passed else f"**{report.violations}**, {report.read} read"
-    return Line(source.name, f"{report.pairs}", passed, claim, "isolation", verdict)
+    return Line(source.name, tried, passed, claim, "isolation", verdict)
 
 
 def coverage_lines(drawn: Counter[str]) -> Iterator[Line]:
