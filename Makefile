@@ -3,11 +3,14 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+# what the README installs, with no pyarrow, pandas or other frames: readers take other ways there
+BARE   := .venv-bare
+BARE_STAMP := $(BARE)/.ready
 # the arithmetic here is many small problems: one thread each is fastest and makes timings comparable
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test coverage coverage-core lint format bench audit clean setup
+.PHONY: demo test test-bare coverage coverage-core lint format bench audit clean setup
 
 setup: $(STAMP)
 
@@ -21,8 +24,21 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	@$(BIN)/fogline demo --out out
 
-test: $(STAMP)
+test: $(STAMP) $(BARE_STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(MAKE) --no-print-directory test-bare
+
+$(BARE_STAMP): pyproject.toml
+	@test -x $(BARE)/bin/python || $(PYTHON) -m venv $(BARE)
+	@echo "setting up $(BARE), without pyarrow"
+	@$(BARE)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BARE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[cli,fast,test-bare]'
+	@touch $(BARE_STAMP)
+
+# the tests of sources once more, where pyarrow is not installed
+test-bare: $(BARE_STAMP)
+	@! $(BARE)/bin/python -c 'import pyarrow' 2>/dev/null || { echo "pyarrow is in $(BARE)"; exit 1; }
+	$(BARE)/bin/python -m pytest -q -n 2 --dist worksteal tests/engines tests/isolation
 
 # the tests again, with the lines they miss: a third slower, so not part of `make test`
 coverage: $(STAMP)
@@ -50,4 +66,4 @@ audit: $(STAMP)
 	$(BIN)/python -m fogline.audit
 
 clean:
-	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) $(BARE) out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

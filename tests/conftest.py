@@ -7,6 +7,8 @@ from pathlib import Path
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
+sys.path.insert(0, str(Path(__file__).parent / "helpers"))
+
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
@@ -24,6 +26,7 @@ settings.load_profile("fogline")
 @pytest.fixture(scope="session")
 def postgres():
     sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+    pytest.importorskip("psycopg")
     from loopback_postgres import loopback_postgres
 
     with loopback_postgres() as address:

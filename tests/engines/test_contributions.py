@@ -3,11 +3,10 @@
 import uuid
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optional_packages import optional
 
 from fogline import DensitySketch, Ledger, PrivateModes
 from fogline.engines import FileTable, contributions, sketch, table
@@ -16,6 +15,8 @@ from fogline.engines.contributions import ContributionBound, Gathering, kept_sta
 from fogline.engines.passes import RecordPasses
 from fogline.engines.units import Identities
 from fogline.sketch.planning import plan_spec
+
+pd, pa = optional("pandas"), optional("pyarrow")
 
 LINE = plan_spec([(0, 10)], "auto", None)
 FIVE = plan_spec([(0, 10)] * 5, "auto", None, features=16)

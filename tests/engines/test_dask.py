@@ -1,7 +1,6 @@
 """Dask: the integers of numpy for any partitioning of frames and arrays."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fogline import DensitySketch, PrivateModes
@@ -9,6 +8,7 @@ from fogline.engines import ReadFailed, table
 from fogline.engines.contributions import ContributionBound
 from fogline.sketch.planning import plan_spec
 
+pd = pytest.importorskip("pandas")
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optional_packages import optional
 
 from fogline import DensitySketch, PrivateModes
 from fogline.engines import FileTable, ReadFailed, sketch, table
@@ -18,7 +19,7 @@ from fogline.engines.contributions import ContributionBound
 from fogline.sketch.planning import plan_spec
 from fogline.sketch.spec import SketchSpec
 
-psycopg = pytest.importorskip("psycopg")
+psycopg = optional("psycopg")
 
 PLANE = SketchSpec.plan([(0.0, 100.0), (-50.0, 50.0)], steps=[None, 0.5])
 LINE = SketchSpec.plan([(0.0, 100.0)])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optional_packages import optional
 
 from fogline import DensitySketch
 from fogline.engines import FileTable, feed
@@ -19,8 +20,7 @@ from fogline.sketch.histogram import cell_keys
 from fogline.sketch.spec import SketchSpec
 
 duckdb = pytest.importorskip("duckdb")
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
+pa, pq = optional("pyarrow"), optional("pyarrow.parquet")
 
 LINE = SketchSpec.plan([(0.0, 100.0)])
 PLANE = SketchSpec.plan([(0.0, 100.0), (-50.0, 50.0)], steps=[None, 0.5])

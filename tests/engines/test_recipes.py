@@ -9,8 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
+from optional_packages import optional
+
+pd = optional("pandas")
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
 RECIPES = dict(re.findall(r"```python recipe: (\w+)\n(.*?)```", PAGE, flags=re.DOTALL))

@@ -1,7 +1,6 @@
 """Spark: the integers of numpy for any partitioning, and no task counts twice."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from fogline import DensitySketch, PrivateModes
@@ -10,6 +9,7 @@ from fogline.engines.contributions import ContributionBound
 from fogline.sketch.planning import plan_spec
 
 pytest.importorskip("pyspark")
+pa = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
 PLANE = plan_spec([(0.0, 100.0), (-50.0, 50.0)], "auto", [None, 0.5])

@@ -5,10 +5,8 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from optional_packages import optional
 
 from fogline import DensitySketch, PrivateModalRegression, PrivateModeClustering, PrivateModes, private_pca
 from fogline.engines import FileTable, ReadFailed, duck, sketch, table
@@ -17,7 +15,8 @@ from fogline.sketch.planning import plan_spec
 from fogline.testing import seeded_noise
 
 duckdb = pytest.importorskip("duckdb")
-pl = pytest.importorskip("polars")
+pd, pl = optional("pandas"), optional("polars")
+pa, pq = optional("pyarrow"), optional("pyarrow.parquet")
 sparse = pytest.importorskip("scipy.sparse")
 
 ROWS = np.random.default_rng(0).normal(5, 2, size=(400, 2))

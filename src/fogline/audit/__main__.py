@@ -25,6 +25,7 @@ from fogline.audit.certified import (
     check_replay,
 )
 from fogline.audit.draws import check_draws, check_published_draws
+from fogline.audit.isolation_audit import check_sources
 from fogline.audit.lines import Check, Line
 from fogline.audit.mixtures import check_mixture_outlier, check_mixture_replay
 from fogline.audit.page import page
@@ -44,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     check_mixture_replay,
     check_draws,
     check_diffprivlib,
+    check_sources,
 )
 
 

@@ -32,6 +32,17 @@ _SECTIONS = {
         "`fogline.published` has the papers' algorithms to the letter. Their claims are false where the paper's "
         "argument has a gap ([gaps](gaps.md)); these attacks must succeed, which shows that the audit has teeth.",
     ),
+    "isolation": (
+        "Record isolation",
+        "Pairs of [hostile tables](isolation.md) that differ in one record, or in all records of one unit, written in "
+        "the form of each source and read through the public functions. A violation is a pair whose exact states "
+        "differ by more than that record's vector (with a unit, by more than c records of it), or whose errors, "
+        "warnings, log or schema differ.",
+    ),
+    "coverage": (
+        "What the hostile tables were made of",
+        "How often the generator drew each feature of its own list, over all sources.",
+    ),
     "others": (
         "For comparison: diffprivlib",
         "Attacked as a black box through `audit.attack`, in an environment of its own "
@@ -39,6 +50,12 @@ _SECTIONS = {
         "cluster without records is left where it is (`if cluster not in labels: continue`), with no noise: the one "
         "record that falls into it makes its centre move. `labels_` and `inertia_` are exact functions of the records.",
     ),
+}
+
+_HEADING = ("what was checked", "claim", "best found", "the claim")
+_HEADINGS = {
+    "isolation": ("source", "property", "pairs tried", "violations"),
+    "coverage": ("features", "wanted", "times drawn", "never drawn"),
 }
 
 
@@ -74,7 +91,7 @@ def page(lines: Sequence[Line], *, seed: int, short: bool, date: str, seconds: f
     for section, (title, introduction) in _SECTIONS.items():
         chosen = [line for line in lines if line.section == section]
         if chosen:
-            parts += [f"## {title}", introduction, _table(chosen)]
+            parts += [f"## {title}", introduction, _table(chosen, _HEADINGS.get(section, _HEADING))]
     parts += [
         "## The ledger under stress",
         "`python -m fogline.ledger.stress`: never more released than reserved, never more reserved than the cap, every "
@@ -97,8 +114,8 @@ def _facts(seed: int, length: str, date: str, seconds: float) -> str:
     )
 
 
-def _table(lines: Sequence[Line]) -> str:
-    rows = ["| what was checked | claim | best found | the claim |", "| --- | --- | --- | --- |"]
+def _table(lines: Sequence[Line], headings: tuple[str, ...]) -> str:
+    rows = [f"| {' | '.join(headings)} |", "| --- | --- | --- | --- |"]
     for line in lines:
         verdict = line.verdict or ("stands" if line.passed else "**FAILED**")
         rows.append(f"| {_cell(line.check)} | {_cell(line.claim)} | {_cell(line.found)} | {_cell(verdict)} |")

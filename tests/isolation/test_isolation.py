@@ -1,0 +1,36 @@
+"""Record isolation: a hundred pairs of hostile tables on every source, and every break that was ever found."""
+
+from pathlib import Path
+
+import pytest
+
+from fogline.audit.forms import SOURCES, is_available, source_named
+from fogline.audit.isolation import check_isolation, try_case
+from fogline.audit.isolation_cases import load_cases
+
+SEED = 20
+REGRESSIONS = load_cases(Path(__file__).parent / "regressions")
+
+
+def servers_of(source, request):
+    if not is_available(source.form):
+        pytest.skip(f"{source.name} needs {', '.join(source.form.needs)}")
+    name = source.form.server
+    return {name: request.getfixturevalue(name)} if name else {}
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+def test_one_record_touches_no_other(source, request):
+    report = check_isolation(source, source.form.pairs, SEED, servers=servers_of(source, request))
+    shown = [f"{violation.case}: {violation.what}"[:2000] for violation in report.found]
+    assert not report.violations, "\n".join(shown)
+    assert report.pairs >= source.form.pairs >= 100
+    assert report.read + report.refused == report.pairs, "no cell may keep a table from being read"
+    assert bool(report.read) != source.form.is_refused
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_what_was_found_once_stays_mended(name, request):
+    case = REGRESSIONS[name]
+    source = source_named(case.source)
+    assert not try_case(case, servers=servers_of(source, request))
