@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,21 @@ def test_one_thing_happens_at_every_single_call(kind, founding):
         assert outcome.violation is None, (moment, outcome.violation, outcome.trace)
         fired = outcome.seen[f"event: {kind}"] > 0
     assert moment > 100
+
+
+def two_kills(first, second):
+    """Return a plan in which a process dies, and the next one too, before the power fails."""
+    items = (Operation(0, "ask", (0,), retried=True), Event(*first, "kill"), Event(*second, "kill"))
+    return Plan(0, "crashes", 4, 0.0, founding=False, cut_at_end=True, items=items)
+
+
+def test_a_mark_that_its_writer_did_not_live_to_force_is_forced_by_the_next():
+    """Else the file goes on from a mark that a power cut takes back, and is refused for good."""
+    for sync in range(1, 8):
+        for power in range(8):
+            plan = replace(two_kills(("sync", sync), ("reserve committed", 2)), seed=power)
+            outcome = carry_out(plan)
+            assert outcome.violation is None, (sync, power, outcome.trace)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -95,6 +95,7 @@ class HighWater:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._confirmed: Mark | None = None
 
     def identity(self, keeper: str) -> str:
         """Return what a ledger's file calls these marks: the keeper's name at this place.
@@ -146,9 +147,20 @@ class HighWater:
         disk.rename(draft, self._file(mark.ledger))
         reached("mark renamed")
         disk.force_directory(self.directory)
+        self._confirmed = mark
         reached("mark durable")
         with suppress(OSError):  # room for the mark of the answer, should the disk be full by then
             self.prepare(mark.ledger)
+
+    def confirm(self, mark: Mark) -> None:
+        """Force a mark that is there to the disk, unless it was written here. The lock must be held.
+
+        Whoever wrote it may have died before it was durable. If the file went on from it and the power failed then,
+        the file would be two groups of entries ahead of the mark that is left, and refused.
+        """
+        if mark != self._confirmed:
+            current_disk().force_directory(self.directory)
+            self._confirmed = mark
 
     def sweep(self, ledger: str) -> None:
         """Remove the drafts of processes that are no more."""

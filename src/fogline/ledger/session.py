@@ -274,12 +274,14 @@ class Session:
         self._catch_up()
         present = self._check_mark(self.store, self.books, adopting=adopting)
         mark = self._tip(new_keeper() if present is None else present.keeper or new_keeper())
-        if mark != present:
-            try:
+        try:
+            if mark == present:
+                self._marks.confirm(mark)
+            else:
                 current_disk().force_directory(self.path.parent)  # a journal that was removed stays removed
                 self._marks.move(present, mark)
-            except OSError:
-                raise LedgerRefused("high-water", "the high-water mark cannot be written") from None
+        except OSError:
+            raise LedgerRefused("high-water", "the high-water mark cannot be written") from None
         self.books.begin_group()
         marks = self._marks.identity(mark.keeper)
         if adopting:
