@@ -134,10 +134,11 @@ def test_passes_that_are_over():
     one.forget()
     with pytest.raises(RuntimeError, match="over"):
         one.run()
-    several = RecordPasses([[1.0], [2.0]], 1)
-    seen = []
-    several.each(seen.append)
-    assert np.concatenate(seen).tolist() == [[1.0], [2.0]]
+    for rows in (np.array([[1.0], [2.0]]), [[1.0], [2.0]]):
+        several = RecordPasses(rows, 1)
+        seen = []
+        several.each(seen.append)
+        assert np.concatenate(seen).tolist() == [[1.0], [2.0]]
     several.bound(3)  # rows that have no unit are left as they are
     several.forget()
     with pytest.raises(RuntimeError, match="over"):
