@@ -13,7 +13,7 @@ from fogline.engines import choice, sketch, table
 from fogline.engines.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.engines.choice import ContributionBound, PlainChoice, new_choice
 from fogline.engines.contributions import ClusterTable, unit_buckets
-from fogline.engines.feed import Pass, facts_of, width_of
+from fogline.engines.feed import Pass, facts_of, public_width, width_of
 from fogline.engines.passes import RecordPasses
 from fogline.engines.tables import ReadFailed
 from fogline.engines.units import INTEGER, MISSING, TEXT, Identities
@@ -32,13 +32,13 @@ def uncompiled(monkeypatch):
         monkeypatch.setitem(sys.modules, f"fogline.{name}", None)
     monkeypatch.delattr("fogline.engines._fast_choice", raising=False)
     monkeypatch.setattr(histogram, "_counter_known", False)
+    monkeypatch.setattr(histogram, "_counter", None)  # both are put back, whatever is found meanwhile
     caches = (random_features._fast_adder, choice._fast_choice)
     for cached in caches:
         cached.cache_clear()
     yield
     for cached in caches:
         cached.cache_clear()
-    histogram._counter_known = False
 
 
 def cut_states(rows, ids):
@@ -172,6 +172,25 @@ def test_what_reading_says_is_not_passed_on():
 )
 def test_a_width_is_the_schemas(source, width):
     assert width_of(source) == width
+
+
+def test_a_list_has_the_width_that_is_declared():
+    assert public_width([[1.0]], 2) == 2
+    assert public_width(np.zeros((3, 2)), None) == 2
+    for undeclared in (lambda: public_width([[1.0]], None), lambda: table([[1.0]]).width):
+        with pytest.raises(ValueError, match="columns"):
+            undeclared()
+
+
+def test_an_id_with_errors_of_its_own_is_missing():
+    class Odd(float):
+        def is_integer(self):
+            raise ZeroDivisionError
+
+        def __float__(self):
+            raise ZeroDivisionError
+
+    assert Identities().read([Odd(1.0), 7])[1].tolist() == [MISSING, INTEGER]
 
 
 def test_progress_is_told_to_the_owner():
