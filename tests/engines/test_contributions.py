@@ -14,6 +14,7 @@ from fogline.engines.choice import PlainChoice, new_choice
 from fogline.engines.contributions import ContributionBound, Gathering, kept_state
 from fogline.engines.passes import RecordPasses
 from fogline.engines.units import Identities
+from fogline.ledger import LedgerRefused
 from fogline.sketch.planning import plan_spec
 
 pd, pa = optional("pandas"), optional("pyarrow")
@@ -298,8 +299,9 @@ def test_a_ledger_tells_units_apart(tmp_path):
         assert ledger.remaining().rho == left
         assert np.array_equal(first.density_.coefficients, again.density_.coefficients)
         assert again.guarantee_.enforced
-        PrivateModes(**BUDGET, ledger=ledger).fit(frame[["x"]])
-        assert ledger.remaining().rho < left
+        with pytest.raises(LedgerRefused, match="accounted for one person_id"):
+            PrivateModes(**BUDGET, ledger=ledger).fit(frame[["x"]])
+        assert ledger.remaining().rho == left
 
 
 def test_errors_name_the_unit(tmp_path):

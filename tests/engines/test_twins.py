@@ -13,7 +13,7 @@ from fogline.engines import choice, sketch, table
 from fogline.engines.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.engines.choice import ContributionBound, PlainChoice, new_choice
 from fogline.engines.contributions import ClusterTable, unit_buckets
-from fogline.engines.feed import Pass, facts_of, width_of
+from fogline.engines.feed import Pass, facts_of, public_width, width_of
 from fogline.engines.passes import RecordPasses
 from fogline.engines.tables import ReadFailed
 from fogline.engines.units import INTEGER, MISSING, TEXT, Identities
@@ -32,13 +32,13 @@ def uncompiled(monkeypatch):
         monkeypatch.setitem(sys.modules, f"fogline.{name}", None)
     monkeypatch.delattr("fogline.engines._fast_choice", raising=False)
     monkeypatch.setattr(histogram, "_counter_known", False)
+    monkeypatch.setattr(histogram, "_counter", None)  # both are put back, whatever is found meanwhile
     caches = (random_features._fast_adder, choice._fast_choice)
     for cached in caches:
         cached.cache_clear()
     yield
     for cached in caches:
         cached.cache_clear()
-    histogram._counter_known = False
 
 
 def cut_states(rows, ids):
@@ -134,10 +134,11 @@ def test_passes_that_are_over():
     one.forget()
     with pytest.raises(RuntimeError, match="over"):
         one.run()
-    several = RecordPasses([[1.0], [2.0]], 1)
-    seen = []
-    several.each(seen.append)
-    assert np.concatenate(seen).tolist() == [[1.0], [2.0]]
+    for rows in (np.array([[1.0], [2.0]]), [[1.0], [2.0]]):
+        several = RecordPasses(rows, 1)
+        seen = []
+        several.each(seen.append)
+        assert np.concatenate(seen).tolist() == [[1.0], [2.0]]
     several.bound(3)  # rows that have no unit are left as they are
     several.forget()
     with pytest.raises(RuntimeError, match="over"):
@@ -148,17 +149,11 @@ def test_passes_that_are_over():
     assert facts_of([[1.0]]) == {}
 
 
-def test_what_an_engine_lacks_is_said_and_nothing_else():
-    class Lacking(TwoPartitions):
-        def _rows(self, take):
-            raise ImportError("this engine needs a package")
-
+def test_what_reading_says_is_not_passed_on():
     class Talking(TwoPartitions):
         def _rows(self, take):
             raise ValueError("the record of Ann")
 
-    with pytest.raises(ImportError, match="needs a package"):
-        Lacking(np.zeros((2, 1)), [1, 2]).bounded(1).each_batch(lambda rows: None)
     with pytest.raises(ReadFailed) as error:
         Talking(np.zeros((2, 1)), [1, 2]).bounded(1).each_batch(lambda rows: None)
     assert "Ann" not in str(error.value)
@@ -166,11 +161,36 @@ def test_what_an_engine_lacks_is_said_and_nothing_else():
 
 @pytest.mark.parametrize(
     ("source", "width"),
-    [(np.zeros(3), 1), (np.zeros((3, 2)), 2), (np.zeros((3, 2, 2)), None), ([[1.0]], None), (table([[1.0]]), 1)],
+    [
+        (np.zeros(3), 1),
+        (np.zeros((3, 2)), 2),
+        (np.zeros((3, 2, 2)), None),
+        ([[1.0]], None),
+        (table(np.ones((1, 1))), 1),
+    ],
     ids=["column", "columns", "cube", "list", "table"],
 )
 def test_a_width_is_the_schemas(source, width):
     assert width_of(source) == width
+
+
+def test_a_list_has_the_width_that_is_declared():
+    assert public_width([[1.0]], 2) == 2
+    assert public_width(np.zeros((3, 2)), None) == 2
+    for undeclared in (lambda: public_width([[1.0]], None), lambda: table([[1.0]]).width):
+        with pytest.raises(ValueError, match="columns"):
+            undeclared()
+
+
+def test_an_id_with_errors_of_its_own_is_missing():
+    class Odd(float):
+        def is_integer(self):
+            raise ZeroDivisionError
+
+        def __float__(self):
+            raise ZeroDivisionError
+
+    assert Identities().read([Odd(1.0), 7])[1].tolist() == [MISSING, INTEGER]
 
 
 def test_progress_is_told_to_the_owner():

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from fogline import DensitySketch
-from fogline.sketch import fourier
+from fogline.sketch import fourier, random_features
 from fogline.sketch.fourier import phase_table
 from fogline.sketch.histogram import CellCounts
 from fogline.sketch.planning import plan_spec
-from fogline.sketch.strata import Strata, release_strata
+from fogline.sketch.strata import Strata, release_strata, strata_message
 from fogline.sketch.strata_counts import StrataCounts
 from fogline.sketch.terms import ReleaseTerms
 from fogline.testing import seeded_noise
@@ -20,6 +20,12 @@ def test_a_phase_beyond_modulus_one_stops_everything(monkeypatch):
     monkeypatch.setattr(fourier.np, "cos", lambda angle: np.full_like(angle, 1.5))
     with pytest.raises(AssertionError, match="modulus one"):
         phase_table(4, 8, np.arange(3))
+
+
+def test_a_direction_beyond_modulus_one_stops_everything(monkeypatch):
+    monkeypatch.setattr(random_features.np, "cos", lambda angle: np.full_like(angle, 1.5))
+    with pytest.raises(AssertionError, match="modulus one"):
+        random_features.direction_table.__wrapped__()
 
 
 def test_limbs_that_are_too_few_stop_everything():
@@ -74,6 +80,18 @@ def test_strata_are_a_mapping_of_released_densities(strata, tmp_path):
     plt.close(strata.plot())
     strata.save(tmp_path / "s.npz")
     assert Strata.load(tmp_path / "s.npz") == strata
+
+
+def test_categories_that_nobody_has_are_named(strata):
+    counts = StrataCounts(LINE, 3)
+    counts.add(np.full((600, 1), 4.0), np.zeros(600, dtype=int))
+    with seeded_noise(1):
+        found = release_strata(LINE, ["f", "m", "x"], ReleaseTerms.checked(1.0, 1e-6, "add-remove", 1), counts.vector)
+    told = strata_message(found, ["f", "m", "x"])
+    assert "'m' (" in told
+    assert "'x' (" in told
+    assert "'f' (" not in told
+    assert "spelled as in the data" not in strata_message(strata, ["f", "m"])
 
 
 def test_strata_of_a_ledger(tmp_path):
