@@ -26,11 +26,24 @@ import types
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["ADDRESS", "ALLOWED_OPAQUE", "digest", "flatten", "is_own_code", "opaque_paths"]
+__all__ = [
+    "ADDRESS",
+    "ALLOWED_OPAQUE",
+    "SKIPPED",
+    "Apart",
+    "digest",
+    "flatten",
+    "is_fixed",
+    "is_own_code",
+    "opaque_paths",
+]
 
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 """Where an object lies in memory: says nothing about data."""
@@ -40,17 +53,22 @@ ALLOWED_OPAQUE = {
     "_thread.RLock": "a lock is taken or free, and holds nothing else",
     "_contextvars.ContextVar": "the name of a value; the values in use are compared by `fogline.audit.surroundings`",
     "functools.KeyWrapper": "how to compare, for the time of a sort",
+    "__future__": "how a module is compiled",
+    "typing": "a type, for type checkers",
+    "opendp": "a sampler or a privacy map of public parameters, behind a handle of another language",
+    "numba": "compiled code, which keeps no arguments",
+    "llvmlite": "compiled code, which keeps no arguments",
 }
-"""Types that cannot be looked into and need not be, each with the reason."""
+"""Types, or whole packages of types, that cannot be looked into and need not be, each with the reason."""
 
 _OPAQUE = "opaque"
 _DEEPEST = 60
 _LONGEST = 4096
 _HEADER = object.__basicsize__
-_SKIPPED = {
+SKIPPED = {
     "__dict__", "__weakref__", "_abc_impl", "__doc__", "__module__", "__qualname__", "__annotations__",
     "__dataclass_fields__", "__dataclass_params__", "__parameters__", "__orig_bases__", "__match_args__",
-    "__abstractmethods__", "_sklearn_auto_wrap_output_keys",
+    "__abstractmethods__", "__slotnames__", "_sklearn_auto_wrap_output_keys",
 }  # fmt: skip
 _BUILT_IN = (
     types.BuiltinFunctionType,
@@ -92,6 +110,9 @@ def flatten(
     ['x', "x['a']", "x['a'][0]", "x['a'][1]"]
     """
     known: set[int] = set() if met is None else met
+    if isinstance(known, Apart) and isinstance(value, types.FunctionType) and _is_bare(value):
+        leaves[path] = ("function", value.__qualname__)
+        return
     if id(value) in _above:
         leaves[path] = ("cycle", type(value).__name__, _above.index(id(value)))
         return
@@ -102,15 +123,60 @@ def flatten(
     if len(_above) > _DEEPEST:
         leaves[path] = (_OPAQUE, "something nested too deeply")
         return
+    name = _type_name(value)
+    if name in ALLOWED_OPAQUE or name.split(".")[0] in ALLOWED_OPAQUE:
+        leaves[path] = ("allowed", name)
+        return
     children = _children(value, known)
     if children is None:
-        name = _type_name(value)
-        leaves[path] = ("allowed", name) if name in ALLOWED_OPAQUE else (_OPAQUE, name)
+        leaves[path] = (_OPAQUE, name)
         return
     listed = list(children)
     leaves[path] = (type(value).__qualname__, leaf, [name for name, _ in listed])
     for name, child in listed:
         flatten(child, path + name, leaves, met=known, _above=(*_above, id(value)))
+
+
+class Apart(set[int]):
+    """What was met in a look at one name of a module: functions and classes with names of their own are apart."""
+
+
+def is_fixed(value: Any) -> bool:
+    """Say whether a value cannot change in place: a number, a text, a function that holds nothing but its code.
+
+    Examples
+    --------
+    >>> [is_fixed(value) for value in (1.5, "a", len, [1])]
+    [True, True, True, False]
+    """
+    if type(value) in _CLOSED:
+        return True
+    if isinstance(value, types.FunctionType):
+        return _is_bare(value)
+    if type(value) in (staticmethod, classmethod):
+        return is_fixed(value.__func__)
+    if type(value) is property:
+        return all(is_fixed(part) for part in (value.fget, value.fset, value.fdel))
+    if type(value) in (tuple, frozenset):
+        return all(is_fixed(item) for item in value)
+    if type(value) in _IMMUTABLE or type(value).__module__ in ("typing", "__future__"):
+        return True
+    frozen = getattr(getattr(type(value), "__dataclass_params__", None), "frozen", False)
+    return bool(frozen) and all(is_fixed(item) for item in _dictionary(value).values())
+
+
+def _is_bare(value: types.FunctionType) -> bool:
+    defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+    held = [cell.cell_contents for cell in value.__closure__ or () if _filled(cell)]
+    return not value.__dict__ and all(type(item) in _CLOSED or isinstance(item, type) for item in (*defaults, *held))
+
+
+def _has_a_name(value: Any) -> bool:
+    """Say whether a function or class can be reached by its name in its module."""
+    found: Any = sys.modules.get(str(getattr(value, "__module__", "")))
+    for part in str(getattr(value, "__qualname__", "")).split("."):
+        found = getattr(found, "__dict__", {}).get(part)
+    return found is value or getattr(found, "__func__", found) is value
 
 
 def opaque_paths(leaves: Mapping[str, Any]) -> list[str]:
@@ -148,6 +214,9 @@ _CLOSED = frozenset(
     | {memoryview, array.array, *_BUILT_IN, *(np.dtype(code).type for code in "?bhilqBHILQefdgFDGSU")}
 )
 """Types whose leaf is all there is; a subclass of one may have attributes besides."""
+
+
+_IMMUTABLE = frozenset({Fraction, Decimal, re.Pattern, type(Path()), types.UnionType, types.GenericAlias})
 
 
 def _leaf(value: Any) -> Any:
@@ -194,7 +263,7 @@ def _children(value: Any, met: set[int]) -> Iterable[tuple[str, Any]] | None:
     for kinds, parts in _KNOWN:
         if isinstance(value, kinds):
             if isinstance(value, _ONCE):
-                if id(value) in met:
+                if id(value) in met or (isinstance(met, Apart) and met and _has_a_name(value)):
                     return ()
                 met.add(id(value))
             return [*parts(value), *(() if isinstance(value, type) else _attributes(value, met))]
@@ -207,15 +276,22 @@ def _children(value: Any, met: set[int]) -> Iterable[tuple[str, Any]] | None:
 
 def _attributes(value: Any, met: set[int]) -> Parts:
     """Give the attributes in the instance's dictionary and in the slots of its classes, and what its classes hold."""
-    yield from ((f".{name}", item) for name, item in list(getattr(value, "__dict__", {}).items()))
+    yield from ((f".{name}", item) for name, item in list(_dictionary(value).items()))
     for base in type(value).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            mangled = f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
+            mangled = (
+                f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
+            )
             if name not in ("__dict__", "__weakref__") and hasattr(value, mangled):
                 yield f".{name}", getattr(value, mangled)
-        if base.__flags__ & _HEAP_TYPE and id(base) not in met:
+        if base.__flags__ & _HEAP_TYPE and id(base) not in met and not (isinstance(met, Apart) and _has_a_name(base)):
             yield f".__class__({base.__name__})", base
+
+
+def _dictionary(value: Any) -> dict[str, Any]:
+    found = getattr(value, "__dict__", None)
+    return found if isinstance(found, dict) else {}
 
 
 _HEAP_TYPE = 1 << 9
@@ -224,11 +300,11 @@ _HEAP_TYPE = 1 << 9
 
 def _class_parts(value: type) -> Parts:
     """Give what hangs on a class: everything, or for a class of another package all but its code."""
-    if not value.__flags__ & _HEAP_TYPE or value.__module__.split(".")[0] in sys.stdlib_module_names:
+    if not value.__flags__ & _HEAP_TYPE or str(value.__module__).split(".")[0] in sys.stdlib_module_names:
         return
-    at_home = is_own_code(value.__module__)
+    at_home = is_own_code(str(value.__module__))
     for name, item in list(value.__dict__.items()):
-        if name not in _SKIPPED and (at_home or not isinstance(item, _CODE)):
+        if name not in SKIPPED and (at_home or not isinstance(item, _CODE)):
             yield f".{name}", item
 
 
@@ -259,7 +335,7 @@ def _mapping_parts(value: Mapping[Any, Any]) -> Parts:
 
 
 def _set_parts(value: Any) -> Parts:
-    ordered = sorted(list(value), key=lambda item: ADDRESS.sub("0x", repr(item)))
+    ordered = sorted(value, key=lambda item: ADDRESS.sub("0x", repr(item)))
     yield from ((f"{{{number}}}", item) for number, item in enumerate(ordered))
 
 
@@ -313,7 +389,7 @@ def _exception_parts(value: BaseException) -> Parts:
 def _cache_parts(value: Any) -> Parts:
     """Give what a cache of results holds, in an order of its own: keys and results, as the collector sees them."""
     yield ".__wrapped__", value.__wrapped__
-    known = {id(value), id(value.__wrapped__)}
+    known = Apart({id(value), id(value.__wrapped__)})
     held: set[str] = set()
     for item in gc.get_referents(value):
         if item is value.__wrapped__ or item is value.__dict__ or isinstance(item, type):
@@ -322,7 +398,7 @@ def _cache_parts(value: Any) -> Parts:
             continue  # the same entries once more
         below: dict[str, Any] = {}
         if not isinstance(item, _ONCE):
-            flatten(item, "", below, met=set(known))
+            flatten(item, "", below, met=Apart(known))
         held.add(digest(below))
     yield ".cache", sorted(held)
 
@@ -349,6 +425,7 @@ def _named(*names: str) -> Any:
 _KNOWN: tuple[tuple[Any, Any], ...] = (
     (type, _class_parts),
     (np.ndarray, _array_parts),
+    (np.dtype, lambda value: () if value.metadata is None else ((".metadata", dict(value.metadata)),)),
     (Mapping, _mapping_parts),
     ((list, tuple, collections.deque), _list_parts),
     ((set, frozenset, weakref.WeakSet), _set_parts),

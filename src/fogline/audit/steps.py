@@ -136,8 +136,8 @@ def same_values(first: NDArray[Any], second: NDArray[Any]) -> bool:
 
     Examples
     --------
-    >>> same_values(np.array([0.0]), np.array([-0.0])), same_values(np.array(["a", 1], object), np.array(["a", 1], object))
-    (False, True)
+    >>> same_values(np.array([0.0]), np.array([-0.0]))
+    False
     """
     if first.shape != second.shape or first.dtype != second.dtype:
         return False
