@@ -82,6 +82,14 @@ _BUILT_IN = (
     np.ufunc,
     types.ModuleType,
 )
+_BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
+"""Functions of another language, which may be bound to an object."""
+
+
+def _owner(value: Any) -> list[Any]:
+    """Return the object that a built-in function is bound to, in a list, or an empty list."""
+    owner = value.__self__
+    return [] if owner is None or isinstance(owner, types.ModuleType | type) else [owner]
 
 
 def flatten(
@@ -149,7 +157,7 @@ def is_fixed(value: Any) -> bool:
     >>> [is_fixed(value) for value in (1.5, "a", len, [1])]
     [True, True, True, False]
     """
-    if type(value) in _CLOSED:
+    if type(value) in _CLOSED or (isinstance(value, _BOUND) and not _owner(value)):
         return True
     if isinstance(value, types.FunctionType):
         return _is_bare(value)
@@ -211,7 +219,12 @@ def digest(leaves: Mapping[str, Any]) -> str:
 
 _CLOSED = frozenset(
     {type(None), bool, int, str, bytes, bytearray, float, complex, type(Ellipsis), type(NotImplemented), range, slice}
-    | {memoryview, array.array, *_BUILT_IN, *(np.dtype(code).type for code in "?bhilqBHILQefdgFDGSU")}
+    | {
+        memoryview,
+        array.array,
+        *(kind for kind in _BUILT_IN if kind not in _BOUND),
+        *(np.dtype(code).type for code in "?bhilqBHILQefdgFDGSU"),
+    }
 )
 """Types whose leaf is all there is; a subclass of one may have attributes besides."""
 
@@ -431,6 +444,7 @@ _KNOWN: tuple[tuple[Any, Any], ...] = (
     ((set, frozenset, weakref.WeakSet), _set_parts),
     (types.FunctionType, _function_parts),
     (types.CodeType, _code_parts),
+    (_BOUND, lambda value: ((".__self__", owner) for owner in _owner(value))),
     (types.MethodType, _named("__func__", "__self__")),
     (functools.partial, _named("func", "args", "keywords")),
     (functools._lru_cache_wrapper, _cache_parts),

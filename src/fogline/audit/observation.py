@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fogline.audit.leaves import ADDRESS, flatten, opaque_paths
 from fogline.audit.surroundings import Surroundings, changed_places, look_around, opaque_additions, watch_writes
 
@@ -174,7 +176,7 @@ def _logged(record: logging.LogRecord) -> dict[str, Any]:
 
 def _context_values(context: contextvars.Context) -> dict[str, Any]:
     """Return the leaves of all context variables; the door in use is the audit's own."""
-    leaves: dict[str, Any] = {}
+    leaves: dict[str, Any] = {"numpy's error state": context.run(np.geterr)}
     for variable, value in context.items():
         if variable.name != "fogline_door":
             flatten(value, variable.name, leaves)
@@ -183,7 +185,10 @@ def _context_values(context: contextvars.Context) -> dict[str, Any]:
 
 def _look_at_result(seen: Observation) -> None:
     flatten(seen.result, "result", seen.state)
-    seen.text = ADDRESS.sub("0x", f"{seen.result!r}\n{seen.result!s}")
+    try:
+        seen.text = ADDRESS.sub("0x", f"{seen.result!r}\n{seen.result!s}")
+    except Exception as error:
+        seen.text = f"{type(error).__name__}: {ADDRESS.sub('0x', str(error))}"
     try:
         seen.pickled = pickle.dumps(seen.result, protocol=5)
     except Exception as error:

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from fogline.audit.leaves import SKIPPED, Apart, digest, flatten, is_fixed, is_own_code, opaque_paths
+from fogline.audit.leaves import ADDRESS, SKIPPED, Apart, digest, flatten, is_fixed, is_own_code, opaque_paths
 
 __all__ = [
     "ALLOWED_STATE",
@@ -51,7 +51,13 @@ ALLOWED_STATE = {
 _NOT_WATCHED = ("fogline.audit", "fogline.testing", "_cython_")
 """The audit's own code, and the types that Cython shares between compiled modules: they come with the first import."""
 
-_PLACES = ("tempfile.tempdir", "warnings.filters", "warnings.showwarning", "warnings._showwarnmsg_impl")
+_PLACES = (
+    "tempfile.tempdir",
+    "logging._logRecordFactory",
+    "warnings.filters",
+    "warnings.showwarning",
+    "warnings._showwarnmsg_impl",
+)
 """Names that the observation itself binds, for the time of a run."""
 
 _LARGE = frozenset({"sklearn", "scipy", "numba", "llvmlite", "pandas", "pyarrow", "_pytest", "hypothesis", "torch"})
@@ -222,12 +228,12 @@ def changed_places(first: Surroundings, second: Surroundings) -> list[str]:
     >>> changed_places(before, look_around()), rewind(before), changed_places(before, look_around())
     (['fogline.leak'], None, [])
     """
+    found = [key for key, value in second.process.items() if first.process[key] != value]
     paths = {**first.contents, **second.contents}
-    found = [path for path in paths if first.contents.get(path) != second.contents.get(path)]
+    found += [path for path in paths if first.contents.get(path) != second.contents.get(path)]
     for name, bound in second.names.items():
         if not name.startswith(_NOT_WATCHED):
             found += [f"{name}.{key}" for key in _rebound(first.names.get(name, {}), bound)]
-    found += [key for key, value in second.process.items() if first.process[key] != value]
     allowed = (*ALLOWED_STATE, *_PLACES)
     return [place for place in found if not any(_below(place, path) for path in allowed)]
 
@@ -261,6 +267,8 @@ def rewind(before: Surroundings) -> None:
     for name in list(sys.modules):
         if name not in before.names and not name.startswith(_NOT_WATCHED) and _from_nowhere(name):
             _put_back_names(sys.modules[name], name, {})
+            if all(key.startswith("__") for key in vars(sys.modules[name])):
+                del sys.modules[name]
     for name in before.watched & set(sys.modules):
         _put_back_names(sys.modules[name], name, before.names[name])
     for path, kind in before.classes.items():
@@ -332,7 +340,7 @@ def watch_writes(folder: Path) -> Iterator[dict[str, Any]]:
         yield seen
     finally:
         noted, _listening = _listening, outer
-        kept = [(event, path) for event, path in noted if not _is_ordinary(path, folder)]
+        kept = [(event, path.replace(str(folder), "~")) for event, path in noted if not _is_ordinary(path, folder)]
         seen["events"] = kept
         for event, path in kept:
             if event == "open" and Path(path).is_file():
@@ -360,9 +368,8 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
         if writes and isinstance(path, str | bytes | os.PathLike):
             _listening.append((event, os.path.abspath(os.fsdecode(path))))
     elif event in _EVENTS:
-        first = args[0] if args else ""
-        text = os.path.abspath(os.fsdecode(first)) if isinstance(first, str | bytes | os.PathLike) else ""
-        _listening.append((event, text or repr(args[1:])))
+        is_path = event.startswith("os.") and args and isinstance(args[0], str | bytes | os.PathLike)
+        _listening.append((event, os.path.abspath(os.fsdecode(args[0])) if is_path else ADDRESS.sub("0x", repr(args))))
 
 
 def opaque_additions(before: Surroundings, after: Surroundings) -> list[str]:
