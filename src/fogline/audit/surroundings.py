@@ -127,7 +127,7 @@ def look_around(watched: Iterable[str] = (), *, held: Any = None) -> Surrounding
     """
     names = {
         name: dict(vars(module))
-        for name, module in list(sys.modules.items())
+        for name, module in list[tuple[str, Any]](sys.modules.items())
         if isinstance(module, types.ModuleType) and not ("." in name and name.split(".")[0] in _LARGE)
     }
     seen = Surroundings(names, {}, _process_state())
