@@ -56,7 +56,8 @@ def checks_something(node: ast.AST, checkers: frozenset[str]) -> bool:
 
 def checkers_of(trees: list[ast.AST]) -> frozenset[str]:
     """Names of helpers that assert something, themselves or through others."""
-    helpers = [node for tree in trees for node in functions(tree)]
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    helpers = [node for tree in trees for node in ast.walk(tree) if isinstance(node, kinds)]
     known: frozenset[str] = frozenset()
     while True:
         found = frozenset(helper.name for helper in helpers if checks_something(helper, known))

@@ -18,7 +18,6 @@ import collections
 import contextlib
 import functools
 import os
-import random
 import re
 import sys
 import types
@@ -198,7 +197,7 @@ def _look_into(value: Any, path: str, seen: Surroundings) -> None:
 def _process_state() -> dict[str, Any]:
     state: dict[str, Any] = {
         "exit handlers": atexit._ncallbacks(),
-        "Python's global generator": random.getstate(),
+        "Python's global generator": sys.modules["random"].getstate() if "random" in sys.modules else None,
         "numpy's global generator": repr(np.random.get_state()),
         "numpy's error state": np.geterr(),
         "modules": frozenset(sys.modules),
