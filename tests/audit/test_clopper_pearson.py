@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from fogline.audit.clopper_pearson import epsilon_lower_bound, proportion_lower, proportion_upper
+from fogline.audit.clopper_pearson import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
 
 runs = st.integers(1, 2000)
 
@@ -75,3 +75,32 @@ def test_bad_input_names_the_parameter(change, message):
     arguments = {"hits_1": 5, "runs_1": 10, "hits_0": 0, "runs_0": 10, "delta": 0.0} | change
     with pytest.raises(ValueError, match=message):
         epsilon_lower_bound(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("error", "runs", "leak"),
+    [(0.05, 221, 0.1), (1e-3, 446, 0.1), (1e-6, 834, 0.1), (0.05, 2400, 0.01), (1e-3, 4700, 0.01), (1e-6, 8700, 0.01)],
+)
+def test_so_many_runs_see_so_rare_a_leak(error, runs, leak):
+    assert visible_probability(runs, confidence=1 - error) == pytest.approx(leak, rel=0.03)
+
+
+def test_the_power_is_as_stated():
+    """Simulated: at the probability that is called visible, nine attacks in ten show more than the claim."""
+    rng = np.random.default_rng(0)
+    leak = visible_probability(500, epsilon=1.0, confidence=0.99)
+    shown = [
+        epsilon_lower_bound(int(hits), 500, 0, 500, delta=1e-5, confidence=0.99) > 1.0
+        for hits in rng.binomial(500, leak, 2000)
+    ]
+    assert 0.87 < np.mean(shown) < 0.94
+    assert visible_probability(500, power=0.5) < leak < visible_probability(500, power=0.99)
+    assert visible_probability(500, epsilon=3.0) > leak > visible_probability(5000)
+
+
+def test_visible_probability_refuses_nonsense():
+    assert visible_probability(3) == float("inf")
+    with pytest.raises(ValueError, match="runs"):
+        visible_probability(0)
+    with pytest.raises(ValueError, match="power"):
+        visible_probability(10, power=1.0)

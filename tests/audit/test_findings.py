@@ -81,12 +81,16 @@ def test_casts_do_not_warn(kind):
 
 
 def test_seeded_noise_is_never_certified():
-    try:
-        door = SeededDoor(7, certified=True)
-    except TypeError:
-        return
-    with use_door(door):
-        assert not MODES.fit(np.zeros((3, 1))).guarantee_.certified
+    with pytest.raises(TypeError, match="certified"):
+        SeededDoor(7, certified=True)
+    boasting = SeededDoor(7)
+    object.__setattr__(boasting, "certified", True)
+    object.__setattr__(boasting, "reason", "")
+    for door in (SeededDoor(7), boasting):
+        with use_door(door):
+            guarantee = MODES.fit(np.zeros((3, 1))).guarantee_
+        assert not guarantee.certified
+        assert guarantee.reason
 
 
 def test_merging_does_not_make_a_second_release_free():

@@ -70,7 +70,7 @@ def test_cycles_end_and_types_count():
     loop.append(loop)
     leaves: dict = {}
     flatten(loop, "x", leaves)
-    assert leaves["x[1]"] == ("cycle", "list")
+    assert leaves["x[1]"][:2] == ("cycle", "list")
     assert differences(observe(lambda d: d, 1), observe(lambda d: d, True))
     assert not differences(observe(lambda d: object(), 1), observe(lambda d: object(), 2))
 

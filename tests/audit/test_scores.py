@@ -8,7 +8,15 @@ import pytest
 from fogline import PrivateModes
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit import attack
-from fogline.audit.scores import canary_of, fixed_scores, points_of, trained_scores
+from fogline.audit.scores import (
+    canary_of,
+    fixed_scores,
+    learnt_scores,
+    numbers_of,
+    points_of,
+    shape_of,
+    trained_scores,
+)
 from fogline.testing import seeded_noise
 
 CLAIM = Guarantee.uncertified(epsilon=1.0, delta=1e-5, reason="a test")
@@ -131,3 +139,110 @@ def test_several_scores_share_the_confidence_and_a_threshold_needs_one():
     assert not report.broken
     with pytest.raises(TypeError, match="threshold"):
         attack(float, 0, 1, CLAIM, threshold=0.5, runs=10)
+
+
+# -- what the first scores did not look at --------------------------------------------------------------------
+
+
+class Release:
+    """An honest looking result: noisy centres, a message, counts, covariances, many numbers."""
+
+    def __init__(self, rng, **leak):
+        self.cluster_centers_ = 3 + rng.normal(size=(2, 1))
+        self.counts_ = np.round(rng.normal(50, 20, size=2))
+        self.covariances_ = rng.normal(size=(2, 3, 3))
+        self.heights_ = rng.normal(size=60)
+        self.message_ = "two modes were found"
+        self.labels_ = np.zeros(3)
+        for name, value in leak.items():
+            setattr(self, name, value)
+
+
+def in_heights(rng, X):
+    heights = rng.normal(size=60)
+    heights[25] = len(X) + rng.normal() / 10
+    return {"heights_": heights}
+
+
+def in_covariance(rng, X):
+    covariances = rng.normal(size=(2, 3, 3))
+    covariances[1, 2, 0] = X.max()
+    return {"covariances_": covariances}
+
+
+BLIND = {
+    "a count in counts_": (lambda rng, X: {"counts_": np.array([float(len(X)), rng.normal()])}, 1.0),
+    "a count in a message": (lambda rng, X: {"message_": f"{len(X)} records were read"}, 1.0),
+    "a count in words": (lambda rng, X: {"message_": "many" if len(X) > 50 else "too few to say"}, 1.0),
+    "a record in covariances_": (in_covariance, 0.3),
+    "the 25th number": (in_heights, 1.0),
+    "a dtype": (lambda rng, X: {"labels_": np.zeros(3, dtype=np.float32 if len(X) > 50 else np.float64)}, 0.5),
+    "a shape": (lambda rng, X: {"labels_": np.zeros(3 if len(X) > 50 else 4)}, 0.5),
+    "a type": (lambda rng, X: {"labels_": 0 if len(X) > 50 else 0.0}, 0.5),
+    "an attribute": (lambda rng, X: {"extra_" if len(X) > 50 else "other_": 0.0}, 0.5),
+    "the length of a text": (lambda rng, X: {"message_": "." * (len(X) // 3)}, 0.5),
+    "a record in a text": (lambda rng, X: {"message_": f"the largest is {X.max():.6f}"}, 0.3),
+}
+
+
+@pytest.mark.parametrize("name", BLIND)
+def test_every_place_is_looked_at_by_default(name):
+    leak, often = BLIND[name]
+    rng = np.random.default_rng(8)
+
+    def release(X):
+        return Release(rng, **(leak(rng, X) if rng.random() < often else {}))
+
+    report = attack(release, CROWD, WITH, CLAIM, runs=400)
+    assert report.broken, str(report)
+
+
+def test_an_honest_release_of_many_numbers_stands():
+    rng = np.random.default_rng(9)
+    report = attack(lambda X: Release(rng), CROWD, WITH, CLAIM, runs=400)
+    assert not report.broken
+    assert "sees leaks of probability" in str(report)
+    assert 0.0 < report.visible_probability < 0.5
+
+
+@pytest.mark.parametrize("empty", [[], np.zeros((0, 1)), np.zeros(0)], ids=["list", "2-d", "1-d"])
+def test_no_records_on_one_side(empty):
+    other = np.array([[9.0]]) if np.ndim(empty) == 2 or isinstance(empty, list) else np.array([9.0])
+    assert canary_of(empty, other) == [9.0]
+    assert canary_of(other, empty) == [9.0]
+    assert canary_of(empty, empty) is None
+    rng = np.random.default_rng(0)
+    assert not attack(lambda X: [rng.normal()], empty, other, CLAIM, runs=40).broken
+    assert attack(lambda X: {"n": float(len(X))}, empty, other, CLAIM, runs=400).broken
+
+
+def test_numbers_and_shapes_of_awkward_outputs():
+    class Slotted:
+        __slots__ = ("value",)
+
+        def __init__(self):
+            self.value = 3
+
+    nested: list = [1.0]
+    for _ in range(20):
+        nested = [nested]
+    outputs = (
+        None,
+        "text",
+        [],
+        nested,
+        {"a": np.inf, "b": np.nan},
+        Slotted(),
+        object(),
+        len,
+        {1, 2},
+        b"bytes",
+        10**400,
+    )
+    for output in outputs:
+        assert np.isfinite(numbers_of(output)).all()
+        assert shape_of(output)
+    assert numbers_of(Slotted()).tolist() == [3.0]
+    assert numbers_of({"guarantee_": 7.0, "x": True}).tolist() == [1.0]
+    assert len(numbers_of(list(range(9999)))) == 4096
+    assert learnt_scores([["a", "b"], ["a", "b"]])["a single number"][0].tolist() == [0.0, 0.0]

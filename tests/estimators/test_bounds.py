@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fogline import Ledger, PrivateModes, private_bounds
@@ -63,8 +63,7 @@ def test_a_value_is_counted_once_and_in_its_bin(value):
 )
 def test_cells_count_what_lies_in_the_range(values, low, width):
     high = low + width
-    if not low < high:
-        return
+    assume(low < high)
     column = np.array(values, dtype=float)
     counts = cell_counts(column, low, high)
     assert counts.shape == (CELLS,)

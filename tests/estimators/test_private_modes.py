@@ -154,8 +154,8 @@ def test_parameters_are_keywords_only():
 
 
 def test_nothing_is_checked_before_fit():
-    PrivateModes()
-    PrivateModes(epsilon="much", bounds="all")
+    assert PrivateModes().epsilon is None
+    assert PrivateModes(epsilon="much", bounds="all").bounds == "all"
 
 
 @pytest.mark.parametrize(

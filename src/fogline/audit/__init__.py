@@ -2,7 +2,8 @@
 
 - `replay` records a fit on one data set and plays it back on a neighbour: what carries a claim.
 - `noise_fit` compares draws with the exact law they should have.
-- `attack`, `vector_attack` and `sketch_attack` bound from below the epsilon that an algorithm really has.
+- `attack`, `vector_attack` and `sketch_attack` bound from below the epsilon that an algorithm really has;
+  `visible_probability` says how rare a leak may be and still be seen by so many runs.
 - `canary_pairs` is a library of neighbours that show leaks.
 
 ``python -m fogline.audit`` (``make audit``) runs the long version.
@@ -17,7 +18,12 @@ from fogline.audit.attack import (
     vector_attack,
 )
 from fogline.audit.canaries import Pair, canary_pairs, random_pairs
-from fogline.audit.clopper_pearson import epsilon_lower_bound, proportion_lower, proportion_upper
+from fogline.audit.clopper_pearson import (
+    epsilon_lower_bound,
+    proportion_lower,
+    proportion_upper,
+    visible_probability,
+)
 from fogline.audit.doors import RecordingDoor, ReplayingDoor
 from fogline.audit.noise_fit import NoiseFit, noise_fit
 from fogline.audit.replay import PairReport, ReplayReport, replay
@@ -42,4 +48,5 @@ __all__ = [
     "replay",
     "sketch_attack",
     "vector_attack",
+    "visible_probability",
 ]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fogline.audit.broken import check_diffprivlib, check_published
 from fogline.audit.certified import (
+    check_event_kinds,
     check_likelihood_ratio,
     check_mechanisms,
     check_noise,
@@ -34,6 +35,7 @@ __all__ = ["CHECKS", "ledger_table", "main"]
 
 CHECKS: tuple[Check, ...] = (
     check_noise,
+    check_event_kinds,
     check_mechanisms,
     check_published,
     check_published_draws,

@@ -23,8 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from fogline._validation import check_count, check_delta, check_level
 from fogline.accounting import gdp, zcdp
 from fogline.accounting.guarantee import Guarantee
+from fogline.audit.clopper_pearson import visible_probability
 from fogline.audit.doors import MechanismStep, RecordingDoor
-from fogline.audit.scores import canary_of, fixed_scores, trained_scores
+from fogline.audit.scores import canary_of, fixed_scores, learnt_scores, trained_scores
 from fogline.audit.witnesses import Witness, find_witnesses
 from fogline.mechanisms.entropy import IntArray, Source, use_door
 from fogline.sketch.density_sketch import DensitySketch
@@ -83,6 +84,19 @@ class AttackReport:
         return max(self.witnesses, key=lambda witness: witness.epsilon_lower).name
 
     @property
+    def visible_probability(self) -> float:
+        """The least probability of a leak that so many runs would have shown, nine times in ten."""
+        each = 1.0 - (1.0 - self.confidence) / len(self.witnesses)
+        runs = max(witness.runs for witness in self.witnesses)
+        return visible_probability(runs, epsilon=self.epsilon, delta=self.delta, confidence=each)
+
+    @property
+    def sight(self) -> str:
+        """What so many runs can see, in a few words."""
+        least = self.visible_probability
+        return "has too few runs to see any leak" if least > 1 else f"sees leaks of probability {least:.2g} and more"
+
+    @property
     def verdict(self) -> str:
         """One sentence."""
         best = max(self.witnesses, key=lambda witness: witness.epsilon_lower)
@@ -96,7 +110,7 @@ class AttackReport:
         return f"{stand}, at confidence {self.confidence:.7g}: epsilon = {self.epsilon:.3g} is claimed; {found}."
 
     def __str__(self) -> str:
-        return self.verdict
+        return self.verdict if self.broken else f"{self.verdict} The attack {self.sight}."
 
 
 def likelihood_ratio(z: NDArray[Any], z_prime: NDArray[Any]) -> Score:
@@ -137,8 +151,9 @@ def attack(
         What is claimed; a number is a rho of zCDP, and needs `delta`.
     score : callable or mapping of names to callables, optional
         ``score(output)``: a number, high where the output speaks for `D_prime`. By default the fixed witnesses
-        (the output nearest to the canary, an exact match, the number of outputs, the density at the canary) and
-        a score trained on one half of the runs; see `fogline.audit.scores`.
+        (the output nearest to the canary, a match among the outputs or anywhere, the number of outputs, the density at
+        the canary, a count of the records) and what is learnt on one half of the runs: the number that tells most, the
+        shape of the output (types, dtypes, lengths of texts), a trained score; see `fogline.audit.scores`.
     canary : array-like of shape (d,), optional
         The record that the fixed witnesses look for; by default the one in which `D` and `D_prime` differ.
     runs : int
@@ -183,7 +198,8 @@ def attack(
         witnesses = find_witnesses(scores[0], scores[1], chosen_delta, level, threshold)
         return AttackReport(epsilon, chosen_delta, mu, witnesses, confidence)
     outputs = [[release(data) for _ in range(runs)] for data in (D, D_prime)]
-    listed = _scored(outputs, score, canary_of(D, D_prime) if canary is None else canary)
+    sizes = (len(D), len(D_prime)) if hasattr(D, "__len__") and hasattr(D_prime, "__len__") else None
+    listed = _scored(outputs, score, canary_of(D, D_prime) if canary is None else canary, sizes)
     each = 1.0 - (1.0 - level) / len(listed)
     found = [
         replace(witness, name=f"{name}, {witness.name}")
@@ -301,10 +317,13 @@ def sketch_attack(
 
 
 def _scored(
-    outputs: list[list[Any]], score: Mapping[str, Score] | None, canary: ArrayLike | None
+    outputs: list[list[Any]],
+    score: Mapping[str, Score] | None,
+    canary: ArrayLike | None,
+    sizes: tuple[int, int] | None,
 ) -> dict[str, tuple[FloatArray, FloatArray]]:
     """Return the scores of all outputs, on D and on D', by the names of the scores."""
-    fixed = fixed_scores(canary) if score is None else score
+    fixed = fixed_scores(canary, sizes) if score is None else score
     listed = {}
     for name, function in fixed.items():
         null, other = (np.array([function(output) for output in side], dtype=np.float64) for side in outputs)
@@ -316,6 +335,8 @@ def _scored(
     if score is None:
         null, other = trained_scores(outputs, canary)
         listed["trained score"] = (null, other)
+        learnt = learnt_scores(outputs)
+        listed |= {name: (null, other) for name, (null, other) in learnt.items() if np.ptp([null, other]) > 0}
     return listed
 
 

@@ -16,6 +16,7 @@ from fogline.audit.canaries import canary_pairs, random_pairs
 from fogline.audit.doors import MechanismStep, RecordingDoor
 from fogline.audit.lines import BOX, CONFIDENCE, OUTLIER, RELATIONS, WIDE_BOX, Line
 from fogline.audit.noise_fit import noise_fit
+from fogline.audit.noise_laws import pooled_failures
 from fogline.audit.replay import ReplayReport, replay
 from fogline.contenders import BernsteinDensity
 from fogline.datasets import gaussian_mixture4
@@ -28,15 +29,19 @@ from fogline.estimators import (
     private_strata,
 )
 from fogline.estimators.bounds import PrivateBounds
+from fogline.families.bases import UniformBase
 from fogline.mechanisms import above_threshold, add_gaussian, add_laplace, choose, stable_histogram
 from fogline.mechanisms.entropy import SystemDoor, SystemSource, use_door
 from fogline.mechanisms.laplace import laplace_tail
+from fogline.mechanisms.mollified_cells import cell_centres, counts_of, mollified_cells
+from fogline.mechanisms.mollified_draws import mollified_draws
 from fogline.sketch.density_sketch import DensitySketch
 from fogline.sketch.private_density import PrivateDensity
 from fogline.sketch.spec import SketchSpec
 from fogline.sketch.strata import Strata
 
 __all__ = [
+    "check_event_kinds",
     "check_likelihood_ratio",
     "check_mechanisms",
     "check_noise",
@@ -186,6 +191,32 @@ def check_noise(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001
         yield Line(name, found, fit.passed(), "the exact law", "noise")
 
 
+def check_event_kinds(seed: int, short: bool) -> Iterator[Line]:
+    """Check the noise of mechanisms of every kind of event, on the system's entropy; zero noise must be seen."""
+    rng = np.random.default_rng(seed)
+    base = UniformBase([(0.0, 1.0)])
+    even = counts_of(cell_centres(1)[:, 0], epsilon=1.0)
+    kinds: dict[str, Callable[[], object]] = {
+        "gaussian": lambda: _gaussian_release(int(rng.integers(50))),
+        "laplace": lambda: _laplace(int(rng.integers(50))),
+        "above threshold": lambda: _first_above(rng.integers(-5, 5, 4)),
+        "exponential": lambda: choose(lambda: rng.integers(0, 9, 20), size=20, sensitivity=1, epsilon=1.0),
+        "stable histogram": lambda: _histogram(int(rng.integers(50))),
+        "integral draws by rejection": lambda: mollified_draws(lambda x: -x[:, 0], base, size=4, epsilon=1.0),
+        "integral draws by cells": lambda: mollified_cells(lambda: even, base, size=4, epsilon=1.0),
+    }
+    uses = 20 if short else 200
+    for name, release in kinds.items():
+        door = RecordingDoor(SystemDoor())
+        with use_door(door):
+            for _ in range(uses):
+                release()
+        failures = [*door.failures, *pooled_failures(door.steps)]
+        found = "; ".join([f"{uses} uses, each tried again on values where the noise decides", *failures[:3]])
+        claim = "the law and the scale that are charged for"
+        yield Line(f"{name}: noise of its event", found, not failures, claim, "noise")
+
+
 def check_likelihood_ratio(seed: int, short: bool) -> Iterator[Line]:
     """Attack 1-D sketches; the attack must have power and must stay below the claim."""
     spec = SketchSpec.plan([(0, 10)], [0.05])
@@ -227,7 +258,7 @@ def check_outlier(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001
     runs = 300 if short else 2000
     claim = estimator.fit(crowd).guarantee_
     report = attack(estimator.fit, crowd, np.append(crowd, [[9.0]], axis=0), claim, runs=runs, confidence=CONFIDENCE)
-    found = f"epsilon at least {report.epsilon_lower:.2f} ({runs} runs a side; {report.witness})"
+    found = f"epsilon at least {report.epsilon_lower:.2f} ({runs} runs a side; {report.witness}); {report.sight}"
     yield Line("PrivateModes, add-remove: all witnesses and a trained score", found, not report.broken, _CLAIM)
 
 
@@ -263,6 +294,7 @@ def outlier_line(check: str, estimator: Any, plain: Any, places: Callable[[Any],
     report = attack(estimator.fit, plain, odd, claim, score=near, threshold=0.5, runs=runs, confidence=CONFIDENCE)
     hits = report.witnesses[0]
     found = f"epsilon at least {report.epsilon_lower:.2f} (near it {hits.hits_1} and {hits.hits_0} of {runs} times)"
+    found += f"; {report.sight}"
     return Line(check, found, not report.broken, _CLAIM)
 
 
@@ -356,7 +388,7 @@ def _attacked(
     """Attack a mechanism by a number that it publishes; say what the pair would show with endless runs."""
     claim = Guarantee.uncertified(epsilon=1.0, delta=delta, reason="an audit")
     report = attack(score, D, D_prime, claim, score=float, runs=runs, threshold=threshold, confidence=CONFIDENCE)
-    found = f"epsilon at least {report.epsilon_lower:.2f} ({runs:,} runs a side)"
+    found = f"epsilon at least {report.epsilon_lower:.2f} ({runs:,} runs a side); {report.sight}"
     if allowed is not None:
         found += f"; endless runs would show {allowed:.2f}"
     stated = "epsilon 1" + (f", delta {delta:g}" if delta else "")

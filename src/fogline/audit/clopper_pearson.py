@@ -13,7 +13,7 @@ import math
 
 from scipy.stats import beta
 
-__all__ = ["epsilon_lower_bound", "proportion_lower", "proportion_upper"]
+__all__ = ["epsilon_lower_bound", "proportion_lower", "proportion_upper", "visible_probability"]
 
 
 def proportion_lower(hits: int, runs: int, *, error: float) -> float:
@@ -97,3 +97,54 @@ def epsilon_lower_bound(
     low = proportion_lower(hits_1, runs_1, error=error)
     high = proportion_upper(hits_0, runs_0, error=error)
     return max(0.0, _log_ratio(low - delta, high), _log_ratio(1.0 - high - delta, 1.0 - low))
+
+
+def visible_probability(
+    runs: int, *, epsilon: float = 1.0, delta: float = 1e-5, confidence: float = 0.99, power: float = 0.9
+) -> float:
+    """Return the least probability of a leak that so many runs can see.
+
+    The leak is an event that happens with this probability on one data set and never on its neighbour, such as a raw
+    record that comes out now and then. It is seen when the counts of the event show more than the claimed epsilon; that
+    happens with probability `power`. A rarer leak stays hidden more often than that: an attack says nothing about it.
+
+    Parameters
+    ----------
+    runs : int
+        On each data set, with the event fixed beforehand. `fogline.audit.attack` chooses its events on one half of the
+        runs and counts on the other, so that half of its runs count here.
+    epsilon, delta : float
+        The claim.
+    confidence : float
+        Of the bound. Where several events share the error of an attack, that of one of them.
+    power : float
+
+    Returns
+    -------
+    float
+        In (0, 1]; infinite where so few runs cannot show more than the claim, whatever happens in them.
+
+    Examples
+    --------
+    >>> round(visible_probability(834, confidence=1 - 1e-6), 2)
+    0.1
+    >>> round(visible_probability(8700, confidence=1 - 1e-6), 3)
+    0.01
+    >>> visible_probability(5)
+    inf
+    """
+    if runs < 1:
+        raise ValueError(f"runs must be at least 1, got {runs}")
+    if not 0.0 < power < 1.0:
+        raise ValueError(f"power must lie in (0, 1), got {power}")
+
+    def shown(hits: int) -> bool:
+        return epsilon_lower_bound(hits, runs, 0, runs, delta=delta, confidence=confidence) > epsilon
+
+    if not shown(runs):
+        return math.inf
+    low, high = 0, runs  # low hits do not show it, high hits do
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    return float(beta.ppf(power, high, runs - high + 1))

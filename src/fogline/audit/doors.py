@@ -10,6 +10,10 @@ same, in the same order, and that the exact values :math:`q(D)` and :math:`q(D')
 
 in the norm and with the sensitivity that the call declares. The distance is computed in rational numbers.
 
+Both doors also give a mechanism its recorded draws again. Its answer to the recorded exact value must then be the
+recorded answer, in the first run and in the second: noise from elsewhere, or data that a mechanism's code holds on to,
+would show. The law of the noise is checked for each kind of event: see `fogline.audit.noise_laws`.
+
 Neither door can certify: both say so with the same `AUDITED`, so that two guarantees made behind them can be
 compared field by field, and a guarantee that would be certified behind the system's door gives this reason
 and no other.
@@ -17,18 +21,26 @@ and no other.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.accounting.events import GaussianEvent, LaplaceEvent
-from fogline.mechanisms.entropy import Call, Door, IntArray, Query, Sample, Source
-from fogline.mechanisms.lattice import noisy_sum
+from fogline.audit.noise_laws import noise_failures
+from fogline.audit.steps import (
+    Draw,
+    DrawsDiffer,
+    GeneratorStep,
+    MechanismStep,
+    RecordedSource,
+    SourceSpy,
+    Step,
+    same_values,
+)
+from fogline.mechanisms.entropy import Call, Door, Query, Sample, Source
 from fogline.testing import SeededDoor, SeededSource
 
 __all__ = [
@@ -51,63 +63,7 @@ class Diverged(RuntimeError):
     """The second run asked for something that the first did not; the door has noted what."""
 
 
-@dataclass(frozen=True)
-class Draw:
-    """Noise that a mechanism drew: "gaussian" or "laplace" of some scale, or "bytes"."""
-
-    law: str
-    scale: float
-    values: IntArray
-
-
-@dataclass(frozen=True)
-class MechanismStep:
-    """One use of a mechanism: what was said, the secret exact value, the answer, and how noise is made."""
-
-    call: Call
-    exact: NDArray[Any]
-    answer: NDArray[Any]
-    draws: tuple[Draw, ...]
-    sample: Sample = field(repr=False, compare=False)
-
-
-@dataclass(frozen=True)
-class GeneratorStep:
-    """One auxiliary generator: its purpose and its seed."""
-
-    purpose: str
-    seed: int
-
-
-Step = MechanismStep | GeneratorStep
 S = TypeVar("S", MechanismStep, GeneratorStep)
-
-
-class _Spy:
-    """A source that keeps what is drawn from it."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self.draws: list[Draw] = []
-
-    @property
-    def certified(self) -> bool:
-        return self._source.certified
-
-    def gaussian(self, scale: float, size: int) -> IntArray:
-        return self._keep("gaussian", scale, self._source.gaussian(scale, size))
-
-    def laplace(self, scale: float, size: int) -> IntArray:
-        return self._keep("laplace", scale, self._source.laplace(scale, size))
-
-    def bytes(self, size: int) -> builtins.bytes:
-        drawn = self._source.bytes(size)
-        self._keep("bytes", 0.0, np.frombuffer(drawn, dtype=np.uint8).astype(np.int64))
-        return drawn
-
-    def _keep(self, law: str, scale: float, values: IntArray) -> IntArray:
-        self.draws.append(Draw(law, float(scale), values.copy()))
-        return values
 
 
 class RecordingDoor:
@@ -146,7 +102,7 @@ class RecordingDoor:
     def answer(self, call: Call, query: Query, sample: Sample) -> NDArray[Any]:
         """Return the inner door's answer and keep it with the exact value."""
         asked: list[NDArray[Any]] = []
-        spies: list[_Spy] = []
+        spies: list[SourceSpy] = []
 
         def kept() -> NDArray[Any]:
             value = np.asarray(query())
@@ -154,7 +110,7 @@ class RecordingDoor:
             return value
 
         def spied(source: Source) -> Callable[[NDArray[Any]], NDArray[Any]]:
-            spies.append(_Spy(source))
+            spies.append(SourceSpy(source))
             return sample(spies[-1])
 
         answer = self._door.answer(call, kept, spied)
@@ -164,7 +120,8 @@ class RecordingDoor:
         draws = tuple(draw for spy in spies for draw in spy.draws)
         step = MechanismStep(call, exact, np.asarray(answer).copy(), draws, sample)
         self.steps.append(step)
-        self.failures.extend(_noise_failures(step))
+        self.failures.extend(noise_failures(step))
+        self.failures.extend(_repeat_failures(step, sample))
         return answer
 
     def generator(self, purpose: str) -> np.random.Generator:
@@ -221,6 +178,7 @@ class ReplayingDoor:
         exact = np.asarray(query())
         compared = exact.copy()
         finish(exact)
+        self.failures.extend(_repeat_failures(step, sample))
         ratio, fault = sensitivity_ratio(call, step.exact, compared)
         self.ratios.append(ratio)
         if fault:
@@ -250,6 +208,21 @@ class ReplayingDoor:
     def _diverged(self, what: str) -> Diverged:
         self.failures.append(what)
         return Diverged(what)
+
+
+def _repeat_failures(step: MechanismStep, sample: Sample) -> list[str]:
+    """Say where an answer is no function of the exact value and of the recorded draws."""
+    source = RecordedSource(step.draws)
+    name = step.call.mechanism
+    try:
+        again = np.asarray(sample(source)(step.exact.copy()))
+    except DrawsDiffer:
+        return [f"{name}: with the same draws and the same exact value it draws other noise"]
+    except Exception as error:
+        return [f"{name}: with the same draws and the same exact value it raised {type(error).__name__}"]
+    if not source.used_up or not same_values(again, step.answer):
+        return [f"{name}: the same draws and the same exact value do not give the same answer"]
+    return []
 
 
 def sensitivity_ratio(call: Call, first: NDArray[Any], second: NDArray[Any]) -> tuple[float, str]:
@@ -303,26 +276,3 @@ def _rational(values: NDArray[Any], lowest: bool) -> list[Any]:
     if lowest:
         flat = np.where(np.isfinite(flat), flat, np.finfo(flat.dtype).min)
     return [Fraction(value) if np.isfinite(value) else None for value in flat.tolist()]
-
-
-def _noise_failures(step: MechanismStep) -> list[str]:
-    """Say where additive noise is not what the event says: one draw of its scale, added as it is."""
-    event = step.call.event
-    law = {GaussianEvent: "gaussian", LaplaceEvent: "laplace"}.get(type(event))
-    if law is None or not isinstance(event, GaussianEvent | LaplaceEvent):
-        return []
-    failures = []
-    if event.sensitivity < step.call.sensitivity:
-        failures.append(f"{law}: the event is charged for less than the declared sensitivity")
-    if [draw.law for draw in step.draws] != [law]:
-        failures.append(f"{law}: expected one draw of {law} noise, got {len(step.draws)} draws")
-        return failures
-    noise = step.draws[0]
-    if noise.scale < event.scale:
-        ratio = noise.scale / event.scale
-        failures.append(f"{law}: the noise was drawn at {ratio:.4g} of the scale that is charged for")
-    exact = step.exact
-    fits = exact.dtype.kind in "iu" and noise.values.shape == exact.shape == step.answer.shape
-    if not fits or not np.array_equal(noisy_sum(exact.astype(np.int64), noise.values), step.answer):
-        failures.append(f"{law}: the answer is not the exact value plus the noise drawn")
-    return failures

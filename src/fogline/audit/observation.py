@@ -1,33 +1,40 @@
-"""Everything that a run lets out: its result to the last bit, and what it says, writes, logs and raises.
+"""Everything that a run lets out: its result to the last bit, and what it says, writes, logs, raises and leaves behind.
 
 `observe` runs a function on data in a fresh directory and keeps what somebody could see of it. `differences`
-says in words where two observations differ: it names the place, not what was found there.
+says in words where two observations differ: it names the place, not what was found there. What cannot be looked into
+(`fogline.audit.leaves`) and threads that are left running count as differences: they could hold or do anything.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
+import contextvars
 import io
 import logging
 import os
 import pickle
-import re
-import struct
 import tempfile
-import types
+import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fogline.audit.leaves import ADDRESS, flatten, opaque_paths
+from fogline.audit.surroundings import Surroundings, changed_places, look_around, opaque_additions, watch_writes
+
 __all__ = ["Observation", "differences", "flatten", "observe"]
 
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
-_DEEPEST = 60
+_PATIENCE = 0.5
+"""Seconds for which a thread that is about to end is waited for."""
+
+_MOMENT = frozenset(
+    {"created", "msecs", "relativeCreated", "thread", "threadName", "process", "processName", "taskName"}
+)
+"""What a log record says of the moment and of the process, not of the data."""
 
 
 @dataclass
@@ -47,13 +54,21 @@ class Observation:
     exception : tuple
         Type and message of what was raised, and of its causes and contexts.
     logs, caught : list
-        Log records, at any level, and warnings.
+        Log records, at any level and with all that was attached to them, and warnings.
     output : str
-        What went to stdout and stderr.
+        What went to stdout and stderr, by Python or past it.
     files : dict
-        Content of each file in the working and in the temporary directory.
-    globals : bytes
-        State of numpy's global generator afterwards.
+        Content of each file in the working, the temporary and the home directory.
+    elsewhere : dict
+        What was written outside them, and processes and sockets that were used.
+    environment, context : dict
+        Environment and context variables afterwards.
+    threads : list of str
+        Names of threads that were left running.
+    filters : str
+        Filters of warnings that were added.
+    before, after : Surroundings
+        The state of the process.
     """
 
     result: Any = None
@@ -61,15 +76,39 @@ class Observation:
     pickled: bytes = b""
     text: str = ""
     exception: tuple[tuple[str, str], ...] = ()
-    logs: list[tuple[str, int, str]] = field(default_factory=list)
+    logs: list[dict[str, Any]] = field(default_factory=list)
     caught: list[tuple[str, str]] = field(default_factory=list)
     output: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
-    globals: bytes = b""
+    elsewhere: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    context: dict[str, Any] = field(default_factory=dict)
+    threads: list[str] = field(default_factory=list)
+    filters: str = ""
+    before: Surroundings | None = None
+    after: Surroundings | None = None
 
 
-def observe(function: Callable[[Any], Any], data: Any) -> Observation:
+def observe(
+    function: Callable[[Any], Any],
+    data: Any,
+    *,
+    watched: Iterable[str] = (),
+    before: Surroundings | None = None,
+    look: bool = True,
+) -> Observation:
     r"""Run ``function(data)`` and keep what can be seen of it from outside; an exception is kept, not raised.
+
+    Parameters
+    ----------
+    function : callable
+    data : object
+    watched : iterable of str
+        Modules to look into besides fogline's and the function's own.
+    before : Surroundings, optional
+        A look at the process just before, if there is one.
+    look : bool
+        Whether to look at the state of the process, which takes some 40 ms each time.
 
     Examples
     --------
@@ -77,39 +116,83 @@ def observe(function: Callable[[Any], Any], data: Any) -> Observation:
     >>> seen.output
     'rows: 3\n'
     """
-    seen = Observation()
-    output = io.StringIO()
+    modules = {str(getattr(function, "__module__", "")), type(function).__module__, *watched}
+    seen = Observation(before=look_around(modules, held=function) if look and before is None else before)
+    running = threading.enumerate()
+    printed, context, records = io.StringIO(), contextvars.copy_context(), list[logging.LogRecord]()
     with (
         _own_directory() as folder,
-        _captured_logs(seen.logs),
+        watch_writes(folder) as seen.elsewhere,
+        _captured_logs(records),
         warnings.catch_warnings(record=True) as caught,
-        contextlib.redirect_stdout(output),
-        contextlib.redirect_stderr(output),
+        _captured_descriptors() as unbuffered,
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
     ):
         warnings.simplefilter("always")
+        filters = list(warnings.filters)
         try:
-            seen.result = function(data)
+            seen.result = context.run(function, data)
         except Exception as error:
             seen.exception = tuple(_chain(error))
-        seen.files = {
-            str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
-            for path in sorted(folder.rglob("*"))
-        }
-    seen.caught = [(warning.category.__name__, str(warning.message)) for warning in caught]
-    seen.output = output.getvalue()
-    seen.globals = pickle.dumps(np.random.get_state())
+        seen.threads = _left_running(running)
+        seen.filters = repr([one for one in warnings.filters if one not in filters])
+        seen.after = look_around(modules, held=function) if look else None
+        seen.files = _files_in(folder)
+        seen.environment = {key: value.replace(str(folder), "~") for key, value in os.environ.items()}
+    seen.logs = [_logged(record) for record in records]
+    seen.caught = [(warning.category.__name__, ADDRESS.sub("0x", str(warning.message))) for warning in caught]
+    seen.output = printed.getvalue() + "".join(unbuffered)
+    seen.context = _context_values(context)
     if not seen.exception:
         _look_at_result(seen)
     return seen
 
 
+def _files_in(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def _left_running(before: list[threading.Thread]) -> list[str]:
+    """Return the names of threads that were not there before and do not end."""
+    new = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in new:
+        thread.join(_PATIENCE)
+    return [thread.name for thread in new if thread.is_alive()]
+
+
+def _logged(record: logging.LogRecord) -> dict[str, Any]:
+    leaves: dict[str, Any] = {"message": ADDRESS.sub("0x", record.getMessage())}
+    for name, value in vars(record).items():
+        if name == "exc_info" and value:
+            leaves[name] = tuple(_chain(value[1]))
+        elif name not in _MOMENT:
+            flatten(value, name, leaves)
+    return leaves
+
+
+def _context_values(context: contextvars.Context) -> dict[str, Any]:
+    """Return the leaves of all context variables; the door in use is the audit's own."""
+    leaves: dict[str, Any] = {"numpy's error state": context.run(np.geterr)}
+    for variable, value in context.items():
+        if variable.name != "fogline_door":
+            flatten(value, variable.name, leaves)
+    return leaves
+
+
 def _look_at_result(seen: Observation) -> None:
     flatten(seen.result, "result", seen.state)
-    seen.text = _ADDRESS.sub("0x", f"{seen.result!r}\n{seen.result!s}")
+    try:
+        seen.text = ADDRESS.sub("0x", f"{seen.result!r}\n{seen.result!s}")
+    except Exception as error:
+        seen.text = f"{type(error).__name__}: {ADDRESS.sub('0x', str(error))}"
     try:
         seen.pickled = pickle.dumps(seen.result, protocol=5)
     except Exception as error:
-        seen.pickled = f"{type(error).__name__}: {_ADDRESS.sub('0x', str(error))}".encode()
+        seen.pickled = f"{type(error).__name__}: {ADDRESS.sub('0x', str(error))}".encode()
 
 
 def differences(first: Observation, second: Observation) -> list[str]:
@@ -135,14 +218,35 @@ def differences(first: Observation, second: Observation) -> list[str]:
             found.append("the pickle differs")
         if first.text != second.text:
             found.append("the repr or str differs")
+        hidden = dict.fromkeys([*opaque_paths(first.state), *opaque_paths(second.state)])
+        found += [f"{place} cannot be looked into" for place in hidden]
+    found += _left_behind(first, second)
     parts = {
         "log records": (first.logs, second.logs),
         "warnings": (first.caught, second.caught),
         "printed text": (first.output, second.output),
         "files written": (first.files, second.files),
-        "numpy's global generator": (first.globals, second.globals),
+        "files, processes or sockets elsewhere": (first.elsewhere, second.elsewhere),
+        "environment variables": (first.environment, second.environment),
+        "filters of warnings": (first.filters, second.filters),
+        "context variables": (first.context, second.context),
     }
     return found + [f"{name}: not the same" for name, (a, b) in parts.items() if a != b]
+
+
+def _left_behind(first: Observation, second: Observation) -> list[str]:
+    """Say what of the process differs afterwards, and which threads still run."""
+    found = [f"the thread {name!r} is left running" for name in dict.fromkeys([*first.threads, *second.threads])]
+    if first.after is not None and second.after is not None:
+        places = changed_places(first.after, second.after)
+        found += [f"{place}: state outside the result, not the same" for place in places[:5]]
+        if len(places) > 5:
+            found.append(f"... and {len(places) - 5} more places outside the result")
+    for seen in (first, second):
+        if seen.before is not None and seen.after is not None:
+            added = opaque_additions(seen.before, seen.after)
+            found += [f"{place}, outside the result, cannot be looked into" for place in added]
+    return list(dict.fromkeys(found))
 
 
 # -- the world around a run ----------------------------------------------------------------------------------
@@ -150,39 +254,71 @@ def differences(first: Observation, second: Observation) -> list[str]:
 
 @contextlib.contextmanager
 def _own_directory() -> Iterator[Path]:
-    """Work in a fresh directory that is also where temporary files go."""
-    before, temporary = Path.cwd(), tempfile.tempdir
+    """Work in a fresh directory that is also home and where temporary files go; put the environment back."""
+    before, temporary, environment = Path.cwd(), tempfile.tempdir, dict(os.environ)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         (folder / "tmp").mkdir()
         os.chdir(folder)
         tempfile.tempdir = str(folder / "tmp")
+        os.environ.update(HOME=str(folder), TMPDIR=tempfile.tempdir)
+        for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+            os.environ.pop(name, None)  # so that these are below home
         try:
             yield folder
         finally:
             tempfile.tempdir = temporary
             os.chdir(before)
+            os.environ.clear()
+            os.environ.update(environment)
 
 
 @contextlib.contextmanager
-def _captured_logs(records: list[tuple[str, int, str]]) -> Iterator[None]:
+def _captured_logs(records: list[logging.LogRecord]) -> Iterator[None]:
     """Keep every log record that is made, at any level, wherever it is handled."""
     factory, level, disabled = logging.getLogRecordFactory(), logging.root.level, logging.root.manager.disable
 
     def keep(*args: Any, **kwargs: Any) -> logging.LogRecord:
         record = factory(*args, **kwargs)
-        records.append((record.name, record.levelno, record.getMessage()))
+        records.append(record)  # looked at in the end: what is attached to a record comes later
         return record
 
     logging.setLogRecordFactory(keep)
     logging.root.setLevel(logging.NOTSET + 1)
+    compiler = logging.getLogger("numba")  # which says much when it compiles: in the first run only
+    said = compiler.level
+    compiler.setLevel(said or logging.INFO)
     logging.disable(logging.NOTSET)
     try:
         yield
     finally:
         logging.setLogRecordFactory(factory)
         logging.root.setLevel(level)
+        compiler.setLevel(said)
         logging.disable(disabled)
+
+
+@contextlib.contextmanager
+def _captured_descriptors() -> Iterator[list[str]]:
+    """Keep what is written to standard output and error past Python's own streams."""
+    written: list[str] = []
+    with contextlib.ExitStack() as stack:
+        for number in (1, 2):
+            try:
+                saved = os.dup(number)
+            except OSError:  # there is none
+                continue
+            file = stack.enter_context(tempfile.TemporaryFile())
+            os.dup2(file.fileno(), number)
+            stack.callback(_restore, number, saved, file, written)
+        yield written
+
+
+def _restore(number: int, saved: int, file: Any, written: list[str]) -> None:
+    os.dup2(saved, number)
+    os.close(saved)
+    file.seek(0)
+    written.append(file.read().decode(errors="backslashreplace"))
 
 
 def _chain(error: BaseException | None) -> Iterator[tuple[str, str]]:
@@ -191,91 +327,5 @@ def _chain(error: BaseException | None) -> Iterator[tuple[str, str]]:
     while error is not None and id(error) not in known:
         known.add(id(error))
         notes = "".join(getattr(error, "__notes__", []))
-        yield type(error).__name__, _ADDRESS.sub("0x", f"{error}{notes}")
+        yield type(error).__name__, ADDRESS.sub("0x", f"{error}{notes}")
         error = error.__cause__ or error.__context__
-
-
-# -- every leaf of an object ---------------------------------------------------------------------------------
-
-
-def flatten(value: Any, path: str, leaves: dict[str, Any], *, _above: tuple[int, ...] = ()) -> None:
-    """Write every leaf that can be reached from `value` into `leaves`, by its path and to the last bit.
-
-    Containers, attributes (private ones and slots too), arrays of objects, closures, defaults and partial
-    arguments are followed; arrays and floats are kept as bytes, so that -0.0 and the bits of a NaN count.
-
-    Examples
-    --------
-    >>> leaves = {}
-    >>> flatten({"a": [1, 2.0]}, "x", leaves)
-    >>> list(leaves)
-    ['x', "x['a']", "x['a'][0]", "x['a'][1]"]
-    """
-    if id(value) in _above or len(_above) > _DEEPEST:
-        leaves[path] = ("cycle", type(value).__name__)
-        return
-    leaf = _leaf(value)
-    if leaf is not None:
-        leaves[path] = leaf
-        return
-    children = list(_children(value))
-    leaves[path] = (type(value).__qualname__, [name for name, _ in children])
-    if not children and not _is_container(value):
-        leaves[path] = (type(value).__qualname__, _ADDRESS.sub("0x", repr(value)))
-    for name, child in children:
-        flatten(child, path + name, leaves, _above=(*_above, id(value)))
-
-
-def _leaf(value: Any) -> Any:
-    """Return what identifies a value without parts, or None."""
-    if value is None or isinstance(value, bool | int | str | bytes | bytearray):
-        return (type(value).__name__, bytes(value) if isinstance(value, bytearray) else value)
-    if isinstance(value, float | complex):
-        parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
-        return (type(value).__name__, struct.pack(f"<{len(parts)}d", *parts))
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return ("array", value.dtype.str, value.shape, value.tobytes())
-    if isinstance(value, np.generic):
-        return ("scalar", value.dtype.str, value.tobytes())
-    if isinstance(value, type | types.ModuleType | types.BuiltinFunctionType | np.dtype | np.ufunc):
-        return (type(value).__name__, _ADDRESS.sub("0x", str(value)))
-    return None
-
-
-def _is_container(value: Any) -> bool:
-    return isinstance(value, Mapping | list | tuple | set | frozenset | np.ndarray) or hasattr(value, "__dict__")
-
-
-def _children(value: Any) -> Iterator[tuple[str, Any]]:
-    """Give the parts of a value with the text by which one reaches each."""
-    if isinstance(value, Mapping):
-        yield from ((f"[{key!r}]", item) for key, item in value.items())
-    elif isinstance(value, list | tuple):
-        yield from ((f"[{i}]", item) for i, item in enumerate(value))
-    elif isinstance(value, set | frozenset):
-        yield from ((f"{{{i}}}", item) for i, item in enumerate(sorted(value, key=repr)))
-    elif isinstance(value, np.ndarray):
-        yield from ((f"[{i}]", item) for i, item in enumerate([value.shape, *value.ravel().tolist()]))
-    elif isinstance(value, np.random.Generator):
-        yield ".state", value.bit_generator.state
-    elif isinstance(value, types.MethodType):
-        yield from ((".__func__", value.__func__), (".__self__", value.__self__))
-    elif isinstance(value, functools.partial):
-        yield from ((".func", value.func), (".args", value.args), (".keywords", value.keywords))
-    elif isinstance(value, types.FunctionType):
-        yield ".__code__", f"{value.__module__}.{value.__qualname__}"
-        yield from ((".__defaults__", value.__defaults__), (".__kwdefaults__", value.__kwdefaults__))
-        for i, cell in enumerate(value.__closure__ or ()):
-            with contextlib.suppress(ValueError):  # a cell that is still empty
-                yield f".__closure__[{i}]", cell.cell_contents
-    yield from _attributes(value)
-
-
-def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    """Give the attributes in the instance's dictionary and in the slots of its classes."""
-    yield from ((f".{name}", item) for name, item in getattr(value, "__dict__", {}).items())
-    for base in type(value).__mro__:
-        slots = base.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-                yield f".{name}", getattr(value, name)

@@ -6,17 +6,22 @@ import platform
 from collections.abc import Sequence
 from importlib import metadata
 
+from fogline.audit.clopper_pearson import visible_probability
 from fogline.audit.lines import CONFIDENCE, Line
 
 __all__ = ["page"]
 
+_RUNS = (100, 834, 8_700, 100_000)
 _PACKAGES = ("fogline", "opendp", "numpy", "scipy", "scikit-learn")
 
 _SECTIONS = {
     "estimators": (
         "Certified estimators",
         "Replay carries the claim: a run on D is recorded and played back on a neighbour D', and everything that can "
-        "be seen must be the same, while the exact query moves by no more than the declared sensitivity. Attacks bound "
+        "be seen must be the same, while the exact query moves by no more than the declared sensitivity. Seen are the "
+        "result with all that can be reached from it, what is printed, logged, warned, raised and written, and the "
+        "state that is left behind: modules, classes, caches, environment, threads. What cannot be looked into, and "
+        "noise of a kind that no check knows, is a failure. Attacks bound "
         "the privacy from below; they are smoke tests, and a claim that stands is not proved by them (the proofs are "
         "beside the code). The likelihood ratio is the best score there is for a vector with Gaussian noise. "
         "PrivateModes publishes a DensitySketch's release and what is read from it, so that attack is on both.",
@@ -26,7 +31,11 @@ _SECTIONS = {
         "Each on a pair of neighbours that brings it near its claim. Where it is known, the table says what the pair "
         "would show with endless runs: the distance to it is the price of the confidence.",
     ),
-    "noise": ("Noise", "Draws from the operating system's entropy against the exact law."),
+    "noise": (
+        "Noise",
+        "Draws from the operating system's entropy against the exact law; and for each kind of event that the answer "
+        "is the function of exact value and draws that the event says, also on values where the noise decides.",
+    ),
     "published": (
         "Published algorithms",
         "`fogline.published` has the papers' algorithms to the letter. Their claims are false where the paper's "
@@ -110,8 +119,15 @@ def _facts(seed: int, length: str, date: str, seconds: float) -> str:
             f"- versions: {versions}, Python {platform.python_version()}",
             f"- confidence: every lower bound holds with confidence {CONFIDENCE:g} on its own line; among some thirty "
             "lines, one in a few audits may overstate what it found by a little",
+            f"- what attacks can see: {_sight()}; a rarer leak needs more runs (`fogline.audit.visible_probability`)",
         ]
     )
+
+
+def _sight() -> str:
+    """Say how rare a leak of a record may be and still be seen, by the number of runs counted on each side."""
+    seen = [f"{runs:,} runs one of {100 * visible_probability(runs, confidence=1 - 1e-6):.2g}%" for runs in _RUNS]
+    return f"at epsilon 1, delta 1e-5 and an error of 1e-6, {', '.join(seen)}"
 
 
 def _table(lines: Sequence[Line], headings: tuple[str, ...]) -> str:

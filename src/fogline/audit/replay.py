@@ -10,8 +10,9 @@ answer; fit on :math:`D'`, giving those answers. Required are
 
 1. the same calls in the same order, with the same parameters, sensitivity, norm and event;
 2. exact values within the declared sensitivity, in the declared norm, computed without rounding;
-3. additive noise of the scale that the event is charged for, added as it is;
-4. the same observation: attributes, pickle, repr, logs, warnings, output, files and exceptions;
+3. noise of the law and the scale that the event is charged for, whatever its kind, used as the event says;
+4. the same observation: attributes, pickle, repr, logs, warnings, output, files and exceptions, and the state that is
+   left behind: modules, classes, caches, environment, threads; nothing in the result that cannot be looked into;
 5. a cost, summed over the calls, within the guarantee that the result states; and a guarantee that would be
    certified, had the noise not come from a door of an audit.
 
@@ -45,11 +46,17 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.accounting.integral import IntegralGuarantee
 from fogline.audit.canaries import Pair
 from fogline.audit.doors import AUDITED, MechanismStep, RecordingDoor, ReplayingDoor, Step
+from fogline.audit.noise_laws import pooled_failures
 from fogline.audit.observation import differences, observe
+from fogline.audit.surroundings import Surroundings, rewind
 from fogline.mechanisms.entropy import Door, SystemDoor, use_door
 from fogline.testing import SeededDoor
 
 __all__ = ["PairReport", "RecordingDoor", "ReplayReport", "ReplayingDoor", "replay"]
+
+
+_LOOKED_AT = 8
+"""Pairs around which the state of the process is looked at; later ones only now and then."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +118,7 @@ def replay(
     neighbours: str | None = None,
     claim: Guarantee | None = None,
     seed: int | None = 0,
+    thorough: bool = False,
 ) -> ReplayReport:
     """Record a fit on each data set, replay it on its neighbour, and compare all that can be seen.
 
@@ -128,6 +136,8 @@ def replay(
         estimator without any fails.
     seed : int or None
         Of the recorded noise. None: the operating system's entropy.
+    thorough : bool
+        Look at the state of the process around every pair, and not only around the first eight and each fourth after.
 
     Returns
     -------
@@ -150,12 +160,41 @@ def replay(
     """
     is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     fit = (lambda data: clone(estimator).fit(data)) if is_estimator else estimator
-    reports = []
+    watched = tuple(base.__module__ for base in type(estimator).__mro__)
+    audited = _Audited(fit, claim, is_estimator, watched)
+    reports, steps, before = [], list[Step](), None
     for number, pair in enumerate(pairs):
+        if number == 0:
+            _warm_up(audited, pair)
         relation = check_neighbours(pair.neighbours if neighbours is None else neighbours)
         door: Door = SystemDoor() if seed is None else SeededDoor(_mixed(seed, number))
-        reports.append(_replay_pair(fit, pair, relation, claim, door, must_claim=is_estimator))
+        recorder = RecordingDoor(door)
+        look = thorough or number < _LOOKED_AT or number % 4 == 0
+        report, before = _replay_pair(audited, pair, relation, recorder, before if look else None, look=look)
+        reports.append(report)
+        steps += recorder.steps
+    wrong = pooled_failures(steps)
+    if wrong:
+        reports.append(PairReport("the noise of all pairs", 0.0, 0, 0.0, tuple(wrong)))
     return ReplayReport(tuple(reports))
+
+
+def _warm_up(audited: _Audited, pair: Pair) -> None:
+    """Let imports and compilation happen before anything is compared, and put back all other state."""
+    with use_door(RecordingDoor()):
+        seen = observe(audited.fit, pair.D, watched=audited.watched)
+    if seen.before is not None:
+        rewind(seen.before)
+
+
+@dataclass(frozen=True)
+class _Audited:
+    """What is audited, what it claims if that is told apart, and where its code is."""
+
+    fit: Callable[[Any], Any]
+    claim: Guarantee | None
+    must_claim: bool
+    watched: tuple[str, ...]
 
 
 def _mixed(seed: int, number: int) -> int:
@@ -163,20 +202,23 @@ def _mixed(seed: int, number: int) -> int:
 
 
 def _replay_pair(
-    fit: Callable[[Any], Any],
+    audited: _Audited,
     pair: Pair,
     relation: Neighbours,
-    claim: Guarantee | None,
-    door: Door,
+    recorder: RecordingDoor,
+    before: Surroundings | None,
     *,
-    must_claim: bool,
-) -> PairReport:
-    recorder = RecordingDoor(door)
+    look: bool,
+) -> tuple[PairReport, Surroundings | None]:
+    """Replay one pair; return what it showed and the last look at the process."""
+    fit, claim = audited.fit, audited.claim
     with use_door(recorder):
-        first = observe(fit, pair.D)
+        first = observe(fit, pair.D, watched=audited.watched, before=before, look=look)
     player = ReplayingDoor(recorder.steps)
+    if first.before is not None:
+        rewind(first.before)
     with use_door(player):
-        second = observe(fit, pair.D_prime)
+        second = observe(fit, pair.D_prime, watched=audited.watched, before=first.before, look=look)
     if not player.failures:
         player.finished()
     found = [*recorder.failures, *player.failures, *differences(first, second)]
@@ -189,10 +231,11 @@ def _replay_pair(
             _check_pair(pair, relation, guarantee.max_contributions)
         found += _unpaid(recorder.steps, spent, guarantee)
         found += _misstated(guarantee, relation, marked=claim is None)
-    elif must_claim and not first.exception:
+    elif audited.must_claim and not first.exception:
         found.append("the result states no guarantee")
     calls = sum(isinstance(step, MechanismStep) for step in recorder.steps)
-    return PairReport(pair.name, max(player.ratios, default=0.0), calls, spent.rho, tuple(found))
+    report = PairReport(pair.name, max(player.ratios, default=0.0), calls, spent.rho, tuple(found))
+    return report, second.after
 
 
 def _guarantee_of(result: Any) -> Guarantee | None:
