@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["connect", "has_arrow", "require_duckdb", "scan_batches", "scan_query"]
 
 CLOSED: dict[str, str | int | float | list[str]] = {
-    "disabled_optimizers": "statistics_propagation",
+    "disabled_optimizers": "statistics_propagation,filter_pushdown",
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "enable_external_file_cache": False,
 }
 """No extension is fetched, and of a file nothing is kept after the pass.
 
-No expression is decided by the statistics of a Parquet file: writers leave NaN out of them, so that one record far away
-would switch all records with a NaN on or off, and a column that is constant but for NaN would count as constant.
+No expression is decided by the statistics of a Parquet file, and no filter is handed to the scan, which knows them:
+writers leave NaN out of them, so that one record far away would switch all records with a NaN on or off, and a column
+that is constant but for NaN would count as constant.
 """
 
 _databases: dict[bool, duckdb.DuckDBPyConnection] = {}

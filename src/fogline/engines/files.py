@@ -14,6 +14,7 @@ therefore two lines, of which the first is read as far as it goes.
 from __future__ import annotations
 
 import glob
+import math
 import re
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -23,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 
 from fogline._validation import source_text
-from fogline.engines.cell_sql import DUCKDB, CellSql, quoted
+from fogline.engines.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql, quoted
 from fogline.engines.duck import connect, has_arrow, scan_query
 from fogline.engines.headers import Header, is_text, opened, read_header
 from fogline.engines.parquet_ids import require_arrow_for_texts, scan_text_ids
@@ -143,16 +144,16 @@ class FileTable(Table):
     def _state(self, spec: Spec) -> State:
         if not self._is_parquet or has_arrow() or not isinstance(spec, SketchSpec):
             return Table._state(self._unordered(), spec)  # sums do not depend on the order
-        sql = CellSql.of(spec, DUCKDB).unfiltered_query(self._numbers(), self._relation())
+        dialect = DUCKDB_NARROW if math.prod(spec.cells) < 2**31 else DUCKDB
+        sql = CellSql.of(spec, dialect).query(self._numbers(), self._relation())
         connection = connect()
         try:
             answer = connection.execute(sql).fetchnumpy()
         finally:
             connection.close()
-        inside = ~np.ma.getmaskarray(answer["cell"])  # NULL: rows outside, which count nowhere
-        keys = np.ma.getdata(answer["cell"])[inside].astype(np.int64)
+        keys = np.asarray(answer["cell"], dtype=np.int64)
         order = np.argsort(keys)
-        return keys[order], np.asarray(answer["records"], dtype=np.int64)[inside][order]
+        return keys[order], np.asarray(answer["records"], dtype=np.int64)[order]
 
     def _unordered(self) -> FileTable:
         other = copy(self)
