@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,17 @@ class Place:
 
     folder: Path
     servers: dict[str, Any] = field(default_factory=dict)
+    closing: ExitStack = field(default_factory=ExitStack)
+    """What forms leave open from one table to the next, such as connections."""
+
+    @classmethod
+    @contextmanager
+    def made(cls, servers: Mapping[str, Any] | None) -> Iterator[Place]:
+        """A place in a folder of its own; what was left open is closed at its end."""
+        with tempfile.TemporaryDirectory() as folder:
+            place = cls(Path(folder), dict(servers or {}))
+            with place.closing:
+                yield place
 
 
 Write = Callable[[Sequence[Record], Shape, Public, Place], Opened]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from fogline.audit.forms.arrays import array_of, objects, text_array
@@ -33,9 +34,10 @@ def _postgres(tables: Tables, shape: Shape, public: Public, place: Place) -> Ite
     address, encoding = place.servers["postgres"], public["client encoding"]
     kept = place.servers.setdefault("postgres connections", {})
     if "writer" not in kept:
-        kept["writer"] = psycopg.connect(address, autocommit=True)
+        kept["writer"] = place.closing.enter_context(closing(psycopg.connect(address, autocommit=True)))
     if encoding not in kept:
         kept[encoding] = psycopg.connect(address, client_encoding=encoding)
+        place.closing.callback(lambda: kept[encoding].close())  # whichever is there at the end
     writer = kept["writer"]
     kept["walks"] = kept.get("walks", 0) + 1
     name = f"walk{kept['walks']}"  # a name of its own: types of a table that a session knows may not change
