@@ -77,7 +77,7 @@ def reading_keywords(options: dict[str, Any]) -> dict[str, Any]:
     Examples
     --------
     >>> reading_keywords({"delimiter": "tab", "decimal": ",", "null": "NA,-999", "header": None})
-    {'delimiter': '\\t', 'decimal': ',', 'null': ['NA', '-999']}
+    {'delimiter': '\t', 'decimal': ',', 'null': ['NA', '-999']}
     """
     found = {name: options[name] for name, *_ in _READING if options.get(name) is not None}
     if found.get("delimiter") in ("tab", "\\t"):
