@@ -9,13 +9,10 @@ The definition and an argument for each reader are in ``docs/isolation.md``.
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,8 +121,7 @@ def check_isolation(
     """
     source = source_named(source) if isinstance(source, str) else source
     report = IsolationReport(source.name)
-    with ExitStack() as stack:
-        place = Place(Path(stack.enter_context(tempfile.TemporaryDirectory())), dict(servers or {}))
+    with Place.new(servers) as place:
         for walk in _walks(source, cases, seed, report.drawn):
             readings = _readings(source, walk, place)
             for case, before, after in zip(walk, readings, readings[1:], strict=False):
@@ -172,8 +168,7 @@ def _walks(source: Source, cases: int, seed: int, drawn: Counter[str]) -> Iterat
 
 def try_case(case: Case, *, servers: Mapping[str, Any] | None = None, source: Source | None = None) -> str:
     """Try one pair again; says what is wrong, nothing if it is isolated."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder), dict(servers or {}))
+    with Place.new(servers) as place:
         return _tried(source or source_named(case.source), case, place)
 
 
