@@ -153,6 +153,7 @@ def test_texts_as_ids_in_parquet_need_arrow_before_anything_is_paid(tmp_path, mo
     FileTable(tmp_path / "t.parquet", ["x"], unit="n")
 
 
+@pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # next to no noise, so that counts can be told
 def test_labels_that_are_not_utf8_or_of_any_type():
     rows = np.full(6, 5.0)
     odd = {

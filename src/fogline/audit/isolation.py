@@ -121,7 +121,7 @@ def check_isolation(
     """
     source = source_named(source) if isinstance(source, str) else source
     report = IsolationReport(source.name)
-    with Place.made(servers) as place:
+    with Place.new(servers) as place:
         for walk in _walks(source, cases, seed, report.drawn):
             readings = _readings(source, walk, place)
             for case, before, after in zip(walk, readings, readings[1:], strict=False):
@@ -168,7 +168,7 @@ def _walks(source: Source, cases: int, seed: int, drawn: Counter[str]) -> Iterat
 
 def try_case(case: Case, *, servers: Mapping[str, Any] | None = None, source: Source | None = None) -> str:
     """Try one pair again; says what is wrong, nothing if it is isolated."""
-    with Place.made(servers) as place:
+    with Place.new(servers) as place:
         return _tried(source or source_named(case.source), case, place)
 
 

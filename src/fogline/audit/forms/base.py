@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,21 +42,30 @@ class Opened:
 
 @dataclass
 class Place:
-    """Where forms are written: a folder, and what servers there are, by name."""
+    """Where forms are written: a folder, what servers there are, by name, and connections to them."""
 
     folder: Path
     servers: dict[str, Any] = field(default_factory=dict)
-    closing: ExitStack = field(default_factory=ExitStack)
-    """What forms leave open from one table to the next, such as connections."""
+    walks: int = 0
+    _open: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     @contextmanager
-    def made(cls, servers: Mapping[str, Any] | None) -> Iterator[Place]:
-        """A place in a folder of its own; what was left open is closed at its end."""
-        with tempfile.TemporaryDirectory() as folder:
-            place = cls(Path(folder), dict(servers or {}))
-            with place.closing:
-                yield place
+    def new(cls, servers: Mapping[str, Any] | None = None) -> Iterator[Place]:
+        """An empty place, which is cleared at the end."""
+        with tempfile.TemporaryDirectory() as folder, closing(cls(Path(folder), dict(servers or {}))) as place:
+            yield place
+
+    def connection(self, name: str, connect: Callable[[], Any]) -> Any:
+        """A connection that is kept until the end; opened anew where it was closed."""
+        if name not in self._open or getattr(self._open[name], "closed", False):
+            self._open[name] = connect()
+        return self._open[name]
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self._open:
+            self._open.popitem()[1].close()
 
 
 Write = Callable[[Sequence[Record], Shape, Public, Place], Opened]

@@ -125,7 +125,7 @@ DUCKDB_TYPES = {
 def _duckdb_file(rows: Sequence[Record], shape: Shape, public: Public, path: Path, place: Place) -> None:
     import duckdb
 
-    connection = place.servers.setdefault("duckdb", duckdb.connect())
+    connection = place.connection("duckdb", duckdb.connect)
     columns = [f"{name} {DUCKDB_TYPES[shape.cells.split()[0]]}" for name in NAMES[: shape.columns]]
     if shape.ids is not None:
         columns.append(f"{UNIT} {DUCKDB_TYPES[shape.ids.split()[0]]}")
@@ -161,7 +161,9 @@ def _parquet_form(writer: str, needs: tuple[str, ...], reader: str, **options: t
         "rows of a group": (1, 2, 3, 64),
         "statistics": (True, True, False),
     }
-    return Form(name, shapes, _parquet, {**every, **options}, ("duckdb", *needs), pairs=200)
+    return Form(
+        name, shapes, _parquet, {**every, **options}, ("duckdb", *needs), pairs=100 if writer == "DuckDB" else 200
+    )
 
 
 def _parquet_forms(reader: str) -> Iterator[Form]:

@@ -130,7 +130,7 @@ ID_TYPES = ("string", "large_string", "dictionary")
 def _relation(rows: Sequence[Record], shape: Shape, public: Public, place: Place) -> Opened:
     import duckdb
 
-    connection = place.servers.setdefault("duckdb", duckdb.connect())
+    connection = place.connection("duckdb", duckdb.connect)
     arrow = arrow_table(rows, shape)
     connection.execute("DROP TABLE IF EXISTS walk")
     if public["as"] == "Arrow":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from typing import Any
 
 from fogline.audit.forms.arrays import array_of, objects, text_array
@@ -32,26 +31,20 @@ def _postgres(tables: Tables, shape: Shape, public: Public, place: Place) -> Ite
     import psycopg
 
     address, encoding = place.servers["postgres"], public["client encoding"]
-    kept = place.servers.setdefault("postgres connections", {})
-    if "writer" not in kept:
-        kept["writer"] = place.closing.enter_context(closing(psycopg.connect(address, autocommit=True)))
-    if encoding not in kept:
-        kept[encoding] = psycopg.connect(address, client_encoding=encoding)
-        place.closing.callback(lambda: kept[encoding].close())  # whichever is there at the end
-    writer = kept["writer"]
-    kept["walks"] = kept.get("walks", 0) + 1
-    name = f"walk{kept['walks']}"  # a name of its own: types of a table that a session knows may not change
+    writer = place.connection("writer", lambda: psycopg.connect(address, autocommit=True))
+    place.walks += 1
+    name = f"walk{place.walks}"  # a name of its own: types of a table that a session knows may not change
     _store(writer, name, tables, shape)
     chosen = ", ".join([*NAMES[: shape.columns], *([] if shape.ids is None else [UNIT])])
     query = f"SELECT {chosen} FROM {name} WHERE number = (SELECT now FROM clock) ORDER BY place"
     by_address = f"{address}?client_encoding={encoding}"
     for number in range(len(tables)):
         writer.execute("UPDATE clock SET now = %s", (number,))
-        source = kept[encoding] if public["by"] == "connection" else by_address
+        reader = place.connection("reader", lambda: psycopg.connect(address, client_encoding=encoding))
+        source = reader if public["by"] == "connection" else by_address
         yield Opened(source, {"query": query, **({} if shape.ids is None else {"unit": UNIT})})
-        if kept[encoding].closed:
-            kept[encoding] = psycopg.connect(address, client_encoding=encoding)
-        kept[encoding].rollback()
+        if not reader.closed:
+            reader.rollback()
     writer.execute(f"DROP TABLE {name}")
 
 
@@ -132,7 +125,7 @@ SPARK = Form(
     ("pyspark", "pyarrow"),
     "spark",
     write_all=_spark,
-    bundle=10,
+    bundle=13,
 )
 
 # -- Dask -----------------------------------------------------------------------------------------------------
