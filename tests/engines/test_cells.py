@@ -6,10 +6,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from optional_packages import optional
 
 from fogline import (
     DensitySketch,
@@ -29,8 +27,8 @@ from fogline.sketch.planning import plan_spec
 from fogline.testing import seeded_noise
 
 duckdb = pytest.importorskip("duckdb")
-pl = pytest.importorskip("polars")
-dd = pytest.importorskip("dask.dataframe")
+pd, pl, dd = optional("pandas"), optional("polars"), optional("dask.dataframe")
+pa, pq = optional("pyarrow"), optional("pyarrow.parquet")
 
 LINE = plan_spec([(0, 10)], "auto", None)
 KEY = ContributionBound(1, (11, 12))

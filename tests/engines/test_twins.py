@@ -5,8 +5,8 @@ import sys
 from contextlib import closing
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from optional_packages import optional
 
 from fogline import DensitySketch
 from fogline.engines import choice, sketch, table
@@ -19,6 +19,8 @@ from fogline.engines.tables import ReadFailed
 from fogline.engines.units import INTEGER, MISSING, TEXT, Identities
 from fogline.sketch import histogram, random_features
 from fogline.sketch.planning import plan_spec
+
+pa = optional("pyarrow")
 
 LINE = plan_spec([(0, 10)], [0.1], None)
 WIDE = plan_spec([(0, 10)] * 5, "auto", None, features=16)

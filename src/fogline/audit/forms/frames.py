@@ -179,7 +179,7 @@ def _pandas_ids(ids: Sequence[Any], kind: str, public: Public) -> Any:
         return pd.array(ids, dtype="Int64")
     if public["type of ids"] == "category":
         return pd.Categorical(objects(ids))
-    return pd.Series(objects(ids), dtype=object if public["type of ids"] == "object" else "str").array
+    return pd.Series(objects(ids), dtype=object if public["type of ids"] == "object" else "str")
 
 
 def _pandas_form(backing: str, cells: tuple[str, ...], needs: tuple[str, ...] = ()) -> Form:
