@@ -9,6 +9,7 @@ The definition and an argument for each reader are in ``docs/isolation.md``.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -233,7 +234,7 @@ def _beyond(measure: Measure, rest: Any, most_more: int, most_less: int) -> str:
         if more <= most_more and less <= most_less:
             return ""
         return f"{more} records more and {less} less, where at most {most_more} and {most_less} may be"
-    distance = float(np.sqrt(sum(int(x) ** 2 for x in rest)))
+    distance = math.sqrt(sum(int(x) ** 2 for x in rest))
     allowed = (most_more + most_less) * measure.norm + measure.slack
     return "" if distance <= allowed * (1 + 1e-12) else f"moved by {distance:g}, where at most {allowed:g} may be"
 

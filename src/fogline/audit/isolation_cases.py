@@ -103,7 +103,7 @@ def _decoded(value: Any) -> Any:
         return np.dtype(content).type(_decoded(value["value"]))
     if kind == "array":
         found = np.array([_decoded(one) for one in content])
-        return found[0] if value["dimensions"] == 0 else found
+        return found.reshape(()) if value["dimensions"] == 0 else found
     if kind == "many":
         return bytes.fromhex(content) * value["times"]
     makers: dict[str, Any] = {

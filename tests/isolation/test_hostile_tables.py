@@ -1,0 +1,94 @@
+"""The generator of hostile tables: it draws all of its list, its walks are of neighbours, and its cases can be kept."""
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from fogline.audit.forms import SOURCES, source_named
+from fogline.audit.hostile_cells import CELLS, IDS, Box
+from fogline.audit.hostile_tables import HostileTables, Record, Shape, vocabulary
+from fogline.audit.isolation import Case, IsolationReport
+from fogline.audit.isolation_audit import coverage_lines, pairs_of, report_line
+from fogline.audit.isolation_cases import from_json, to_json
+from fogline.audit.isolation_measures import BOUNDS
+from fogline.audit.reference_reader import UNSURE, cell_of, line_items, lines_of, number, unit_key
+
+SHAPES = sorted({shape for source in SOURCES for shape in source.shapes}, key=str)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_all_of_its_list_is_drawn(shape):
+    tables = HostileTables(shape, [BOUNDS] * shape.columns, seed=1)
+    for _ in range(400):
+        tables.walk(4)
+    assert not [name for name in vocabulary(shape) if not tables.drawn[name]]
+
+
+@pytest.mark.parametrize("ids", [None, "object", "integer"])
+def test_neighbours_differ_by_one_record_or_one_unit(ids):
+    tables = HostileTables(Shape("double", 1, ids), [BOUNDS], seed=2)
+    for _ in range(60):
+        walk = tables.walk(4)
+        for (before, after), step in zip(pairwise(walk.tables), walk.steps, strict=True):
+            had, has = Counter(map(id, before)), Counter(map(id, after))
+            known = {id(record): record for record in [*before, *after]}
+            added, removed = list((has - had).elements()), list((had - has).elements())
+            if step.kind.endswith("unit"):
+                assert len({unit_key(known[key].unit) for key in [*added, *removed]}) <= 1
+            else:
+                assert len(added) <= (step.kind != "remove")  # a record may be replaced by its equal
+                assert len(removed) <= (step.kind != "add")
+                assert len(after) - len(before) == {"add": 1, "remove": -1, "replace": 0}[step.kind]
+
+
+def test_a_seed_repeats():
+    first, second = (HostileTables(Shape("object", 2, "object"), [BOUNDS] * 2, seed=3).walk(6) for _ in range(2))
+    assert repr([len(t) for t in first.tables]) == repr([len(t) for t in second.tables])
+    assert first.steps == second.steps
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_every_cell_can_be_kept(kind):
+    rng, box = np.random.default_rng(0), Box(*BOUNDS, 32)
+    for name, make in CELLS[kind].items():
+        cell = make(rng, box)
+        case = Case("list", Shape(kind), {"delimiter": b",", "n": 3}, 1, (), (Record((cell,)),))
+        again = from_json(to_json(case)).after[0].cells[0]
+        assert number(again, kind) is UNSURE or number(again, kind) == pytest.approx(number(cell, kind), nan_ok=True)
+        assert np.ndim(again) == np.ndim(cell), name
+
+
+def test_every_id_can_be_kept():
+    rng = np.random.default_rng(0)
+    for make in IDS["object"].values():
+        for unit in make(rng):
+            case = Case("list", Shape("double", 1, "object"), {}, 1, (Record((1.0,), unit),), ())
+            kept = from_json(to_json(case)).before[0].unit
+            assert unit_key(kept)[0] == unit_key(unit)[0]
+
+
+def test_the_reference_cuts_lines_at_all_three_ends():
+    assert lines_of(b"a\n1\r2\r\n3\n\r4") == [b"1", b"2", b"3", b"", b"4"]
+    assert lines_of(b"a") == []
+    items = line_items(b'a,who\n1.5,7\n"1",7\n,7\n3\n\n2,7,9', b",", 1, 1)
+    assert [item.values if item.values is UNSURE else cell_of(item.values, [(0, 10)], [10]) for item in items] == [
+        1, UNSURE, None, 3, None, UNSURE,
+    ]  # fmt: skip
+    assert items[0].unit == unit_key(7)
+
+
+def test_lines_of_the_audit():
+    source = source_named("CSV, CRLF")
+    good = IsolationReport(source.name, pairs=5, read=5)
+    assert report_line(source, good).passed
+    assert report_line(source, good).verdict == "0"
+    for bad in (IsolationReport("x", 5, 5, violations=1), IsolationReport("x", 5, 4), IsolationReport("x", 5, 0, 5)):
+        assert not report_line(source, bad).passed
+    assert report_line(source_named("numpy structured array"), IsolationReport("x", 5, 0, 5)).passed
+    assert pairs_of(source, short=False) == 10_000
+    assert {pairs_of(one, short=False) for one in SOURCES if one.form.server} == {1000}
+    lines = {line.check: line for line in coverage_lines(Counter({"cell: NaN": 3, "id: zero": 0}), short=False)}
+    assert lines["cell (1)"].passed
+    assert not lines["id (1)"].passed
