@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 ALLOWED_STATE = {
+    "fogline.mechanisms._opendp._mechanism": "samplers by their public scales; the second run of a replay needs none",
     "fogline.estimators._vault._HELD": "secret models of samplers, kept apart from them by design",
     "fogline.sketch.histogram._counter_known": "whether the compiled counter was looked for: once in a process",
     "fogline.engines.duck._databases": "one database in memory for all queries, which holds no table",
