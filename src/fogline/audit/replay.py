@@ -58,6 +58,8 @@ __all__ = ["PairReport", "RecordingDoor", "ReplayReport", "ReplayingDoor", "repl
 _LOOKED_AT = 8
 """Pairs around which the state of the process is looked at; later ones only now and then."""
 
+_NOW_AND_THEN = 16
+
 
 @dataclass(frozen=True)
 class PairReport:
@@ -169,7 +171,7 @@ def replay(
         relation = check_neighbours(pair.neighbours if neighbours is None else neighbours)
         door: Door = SystemDoor() if seed is None else SeededDoor(_mixed(seed, number))
         recorder = RecordingDoor(door)
-        look = thorough or number < _LOOKED_AT or number % 4 == 0
+        look = thorough or number < _LOOKED_AT or number % _NOW_AND_THEN == 0
         report, before = _replay_pair(audited, pair, relation, recorder, before if look else None, look=look)
         reports.append(report)
         steps += recorder.steps
