@@ -41,6 +41,7 @@ PROOFS = {
     "stable-histogram": "mechanisms/stable_histogram.proof.md",
     "strata": "sketch/strata.proof.md",
     "terrific-ball": "locate/terrific_ball.proof.md",
+    "text-lines": "engines/text_lines.proof.md",
 }
 """Where each proof is now, within the package. An id is never taken away or given to another proof."""
 

@@ -4,9 +4,9 @@
 Before the second run `rewind` puts back what the first has changed, so that a value that is kept once and for all is
 seen as well: the second run has to keep its own.
 
-Looked at with all that can be reached from it is *own code*: fogline (but for the audit itself), the module of what is
-audited, and ``__main__``. Of all other modules the names are compared, and what they are bound to; containers inside
-another package that are changed in place are not seen.
+Looked at with all that can be reached from it is *own code*: fogline (but for the audit itself and the command line),
+the module of what is audited, and ``__main__``. Of all other modules the names are compared, and what they are bound to;
+containers inside another package that are changed in place are not seen.
 
 `watch_writes` listens to Python's audit events for files written outside the working directory, processes and sockets.
 """
@@ -50,6 +50,9 @@ ALLOWED_STATE = {
 
 _NOT_WATCHED = ("fogline.audit", "fogline.testing", "_cython_")
 """The audit's own code, and the types that Cython shares between compiled modules: they come with the first import."""
+
+_SHALLOW = ("fogline.cli", "fogline.reproduce")
+"""Own code that no fit runs and that holds thousands of options of commands: names are compared, as of other packages."""
 
 _PLACES = (
     "tempfile.tempdir",
@@ -150,6 +153,7 @@ def _watched(names: Iterable[str], further: Iterable[str]) -> list[str]:
     found = []
     for name in names:
         own = name == "fogline" or name.startswith("fogline.")
+        own = own and not name.startswith(_SHALLOW)
         if not name.startswith(_NOT_WATCHED) and (own or name in asked or _from_nowhere(name)):
             found.append(name)
     return found
