@@ -381,3 +381,19 @@ def test_a_source_without_noise_is_seen_over_many_draws(law, monkeypatch):
     report = replay(many, pairs)
     assert any("the noise of all pairs" in failure for failure in report.failures), str(report)
     assert pooled_failures([]) == []
+
+
+def test_an_answer_that_is_a_view_of_the_exact_values_is_seen():
+    def release(x):
+        def sample(source):
+            noise = source.gaussian(4.0, 2)
+
+            def finish(exact):
+                both = np.concatenate([exact + noise, exact])
+                return both[:2]
+
+            return finish
+
+        return asked("gaussian", GaussianEvent(1.0, 4.0), sample, exact=lambda: x, norm="l2")
+
+    assert any("view of something larger" in failure for failure in recorded(release).failures)

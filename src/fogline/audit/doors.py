@@ -122,7 +122,11 @@ class RecordingDoor:
         self.steps.append(step)
         self.failures.extend(noise_failures(step))
         self.failures.extend(_repeat_failures(step, sample))
-        return answer
+        if _shows_more(answer):
+            self.failures.append(
+                f"{call.mechanism}: the answer is a view of something larger, which can be read through it"
+            )
+        return step.answer.copy()  # as the replaying door does, so that both runs hold the same memory
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Return a generator whose seed is kept."""
@@ -208,6 +212,16 @@ class ReplayingDoor:
     def _diverged(self, what: str) -> Diverged:
         self.failures.append(what)
         return Diverged(what)
+
+
+def _shows_more(answer: Any) -> bool:
+    """Say whether an array is a view of memory that holds more than the array itself."""
+    base = getattr(answer, "base", None)
+    while base is not None:
+        if not isinstance(base, np.ndarray) or base.nbytes > answer.nbytes:
+            return True
+        base = base.base
+    return False
 
 
 def _repeat_failures(step: MechanismStep, sample: Sample) -> list[str]:
