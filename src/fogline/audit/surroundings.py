@@ -5,8 +5,8 @@ Before the second run `rewind` puts back what the first has changed, so that a v
 seen as well: the second run has to keep its own.
 
 Looked at with all that can be reached from it is *own code*: fogline (but for the audit itself and the command line),
-the module of what is audited, and ``__main__``. Of all other modules the names are compared, and what they are bound to;
-containers inside another package that are changed in place are not seen.
+the module of what is audited, and ``__main__``. Of all other modules the names are compared, and what they are bound
+to; containers inside another package that are changed in place are not seen.
 
 `watch_writes` listens to Python's audit events for files written outside the working directory, processes and sockets.
 """
@@ -52,7 +52,7 @@ _NOT_WATCHED = ("fogline.audit", "fogline.testing", "_cython_")
 """The audit's own code, and the types that Cython shares between compiled modules: they come with the first import."""
 
 _SHALLOW = ("fogline.cli", "fogline.reproduce")
-"""Own code that no fit runs and that holds thousands of options of commands: names are compared, as of other packages."""
+"""Own code that no fit runs and that holds thousands of options: its names are compared, as those of other packages."""
 
 _PLACES = (
     "tempfile.tempdir",
