@@ -285,16 +285,18 @@ def _captured_logs(records: list[logging.LogRecord]) -> Iterator[None]:
 
     logging.setLogRecordFactory(keep)
     logging.root.setLevel(logging.NOTSET + 1)
-    compiler = logging.getLogger("numba")  # which says much when it compiles: in the first run only
-    said = compiler.level
-    compiler.setLevel(said or logging.INFO)
+    # numba says much when it compiles, in the first run only; py4j when Python collects what Spark has left
+    talkative = {logger: logger.level for logger in map(logging.getLogger, ("numba", "py4j"))}
+    for logger, said in talkative.items():
+        logger.setLevel(said or logging.INFO)
     logging.disable(logging.NOTSET)
     try:
         yield
     finally:
         logging.setLogRecordFactory(factory)
         logging.root.setLevel(level)
-        compiler.setLevel(said)
+        for logger, said in talkative.items():
+            logger.setLevel(said)
         logging.disable(disabled)
 
 

@@ -139,7 +139,7 @@ def replay(
     seed : int or None
         Of the recorded noise. None: the operating system's entropy.
     thorough : bool
-        Look at the state of the process around every pair, and not only around the first eight and each fourth after.
+        Look at the state of the process around every pair, not only around the first eight and each sixteenth.
 
     Returns
     -------

@@ -229,8 +229,8 @@ def changed_places(first: Surroundings, second: Surroundings) -> list[str]:
     >>> import fogline
     >>> before = look_around()
     >>> fogline.leak = [1.0]
-    >>> changed_places(before, look_around()), rewind(before), changed_places(before, look_around())
-    (['fogline.leak'], None, [])
+    >>> changed_places(before, look_around())[0], rewind(before), changed_places(before, look_around())
+    ('fogline.leak', None, [])
     """
     found = [key for key, value in second.process.items() if first.process[key] != value]
     paths = {**first.contents, **second.contents}
