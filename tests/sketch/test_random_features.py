@@ -262,3 +262,20 @@ def test_the_sensitivity_is_hardly_larger_than_it_must_be():
     assert 1.9 < random_sensitivity(spec, "replace", 1) / one < 2
     assert random_sensitivity(spec, "add-remove", 3) == pytest.approx(3 * one)
     assert one**2 >= spec.squared_norm
+
+
+def test_no_rows_take_the_same_path_as_one(monkeypatch):
+    """Once an empty table left the loop alone, and the compiler unloaded: the process told whether there was a record."""
+    spec = plan_spec([(0, 1)] * 5, [0.3], None, features=64)
+    seen = []
+
+    def loop(phases, *rest):
+        seen.append(phases.shape[0])
+        random_features.add_phases(phases, *rest)
+
+    monkeypatch.setattr(random_features, "_fast_adder", lambda: loop)
+    for n in (0, 1):
+        sums = random_features.PhaseSums(spec)
+        sums.add_rows(np.full((n, 5), 0.5))
+        assert sums.count == n
+    assert seen == [0, 1]
