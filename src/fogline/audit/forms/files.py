@@ -6,15 +6,16 @@ import gzip
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fogline.audit.forms.base import NAMES, UNIT, Form, Opened, Place, Public
+from fogline.audit.forms.base import NAMES, UNIT, Form, Opened, Place, Public, record_items
 from fogline.audit.forms.frames import arrow_table, polars_frame
 from fogline.audit.hostile_tables import Record, Shape
-from fogline.audit.reference_reader import Item, line_items
+from fogline.audit.reference_reader import Item, line_items, unit_key
 
 __all__ = ["FILE_FORMS", "stored_walk"]
 
@@ -226,6 +227,20 @@ def _sqlite(tables: Sequence[Sequence[Record]], shape: Shape, public: Public, pl
             yield Opened(source, {"query": query, **({} if shape.ids is None else {"unit": UNIT})})
 
 
+def _sqlite_items(rows: Sequence[Record], shape: Shape, public: Public) -> list[Item]:
+    """Records with their ids as SQLite keeps them: a declared type turns "07" into 7, or 2.5 into a text."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE TABLE kept ({UNIT} {public['declared id']})")
+        ids = [(None if isinstance(record.unit, bytes) else _sqlite_value(record.unit),) for record in rows]
+        connection.executemany("INSERT INTO kept VALUES (?)", ids)
+        kept = [value for (value,) in connection.execute("SELECT * FROM kept ORDER BY rowid")]
+    items = record_items(rows, shape, public)
+    return [
+        item if isinstance(record.unit, bytes) else replace(item, unit=unit_key(unit))
+        for item, record, unit in zip(items, rows, kept, strict=True)
+    ]
+
+
 def _casting(marks: str) -> str:
     """Store the bytes of an id as a text, which SQLite does not look into."""
     return f"INSERT INTO walk VALUES ({marks[:-1]}CAST(? AS TEXT))"
@@ -243,6 +258,7 @@ SQLITE = Form(
     ),
     lambda rows, shape, public, place: next(_sqlite([rows], shape, public, place)),
     {"declared": ("REAL", "NUMERIC", ""), "declared id": ("TEXT", "INTEGER", ""), "by": ("connection", "address")},
+    items=_sqlite_items,
     write_all=_sqlite,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -275,6 +276,17 @@ def _polars_form(as_what: str, shapes: tuple[Shape, ...]) -> Form:
     return Form(f"polars ({as_what})", shapes, _polars, options, ("polars", "narwhals", "pyarrow"))
 
 
+_VALID_SHAPES = tuple(
+    replace(shape, ids="text or missing") if shape.ids == "text of any bytes" else shape for shape in ARROW_SHAPES
+)
+"""For tables of DuckDB's own, into which it puts no text that is not UTF-8."""
+
+
+def _relation_form(name: str, as_what: str, shapes: tuple[Shape, ...]) -> Form:
+    options = {**NUMPY_ERRORS, "as": (as_what,), "entry": ("table",)}
+    return Form(name, shapes, _relation, options, ("duckdb", "pyarrow"), bundle=5)
+
+
 _PANDAS = (
     _pandas_form("numpy", ("double", "integer", "single", "truth")),
     _pandas_form("nullable", ("double or missing", "integer or missing", "truth")),
@@ -295,13 +307,7 @@ FRAME_FORMS: tuple[Form, ...] = (
     _arrow_form("Arrow record batch", "record batch"),
     _arrow_form("Arrow reader", "reader"),
     _arrow_form("Arrow C stream", "stream"),
-    Form(
-        "DuckDB relation",
-        ARROW_SHAPES,
-        _relation,
-        {**NUMPY_ERRORS, "as": ("Arrow", "a table"), "entry": ("table",)},
-        ("duckdb", "pyarrow"),
-        bundle=5,
-    ),
+    _relation_form("DuckDB relation of Arrow", "Arrow", ARROW_SHAPES),
+    _relation_form("DuckDB relation of a table", "a table", _VALID_SHAPES),
 )
 """Forms that need a library of frames."""
