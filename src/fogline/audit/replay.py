@@ -22,6 +22,7 @@ Running time is not compared.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -182,7 +183,11 @@ def replay(
 
 
 def _warm_up(audited: _Audited, pair: Pair) -> None:
-    """Let imports and compilation happen before anything is compared, and put back all other state."""
+    """Let imports and compilation happen before anything is compared, and put back all other state.
+
+    Garbage of earlier work goes first: collected between two looks, it would show as a difference.
+    """
+    gc.collect()
     with use_door(RecordingDoor()):
         seen = observe(audited.fit, pair.D, watched=audited.watched)
     if seen.before is not None:

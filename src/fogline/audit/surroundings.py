@@ -44,6 +44,9 @@ ALLOWED_STATE = {
     "fogline.mechanisms._opendp._mechanism": "samplers by their public scales; the second run of a replay needs none",
     "fogline.estimators._vault._HELD": "secret models of samplers, kept apart from them by design",
     "fogline.sketch.histogram._counter_known": "whether the compiled counter was looked for: once in a process",
+    "fogline.ledger.session._sessions": "open ledgers, held weakly: garbage collection may remove one at any time",
+    "fogline.sketch.origins._KNOWN": "random numbers of the sketches that are alive, held weakly",
+    "fogline.sketch.sketch_file._SEEN": "sketch files that are open by device and inode, held weakly",
     "fogline.engines.duck._databases": "one database in memory for all queries, which holds no table",
 }
 """State that may differ or stay, each with the reason; by the path of the name."""
@@ -101,6 +104,8 @@ class Surroundings:
         Containers of watched modules with what they held, to put it back.
     caches : list
         Caches of results with how many they held.
+    bare : list
+        Functions that had no attributes.
     """
 
     names: dict[str, dict[str, Any]]
@@ -110,6 +115,7 @@ class Surroundings:
     classes: dict[str, type] = field(default_factory=dict)
     copies: list[tuple[Any, Any]] = field(default_factory=list)
     caches: list[tuple[Any, int]] = field(default_factory=list)
+    bare: list[types.FunctionType] = field(default_factory=list)
 
 
 def look_around(watched: Iterable[str] = (), *, held: Any = None) -> Surroundings:
@@ -137,7 +143,7 @@ def look_around(watched: Iterable[str] = (), *, held: Any = None) -> Surrounding
     for name in _watched(names, watched):
         seen.watched.add(name)
         for bound, value in list(names[name].items()):
-            if bound in _VOLATILE or is_fixed(value) or not _lives_in(value, name):
+            if bound in _VOLATILE or not _lives_in(value, name):
                 continue
             _look_into(value, f"{name}.{bound}", seen)
         registry = names[name].get("__warningregistry__", {})
@@ -182,12 +188,17 @@ def _look_into(value: Any, path: str, seen: Surroundings) -> None:
     """Note what a value holds and, of containers, functions, classes and caches, how to put it back."""
     if path in ALLOWED_STATE:
         return
+    if is_fixed(value):
+        function = getattr(value, "__func__", value)
+        if isinstance(function, types.FunctionType):
+            seen.bare.append(function)
+        return
     if isinstance(value, type):
         plain = dict(vars(value))
         seen.names[path] = plain
         seen.classes[path] = value
         for name, item in plain.items():
-            if name not in SKIPPED and not is_fixed(item) and not isinstance(item, type):
+            if name not in SKIPPED and not isinstance(item, type):
                 _look_into(item, f"{path}.{name}", seen)
         return
     flatten(value, path, seen.contents, met=Apart())
@@ -281,6 +292,8 @@ def rewind(before: Surroundings) -> None:
         if not _same_items(holder, copy):
             holder.clear()
             (holder.update if isinstance(holder, dict | set) else holder.extend)(copy)
+    for function in before.bare:
+        vars(function).clear()
     for cache, size in before.caches:
         if cache.cache_info().currsize != size:
             cache.cache_clear()
