@@ -265,7 +265,7 @@ def test_the_sensitivity_is_hardly_larger_than_it_must_be():
 
 
 def test_no_rows_take_the_same_path_as_one(monkeypatch):
-    """Once an empty table left the loop alone, and the compiler unloaded: the process told whether there was a record."""
+    """An empty table left the loop alone and the compiler unloaded: the process told whether there was a record."""
     spec = plan_spec([(0, 1)] * 5, [0.3], None, features=64)
     seen = []
 
