@@ -413,3 +413,16 @@ def test_an_open_ledger_that_is_collected_is_no_difference(tmp_path):
         gc.enable()
     gc.collect()
     assert changed_places(before, look_around()) == []
+
+
+def test_what_was_cached_before_is_no_difference():
+    """A full cache of public values was emptied between the runs, and the second did not fill it again."""
+    for number in range(4):
+        remembered(number)
+    pairs = canary_pairs(BOX, neighbours="add-remove", n=20)[:3]
+    def fit(data):
+        remembered(7)
+        return 1.0
+
+    assert replay(fit, pairs).passed
+    assert replay(fit, pairs, thorough=True).passed

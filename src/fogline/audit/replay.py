@@ -49,7 +49,7 @@ from fogline.audit.canaries import Pair
 from fogline.audit.doors import AUDITED, MechanismStep, RecordingDoor, ReplayingDoor, Step
 from fogline.audit.noise_laws import pooled_failures
 from fogline.audit.observation import differences, observe
-from fogline.audit.surroundings import Surroundings, rewind
+from fogline.audit.surroundings import Surroundings, empty_caches, rewind
 from fogline.mechanisms.entropy import Door, SystemDoor, use_door
 from fogline.testing import SeededDoor
 
@@ -192,6 +192,7 @@ def _warm_up(audited: _Audited, pair: Pair) -> None:
         seen = observe(audited.fit, pair.D, watched=audited.watched)
     if seen.before is not None:
         rewind(seen.before)
+        empty_caches(seen.before)
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,8 @@ def _replay_pair(
 ) -> tuple[PairReport, Surroundings | None]:
     """Replay one pair; return what it showed and the last look at the process."""
     fit, claim = audited.fit, audited.claim
+    if look and before is not None and empty_caches(before):
+        before = None  # what was cached so far is no longer there: look again
     with use_door(recorder):
         first = observe(fit, pair.D, watched=audited.watched, before=before, look=look)
     player = ReplayingDoor(recorder.steps)

@@ -34,6 +34,7 @@ __all__ = [
     "ALLOWED_STATE",
     "Surroundings",
     "changed_places",
+    "empty_caches",
     "look_around",
     "opaque_additions",
     "rewind",
@@ -297,6 +298,25 @@ def rewind(before: Surroundings) -> None:
     for cache, size in before.caches:
         if cache.cache_info().currsize != size:
             cache.cache_clear()
+
+
+def empty_caches(seen: Surroundings) -> bool:
+    """Empty the caches of watched modules; say whether one held anything.
+
+    Both runs of a pair start with empty caches: `rewind` can empty a cache but not refill it, so values that were there
+    before the first run would be missed after the second.
+
+    Examples
+    --------
+    >>> from fogline.sketch.random_spec import standard_frequencies
+    >>> _ = standard_frequencies(64, 5, 0)
+    >>> empty_caches(look_around()), empty_caches(look_around())
+    (True, False)
+    """
+    held = [cache for cache, _ in seen.caches if cache.cache_info().currsize]
+    for cache in held:
+        cache.cache_clear()
+    return bool(held)
 
 
 def _put_back_names(holder: Any, path: str, before: dict[str, Any]) -> None:
