@@ -1,19 +1,22 @@
-"""The table of hazards: each has a rule and a test that exists; a flaw can be reported."""
+"""The tables of hazards and of what was found: each has a rule and a test that exists; a flaw can be reported."""
 
 import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import fogline
 
 ROOT = Path(__file__).parent.parent
-HEADING = "## The hazards of NIST SP 800-226"
+HAZARDS = "## The hazards of NIST SP 800-226"
+FOUND = "## What was found at the doors"
 
 
-def hazards():
-    """Rows of the table, as cells."""
+def rows_under(heading):
+    """Rows of the table under a heading, as cells."""
     text = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
-    section = text.partition(HEADING)[2].partition("\n## ")[0]
+    section = text.partition(heading)[2].partition("\n## ")[0]
     rows = [line.strip("|").split(" | ") for line in section.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in row] for row in rows[2:]]
 
@@ -31,14 +34,20 @@ def missing(held):
     return absent if named else [held]
 
 
-def test_every_hazard_has_a_rule_and_a_test_that_exists():
-    rows = hazards()
+@pytest.mark.parametrize("heading", [HAZARDS, FOUND])
+def test_every_hazard_has_a_rule_and_a_test_that_exists(heading):
+    rows = rows_under(heading)
     assert len(rows) >= 30
     assert len({row[0] for row in rows}) == len(rows)
     for row in rows:
         assert len(row) == 3, row
         assert all(row), row
         assert not missing(row[2]), row
+
+
+def test_what_was_found_names_single_tests():
+    for row in rows_under(FOUND):
+        assert all("::test_" in name for name in re.findall(r"`(tests/[^`]+)`", row[2])), row
 
 
 def test_a_hazard_without_a_test_would_be_noticed():

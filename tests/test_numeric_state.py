@@ -52,7 +52,7 @@ RELEASES = {
     "strata": lambda X: private_strata(X, ["f"] * len(X), categories=["f"], **BUDGET, bounds=BOX),
     "sampler": lambda X: IntegralSampler(epsilon=1.0, max_samples=1, bounds=BOX, rounds=1, training_draws=50).fit(X),
     "em": lambda X: dp_em(X, n_components=1, **BUDGET, radius=10.0, steps=1),
-    "bernstein": lambda X: BernsteinDensity.fit(X, epsilon=1.0, bounds=BOX, degree=4),
+    "bernstein": lambda X: BernsteinDensity.fit(X, epsilon=1.0, bounds=[(0.0, 10.0)] * 2, degree=4),
     "histogram": lambda X: noisy_histogram_modes(X, **BUDGET, bounds=BOX, bandwidth=1.0, n_modes=1),
     "dpgan": lambda X: DPGAN.fit(X, epsilon=1.0, delta=1e-6, bounds=BOX, epochs=1, batch_size=30),
     "sketch": lambda X: DensitySketch(BOX).update(X).subtract(X),

@@ -14,6 +14,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
 PLANE = plan_spec([(0.0, 100.0), (-50.0, 50.0)], "auto", [None, 0.5])
+LINE = plan_spec([(0.0, 10.0)], "auto", None)
 FOUR = plan_spec([(-3, 3)] * 4, "auto", None, features=32)
 
 
@@ -73,6 +74,31 @@ def test_ids_of_mixed_types_are_not_torn_apart():
     with dask.config.set({"dataframe.convert-string": False}):
         parts = table(dd.from_pandas(mixed, npartitions=5), ["a", "b"], unit="person_id")
         assert_same(parts._bounded(bound).state(PLANE), here)
+
+
+@pytest.mark.parametrize(
+    "odd", [b"\xff", b"c", 10**5000, "a\udcff", None], ids=["bytes", "ascii", "int", "str", "none"]
+)
+@pytest.mark.parametrize("made", ["pandas", "delayed", "chosen"])
+def test_no_id_among_objects_is_an_error(odd, made):
+    """By default Dask makes Arrow's texts of objects, a partition at a time, and failed at bytes that are no UTF-8."""
+    frame = pd.DataFrame({"a": [5.0, 5.0, 5.0], "person_id": pd.Series(["a", "b", odd], dtype=object)})
+    parts = {
+        "pandas": lambda: dd.from_pandas(frame, npartitions=2),
+        "delayed": lambda: dd.from_delayed([dask.delayed(frame)], meta=frame.iloc[:0]),
+        "chosen": lambda: dd.from_pandas(frame.assign(b=1.0), npartitions=1)[["person_id", "a"]],
+    }[made]()
+    bounded = table(parts, ["a"], unit="person_id")._bounded(ContributionBound(1, (11, 12)))
+    expected = table(frame, ["a"], unit="person_id")._bounded(ContributionBound(1, (11, 12)))
+    assert_same(bounded.state(LINE), expected.state(LINE))
+    assert expected.state(LINE)[1].sum() == (3 if isinstance(odd, str | int) else 2)
+
+
+def test_cells_of_objects_are_read_as_those_of_pandas():
+    frame = pd.DataFrame({"a": pd.Series([5.0, "Ann", b"\xff", 6], dtype=object)})
+    assert table(dd.from_pandas(frame, npartitions=1)).state(LINE)[1].sum() == 2
+    computed = dd.from_pandas(pd.DataFrame({"a": ["Ann"] * 4}), npartitions=1).assign(b=1.0)
+    assert table(computed, ["b"]).state(LINE)[1].sum() == 4
 
 
 def test_batches_for_passes():

@@ -310,10 +310,13 @@ def test_lines_of_one_person_leave_the_kept_records_of_others(tmp_path, name, pl
     assert moved(first, second) <= 2  # the person, and a line of theirs that names nobody or another
 
 
-def test_an_empty_first_line_does_not_change_how_a_file_is_read(tmp_path):
-    body = b"".join(f"{i % 90 + 1},1\r\n".encode() for i in range(1286))
-    (tmp_path / "a.csv").write_bytes(b"a,b\r\n" + body)
-    (tmp_path / "b.csv").write_bytes(b"a,b\r\n" + b"\n" + body)
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize("empty", [b"\n", b"\r\n"])
+def test_an_empty_first_line_does_not_change_how_a_file_is_read(tmp_path, end, empty):
+    body = b"".join(f"{i % 90 + 1},1".encode() + end for i in range(1286))
+    (tmp_path / "a.csv").write_bytes(b"a,b" + end + body)
+    (tmp_path / "b.csv").write_bytes(b"a,b" + end + empty + body)
+    assert sum(states(tmp_path / "a.csv", BOTH).values()) == 1286
     assert states(tmp_path / "a.csv", BOTH) == states(tmp_path / "b.csv", BOTH)
 
 

@@ -6,6 +6,7 @@ import pytest
 from fogline import PrivateHellinger, PrivateModes
 from fogline.accounting import Cost
 from fogline.engines import CountedFile, table
+from fogline.families import Normal
 from fogline.ledger import Ledger, LedgerRefused, ProtectedUnit, Question, Receipt
 
 PRICE = Cost(0.001)
@@ -296,6 +297,19 @@ def test_a_question_in_former_words_is_known_again(make):
     spend(ledger, "old words")
     assert spend(ledger, "new words", formerly={"number": "old words"}, release=forbidden).cached
     assert not spend(ledger, "new words").cached
+
+
+def test_a_family_that_moved_to_another_file_asks_the_same_question(make, monkeypatch):
+    ledger = make(neighbours="replace")
+    days = np.random.default_rng(0).normal(9, 2, (200, 1))
+    words = {"family": Normal(), "parameter_bounds": {"mu": (0, 20), "sigma": (0.5, 6)}, "bounds": [(0, 30)]}
+    words |= {"method": "newton", "epsilon": 0.2, "delta": 1e-6, "iterations": 1}
+    first = PrivateHellinger(**words, ledger=ledger).fit(days)
+    left = ledger.remaining()
+    monkeypatch.setattr(Normal, "__module__", "fogline.families.elsewhere")
+    again = PrivateHellinger(**words, ledger=ledger).fit(days)
+    assert again.params_ == first.params_
+    assert ledger.remaining() == left
 
 
 def test_a_source_must_be_text_to_be_one(make):

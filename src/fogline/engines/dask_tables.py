@@ -51,7 +51,7 @@ class DaskTable(ClusterTable):
     _failure = "Dask could not read the records"
 
     def __init__(self, source: Any, columns: Sequence[str] | None, unit: str | None, progress: Progress | None) -> None:
-        self._source = source
+        self._source = source = _as_given(source)
         if not hasattr(source, "columns"):
             if columns is not None or unit is not None:
                 raise TypeError("columns and unit: an array has no names of columns")
@@ -89,6 +89,26 @@ class DaskTable(ClusterTable):
     def _rows(self, take: Take) -> None:
         for part in self._partitions():
             _partition(part.compute(), self.columns, self.unit_column, self.width)._scan(take)
+
+
+def _as_given(source: Any) -> Any:
+    """A frame without the step by which Dask makes Arrow's texts of all objects, where nothing was computed of them.
+
+    Dask puts it there unless told otherwise. It takes a partition at once, and one cell that is bytes and no UTF-8
+    makes it fail, and the release with it.
+    """
+    whole: Any = getattr(source, "expr", None)
+    node = whole
+    while type(node).__name__ == "Projection":
+        node = node.frame
+    kind = type(node).__name__
+    if kind == "ArrowStringConversion":
+        plain = node.frame
+    elif kind == "FromPandas" and "pyarrow_strings_enabled" in node._parameters:
+        plain = node.substitute_parameters({"pyarrow_strings_enabled": False})
+    else:
+        return source
+    return type(source)(whole.substitute(node, plain))
 
 
 def _with_buckets(part: Any, columns: Sequence[str], unit: str, bound: ContributionBound) -> Any:

@@ -152,7 +152,7 @@ def _dask_frame(rows: Sequence[Record], shape: Shape, public: Public, place: Pla
     parts = [frame.iloc[i : i + size] for i in range(0, len(frame), size)] or [frame]
     if public["empty partitions"]:
         parts.insert(0, frame.iloc[:0])
-    with dask.config.set({"dataframe.convert-string": False}):
+    with dask.config.set({"dataframe.convert-string": public["texts of Arrow"]}):
         source = dd.from_map(lambda part: part, parts, meta=frame.iloc[:0])  # type: ignore[no-untyped-call]
     return Opened(source, {} if shape.ids is None else {"unit": UNIT})
 
@@ -183,7 +183,12 @@ SERVER_FORMS: tuple[Form, ...] = (
             Shape("double", 1, "double"),
         ),
         _dask_frame,
-        {"rows of a partition": (1, 3, 64), "empty partitions": (False, True), "numpy errors": ("default", "raise")},
+        {
+            "rows of a partition": (1, 3, 64),
+            "empty partitions": (False, True),
+            "texts of Arrow": (True, True, False),  # the default of Dask more often
+            "numpy errors": ("default", "raise"),
+        },
         ("dask", "pandas", "pyarrow", "narwhals"),
         bundle=5,
     ),
