@@ -420,6 +420,7 @@ def test_what_was_cached_before_is_no_difference():
     for number in range(4):
         remembered(number)
     pairs = canary_pairs(BOX, neighbours="add-remove", n=20)[:3]
+
     def fit(data):
         remembered(7)
         return 1.0

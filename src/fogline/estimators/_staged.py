@@ -314,6 +314,8 @@ def staged_release(
     result, guarantee, receipt
     """
     guarantee = replace(terms.guarantee(proof), mechanism=terms.stated(mechanism))
+    # what is computed between two answers must not fail, once paid for, by a setting of the calling program
+    algorithm = np.errstate(all="ignore")(algorithm)
     try:
         terms.warn()
         passes.bound(terms.max_contributions)

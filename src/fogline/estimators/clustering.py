@@ -224,6 +224,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         tags.transformer_tags = TransformerTags()  # without the mixin: its fit_transform would tell of private records
         return tags
 
+    @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
     def fit(self, X: Any, y: Any = None) -> PrivateModeClustering:  # noqa: ARG002
         """Make the releases and read the clusters from them.
 

@@ -207,6 +207,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.expect_records = expect_records
         self.ledger = ledger
 
+    @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
     def fit(self, X: Any, y: Any = None) -> PrivateHellinger:  # noqa: ARG002
         """Release once, or descend, and fit the family; return the estimator itself.
 

@@ -197,6 +197,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         self.expect_records = expect_records
         self.ledger = ledger
 
+    @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
     def fit(self, X: Any, y: Any = None) -> PrivateGaussianMixture:  # noqa: ARG002
         """Make the releases and keep the mixture.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
@@ -153,6 +154,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.expect_records = expect_records
         self.ledger = ledger
 
+    @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
     def fit(self, X: Any, y: Any = None) -> PrivateModes:  # noqa: ARG002
         """Release the density of the records once and read its modes.
 

@@ -189,6 +189,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         tags.regressor_tags = RegressorTags(poor_score=True)
         return tags
 
+    @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
     def fit(self, X: Any, y: Any = None) -> PrivateModalRegression:
         """Release the joint density of the records once and read its branches.
 

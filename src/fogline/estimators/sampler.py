@@ -174,6 +174,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.ledger = ledger
         self.progress = progress
 
+    @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
     def fit(self, X: Any, y: Any = None) -> IntegralSampler:  # noqa: ARG002
         """Learn a density of the records and keep it secret; nothing is drawn without a ledger.
 
