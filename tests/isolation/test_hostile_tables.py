@@ -1,5 +1,6 @@
 """The generator of hostile tables: it draws all of its list, its walks are of neighbours, and its cases can be kept."""
 
+import os
 from collections import Counter
 from itertools import pairwise
 
@@ -9,8 +10,8 @@ import pytest
 from fogline.audit.forms import SOURCES, source_named
 from fogline.audit.hostile_cells import CELLS, IDS, Box
 from fogline.audit.hostile_tables import HostileTables, Record, Shape, vocabulary
-from fogline.audit.isolation import Case, IsolationReport
-from fogline.audit.isolation_audit import coverage_lines, pairs_of, report_line
+from fogline.audit.isolation import Case, IsolationReport, check_isolation
+from fogline.audit.isolation_audit import Campaign, coverage_lines, joined, pairs_of, parts_of, report_line
 from fogline.audit.isolation_cases import from_json, to_json
 from fogline.audit.isolation_measures import BOUNDS
 from fogline.audit.reference_reader import UNSURE, cell_of, line_items, lines_of, number, unit_key
@@ -92,3 +93,27 @@ def test_lines_of_the_audit():
     lines = {line.check: line for line in coverage_lines(Counter({"cell: NaN": 3, "id: zero": 0}), short=False)}
     assert lines["cell (1)"].passed
     assert not lines["id (1)"].passed
+
+
+def test_a_campaign_is_cut_into_parts_and_joined():
+    assert sum(pairs for pairs, _ in parts_of(10_000, 3)) == 10_000
+    assert len({seed for _, seed in parts_of(10_000, 3)}) == len(parts_of(10_000, 3)) == 10
+    assert parts_of(40, 3) == [(40, 3)]
+    source = source_named("numpy array")
+    parts = [check_isolation(source, 8, seed) for seed in (1, 2)]
+    whole = joined(source.name, parts)
+    assert (whole.pairs, whole.read, whole.violations, whole.seeds) == (16, 16, 0, [])
+    assert whole.drawn == parts[0].drawn + parts[1].drawn
+    assert report_line(source, whole).passed
+    found = joined(source.name, [parts[0], IsolationReport(source.name, 8, 8, violations=1, seeds=[5])])
+    assert not report_line(source, found).passed
+    assert "seeds 5" in report_line(source, found).verdict
+
+
+def test_a_reader_that_ends_its_process_fails_and_hides_no_other():
+    with Campaign(1) as campaign:
+        tasks = [campaign.submit(abs, -1), campaign.submit(os._exit, 3), campaign.submit(abs, -2)]
+        assert [task.result() for task in tasks] == [1, None, 2]
+    whole = joined("numpy array", [IsolationReport("numpy array", 8, 8), None])
+    assert not report_line(source_named("numpy array"), whole).passed
+    assert "1 processes died" in report_line(source_named("numpy array"), whole).verdict

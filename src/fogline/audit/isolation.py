@@ -86,6 +86,10 @@ class IsolationReport:
         The first few, shrunk.
     drawn : Counter
         How often each feature of the vocabulary was drawn.
+    seeds : list of int
+        Seeds of the campaigns that found a violation.
+    died : int
+        Parts of a campaign whose process died before their end.
     """
 
     source: str
@@ -95,6 +99,8 @@ class IsolationReport:
     violations: int = 0
     found: list[Violation] = field(default_factory=list)
     drawn: Counter[str] = field(default_factory=Counter)
+    seeds: list[int] = field(default_factory=list)
+    died: int = 0
 
 
 def check_isolation(
@@ -137,6 +143,7 @@ def check_isolation(
                     if len(report.found) < MOST_SHOWN:
                         found = Violation(case, what)
                         report.found.append(shrink(source, found, place) if shrinking else found)
+    report.seeds += [seed] if report.violations else []
     return report
 
 

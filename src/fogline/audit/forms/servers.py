@@ -185,7 +185,6 @@ SERVER_FORMS: tuple[Form, ...] = (
         _dask_frame,
         {"rows of a partition": (1, 3, 64), "empty partitions": (False, True), "numpy errors": ("default", "raise")},
         ("dask", "pandas", "pyarrow", "narwhals"),
-        bundle=5,
     ),
     Form(
         "Dask array",
