@@ -111,9 +111,13 @@ def test_a_campaign_is_cut_into_parts_and_joined():
 
 
 def test_a_reader_that_ends_its_process_fails_and_hides_no_other():
+    source = source_named("numpy array")
     with Campaign(1) as campaign:
-        tasks = [campaign.submit(abs, -1), campaign.submit(os._exit, 3), campaign.submit(abs, -2)]
-        assert [task.result() for task in tasks] == [1, None, 2]
-    whole = joined("numpy array", [IsolationReport("numpy array", 8, 8), None])
-    assert not report_line(source_named("numpy array"), whole).passed
-    assert "1 processes died" in report_line(source_named("numpy array"), whole).verdict
+        tasks = [campaign.submit(*task) for task in ((abs, -1), (os._exit, 3), (abs, "x"), (abs, -2))]
+        first, died, refused, last = (task.result() for task in tasks)
+    assert (first, died, last) == (1, "its process died", 2)
+    assert refused.startswith("TypeError: ")
+    for failure in (died, refused):
+        line = report_line(source, joined(source.name, [IsolationReport(source.name, 8, 8), failure]))
+        assert not line.passed
+        assert f"1 parts failed: {failure}" in line.verdict

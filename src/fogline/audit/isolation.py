@@ -88,8 +88,8 @@ class IsolationReport:
         How often each feature of the vocabulary was drawn.
     seeds : list of int
         Seeds of the campaigns that found a violation.
-    died : int
-        Parts of a campaign whose process died before their end.
+    failures : list of str
+        Why parts of a campaign have no report.
     """
 
     source: str
@@ -100,7 +100,7 @@ class IsolationReport:
     found: list[Violation] = field(default_factory=list)
     drawn: Counter[str] = field(default_factory=Counter)
     seeds: list[int] = field(default_factory=list)
-    died: int = 0
+    failures: list[str] = field(default_factory=list)
 
 
 def check_isolation(

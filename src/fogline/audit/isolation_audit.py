@@ -26,6 +26,9 @@ SERVER_PAIRS = 1_000
 
 PROCESSES = 2
 
+MOST_SAID = 200
+"""Characters of an error that the page shows."""
+
 PART = 1_000
 """Most pairs of a task: small, so that processes end together, and little is lost with one that dies."""
 
@@ -55,19 +58,19 @@ def check_sources(seed: int, short: bool) -> Iterator[Line]:
             if not tried:
                 yield Line(name, "not run", True, "it is not installed", "isolation", "-")
                 continue
-            reports = on_servers[name].result() or {}
+            reports = on_servers[name].result()
             for source in tried:
-                report = joined(source.name, [reports.get(source.name)])
+                report = joined(source.name, [reports if isinstance(reports, str) else reports[source.name]])
                 drawn.update(report.drawn)
                 yield report_line(source, report)
     yield from coverage_lines(drawn, short)
 
 
 class Campaign:
-    """Tasks in several processes. A process that dies fails its own task alone.
+    """Tasks in several processes, of which each fails alone.
 
-    A reader may crash, or fill the memory until the system ends its process: that is a finding about the source that
-    was read, and must not hide what other sources would show.
+    A reader may crash, or fill the memory until the system ends its process, and a library may refuse to write a table:
+    that is a finding about one source, and must not hide what the others would show.
 
     Parameters
     ----------
@@ -89,7 +92,7 @@ class Campaign:
             pool.shutdown()
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Add a task; its result is None where its process died."""
+        """Add a task; its result is a text where there is none: an error, or that its process died."""
         return self._threads.submit(self._run, function, *arguments)
 
     def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -101,7 +104,9 @@ class Campaign:
             return self._own.pool.submit(function, *arguments).result()
         except BrokenProcessPool:
             self._own.pool = None
-            return None
+            return "its process died"
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
 
 
 def parts_of(pairs: int, seed: int) -> list[tuple[int, int]]:
@@ -115,12 +120,12 @@ def parts_of(pairs: int, seed: int) -> list[tuple[int, int]]:
     return [(min(PART, pairs - start), seed + number) for number, start in enumerate(range(0, pairs, PART))]
 
 
-def joined(source: str, reports: Sequence[IsolationReport | None]) -> IsolationReport:
-    """Reports of all parts as one; None is a part whose process died."""
+def joined(source: str, reports: Sequence[IsolationReport | str]) -> IsolationReport:
+    """Reports of all parts as one; a text says why a part has none."""
     whole = IsolationReport(source)
     for report in reports:
-        if report is None:
-            whole.died += 1
+        if isinstance(report, str):
+            whole.failures.append(report)
             continue
         whole.pairs += report.pairs
         whole.read += report.read
@@ -177,11 +182,11 @@ def report_line(source: Source, report: IsolationReport) -> Line:
     if source.form.is_refused:
         claim = "refused by its type, whatever the records are"
     is_whole = report.read + report.refused == report.pairs and bool(report.read) != source.form.is_refused
-    passed = report.violations == 0 and is_whole and not report.died
+    passed = report.violations == 0 and is_whole and not report.failures
     tried = f"{report.pairs}" + (f", {report.refused} of them refused by their type" if report.refused else "")
     verdict = str(report.violations) if passed else f"**{report.violations}**, {report.read} read"
-    if report.died:
-        verdict += f", {report.died} processes died"
+    if report.failures:
+        verdict += f", {len(report.failures)} parts failed: {' '.join(report.failures[0].split())[:MOST_SAID]}"
     if report.seeds:
         verdict += f", seeds {', '.join(map(str, report.seeds))}"
     return Line(source.name, tried, passed, claim, "isolation", verdict)
