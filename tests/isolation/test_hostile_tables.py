@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from fogline.audit.forms import SOURCES, source_named
+from fogline.audit.forms import SOURCES, Place, is_available, source_named
 from fogline.audit.hostile_cells import CELLS, IDS, Box
+from fogline.audit.hostile_lines import LINE_CELLS, LINE_IDS
 from fogline.audit.hostile_tables import HostileTables, Record, Shape, vocabulary
 from fogline.audit.isolation import Case, IsolationReport, check_isolation
 from fogline.audit.isolation_audit import Campaign, coverage_lines, joined, pairs_of, parts_of, report_line
@@ -16,6 +17,7 @@ from fogline.audit.isolation_cases import from_json, to_json
 from fogline.audit.isolation_measures import BOUNDS
 from fogline.audit.reference_reader import UNSURE, cell_of, line_items, lines_of, number, unit_key
 
+FORMS = [source.form for source in SOURCES if source.state == "grid" and not source.form.server]
 SHAPES = sorted({shape for source in SOURCES for shape in source.shapes}, key=str)
 
 
@@ -68,6 +70,29 @@ def test_every_id_can_be_kept():
             case = Case("list", Shape("double", 1, "object"), {}, 1, (Record((1.0,), unit),), ())
             kept = from_json(to_json(case)).before[0].unit
             assert unit_key(kept)[0] == unit_key(unit)[0]
+
+
+def ids_of(makers, rng):
+    return [unit for make in makers.values() for unit in make(rng)]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_a_form_can_write_every_cell_and_id(form):
+    """What a writer refuses would end a campaign when it is drawn, once in many thousand pairs."""
+    if not is_available(form):
+        pytest.skip(f"{form.name} needs {', '.join(form.needs)}")
+    rng, box = np.random.default_rng(0), Box(*BOUNDS, 32)
+    for shape in form.shapes:
+        cells = LINE_CELLS if shape.cells == "line" else CELLS[shape.cells]
+        ids = {} if shape.ids is None else LINE_IDS if shape.ids == "line" else IDS[shape.ids]
+        units = ids_of(ids, rng) or [None]
+        plain = cells["ordinary"](rng, box)
+        rows = [Record((make(rng, box),) * shape.columns, units[0]) for make in cells.values()]
+        rows += [Record((plain,) * shape.columns, unit) for unit in units]
+        with Place.new() as place:
+            for turn in range(max(map(len, form.options.values()), default=1)):
+                public = {name: choices[turn % len(choices)] for name, choices in form.options.items()}
+                assert len(list(form.each([rows, ()], shape, public, place))) == 2
 
 
 def test_the_reference_cuts_lines_at_all_three_ends():
