@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import local
 from typing import Any
 
-from fogline.audit.forms import SOURCES, Source, is_available
+from fogline.audit.forms import SOURCES, Source, is_available, source_named
 from fogline.audit.isolation import IsolationReport, check_isolation
 from fogline.audit.lines import Line
 
@@ -47,7 +47,9 @@ def check_sources(seed: int, short: bool) -> Iterator[Line]:
     with Campaign(PROCESSES) as campaign:
         # servers first: theirs are the longest tasks, and the small ones of the others fill what is left
         asked = {name: [(source.name, pairs_of(source, short)) for source in tried] for name, tried in there.items()}
-        on_servers = {name: campaign.submit(_tried_on_server, name, asked[name], seed) for name in there if asked[name]}
+        on_servers = {
+            name: campaign.submit(_tried_on_server, name, asked[name], seed, short) for name in there if asked[name]
+        }
         cut = {source.name: parts_of(pairs_of(source, short), seed) for source in here}
         parts = {name: [campaign.submit(_tried, name, *part) for part in cut[name]] for name in cut}
         for source in here:
@@ -150,13 +152,14 @@ def _tried(name: str, pairs: int, seed: int) -> IsolationReport:
     return report
 
 
-def _tried_on_server(name: str, asked: Sequence[tuple[str, int]], seed: int) -> dict[str, IsolationReport]:
-    """Sources of one server, which is started for them: a report for each."""
+def _tried_on_server(name: str, asked: Sequence[tuple[str, int]], seed: int, short: bool) -> dict[str, IsolationReport]:
+    """Sources of one server, which is started for them: a report for each. The long audit reads each pair alone."""
     with _starter(name)() as server:
         reports = {}
-        for source, pairs in asked:
-            reports[source] = check_isolation(source, pairs, seed, servers={name: server}, shrinking=False)
-            reports[source].found = []
+        for each, pairs in asked:
+            source = source_named(each) if short else source_named(each).unbundled
+            reports[each] = check_isolation(source, pairs, seed, servers={name: server}, shrinking=False)
+            reports[each].found = []
     return reports
 
 
