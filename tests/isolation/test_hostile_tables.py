@@ -1,20 +1,23 @@
 """The generator of hostile tables: it draws all of its list, its walks are of neighbours, and its cases can be kept."""
 
+import os
 from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from fogline.audit.forms import SOURCES, source_named
+from fogline.audit.forms import SOURCES, Place, is_available, source_named
 from fogline.audit.hostile_cells import CELLS, IDS, Box
+from fogline.audit.hostile_lines import LINE_CELLS, LINE_IDS
 from fogline.audit.hostile_tables import HostileTables, Record, Shape, vocabulary
-from fogline.audit.isolation import Case, IsolationReport
-from fogline.audit.isolation_audit import coverage_lines, pairs_of, report_line
+from fogline.audit.isolation import Case, IsolationReport, check_isolation
+from fogline.audit.isolation_audit import Campaign, coverage_lines, joined, pairs_of, parts_of, report_line
 from fogline.audit.isolation_cases import from_json, to_json
 from fogline.audit.isolation_measures import BOUNDS
 from fogline.audit.reference_reader import UNSURE, cell_of, line_items, lines_of, number, unit_key
 
+FORMS = [source.form for source in SOURCES if source.state == "grid" and not source.form.server]
 SHAPES = sorted({shape for source in SOURCES for shape in source.shapes}, key=str)
 
 
@@ -69,6 +72,29 @@ def test_every_id_can_be_kept():
             assert unit_key(kept)[0] == unit_key(unit)[0]
 
 
+def ids_of(makers, rng):
+    return [unit for make in makers.values() for unit in make(rng)]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_a_form_can_write_every_cell_and_id(form):
+    """What a writer refuses would end a campaign when it is drawn, once in many thousand pairs."""
+    if not is_available(form):
+        pytest.skip(f"{form.name} needs {', '.join(form.needs)}")
+    rng, box = np.random.default_rng(0), Box(*BOUNDS, 32)
+    for shape in form.shapes:
+        cells = LINE_CELLS if shape.cells == "line" else CELLS[shape.cells]
+        ids = {} if shape.ids is None else LINE_IDS if shape.ids == "line" else IDS[shape.ids]
+        units = ids_of(ids, rng) or [None]
+        plain = cells["ordinary"](rng, box)
+        rows = [Record((make(rng, box),) * shape.columns, units[0]) for make in cells.values()]
+        rows += [Record((plain,) * shape.columns, unit) for unit in units]
+        with Place.new() as place:
+            for turn in range(max(map(len, form.options.values()), default=1)):
+                public = {name: choices[turn % len(choices)] for name, choices in form.options.items()}
+                assert len(list(form.each([rows, ()], shape, public, place))) == 2
+
+
 def test_the_reference_cuts_lines_at_all_three_ends():
     assert lines_of(b"a\n1\r2\r\n3\n\r4") == [b"1", b"2", b"3", b"", b"4"]
     assert lines_of(b"a") == []
@@ -92,3 +118,31 @@ def test_lines_of_the_audit():
     lines = {line.check: line for line in coverage_lines(Counter({"cell: NaN": 3, "id: zero": 0}), short=False)}
     assert lines["cell (1)"].passed
     assert not lines["id (1)"].passed
+
+
+def test_a_campaign_is_cut_into_parts_and_joined():
+    assert sum(pairs for pairs, _ in parts_of(10_000, 3)) == 10_000
+    assert len({seed for _, seed in parts_of(10_000, 3)}) == len(parts_of(10_000, 3)) == 10
+    assert parts_of(40, 3) == [(40, 3)]
+    source = source_named("numpy array")
+    parts = [check_isolation(source, 8, seed) for seed in (1, 2)]
+    whole = joined(source.name, parts)
+    assert (whole.pairs, whole.read, whole.violations, whole.seeds) == (16, 16, 0, [])
+    assert whole.drawn == parts[0].drawn + parts[1].drawn
+    assert report_line(source, whole).passed
+    found = joined(source.name, [parts[0], IsolationReport(source.name, 8, 8, violations=1, seeds=[5])])
+    assert not report_line(source, found).passed
+    assert "seeds 5" in report_line(source, found).verdict
+
+
+def test_a_reader_that_ends_its_process_fails_and_hides_no_other():
+    source = source_named("numpy array")
+    with Campaign(1) as campaign:
+        tasks = [campaign.submit(*task) for task in ((abs, -1), (os._exit, 3), (abs, "x"), (abs, -2))]
+        first, died, refused, last = (task.result() for task in tasks)
+    assert (first, died, last) == (1, "its process died", 2)
+    assert refused.startswith("TypeError: ")
+    for failure in (died, refused):
+        line = report_line(source, joined(source.name, [IsolationReport(source.name, 8, 8), failure]))
+        assert not line.passed
+        assert f"1 parts failed: {failure}" in line.verdict

@@ -86,6 +86,10 @@ class IsolationReport:
         The first few, shrunk.
     drawn : Counter
         How often each feature of the vocabulary was drawn.
+    seeds : list of int
+        Seeds of the campaigns that found a violation.
+    failures : list of str
+        Why parts of a campaign have no report.
     """
 
     source: str
@@ -95,6 +99,8 @@ class IsolationReport:
     violations: int = 0
     found: list[Violation] = field(default_factory=list)
     drawn: Counter[str] = field(default_factory=Counter)
+    seeds: list[int] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
 
 def check_isolation(
@@ -137,6 +143,7 @@ def check_isolation(
                     if len(report.found) < MOST_SHOWN:
                         found = Violation(case, what)
                         report.found.append(shrink(source, found, place) if shrinking else found)
+    report.seeds += [seed] if report.violations else []
     return report
 
 

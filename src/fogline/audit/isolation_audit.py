@@ -5,17 +5,18 @@ from __future__ import annotations
 import importlib.util
 import multiprocessing
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from threading import local
 from typing import Any
 
-from fogline.audit.forms import SOURCES, Source, is_available
+from fogline.audit.forms import SOURCES, Source, is_available, source_named
 from fogline.audit.isolation import IsolationReport, check_isolation
 from fogline.audit.lines import Line
 
-__all__ = ["check_sources", "coverage_lines", "pairs_of", "report_line"]
+__all__ = ["Campaign", "check_sources", "coverage_lines", "joined", "pairs_of", "parts_of", "report_line"]
 
 PAIRS = 10_000
 """Pairs for each source that is read in this process."""
@@ -25,6 +26,12 @@ SERVER_PAIRS = 1_000
 
 PROCESSES = 2
 
+MOST_SAID = 200
+"""Characters of an error that the page shows."""
+
+PART = 1_000
+"""Most pairs of a task: small, so that processes end together, and little is lost with one that dies."""
+
 _SCRIPTS = Path(__file__).parents[3] / "benchmarks"
 _STARTERS = {"postgres": "loopback_postgres", "spark": "local_spark"}
 """Scripts that start a server of their own on this machine, with a function of the same name."""
@@ -32,18 +39,103 @@ _STARTERS = {"postgres": "loopback_postgres", "spark": "local_spark"}
 
 def check_sources(seed: int, short: bool) -> Iterator[Line]:
     """Try all sources that are installed: a line for each, then what the generator drew."""
-    here = [source for source in SOURCES if is_available(source.form) and not source.form.server]
+    sources = [source for source in SOURCES if is_available(source.form)]
+    here = [source for source in sources if not source.form.server]
+    there = {name: [source for source in sources if source.form.server == name] for name in _STARTERS}
+    there = {name: tried if _starter(name) is not None else [] for name, tried in there.items()}
     drawn: Counter[str] = Counter()
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(PROCESSES, mp_context=context) as pool:
-        tasks = [pool.submit(_tried, source.name, pairs_of(source, short), seed) for source in here]
-        for source, task in zip(here, tasks, strict=True):
-            report = task.result()
+    with Campaign(PROCESSES) as campaign:
+        # servers first: theirs are the longest tasks, and the small ones of the others fill what is left
+        asked = {name: [(source.name, pairs_of(source, short)) for source in tried] for name, tried in there.items()}
+        on_servers = {
+            name: campaign.submit(_tried_on_server, name, asked[name], seed, short) for name in there if asked[name]
+        }
+        cut = {source.name: parts_of(pairs_of(source, short), seed) for source in here}
+        parts = {name: [campaign.submit(_tried, name, *part) for part in cut[name]] for name in cut}
+        for source in here:
+            report = joined(source.name, [part.result() for part in parts[source.name]])
             drawn.update(report.drawn)
             yield report_line(source, report)
-    for name in _STARTERS:
-        yield from _check_server(name, seed, short, drawn)
+        for name, tried in there.items():
+            if not tried:
+                yield Line(name, "not run", True, "it is not installed", "isolation", "-")
+                continue
+            reports = on_servers[name].result()
+            for source in tried:
+                report = joined(source.name, [reports if isinstance(reports, str) else reports[source.name]])
+                drawn.update(report.drawn)
+                yield report_line(source, report)
     yield from coverage_lines(drawn, short)
+
+
+class Campaign:
+    """Tasks in several processes, of which each fails alone.
+
+    A reader may crash, or fill the memory until the system ends its process, and a library may refuse to write a table:
+    that is a finding about one source, and must not hide what the others would show.
+
+    Parameters
+    ----------
+    processes : int
+        How many tasks run at a time.
+    """
+
+    def __init__(self, processes: int) -> None:
+        self._threads = ThreadPoolExecutor(processes)
+        self._own = local()
+        self._pools: list[ProcessPoolExecutor] = []
+
+    def __enter__(self) -> Campaign:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown(cancel_futures=True)
+        for pool in self._pools:
+            pool.shutdown()
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Add a task; its result is a text where there is none: an error, or that its process died."""
+        return self._threads.submit(self._run, function, *arguments)
+
+    def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a task in the process that belongs to this thread."""
+        if getattr(self._own, "pool", None) is None:
+            self._own.pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+            self._pools.append(self._own.pool)
+        try:
+            return self._own.pool.submit(function, *arguments).result()
+        except BrokenProcessPool:
+            self._own.pool = None
+            return "its process died"
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+
+def parts_of(pairs: int, seed: int) -> list[tuple[int, int]]:
+    """Cut a campaign into parts: pairs and seed of each.
+
+    Examples
+    --------
+    >>> parts_of(2500, 7)
+    [(1000, 7), (1000, 8), (500, 9)]
+    """
+    return [(min(PART, pairs - start), seed + number) for number, start in enumerate(range(0, pairs, PART))]
+
+
+def joined(source: str, reports: Sequence[IsolationReport | str]) -> IsolationReport:
+    """Reports of all parts as one; a text says why a part has none."""
+    whole = IsolationReport(source)
+    for report in reports:
+        if isinstance(report, str):
+            whole.failures.append(report)
+            continue
+        whole.pairs += report.pairs
+        whole.read += report.read
+        whole.refused += report.refused
+        whole.violations += report.violations
+        whole.seeds += report.seeds
+        whole.drawn.update(report.drawn)
+    return whole
 
 
 def pairs_of(source: Source, short: bool) -> int:
@@ -55,24 +147,20 @@ def pairs_of(source: Source, short: bool) -> int:
 
 
 def _tried(name: str, pairs: int, seed: int) -> IsolationReport:
-    report = check_isolation(name, pairs, seed)
+    report = check_isolation(name, pairs, seed, shrinking=False)
     report.found = []  # its cells need not survive the way between processes; the seed finds them again
     return report
 
 
-def _check_server(name: str, seed: int, short: bool, drawn: Counter[str]) -> Iterator[Line]:
-    """Sources of one server, which is started for them; a line says so where there is none."""
-    sources = [source for source in SOURCES if source.form.server == name and is_available(source.form)]
-    start = _starter(name)
-    if not sources or start is None:
-        yield Line(f"{name}", "not run", True, "it is not installed", "isolation", "-")
-        return
-    with ExitStack() as stack:
-        servers = {name: stack.enter_context(start())}
-        for source in sources:
-            report = check_isolation(source, pairs_of(source, short), seed, servers=servers)
-            drawn.update(report.drawn)
-            yield report_line(source, report)
+def _tried_on_server(name: str, asked: Sequence[tuple[str, int]], seed: int, short: bool) -> dict[str, IsolationReport]:
+    """Sources of one server, which is started for them: a report for each. The long audit reads each pair alone."""
+    with _starter(name)() as server:
+        reports = {}
+        for each, pairs in asked:
+            source = source_named(each) if short else source_named(each).unbundled
+            reports[each] = check_isolation(source, pairs, seed, servers={name: server}, shrinking=False)
+            reports[each].found = []
+    return reports
 
 
 def _starter(name: str) -> Any:
@@ -97,9 +185,13 @@ def report_line(source: Source, report: IsolationReport) -> Line:
     if source.form.is_refused:
         claim = "refused by its type, whatever the records are"
     is_whole = report.read + report.refused == report.pairs and bool(report.read) != source.form.is_refused
-    passed = report.violations == 0 and is_whole
+    passed = report.violations == 0 and is_whole and not report.failures
     tried = f"{report.pairs}" + (f", {report.refused} of them refused by their type" if report.refused else "")
     verdict = str(report.violations) if passed else f"**{report.violations}**, {report.read} read"
+    if report.failures:
+        verdict += f", {len(report.failures)} parts failed: {' '.join(report.failures[0].split())[:MOST_SAID]}"
+    if report.seeds:
+        verdict += f", seeds {', '.join(map(str, report.seeds))}"
     return Line(source.name, tried, passed, claim, "isolation", verdict)
 
 

@@ -103,8 +103,8 @@ class Form:
     is_refused : bool
         Whether the source is refused by its declared type, before a record is looked at.
     bundle : int
-        Walks that are laid side by side in one table, where a reading is dear: each of its pairs then differs by so
-        many records, and the state by so many vectors.
+        Walks that the tests and the short audit lay side by side in one table, where a reading is dear: each of its
+        pairs then differs by so many records, and the state by so many vectors. The long audit does not.
     pairs : int
         Pairs that the tests try: enough to find each of the breaks that are planted in readers of such a form.
     """

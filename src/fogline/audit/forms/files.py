@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,8 @@ def _sqlite_value(value: Any) -> Any:
         return str(value) if abs(value) < 10**4000 else "1" + "0" * 5000
     if value is None or isinstance(value, int | float | bytes):
         return value
+    if isinstance(value, Fraction):
+        return f"{value.numerator:x}/{value.denominator:x}"  # Python prints no 5000 decimal digits
     return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if isinstance(value, str) else repr(value)
 
 

@@ -284,7 +284,7 @@ _VALID_SHAPES = tuple(
 
 def _relation_form(name: str, as_what: str, shapes: tuple[Shape, ...]) -> Form:
     options = {**NUMPY_ERRORS, "as": (as_what,), "entry": ("table",)}
-    return Form(name, shapes, _relation, options, ("duckdb", "pyarrow"), bundle=5)
+    return Form(name, shapes, _relation, options, ("duckdb", "pyarrow"))
 
 
 _PANDAS = (

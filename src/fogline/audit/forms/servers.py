@@ -190,7 +190,6 @@ SERVER_FORMS: tuple[Form, ...] = (
             "numpy errors": ("default", "raise"),
         },
         ("dask", "pandas", "pyarrow", "narwhals"),
-        bundle=5,
     ),
     Form(
         "Dask array",

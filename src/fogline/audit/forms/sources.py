@@ -49,6 +49,11 @@ class Source:
         """Whether ids are labels of strata and cut nothing."""
         return self.state == "strata"
 
+    @property
+    def unbundled(self) -> Source:
+        """The same with one walk in a table."""
+        return replace(self, form=replace(self.form, bundle=1))
+
     def measure(self, shape: Shape) -> Measure:
         """What is compared for tables of a shape."""
         measure: Measure = _measure(self.state, shape.columns)
