@@ -10,7 +10,7 @@ BARE_STAMP := $(BARE)/.ready
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-bare coverage coverage-core lint format bench audit clean setup
+.PHONY: api matrix dist demo test test-bare coverage coverage-core lint format bench audit clean setup
 
 setup: $(STAMP)
 
@@ -57,6 +57,10 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# the list of public names: docs/api.md for readers, tests/api.txt for the test that holds it
+api: $(STAMP)
+	$(BIN)/python tools/write_api.py
 
 bench: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
