@@ -4,8 +4,8 @@
     python tools/write_api.py --check     writes nothing, and says which file is stale
 
 Nothing is listed by hand. Public are the names in ``fogline.__all__``, and those in ``__all__`` of every documented
-submodule: one that is itself in ``fogline.__all__``, or that the README or a page of ``docs/`` imports from. A name that
-is reached by several ways is listed once, at its shortest. A name whose use warns that it goes away is listed as
+submodule: one that is itself in ``fogline.__all__``, or that the README or a page of ``docs/`` imports from. A name
+that is reached by several ways is listed once, at its shortest. A name whose use warns that it goes away is listed as
 deprecated, whether or not what it leads to is installed.
 """
 
@@ -210,7 +210,7 @@ def render_page(entries: list[Entry], pages: dict[str, str]) -> str:
     parts = [
         "# Public names",
         f"Made by `{COMMAND}` from the docstrings. Do not edit.",
-        "These names, their parameters and their defaults change only as the [deprecation policy](deprecation.md) says.\n"
+        "These names, their parameters and defaults change only as the [deprecation policy](deprecation.md) says.\n"
         "Names that are not listed here may change in any version. `help(name)` shows the whole docstring.",
     ]
     texts = {path: text for path, text in pages.items() if path.startswith("docs/") and path not in FOR_DEVELOPERS}
@@ -230,7 +230,7 @@ def render_page(entries: list[Entry], pages: dict[str, str]) -> str:
 
 def stale(root: Path, wanted: dict[Path, str]) -> list[str]:
     """What differs between the files and what they should hold, as lines of a diff."""
-    said = []
+    said: list[str] = []
     for path, text in wanted.items():
         held = (root / path).read_text(encoding="utf-8") if (root / path).is_file() else ""
         name = path.as_posix()
