@@ -61,7 +61,7 @@ format: $(STAMP)
 # Python 3.11 to 3.13 as far as they are at hand, each with the lowest and the newest dependencies; CELLS takes options
 # of tools/matrix.py, for instance CELLS='--python 3.11 --versions lowest'
 matrix: $(STAMP)
-	$(BIN)/python tools/matrix.py $(CELLS) $(or $(QUICK),tests/accounting tests/mechanisms)
+	$(BIN)/python tools/matrix.py $(CELLS) -- $(or $(QUICK),tests/accounting tests/mechanisms)
 
 # sdist and wheel, built twice and compared byte by byte, in dist/
 dist: $(STAMP)

@@ -1,7 +1,7 @@
 """Run tests on each supported Python, with the lowest and the newest dependencies: one cell after the other.
 
-    python tools/matrix.py TEST...                                 all cells
-    python tools/matrix.py --python 3.11 --versions lowest TEST... one cell
+    python tools/matrix.py -- TEST...                                   all cells
+    python tools/matrix.py --python 3.11 --versions lowest -- TEST...   one cell
 
 The Pythons are those of the classifiers in pyproject.toml. Each is looked for as ``python3.x`` on the path and among
 the versions of pyenv; one that is not at hand is skipped, and the output says so. A cell has an environment of its own
@@ -98,7 +98,7 @@ def main(words: list[str] | None = None) -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     known = supported(project["classifiers"])
     parser = argparse.ArgumentParser(description="Run tests on each supported Python, lowest and newest dependencies.")
-    parser.add_argument("tests", nargs="+", help="what pytest is to run")
+    parser.add_argument("tests", nargs="+", metavar="TEST", help="what pytest is given, after --")
     parser.add_argument("--python", choices=known, action="append", help="only this Python; may be repeated")
     parser.add_argument("--versions", choices=VERSIONS, help="only these versions of the dependencies")
     asked = parser.parse_args(words)

@@ -66,7 +66,7 @@ def test_a_cell_says_how_it_went(monkeypatch):
 def test_one_failed_cell_or_none_at_all_fails(monkeypatch, capsys, sentences, code):
     left = iter(sentences)
     monkeypatch.setattr(matrix, "run_cell", lambda *_: next(left))
-    assert matrix.main(["--python", OWN, "tests"]) == code
+    assert matrix.main(["--python", OWN, "--", "-m", "quick", "tests"]) == code
     assert f"Python {OWN}, lowest dependencies: {sentences[0]}" in capsys.readouterr().out
 
 
