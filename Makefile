@@ -10,7 +10,7 @@ BARE_STAMP := $(BARE)/.ready
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-bare coverage coverage-core lint format bench audit clean setup
+.PHONY: api matrix dist demo test test-bare coverage coverage-core lint format bench audit clean setup
 
 setup: $(STAMP)
 
@@ -58,6 +58,19 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Python 3.11 to 3.13 as far as they are at hand, each with the lowest and the newest dependencies; CELLS takes options
+# of tools/matrix.py, for instance CELLS='--python 3.11 --versions lowest'
+matrix: $(STAMP)
+	$(BIN)/python tools/matrix.py $(CELLS) -- $(or $(QUICK),tests/accounting tests/mechanisms)
+
+# sdist and wheel, built twice and compared byte by byte, in dist/
+dist: $(STAMP)
+	$(BIN)/python tools/build_twice.py
+
+# the list of public names: docs/api.md for readers, tests/api.txt for the test that holds it
+api: $(STAMP)
+	$(BIN)/python tools/write_api.py
+
 bench: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python benchmarks/run_all.py
@@ -66,4 +79,4 @@ audit: $(STAMP)
 	$(BIN)/python -m fogline.audit
 
 clean:
-	rm -rf $(VENV) $(BARE) out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) $(BARE) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

@@ -154,7 +154,7 @@ def test_pandas_frames():
     assert v.records(frame[["a", "a"]]).shape == (2, 2)
     assert v.records(frame.iloc[:0], d=3).shape == (0, 3)
     with pytest.raises(TypeError, match="column 'name' must hold real numbers"):
-        v.records(pd.DataFrame({"a": [1.0], "name": ["x"]}))
+        v.records(pd.DataFrame({"a": [1.0], "name": pd.array(["x"], dtype="string")}))
     with pytest.raises(TypeError, match="column 'when'"):
         v.records(pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}))
     with pytest.raises(ValueError, match="column"):

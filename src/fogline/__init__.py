@@ -64,7 +64,7 @@ __all__ = [
     "units",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Budget": "fogline.accounting",

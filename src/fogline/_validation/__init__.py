@@ -6,6 +6,7 @@ with a cell is not, so a missing or infinite value passes through `records` with
 """
 
 from fogline._validation.containment import contained, quiet
+from fogline._validation.deprecation import user_stacklevel, warn_deprecated
 from fogline._validation.parameters import (
     Neighbours,
     check_bounds,
@@ -44,4 +45,6 @@ __all__ = [
     "records",
     "source_text",
     "state_directory",
+    "user_stacklevel",
+    "warn_deprecated",
 ]

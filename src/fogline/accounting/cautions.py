@@ -6,9 +6,10 @@ the guarantee is shown. Everything here depends on public parameters, and on the
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterable
+
+from fogline._validation import user_stacklevel
 
 __all__ = [
     "LARGE_DELTA",
@@ -134,9 +135,6 @@ def warn_of(cautions: Iterable[str]) -> None:
     ----------
     cautions : iterable of str
     """
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "fogline":
-        level, frame = level + 1, frame.f_back
-    del frame
+    level = user_stacklevel()
     for words in cautions:
         warnings.warn(words, PrivacyWarning, stacklevel=level)

@@ -211,7 +211,8 @@ def _join_downward(
     descending = np.argsort(-level, kind="stable")
     rank = np.empty(len(level))
     rank[descending] = np.arange(1, len(level) + 1)
-    graph = coo_array((rank, (first, second)), shape=(peaks + fields, peaks + fields)).tocsr()
+    ends = first.astype(np.int32), second.astype(np.int32)  # csgraph of scipy 1.15 takes no other type
+    graph = coo_array((rank, ends), shape=(peaks + fields, peaks + fields)).tocsr()
     forest = minimum_spanning_tree(graph).tocoo()
     order = np.argsort(forest.data)
     parent = list(range(peaks + fields))
