@@ -6,10 +6,10 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scikit_learn_checks import scikit_learn_checks
 from sklearn.datasets import make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fogline import Ledger, PrivateModeClustering
 from fogline.locate import mixture_step
@@ -338,21 +338,6 @@ def test_few_records_still_show_as_many_directions_as_clusters():
 # -- scikit-learn ---------------------------------------------------------------------------------------------------
 
 
-NO_FIT_TRANSFORM = "there is no fit_transform: it would tell of private records"
-EXPECTED_FAILURES = {
-    "check_dtype_object": "an array of objects declares no numbers; judging its cells would leak them",
-    "check_estimators_empty_data_messages": "no rows is never an error: that there are none is secret",
-    "check_fit1d": "one column may be given flat",
-    "check_fit_idempotent": "every fit draws its noise anew",
-    "check_transformer_data_not_an_array": NO_FIT_TRANSFORM,
-    "check_transformer_general": NO_FIT_TRANSFORM,
-    "check_transformer_preserve_dtypes": NO_FIT_TRANSFORM,
-}
-
-
-@parametrize_with_checks(
-    [PrivateModeClustering(epsilon=1.0, delta=1e-5, bounds=(-1000, 1000), n_clusters=2, bandwidth=0.2)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
+@scikit_learn_checks(PrivateModeClustering(epsilon=1.0, delta=1e-5, bounds=(-1000, 1000), n_clusters=2, bandwidth=0.2))
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
-from sklearn.utils import TransformerTags
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
@@ -218,11 +217,6 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.max_contributions = max_contributions
         self.expect_records = expect_records
         self.ledger = ledger
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags = TransformerTags()  # without the mixin: its fit_transform would tell of private records
-        return tags
 
     def fit(self, X: Any, y: Any = None) -> PrivateModeClustering:  # noqa: ARG002
         """Make the releases and read the clusters from them.
