@@ -443,6 +443,6 @@ def test_repr_shows_parameters(found):
 # -- scikit-learn's own checks ------------------------------------------------------------------------------
 
 
-@scikit_learn_checks(PrivateModes(epsilon=1.0, delta=1e-5, bounds=(-1000, 1000)))
+@scikit_learn_checks(PrivateModes(epsilon=1.0, delta=1e-5, bounds=(-1000, 1000), bandwidth=0.2))
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -9,9 +9,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from scikit_learn_checks import scikit_learn_checks
+from scikit_learn_checks import MISSING_RESPONSE, scikit_learn_checks
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from fogline import PrivateModalRegression
 from fogline._validation import records
@@ -225,7 +225,6 @@ def test_every_form_of_the_same_records_gives_the_same_release(sample, tmp_path)
     want = fitted(X, y, **FIXED).density_.coefficients
     forms = {
         "lists": (X.tolist(), y.tolist()),
-        "column": (X, y[:, None]),
         "flat": (X[:, 0], y),
         "series": (frame[["dose"]], frame["answer"]),
         "last column": (np.column_stack([X, y]), None),
@@ -240,6 +239,9 @@ def test_every_form_of_the_same_records_gives_the_same_release(sample, tmp_path)
         assert model.n_features_in_ == 1
         names = getattr(model, "feature_names_in_", np.array([])).tolist()
         assert names == (["dose"] if name in ("series", "named", "last of a frame", "path", "table") else []), name
+    with pytest.warns(DataConversionWarning, match="taken flat"):
+        model = fitted(X, y[:, None], **FIXED)
+    assert np.array_equal(model.density_.coefficients, want)
     with pytest.raises(TypeError, match="y must be"):
         fitted(path, y, **FIXED)
 
@@ -278,7 +280,7 @@ class FirstColumn(PrivateModalRegression):
     """The checks bring as many columns as they like; a joint density of more than a few is lost in the noise."""
 
     def fit(self, X, y=None):
-        rows = records(X)
+        rows = records(np.asarray(X, dtype=float) if isinstance(X, list) else X)  # a list declares no width
         super().fit(rows[:, :1], y)
         self._remember_features(X, rows.shape[1])
         return self
@@ -288,7 +290,8 @@ class FirstColumn(PrivateModalRegression):
 
 
 @scikit_learn_checks(
-    FirstColumn(epsilon=1.0, delta=1e-5, x_bounds=(-1000, 1000), y_bounds=(-1000, 1000), bandwidth=0.1)
+    FirstColumn(epsilon=1.0, delta=1e-5, x_bounds=(-1000, 1000), y_bounds=(-1000, 1000), bandwidth=0.1),
+    MISSING_RESPONSE,
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

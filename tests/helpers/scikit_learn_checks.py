@@ -1,9 +1,11 @@
-"""scikit-learn's estimator checks, and the one list of those that a private estimator cannot or need not pass."""
+"""scikit-learn's estimator checks, and the one list of those that a private estimator cannot pass."""
 
 import functools
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fogline.testing import seeded_noise
 
 EXPECTED_FAILURES = {
     "check_dtype_object": "an array of objects declares no numbers; judging its cells would leak them",
@@ -15,21 +17,30 @@ EXPECTED_FAILURES = {
 NOT_PICKLED = {"check_estimators_pickle": "a fitted sampler holds a secret, which a pickle would carry away"}
 """For estimators that keep a secret after ``fit``."""
 
-UNDECIDED = {"check_fit_idempotent": "each fit draws its noise anew: two need not agree, and may agree by chance"}
-"""Neither a pass nor a failure would say anything, so these do not run."""
+MISSING_RESPONSE = {"check_supervised_y_no_nan": "a record without a response is no error: that there is one is secret"}
+"""For estimators that take y."""
 
 
 def scikit_learn_checks(estimator, more=None):
-    """Parametrise ``test(estimator, check)`` with all checks of an estimator; those of `more` fail as well."""
+    """Parametrise ``test(estimator, check)`` with all checks of an estimator; those of `more` fail as well.
+
+    Every fit has the same noise, so that checks which compare two fits compare what was done with the records.
+    """
     failures = EXPECTED_FAILURES | (more or {})
     decorate = parametrize_with_checks([estimator], expected_failed_checks=lambda _: failures)
+    fit = type(estimator).fit
+
+    @functools.wraps(fit)
+    def seeded_fit(self, *given, **named):
+        with seeded_noise(0):
+            return fit(self, *given, **named)
 
     def decorated(test):
         @functools.wraps(test)
         def run(estimator, check, **fixtures):
-            if check.func.__name__ in UNDECIDED:
-                pytest.skip(UNDECIDED[check.func.__name__])
-            test(estimator, check, **fixtures)
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(type(estimator), "fit", seeded_fit)
+                test(estimator, check, **fixtures)
 
         return decorate(run)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -277,11 +277,21 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
             labels[whole] = np.argmax(self._mixture().scores(self._project(rows[whole])), axis=1)
         return labels
 
-    def transform(self, X: Any) -> FloatArray:
-        """Distance of each row to each centre, in data units, shape (n, k)."""
+    def distances(self, X: Any) -> FloatArray:
+        """Distance of each row to each centre, in data units, shape (n, k).
+
+        Not ``transform``: a step of a pipeline would hand the distances of private records on, without noise.
+        """
         rows = self._rows_like_fitted(X)
         offsets = rows[:, None, :] - self.cluster_centers_[None]
         return np.asarray(np.sqrt(np.sum(offsets**2, axis=2)))
+
+    @property
+    def transform(self) -> NoReturn:
+        """Not there: the name of this was changed to :meth:`distances`."""
+        raise AttributeError(
+            "PrivateModeClustering is not a transformer; for distances to the centres, use distances(X)"
+        )
 
     def score_samples(self, X: Any) -> FloatArray:
         """Logarithm of the released density at each row; never below that of the noise.
