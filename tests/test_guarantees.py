@@ -6,8 +6,12 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import fogline
 from fogline import contenders, mechanisms
+
+pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "guarantees.md"

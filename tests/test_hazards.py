@@ -4,7 +4,11 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import fogline
+
+pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parent.parent
 HEADING = "## The hazards of NIST SP 800-226"

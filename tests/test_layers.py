@@ -9,6 +9,8 @@ import pytest
 
 import fogline
 
+pytestmark = pytest.mark.quick
+
 PACKAGE = Path(fogline.__file__).parent
 ROOT = Path(__file__).parent.parent
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("*.py"))
 TESTS = [path for path in FILES if path.name.startswith("test_")]
