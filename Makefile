@@ -10,7 +10,10 @@ BARE_STAMP := $(BARE)/.ready
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: api matrix dist demo test test-bare coverage coverage-core lint format bench audit clean setup
+# the tests that `make quick` runs, for pytest: only files in which something is marked are collected
+QUICK   = -m quick $(shell grep -rlF 'pytest.mark.quick' tests --include='test_*.py' | sort)
+
+.PHONY: api matrix dist demo quick test test-bare coverage coverage-core lint format bench audit clean setup
 
 setup: $(STAMP)
 
@@ -27,6 +30,10 @@ demo: $(STAMP)
 test: $(STAMP) $(BARE_STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 	$(MAKE) --no-print-directory test-bare
+
+# the tests that matter, of every package, in less than a minute: for the moments between two edits
+quick: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(QUICK)
 
 $(BARE_STAMP): pyproject.toml
 	@test -x $(BARE)/bin/python || $(PYTHON) -m venv $(BARE)

@@ -1,4 +1,4 @@
-"""What all tests share: one thread, property tests that repeat, and one Postgres server for those that need it."""
+"""What all tests share: one thread, property tests that repeat, one Postgres server and one Spark session."""
 
 import os
 import sys
@@ -31,3 +31,13 @@ def postgres():
 
     with loopback_postgres() as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def spark():
+    sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+    pytest.importorskip("pyspark")
+    from local_spark import local_spark
+
+    with local_spark() as session:
+        yield session

@@ -21,6 +21,8 @@ from fogline.datasets import (
     uniform_box,
 )
 
+pytestmark = pytest.mark.quick
+
 MIXTURES = {"gaussian4": GAUSSIAN_MIXTURE4, "t5": T_MIXTURE5} | {f"own{d}": m for d, m in OWN_MIXTURES.items()}
 
 

@@ -11,6 +11,8 @@ import pytest
 import fogline
 from fogline import contenders, mechanisms
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "guarantees.md"
 HEADINGS = ["what", "guarantee", "proof", "replay", "attack"]
@@ -70,16 +72,17 @@ def lacking(name: str, row: list[str] | None) -> str:
     return ""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *sorted(set(fogline._HOMES) - PUBLISH_NOTHING),
-        *sorted(f"contenders.{name}" for name in contenders.__all__ if not name.endswith("Result")),
-        *sorted(f"mechanisms.{name}" for name in MECHANISMS),
-    ],
-)
-def test_every_certified_name_can_be_followed(name):
-    assert not lacking(name, ROWS.get(name))
+CERTIFIED = [
+    *sorted(set(fogline._HOMES) - PUBLISH_NOTHING),
+    *sorted(f"contenders.{name}" for name in contenders.__all__ if not name.endswith("Result")),
+    *sorted(f"mechanisms.{name}" for name in MECHANISMS),
+]
+
+
+def test_every_certified_name_can_be_followed():
+    assert len(CERTIFIED) > 20
+    gaps = {name: lacking(name, ROWS.get(name)) for name in CERTIFIED}
+    assert {name: gap for name, gap in gaps.items() if gap} == {}
 
 
 def test_every_link_of_the_page_leads_somewhere():

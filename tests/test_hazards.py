@@ -8,6 +8,8 @@ import pytest
 
 import fogline
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parent.parent
 HAZARDS = "## The hazards of NIST SP 800-226"
 FOUND = "## What was found at the doors"

@@ -9,6 +9,8 @@ import pytest
 
 import fogline
 
+pytestmark = pytest.mark.quick
+
 PACKAGE = Path(fogline.__file__).parent
 ROOT = Path(__file__).parent.parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -207,30 +209,38 @@ def test_a_long_body_would_be_noticed():
     assert long_bodies(f'def f():\n    """A docstring\n{lines}\n    """\n    return 1\n') == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def has_proof(path: Path) -> bool:
+    proof = path.with_name(f"{path.stem}.proof.md")
+    return proof.is_file() and "QED" in proof.read_text()
+
+
+def test_every_mechanism_has_a_proof():
+    publishes_nothing = {"entropy", "failures"}
+    mechanisms = [
         path
         for path in sorted((PACKAGE / "mechanisms").glob("*.py"))
-        if not path.name.startswith("_") and path.stem not in {"entropy", "failures"}  # these publish nothing
-    ],
-    ids=relative,
-)
-def test_every_mechanism_has_a_proof(path):
-    assert "QED" in path.with_name(f"{path.stem}.proof.md").read_text()
+        if not path.name.startswith("_") and path.stem not in publishes_nothing
+    ]
+    assert mechanisms
+    assert [relative(path) for path in mechanisms if not has_proof(path)] == []
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.proof.md")), ids=relative)
-def test_what_a_proof_quotes_is_in_the_code(path):
+def faults_of_proof(path: Path) -> list[str]:
     """A proof quotes its sibling, and files of the same folder that it names."""
     proof = path.read_text()
     sibling = path.name.replace(".proof.md", ".py")
     named = [p for p in path.parent.glob("*.py") if p.name == sibling or f"`{p.name}`" in proof]
-    assert sibling in {p.name for p in named}
-    source = "\n".join(p.read_text() for p in named)
-    if part_of(path) in ("mechanisms", "sketch"):
-        assert "```python" in proof, "a proof of something certified quotes the code that it is about"
-    assert not drifted_quotes(proof, source)
+    faults = [] if sibling in {p.name for p in named} else [f"there is no {sibling}"]
+    if part_of(path) in ("mechanisms", "sketch") and "```python" not in proof:
+        faults.append("a proof of something certified quotes the code that it is about")
+    return [*faults, *drifted_quotes(proof, "\n".join(p.read_text() for p in named))]
+
+
+def test_what_a_proof_quotes_is_in_the_code():
+    proofs = sorted(PACKAGE.rglob("*.proof.md"))
+    assert proofs
+    found = {relative(path): faults_of_proof(path) for path in proofs}
+    assert {name: faults for name, faults in found.items() if faults} == {}
 
 
 def test_a_drifted_quote_would_be_noticed():

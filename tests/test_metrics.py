@@ -12,6 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 from fogline.metrics import ellipse_covers, matching_mse, nearest_mode_mse, penalised_mse
 
+pytestmark = pytest.mark.quick
+
 PENALTY = 4.0
 ERRORS = {
     "matching": matching_mse,

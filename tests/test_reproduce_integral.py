@@ -12,6 +12,8 @@ from click.testing import CliRunner
 from fogline.cli.app import app
 from fogline.reproduce.integral import IntegralCell, integral_cells, measure, problem, reproduce_integral
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("name", ["ring", "three", "random-4", "random-2d-3"])
 def test_truth_and_bases_are_densities(name):

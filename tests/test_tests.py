@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("*.py"))
 TESTS = [path for path in FILES if path.name.startswith("test_")]
@@ -148,9 +150,10 @@ PACKAGE = [ast.parse(path.read_text(encoding="utf-8")) for path in (HERE.parent 
 KNOWN = checkers_of([*PARSED.values(), *PACKAGE])
 
 
-@pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(HERE)))
-def test_every_test_can_fail(path):
-    assert findings(PARSED[path], KNOWN) == []
+def test_every_test_can_fail():
+    assert len(TESTS) > 100
+    found = {str(path.relative_to(HERE)): findings(PARSED[path], KNOWN) for path in TESTS}
+    assert {name: signs for name, signs in found.items() if signs} == {}
 
 
 def test_exceptions_are_still_there():

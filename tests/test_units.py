@@ -9,6 +9,8 @@ import pytest
 from fogline import PrivateModes, units
 from fogline._validation import check_bounds
 
+pytestmark = pytest.mark.quick
+
 
 def test_every_name_is_a_function_and_a_usable_range():
     for name in units.names():

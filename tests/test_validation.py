@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from fogline import _validation as v
 
+pytestmark = pytest.mark.quick
+
 BAD_NUMBERS = [None, "1", True, [1], 1j, math.nan, math.inf, -1, 0]
 
 

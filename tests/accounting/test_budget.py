@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from fogline.accounting import Budget
 from fogline.accounting.zcdp import epsilon_of
 
+pytestmark = pytest.mark.quick
+
 
 @given(st.floats(1e-6, 100.0), st.lists(st.integers(1, 1000), min_size=1, max_size=8))
 def test_shares_sum_exactly(rho, weights):

@@ -22,6 +22,8 @@ from fogline.accounting import (
 )
 from fogline.accounting.costs import registered_events
 
+pytestmark = pytest.mark.quick
+
 EXAMPLES = {
     GaussianEvent: GaussianEvent(1.3, 7.7),
     LaplaceEvent: LaplaceEvent(1.0, 3.0),

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from fogline.accounting import gdp
 from fogline.accounting.zcdp import delta_of, epsilon_of, rho_of
 
+pytestmark = pytest.mark.quick
+
 epsilons = st.floats(math.log(1e-4), math.log(50)).map(math.exp)
 deltas = st.floats(math.log(1e-15), math.log(0.5)).map(math.exp)
 rhos = st.floats(math.log(1e-9), math.log(50)).map(math.exp)

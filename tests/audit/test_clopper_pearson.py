@@ -12,6 +12,8 @@ from scipy.stats import binomtest
 
 from fogline.audit.clopper_pearson import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
 
+pytestmark = pytest.mark.quick
+
 runs = st.integers(1, 2000)
 
 

@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from fogline.cli.app import app
 
+pytestmark = pytest.mark.quick
+
 BUDGET = ["--epsilon", "2", "--delta", "1e-5"]
 READING = ["--delimiter", ";", "--decimal", ",", "--thousands", ".", "--encoding", "latin-1", "--null=-999,NA"]
 

@@ -32,6 +32,7 @@ any_float = st.floats(allow_nan=True, allow_infinity=True)
 record = arrays(np.float64, (1, 2), elements=st.one_of(st.floats(-10, 10), any_float))
 
 
+@pytest.mark.quick
 @given(record)
 def test_a_record_counts_in_one_cell_or_in_none(row):
     counts = _cell_counts(row, BOX, (7, 5))
@@ -41,6 +42,7 @@ def test_a_record_counts_in_one_cell_or_in_none(row):
     assert counts.max() <= 1
 
 
+@pytest.mark.quick
 @given(arrays(np.float64, (6, 2), elements=st.floats(-12, 12)), record)
 def test_sensitivity_is_one(rows, row):
     shape = (9, 4)
@@ -54,6 +56,7 @@ def test_cells_are_row_major_and_hold_both_ends():
     np.testing.assert_array_equal(counts, [[1, 0, 1], [0, 0, 2]])
 
 
+@pytest.mark.quick
 def test_finds_the_papers_modes():
     sample = gaussian_mixture4(5000, random_state=0)
     with seeded_noise(0):
@@ -65,6 +68,7 @@ def test_finds_the_papers_modes():
     np.testing.assert_allclose(result.heights, true_height, rtol=0.35)
 
 
+@pytest.mark.quick
 def test_system_noise_is_certified_and_seeded_noise_is_not():
     X = gaussian_mixture4(100, random_state=0).X
     guarantee = noisy_histogram_modes(X, **OPTIONS).guarantee

@@ -7,6 +7,8 @@ from fogline import DensitySketch
 from fogline._validation import records
 from fogline.engines import feed
 
+pytestmark = pytest.mark.quick
+
 pa = pytest.importorskip("pyarrow")
 
 TABLE = pa.table(

@@ -14,6 +14,8 @@ from fogline.engines.passes import RecordPasses
 from fogline.sketch.planning import plan_spec
 from fogline.testing import seeded_noise
 
+pytestmark = pytest.mark.quick
+
 duckdb = pytest.importorskip("duckdb")
 pd, pl = optional("pandas"), optional("polars")
 pa, pq = optional("pyarrow"), optional("pyarrow.parquet")

@@ -6,10 +6,11 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scikit_learn_checks import scikit_learn_checks
 from sklearn.datasets import make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils import get_tags
 
 from fogline import Ledger, PrivateModeClustering
 from fogline.locate import mixture_step
@@ -127,14 +128,14 @@ def test_clusters_that_no_one_bandwidth_shows_are_the_modes():
 
 def test_distances_and_densities(sample, found):
     X = sample[0]
-    distances = found.transform(X[:50])
+    distances = found.distances(X[:50])
     np.testing.assert_allclose(distances, np.linalg.norm(X[:50, None] - found.cluster_centers_[None], axis=2))
     far = np.full((1, 8), 1e3)
     assert found.score_samples(found.cluster_centers_).min() > found.score_samples(far)[0]
     assert np.isfinite(found.score_samples(far)).all()
     flat = fitted(X[:, :2], n_clusters=2)
     assert np.isfinite(flat.score_samples(X[:5, :2])).all()
-    assert flat.transform(X[:5, :2]).shape == (5, 2)
+    assert flat.distances(X[:5, :2]).shape == (5, 2)
 
 
 def test_a_row_with_a_missing_value_has_no_cluster(sample, found):
@@ -153,7 +154,7 @@ def test_nothing_stands_above_the_fog():
     assert "records" in found.message_
     assert "epsilon" in found.message_
     assert found.predict(X[:30]).tolist() == [-1] * 30
-    assert found.transform(X[:30]).shape == (30, 0)
+    assert found.distances(X[:30]).shape == (30, 0)
     assert np.isfinite(found.score_samples(X)).all()
 
 
@@ -338,21 +339,14 @@ def test_few_records_still_show_as_many_directions_as_clusters():
 # -- scikit-learn ---------------------------------------------------------------------------------------------------
 
 
-NO_FIT_TRANSFORM = "there is no fit_transform: it would tell of private records"
-EXPECTED_FAILURES = {
-    "check_dtype_object": "an array of objects declares no numbers; judging its cells would leak them",
-    "check_estimators_empty_data_messages": "no rows is never an error: that there are none is secret",
-    "check_fit1d": "one column may be given flat",
-    "check_fit_idempotent": "every fit draws its noise anew",
-    "check_transformer_data_not_an_array": NO_FIT_TRANSFORM,
-    "check_transformer_general": NO_FIT_TRANSFORM,
-    "check_transformer_preserve_dtypes": NO_FIT_TRANSFORM,
-}
-
-
-@parametrize_with_checks(
-    [PrivateModeClustering(epsilon=1.0, delta=1e-5, bounds=(-1000, 1000), n_clusters=2, bandwidth=0.2)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
+@scikit_learn_checks(PrivateModeClustering(epsilon=1.0, delta=1e-5, bounds=(-1000, 1000), n_clusters=2, bandwidth=0.2))
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_it_is_not_a_transformer_and_says_what_to_use():
+    model = PrivateModeClustering(epsilon=1.0, delta=1e-5, bounds=(-1000, 1000))
+    assert get_tags(model).transformer_tags is None
+    assert not hasattr(model, "transform")
+    with pytest.raises(AttributeError, match=r"not a transformer; .* distances\(X\)"):
+        _ = model.transform

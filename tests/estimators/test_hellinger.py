@@ -6,8 +6,8 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scikit_learn_checks import scikit_learn_checks
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fogline import Ledger, PrivateDensity, PrivateHellinger
 from fogline._validation import records
@@ -448,16 +448,6 @@ class FirstColumn(PrivateHellinger):
         return self
 
 
-EXPECTED_FAILURES = {
-    "check_dtype_object": "an array of objects declares no numbers; judging its cells would leak them",
-    "check_estimators_empty_data_messages": "no rows is never an error: that there are none is secret",
-    "check_fit1d": "one column may be given flat",
-}
-
-
-@parametrize_with_checks(
-    [FirstColumn(family="normal", parameter_bounds=BOUNDS, epsilon=1.0, delta=1e-5)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
+@scikit_learn_checks(FirstColumn(family="normal", parameter_bounds=BOUNDS, epsilon=1.0, delta=1e-5))
 def test_scikit_learn(estimator, check):
     check(estimator)

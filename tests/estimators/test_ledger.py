@@ -7,6 +7,8 @@ from fogline import Ledger, PrivateModes
 from fogline.engines import FileTable
 from fogline.ledger import BudgetExceeded, ReleaseFailed
 
+pytestmark = pytest.mark.quick
+
 SETTINGS = {"epsilon": 0.5, "delta": 1e-6, "bounds": [(0.0, 100.0)], "n_modes": 1}
 
 

@@ -41,6 +41,8 @@ from fogline import (
     check_pipeline,
 )
 
+pytestmark = pytest.mark.quick
+
 PRIVATE = [
     IntegralSampler(),
     PrivateGaussianMixture(learner=GaussianMixture()),

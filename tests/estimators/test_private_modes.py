@@ -9,9 +9,9 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scikit_learn_checks import scikit_learn_checks
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 from fogline import DensitySketch, PrivateDensity, PrivateModes
@@ -442,16 +442,7 @@ def test_repr_shows_parameters(found):
 
 # -- scikit-learn's own checks ------------------------------------------------------------------------------
 
-EXPECTED_FAILURES = {
-    "check_dtype_object": "an array of objects declares no numbers; judging its cells would leak them",
-    "check_estimators_empty_data_messages": "no rows is never an error: that there are none is secret",
-    "check_fit1d": "one column may be given flat",
-}
 
-
-@parametrize_with_checks(
-    [PrivateModes(epsilon=1.0, delta=1e-5, bounds=(-1000, 1000))],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
+@scikit_learn_checks(PrivateModes(epsilon=1.0, delta=1e-5, bounds=(-1000, 1000), bandwidth=0.2))
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scikit_learn_checks import NOT_PICKLED, scikit_learn_checks
 from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
@@ -15,7 +16,6 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fogline import IntegralSampler, Ledger
 from fogline.accounting import Cost
@@ -403,17 +403,9 @@ def test_a_failure_after_the_reservation_is_spent(ledger):
 # -- scikit-learn -------------------------------------------------------------------------------------------------
 
 
-EXPECTED_FAILURES = {
-    "check_estimators_pickle": "a fitted sampler holds a secret",
-    "check_dtype_object": "an array of objects declares no numbers; judging its cells would leak them",
-    "check_estimators_empty_data_messages": "no rows is never an error: that there are none is secret",
-    "check_fit1d": "one column may be given flat",
-}
-
-
-@parametrize_with_checks(
-    [IntegralSampler(epsilon=1.0, max_samples=5, learner=TREE, schedule="full", rounds=1, training_draws=50)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+@scikit_learn_checks(
+    IntegralSampler(epsilon=1.0, max_samples=5, learner=TREE, schedule="full", rounds=1, training_draws=50),
+    NOT_PICKLED,
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -24,6 +24,8 @@ from fogline.families import (
     parameter_box,
 )
 
+pytestmark = pytest.mark.quick
+
 scales = st.floats(0.3, 5.0)
 shapes = st.floats(0.4, 6.0)
 places = st.floats(-5.0, 5.0)

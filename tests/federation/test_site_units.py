@@ -19,6 +19,8 @@ from fogline.sketch.origins import UNCOUNTED
 from fogline.sketch.planning import plan_spec
 from fogline.testing import seeded_noise
 
+pytestmark = pytest.mark.quick
+
 LINE = plan_spec([(0, 10)], [0.1], None)
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 SITES = ["east", "west"]

@@ -17,6 +17,8 @@ from fogline.locate.spherical_gaussian import SphericalQuery
 from fogline.mechanisms import gaussian
 from fogline.sketch import private_density
 
+pytestmark = pytest.mark.quick
+
 PACKAGE = Path(fogline.__file__).parent
 
 

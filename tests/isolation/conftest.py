@@ -1,16 +1,13 @@
-"""One Spark session for all sources that need it, where Spark is installed."""
-
-import sys
-from pathlib import Path
+"""Spark with one partition after a shuffle: the tables are small and many."""
 
 import pytest
 
+SHUFFLES = "spark.sql.shuffle.partitions"
 
-@pytest.fixture(scope="session")
-def spark():
-    pytest.importorskip("pyspark")
-    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-    from local_spark import local_spark
 
-    with local_spark(threads=1, shuffles=1) as session:
-        yield session
+@pytest.fixture(name="spark")
+def _one_shuffle(spark):
+    before = spark.conf.get(SHUFFLES)
+    spark.conf.set(SHUFFLES, "1")
+    yield spark
+    spark.conf.set(SHUFFLES, before)

@@ -15,6 +15,8 @@ from fogline.ledger.question import canonical
 from fogline.ledger.statements import planned, remaining
 from fogline.ledger.tallies import Account, Place, Tally
 
+pytestmark = pytest.mark.quick
+
 positive = st.floats(min_value=1e-14, max_value=1e3)
 probability = st.floats(min_value=1e-20, max_value=0.5)
 

@@ -22,6 +22,8 @@ from fogline.ledger import (
     ReleaseFailed,
 )
 
+pytestmark = pytest.mark.quick
+
 PRICE = Cost(0.001)
 
 

@@ -8,6 +8,8 @@ from hypothesis.extra.numpy import arrays
 
 from fogline.locate.ball import BallLattice
 
+pytestmark = pytest.mark.quick
+
 anything = st.floats(allow_nan=True, allow_infinity=True)
 
 

@@ -13,6 +13,8 @@ from fogline.mechanisms import above_threshold
 from fogline.mechanisms.above_threshold import gamma
 from fogline.testing import seeded_noise
 
+pytestmark = pytest.mark.quick
+
 
 def tail(k, scale):
     """P(Z >= k) for every integer k."""

@@ -22,6 +22,8 @@ from fogline.mechanisms.laplace import laplace_reach, laplace_tail
 from fogline.mechanisms.lattice import LEAST_SCALE, LIMIT, exact_integers, noisy_sum
 from fogline.testing import seeded_noise
 
+pytestmark = pytest.mark.quick
+
 int64s = st.integers(-(2**63), 2**63 - 1)
 sizes = st.floats(math.log(1e-6), math.log(1e6)).map(math.exp)
 

@@ -14,6 +14,8 @@ from fogline.mechanisms import stable_histogram
 from fogline.mechanisms.stable_histogram import stable_threshold
 from fogline.testing import seeded_noise
 
+pytestmark = pytest.mark.quick
+
 
 def partitions(total, largest=None):
     largest = total if largest is None else largest

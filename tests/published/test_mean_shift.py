@@ -20,6 +20,8 @@ from fogline.published._kernel import (
 )
 from fogline.published._merging import merge_to_count, merge_within
 
+pytestmark = pytest.mark.quick
+
 
 def test_finds_the_papers_modes():
     sample = gaussian_mixture4(1000, random_state=0)

@@ -7,6 +7,8 @@ import pytest
 
 from fogline.report.contours import contour_loops
 
+pytestmark = pytest.mark.quick
+
 
 def area(loops):
     """Area by the even-odd rule for loops that nest at most once: the sum of signed areas up to orientation."""

@@ -13,6 +13,8 @@ from fogline.accounting import zcdp
 from fogline.sketch.density_sketch import AlreadyReleased, lattice_sensitivity
 from fogline.testing import seeded_noise
 
+pytestmark = pytest.mark.quick
+
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
 
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from fogline.sketch.spec import COUNT_WEIGHT, MAX_COEFFICIENTS, SketchSpec, as_bandwidth
 
+pytestmark = pytest.mark.quick
+
 BOXES = {
     "line": [(0.0, 10.0)],
     "lopsided plane": [(-3.0, 1.0), (100.0, 1100.0)],

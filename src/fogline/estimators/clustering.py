@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
-from sklearn.utils import TransformerTags
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
@@ -219,11 +218,6 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.expect_records = expect_records
         self.ledger = ledger
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags = TransformerTags()  # without the mixin: its fit_transform would tell of private records
-        return tags
-
     @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
     def fit(self, X: Any, y: Any = None) -> PrivateModeClustering:  # noqa: ARG002
         """Make the releases and read the clusters from them.
@@ -284,11 +278,21 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
             labels[whole] = np.argmax(self._mixture().scores(self._project(rows[whole])), axis=1)
         return labels
 
-    def transform(self, X: Any) -> FloatArray:
-        """Distance of each row to each centre, in data units, shape (n, k)."""
+    def distances(self, X: Any) -> FloatArray:
+        """Distance of each row to each centre, in data units, shape (n, k).
+
+        Not ``transform``: a step of a pipeline would hand the distances of private records on, without noise.
+        """
         rows = self._rows_like_fitted(X)
         offsets = rows[:, None, :] - self.cluster_centers_[None]
         return np.asarray(np.sqrt(np.sum(offsets**2, axis=2)))
+
+    @property
+    def transform(self) -> NoReturn:
+        """Not there: the name of this was changed to :meth:`distances`."""
+        raise AttributeError(
+            "PrivateModeClustering is not a transformer; for distances to the centres, use distances(X)"
+        )
 
     def score_samples(self, X: Any) -> FloatArray:
         """Logarithm of the released density at each row; never below that of the noise.

@@ -8,12 +8,14 @@ beside X is in ``estimators/regression.proof.md``. The rest is post-processing.
 
 from __future__ import annotations
 
+import warnings
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fogline import _validation
@@ -77,6 +79,12 @@ def joined(X: Any, y: Any, width: int | None) -> Any:
     columns = width_of(y)  # none for a plain list, which declares nothing: a row that is not one cell is missing
     if columns not in (None, 1):
         raise ValueError(f"y must be one column, got {columns}")
+    if getattr(y, "ndim", 1) == 2:  # said of the form alone, as scikit-learn's regressors do
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; it is taken flat",
+            DataConversionWarning,
+            stacklevel=3,
+        )
     response = _validation.records(y, 1, name="y")
     if len(rows) != len(response):
         raise ValueError("X and y must have the same number of rows")
