@@ -151,7 +151,7 @@ NOTHING_DECLARED: dict[str, MakeCell] = {
     "numpy long double": lambda rng, box: np.longdouble(box.inside(rng)),
     "huge long double": _constant(np.longdouble("1e4000")),
     "numpy integer": lambda rng, box: np.int8(box.whole(rng)),
-    "numpy date": _constant(np.datetime64("NaT")),
+    "numpy date": _constant(np.datetime64("NaT", "s")),
     "unreadable object": _constant(Unreadable()),
     "class": _constant(int),
 }
