@@ -14,7 +14,7 @@ import numpy as np
 
 from common import write_csv
 from fogline import DensitySketch, private_bounds
-from fogline.sketch.comparison import compare_shapes
+from fogline.density.comparison import compare_shapes
 
 Draw = Callable[[np.random.Generator, int], Any]
 BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}

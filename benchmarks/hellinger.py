@@ -23,9 +23,9 @@ import numpy as np
 import common
 from fogline.families import Exponential, Gamma, Logistic, Lognormal, Normal, StudentT, Weibull
 from fogline.families.family import UnivariateFamily
-from fogline.published import pgd, pnr
-from fogline.reproduce import HellingerCell, hellinger_cells, reproduce_hellinger
-from fogline.reproduce.hellinger import DRAWS, PARAMETER_BOUNDS, START, bandwidth, sample
+from fogline_research.as_published import pgd, pnr
+from fogline_research.experiments import HellingerCell, hellinger_cells, reproduce_hellinger
+from fogline_research.experiments.hellinger import DRAWS, PARAMETER_BOUNDS, START, bandwidth, sample
 
 RUNS = 500
 QUICK_RUNS = 6

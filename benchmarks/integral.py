@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import kstest
 
 from common import RESULTS, read_csv
-from fogline.reproduce.integral import EPSILONS, PLACED, density_of, measure, problem
+from fogline_research.experiments.integral import EPSILONS, PLACED, density_of, measure, problem
 
 SEED = 20261116
 RUNS = 4
@@ -117,9 +117,9 @@ def theory() -> None:
 
 
 def _guaranteed(job: dict[str, Any]) -> dict[str, Any]:
-    from fogline.families.boosted import CLAMP, gamma, log_odds
-    from fogline.metrics import kl_divergence
-    from fogline.published import mbde
+    from fogline.queries.boosted_density import CLAMP, gamma, log_odds
+    from fogline_research.metrics import kl_divergence
+    from fogline_research.as_published import mbde
 
     task, epsilon = problem(job["problem"], SEED), job["epsilon"]
     X = task.mixture.sample(10_000, np.random.default_rng(SEED))[0]
@@ -159,8 +159,8 @@ def draws() -> None:
 
 def _drawn(job: dict[str, Any]) -> dict[str, Any]:
     from fogline import IntegralSampler
-    from fogline.estimators import _vault
-    from fogline.published._mbde import metropolis
+    from fogline.release import secret_models as _vault
+    from fogline_research.as_published.mbde import metropolis
 
     epsilon, size = 2.0, DRAWS // 10 if QUICK else DRAWS
     X = problem("three").mixture.sample(10_000, np.random.default_rng(SEED))[0]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from common import markdown, read_csv
-from fogline.reproduce import RECOVERED_TV
+from fogline_research.experiments import RECOVERED_TV
 from mixtures_separated import METHODS
 from page_tools import Cells, Rows, grouped, median_of, plots, saved
 

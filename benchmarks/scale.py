@@ -25,9 +25,11 @@ import numpy as np
 
 from common import read_csv, write_csv
 from fogline import DensitySketch
-from fogline.engines import FileTable, sketch, table
-from fogline.engines.contributions import ContributionBound
-from fogline.sketch.planning import Spec, plan_spec
+from fogline.sources.files import FileTable
+from fogline.sources.passes import sketch
+from fogline.sources.registry import table
+from fogline.sources.contributions import ContributionBound
+from fogline.density.random_spec import Spec, plan_spec
 from local_spark import local_spark
 from loopback_postgres import loopback_postgres
 

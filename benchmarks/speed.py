@@ -12,13 +12,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-import fogline.sketch.histogram as histogram
+import fogline.queries.fourier_sums as histogram
 from fogline import DensitySketch, PrivateModes
-from fogline.datasets import gaussian_mixture4
-from fogline.published import dp_grams
-from fogline.sketch import random_features
-from fogline.sketch.planning import plan_spec
-from fogline.sketch.spec import SketchSpec
+from fogline.datasets.simulated import gaussian_mixture4
+from fogline_research.as_published import dp_grams
+from fogline.queries import random_feature_sums as random_features
+from fogline.density.random_spec import plan_spec
+from fogline.density.spec import SketchSpec
 
 __all__ = ["feature_ratios", "fit_seconds", "start_seconds", "update_ratios"]
 

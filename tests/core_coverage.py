@@ -8,7 +8,7 @@ reason:
 - compiled loops (``_fast_*.py``): numba runs machine code, which cannot be traced. The same records go through their
   numpy twins, which are measured, and tests compare both integer by integer (``tests/engines/test_twins.py``,
   ``test_contributions.py``, ``tests/sketch/test_histogram.py``, ``test_random_features.py``);
-- programs that try a ledger out, of which no release makes use (``ledger/stress.py``, ``full_disk.py``,
+- programs that try a ledger out, of which no release makes use (``tests/ledger/torture/__main__.py``, ``full_disk.py``,
   ``power_loss.py``, ``trials.py``): they run in processes that are killed, which leave no measurement.
 """
 

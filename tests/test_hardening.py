@@ -22,8 +22,8 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from fogline import DensitySketch, PrivateDensity, PrivateModes, published
 from fogline.accounting import Cost
 from fogline.audit.observation import flatten, observe
-from fogline.contenders import noisy_histogram_modes
-from fogline.engines.feed import Pass
+from fogline_research.baselines import noisy_histogram_modes
+from fogline.sources.passes import Pass
 from fogline.ledger import Ledger, LedgerRefused, Question, ReleaseFailed
 from fogline.mechanisms import (
     above_threshold,
@@ -34,7 +34,7 @@ from fogline.mechanisms import (
     stable_histogram,
 )
 from fogline.report import find, render_report, write_report
-from fogline.sketch import density_sketch
+from fogline.release import density_sketch
 from fogline.testing import seeded_noise
 
 SENTINEL = 8.123456789012345

@@ -5,7 +5,7 @@ Say the idea here in a few sentences, with its formula. This one finds the dense
 .. math:: \hat x = \arg\max_x \hat f_h(x),
 
 where :math:`\hat f_h` is one differentially private release of their density. The proof is that of the
-release (``sketch/density_sketch.proof.md``): a maximum of published numbers is post-processing.
+release (``release/density_sketch.proof.md``): a maximum of published numbers is post-processing.
 
 The file then reads top to bottom: ``__all__``, result types, pure helpers, the class. An estimator that adds
 noise of its own needs a proof beside it, an event in ``accounting`` and a replay test.
@@ -21,10 +21,10 @@ from sklearn.base import BaseEstimator
 
 from fogline import PrivateDensity, _validation
 from fogline.accounting import Cost
-from fogline.engines.feed import as_source, release_source, unit_of
-from fogline.estimators._released import ReleasedState
-from fogline.sketch.density_sketch import ReleaseTerms
-from fogline.sketch.spec import SketchSpec
+from fogline.sources.passes import as_source, release_source, unit_of
+from fogline.estimators._base import ReleasedState
+from fogline.release.density_sketch import ReleaseTerms
+from fogline.density.spec import SketchSpec
 
 __all__ = ["DensestPlace"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fogline import audit, contenders, datasets, federation, metrics, published, units
     from fogline.accounting import Budget, Guarantee, PrivacyWarning
-    from fogline.engines import table
+    from fogline.sources.registry import table
     from fogline.estimators import (
         IntegralSampler,
         PrivateGaussianMixture,
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
         terrific_ball,
     )
     from fogline.ledger import Ledger
-    from fogline.sketch import DensitySketch, PrivateDensity
+    from fogline.release.density_sketch import DensitySketch
+    from fogline.density.private_density import PrivateDensity
 
 __all__ = [
     "Budget",
@@ -68,12 +69,12 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "Budget": "fogline.accounting",
-    "DensitySketch": "fogline.sketch",
+    "DensitySketch": "fogline.release",
     "Guarantee": "fogline.accounting",
     "IntegralSampler": "fogline.estimators",
     "Ledger": "fogline.ledger",
     "PrivacyWarning": "fogline.accounting",
-    "PrivateDensity": "fogline.sketch",
+    "PrivateDensity": "fogline.release",
     "PrivateGaussianMixture": "fogline.estimators",
     "PrivateHellinger": "fogline.estimators",
     "PrivateModalRegression": "fogline.estimators",
@@ -86,7 +87,7 @@ _HOMES = {
     "private_pca": "fogline.estimators",
     "private_strata": "fogline.estimators",
     "private_spherical_gaussian": "fogline.estimators",
-    "table": "fogline.engines",
+    "table": "fogline.sources",
     "terrific_ball": "fogline.estimators",
 }
 _MODULES = ("audit", "contenders", "datasets", "federation", "metrics", "published", "units")

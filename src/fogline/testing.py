@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fogline._validation import check_count
-from fogline.mechanisms.entropy import Call, Door, IntArray, Query, Sample, use_door
+from fogline.mechanisms.randomness import Call, Door, IntArray, Query, Sample, use_door
 
 __all__ = ["SeededDoor", "SeededSource", "integral_log_ratio", "seeded_noise"]
 
@@ -121,7 +121,7 @@ def seeded_noise(seed: int) -> Iterator[Door]:
 
     Examples
     --------
-    >>> from fogline.mechanisms.gaussian import add_gaussian
+    >>> from fogline.mechanisms.discrete_gaussian import add_gaussian
     >>> def release():
     ...     return add_gaussian(lambda: np.zeros(3, dtype=int), size=3, sensitivity=1, rho=0.01).values
     >>> with seeded_noise(7):
@@ -158,7 +158,7 @@ def integral_log_ratio(sampler: Any, x: ArrayLike) -> NDArray[np.float64]:
     """
     from scipy.stats.qmc import Sobol
 
-    from fogline.estimators import _vault
+    from fogline.release import secret_models as _vault
 
     holding = _vault.held(sampler)
     if holding is None or holding.log_ratio is None:

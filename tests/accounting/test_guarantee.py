@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fogline.accounting import Guarantee
 from fogline.accounting.zcdp import epsilon_of
-from fogline.mechanisms.entropy import door_reason
+from fogline.mechanisms.randomness import door_reason
 from fogline.testing import seeded_noise
 
 BASE = {"delta": 1e-6, "neighbours": "add-remove", "mechanism": "discrete Gaussian", "proof": "a.proof.md"}

@@ -49,21 +49,21 @@ STORED = [
 """Ids that were given once. Add to them; never take one away."""
 
 STORED_PATHS = {
-    "sketch/density_sketch.proof.md": "density-sketch",
-    "sketch/random_features.proof.md": "random-features",
-    "sketch/strata.proof.md": "strata",
-    "estimators/hellinger.proof.md": "hellinger",
-    "estimators/clustering.proof.md": "clustering",
-    "estimators/mixture.proof.md": "mixture",
-    "estimators/_mixture_aggregate.proof.md": "mixture-aggregate",
-    "estimators/_mixture_recursive.proof.md": "mixture-recursive",
-    "estimators/_mixture_spherical.proof.md": "mixture-spherical",
-    "locate/gaussian.proof.md": "gaussian-learner",
-    "locate/spherical_gaussian.proof.md": "spherical-gaussian-learner",
-    "locate/private_pca.proof.md": "private-pca",
-    "locate/magnitudes.proof.md": "magnitudes",
-    "locate/one_cluster.proof.md": "one-cluster",
-    "locate/terrific_ball.proof.md": "terrific-ball",
+    "release/density_sketch.proof.md": "density-sketch",
+    "queries/random_feature_sums.proof.md": "random-features",
+    "queries/strata.proof.md": "strata",
+    "algorithms/hellinger_descent.proof.md": "hellinger",
+    "algorithms/clustering.proof.md": "clustering",
+    "algorithms/mixture_from_density.proof.md": "mixture",
+    "algorithms/mixture_aggregate.proof.md": "mixture-aggregate",
+    "algorithms/mixture_recursive.proof.md": "mixture-recursive",
+    "algorithms/mixture_spherical.proof.md": "mixture-spherical",
+    "queries/gaussian.proof.md": "gaussian-learner",
+    "queries/spherical_gaussian.proof.md": "spherical-gaussian-learner",
+    "queries/moments.proof.md": "private-pca",
+    "queries/magnitudes.proof.md": "magnitudes",
+    "queries/ball_search.proof.md": "one-cluster",
+    "queries/terrific_ball.proof.md": "terrific-ball",
     "mechanisms/mollified_draws.proof.md": "mollified-draws",
     "mechanisms/mollified_cells.proof.md": "mollified-cells",
 }
@@ -89,10 +89,10 @@ def test_stored_paths_still_lead_to_their_proof():
 
 def test_a_guarantee_stores_the_id_and_tells_the_file():
     told = Guarantee.certified_release(
-        rho=0.1, delta=1e-6, neighbours="add-remove", mechanism="noise", proof="mechanisms/gaussian.proof.md"
+        rho=0.1, delta=1e-6, neighbours="add-remove", mechanism="noise", proof="mechanisms/discrete_gaussian.proof.md"
     )
     assert told.to_dict()["proof"] == "gaussian-noise"
-    assert "mechanisms/gaussian.proof.md" in told.explain()
+    assert "mechanisms/discrete_gaussian.proof.md" in told.explain()
 
 
 def test_a_certified_name_is_known_to_the_registry():

@@ -10,11 +10,11 @@ import pytest
 from fogline import DensitySketch, PrivateModes
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit import attack, likelihood_ratio, sketch_attack, vector_attack
-from fogline.audit.witnesses import find_witnesses
-from fogline.datasets import gaussian_mixture4
+from fogline.audit.attack import find_witnesses
+from fogline.datasets.simulated import gaussian_mixture4
 from fogline.mechanisms import add_gaussian, add_laplace
-from fogline.mechanisms.entropy import SystemSource
-from fogline.sketch.spec import SketchSpec
+from fogline.mechanisms.randomness import SystemSource
+from fogline.density.spec import SketchSpec
 from fogline.testing import SeededSource, seeded_noise
 
 SURE = 1 - 1e-6

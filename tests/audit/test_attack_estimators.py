@@ -9,9 +9,9 @@ import pytest
 
 from fogline import PrivateGaussianMixture, PrivateModalRegression, PrivateModeClustering, private_pca
 from fogline.audit import attack
-from fogline.audit.witnesses import find_witnesses
-from fogline.datasets import gaussian_mixture4
-from fogline.sketch import matching, pursuit
+from fogline.audit.attack import find_witnesses
+from fogline.datasets.simulated import gaussian_mixture4
+from fogline.density.components import matching, pursuit
 from fogline.testing import seeded_noise
 
 RUNS = 20

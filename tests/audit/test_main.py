@@ -2,10 +2,10 @@
 
 import pytest
 
-from fogline.audit import __main__ as audit
-from fogline.audit import broken
-from fogline.audit.__main__ import Line, main
-from fogline.audit.page import page
+from fogline_research.audit_campaign import __main__ as audit
+from fogline_research.audit_campaign import published as broken
+from fogline_research.audit_campaign.__main__ import Line, main
+from fogline_research.audit_campaign.__main__ import page
 
 
 @pytest.fixture(autouse=True)

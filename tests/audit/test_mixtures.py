@@ -2,8 +2,8 @@
 
 import pytest
 
-from fogline.audit import mixtures
-from fogline.audit.mixtures import Answer, check_mixture_replay
+from fogline_research.audit_campaign import estimators as mixtures
+from fogline_research.audit_campaign.estimators import Answer, check_mixture_replay
 
 QUICK = ("one_cluster", "private_spherical_gaussian", "private_pca")
 

@@ -11,11 +11,12 @@ import pytest
 
 from fogline import DensitySketch, PrivateModes
 from fogline.audit import RecordingDoor, attack, canary_pairs, noise_fit, replay, sketch_attack
-from fogline.mechanisms import _opendp, gaussian
-from fogline.mechanisms.entropy import SystemDoor, current_door, use_door
-from fogline.sketch import density_sketch, histogram, sensitivity, terms
-from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.spec import SketchSpec
+from fogline.mechanisms import randomness as _opendp, discrete_gaussian as gaussian
+from fogline.mechanisms.randomness import SystemDoor, current_door, use_door
+from fogline.release import density_sketch, terms
+from fogline.queries import fourier_sums as histogram, fourier_sums as sensitivity
+from fogline.density.private_density import PrivateDensity
+from fogline.density.spec import SketchSpec
 from fogline.testing import SeededSource
 
 BOX = [(2.0, 10.0)]
@@ -129,7 +130,7 @@ def double_spend(patch):
 
 def raw_n(patch):
     """Normalise by the number of records instead of the noisy count."""
-    feed_module = importlib.import_module("fogline.engines.feed")  # its package has a function of that name
+    feed_module = importlib.import_module("fogline.sources.passes")  # its package has a function of that name
     real = feed_module.release_density
 
     def release_density(spec, terms, read, *rest, **options):

@@ -19,10 +19,10 @@ from fogline.accounting.events import (
     StableHistogramEvent,
 )
 from fogline.audit import RecordingDoor, ReplayingDoor, replay
-from fogline.audit.canaries import Pair
+from fogline.audit.neighbour_pairs import Pair
 from fogline.audit.noise_laws import NOISE_CHECKS, noise_failures, pooled_failures
-from fogline.audit.steps import MechanismStep
-from fogline.families.bases import UniformBase
+from fogline.audit.noise_laws import MechanismStep
+from fogline.families.base_measures import UniformBase
 from fogline.mechanisms import (
     Call,
     above_threshold,

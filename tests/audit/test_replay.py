@@ -11,8 +11,8 @@ from fogline import DensitySketch, PrivateModes
 from fogline.accounting.events import ExponentialEvent, GaussianEvent, StableHistogramEvent
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit import Pair, RecordingDoor, ReplayingDoor, canary_pairs, random_pairs, replay
-from fogline.audit.doors import AUDITED, Diverged, sensitivity_ratio
-from fogline.datasets import gaussian_mixture4
+from fogline.audit.replay import AUDITED, Diverged, sensitivity_ratio
+from fogline.datasets.simulated import gaussian_mixture4
 from fogline.mechanisms import (
     Call,
     above_threshold,
@@ -24,7 +24,7 @@ from fogline.mechanisms import (
     stable_histogram,
     use_door,
 )
-from fogline.published import dp_grams
+from fogline_research.as_published import dp_grams
 
 BOXES = {1: [(-3.0, 10.0)], 2: [(-3.0, 10.0), (0.0, 5.0)]}
 RELATIONS = ["add-remove", "replace"]
@@ -92,7 +92,7 @@ def test_sketches_on_random_pairs(d, relation):
 
 
 def test_counting_crosses_blocks_without_numba(monkeypatch):
-    from fogline.sketch import histogram
+    from fogline.queries import fourier_sums as histogram
 
     monkeypatch.setattr(histogram, "_counter_known", True)
     monkeypatch.setattr(histogram, "_counter", None)

@@ -14,16 +14,7 @@ from fogline import Ledger, PrivateModes, private_bounds
 from fogline.audit import attack, canary_pairs, replay
 from fogline.estimators import bounds as bounds_module
 from fogline.ledger import LedgerRefused
-from fogline.locate.magnitudes import (
-    BINS,
-    CELLS,
-    ColumnCells,
-    bin_counts,
-    bin_edges,
-    cell_counts,
-    coarse_range,
-    counts_sensitivity,
-)
+from fogline.queries.magnitudes import BINS, CELLS, ColumnCells, bin_counts, bin_edges, cell_counts, coarse_range, counts_sensitivity
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -180,7 +171,7 @@ def test_columns_of_frames_and_files(tmp_path):
 
 
 def test_a_unit_is_cut_by_the_engine():
-    from fogline.engines import table
+    from fogline.sources.registry import table
 
     rng = np.random.default_rng(0)
     visits = table(rng.uniform(20, 40, (6000, 1)), unit=rng.integers(2000, size=6000))

@@ -13,8 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import get_tags
 
 from fogline import Ledger, PrivateModeClustering
-from fogline.locate import mixture_step
-from fogline.locate.mixture_step import GaussianClusters, StepQuery
+from fogline.queries import em_step as mixture_step
+from fogline.queries.em_step import GaussianClusters, StepQuery
 from fogline.testing import seeded_noise
 
 SETTINGS = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-10, 10), "n_clusters": 4}

@@ -7,12 +7,12 @@ import pytest
 
 from fogline import PrivateModeClustering
 from fogline.audit import canary_pairs, replay
-from fogline.estimators import _clustering_staged
-from fogline.locate import private_pca
-from fogline.locate.mixture_step import StepQuery
-from fogline.locate.private_pca import MomentQuery, Spread, SpreadQuery
-from fogline.locate.projection import RecordLattice
-from fogline.sketch import pursuit
+from fogline.algorithms import clustering as _clustering_staged
+from fogline.queries import moments as private_pca
+from fogline.queries.em_step import StepQuery
+from fogline.queries.moments import MomentQuery, Spread, SpreadQuery
+from fogline.queries.lattice import RecordLattice
+from fogline.density.components import pursuit
 
 NAMES = {
     "empty and one record",

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fogline import PrivateModeClustering
-from fogline.estimators._clustering_plan import plan_clusters
-from fogline.estimators._clustering_seen import distinct, groups_with_dips
-from fogline.estimators._clustering_staged import _frame, density_spec
-from fogline.locate.mixture_step import GaussianClusters
-from fogline.locate.private_pca import MomentQuery, SpreadQuery, components_of
-from fogline.sketch import pursuit
+from fogline.algorithms.clustering import plan_clusters
+from fogline.algorithms.clustering import distinct, groups_with_dips
+from fogline.algorithms.clustering import _frame, density_spec
+from fogline.queries.em_step import GaussianClusters
+from fogline.queries.moments import MomentQuery, SpreadQuery, components_of
+from fogline.density.components import pursuit
 from fogline.testing import seeded_noise
 
 

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fogline import Ledger, PrivateModeClustering, private_pca
-from fogline.estimators import _clustering_staged as staged
+from fogline.algorithms import clustering as staged
 from fogline.estimators import pca
-from fogline.estimators._clustering_plan import FREQUENCIES, plan_clusters
-from fogline.estimators._staged import Stages
-from fogline.locate import private_pca as moments
-from fogline.locate.mixture_step import GaussianClusters, StepQuery
-from fogline.locate.private_pca import ExactSum, components_of
-from fogline.sketch.density_sketch import ReleaseTerms
+from fogline.algorithms.clustering import FREQUENCIES, plan_clusters
+from fogline.release.curator import Stages
+from fogline.queries import moments
+from fogline.queries.em_step import GaussianClusters, StepQuery
+from fogline.queries.moments import ExactSum, components_of
+from fogline.release.density_sketch import ReleaseTerms
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}

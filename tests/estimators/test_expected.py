@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from fogline import PrivateModes
-from fogline.datasets import GAUSSIAN_MIXTURE4, Mixture, mixture_modes
-from fogline.estimators import expected as module
-from fogline.estimators.expected import EPSILONS, expected_mode_error
+from fogline.datasets.simulated import GAUSSIAN_MIXTURE4
+from fogline.datasets.mixtures import Mixture, mixture_modes
+from fogline.planning import modes as module
+from fogline.planning.modes import EPSILONS, expected_mode_error
 from fogline.testing import seeded_noise
 
 TWO = Mixture.of([0.6, 0.4], [[3.0], [7.0]], [0.8, 0.8])

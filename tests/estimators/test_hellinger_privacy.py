@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from fogline import PrivateHellinger
 from fogline.audit import canary_pairs, replay
 from fogline.audit.attack import vector_attack
-from fogline.estimators import _hellinger_plan, _hellinger_start, _hellinger_steps
-from fogline.estimators._hellinger_quadrature import DescentPlan, Quadrature
-from fogline.estimators._staged import RecordPasses, Stages
+from fogline.algorithms import hellinger_descent as _hellinger_plan, hellinger_descent as _hellinger_start, hellinger_descent as _hellinger_steps
+from fogline.queries.hellinger_descent import DescentPlan, Quadrature
+from fogline.release.curator import RecordPasses, Stages
 from fogline.families import Gamma, Normal, parameter_box
-from fogline.sketch.terms import ReleaseTerms
+from fogline.release.terms import ReleaseTerms
 
 BOX = [(-10.0, 20.0)]
 BOUNDS = {"mu": (-5, 15), "sigma": (0.5, 6)}

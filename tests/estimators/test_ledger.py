@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fogline import Ledger, PrivateModes
-from fogline.engines import FileTable
+from fogline.sources.files import FileTable
 from fogline.ledger import BudgetExceeded, ReleaseFailed
 
 pytestmark = pytest.mark.quick

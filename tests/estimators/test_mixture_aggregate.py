@@ -12,15 +12,15 @@ from sklearn.mixture import GaussianMixture
 
 from fogline import Ledger, PrivacyWarning, PrivateGaussianMixture
 from fogline.audit import canary_pairs, replay
-from fogline.audit.canaries import Pair
-from fogline.engines.passes import RecordPasses
-from fogline.estimators import _mixture_aggregate as method
-from fogline.estimators._block_means import BlockMeans, SpectralLearner
-from fogline.estimators._mixture_aggregate import SHARES, Offers
-from fogline.locate.answers import Ball
-from fogline.locate.frames import Frame
-from fogline.locate.one_cluster import AverageQuery, BoxQuery, RingQuery
-from fogline.locate.partition import NearestParts
+from fogline.audit.neighbour_pairs import Pair
+from fogline.sources.passes import RecordPasses
+from fogline.algorithms import mixture_aggregate as method
+from fogline.queries.block_learners import BlockMeans, SpectralLearner
+from fogline.algorithms.mixture_aggregate import SHARES, Offers
+from fogline.queries.ball_search import Ball
+from fogline.queries.lattice import Frame
+from fogline.queries.ball_search import AverageQuery, BoxQuery, RingQuery
+from fogline.queries.partition import NearestParts
 from fogline.testing import seeded_noise
 
 MEANS = np.array([[-6.0, 0.0], [6.0, 0.0], [0.0, 8.0]])

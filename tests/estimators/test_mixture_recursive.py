@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fogline.audit import canary_pairs, replay
-from fogline.datasets import separated_mixture
-from fogline.engines.passes import RecordPasses
-from fogline.estimators import _mixture_recursive as method
-from fogline.estimators._mixture_recursive import RecursivePlan, learn_recursive
-from fogline.estimators._staged import Stages, staged_release
-from fogline.metrics import mixture_errors
-from fogline.sketch.terms import ReleaseTerms
+from fogline_research.datasets.separated import separated_mixture
+from fogline.sources.passes import RecordPasses
+from fogline.algorithms import mixture_recursive as method
+from fogline.algorithms.mixture_recursive import RecursivePlan, learn_recursive
+from fogline.release.curator import Stages, staged_release
+from fogline_research.metrics import mixture_errors
+from fogline.release.terms import ReleaseTerms
 from fogline.testing import seeded_noise
 
 
@@ -224,5 +224,5 @@ def test_a_threshold_from_the_raw_count_would_be_noticed(monkeypatch):
 @pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # so that few records will do
 def test_half_the_sensitivity_would_be_noticed(monkeypatch):
     """A mutant: profiles along four directions are charged as one."""
-    monkeypatch.setattr("fogline.locate.slabs.block_sensitivity", lambda longest, relation, c: 1.0)
+    monkeypatch.setattr("fogline.queries.partition.block_sensitivity", lambda longest, relation, c: 1.0)
     assert not replay(released("add-remove", epsilon=20.0), parted_pairs("add-remove"), neighbours="add-remove").passed

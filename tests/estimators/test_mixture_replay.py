@@ -5,12 +5,12 @@ import pytest
 
 from fogline import PrivateGaussianMixture
 from fogline.audit import canary_pairs, replay
-from fogline.estimators import _clustering_staged, _mixture_sketch
-from fogline.locate import ball
-from fogline.locate.ball import BallLattice
-from fogline.locate.mixture_step import StepQuery
-from fogline.locate.private_pca import MomentQuery, SpreadQuery
-from fogline.sketch import matching, pursuit
+from fogline.algorithms import clustering as _clustering_staged, mixture_from_density as _mixture_sketch
+from fogline.queries import lattice as ball
+from fogline.queries.lattice import BallLattice
+from fogline.queries.em_step import StepQuery
+from fogline.queries.moments import MomentQuery, SpreadQuery
+from fogline.density.components import matching, pursuit
 
 NAMES = {
     "empty and one record",

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fogline.audit import canary_pairs, replay
-from fogline.datasets import separated_mixture
-from fogline.engines.passes import RecordPasses
-from fogline.estimators._mixture_recursive import RecursivePlan
-from fogline.estimators._mixture_spherical import PROOF, learn_spherical
-from fogline.estimators._staged import staged_release
-from fogline.metrics import mixture_errors
-from fogline.sketch.terms import ReleaseTerms
+from fogline_research.datasets.separated import separated_mixture
+from fogline.sources.passes import RecordPasses
+from fogline.algorithms.mixture_recursive import RecursivePlan
+from fogline.algorithms.mixture_spherical import PROOF, learn_spherical
+from fogline.release.curator import staged_release
+from fogline_research.metrics import mixture_errors
+from fogline.release.terms import ReleaseTerms
 from fogline.testing import seeded_noise
 
 

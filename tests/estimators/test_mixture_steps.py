@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fogline.estimators._mixture_steps import MixtureState, believed, read_step, step_kind
-from fogline.locate.mixture_step import GaussianClusters, StepQuery
+from fogline.algorithms.mixture_from_density import MixtureState, believed, read_step, step_kind
+from fogline.queries.em_step import GaussianClusters, StepQuery
 
 MODEL = GaussianClusters(
     np.array([0.5, 0.5]), np.array([[-0.3, 0.0], [0.3, 0.1]]), np.repeat(0.01 * np.eye(2)[None], 2, axis=0)

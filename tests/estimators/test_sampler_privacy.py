@@ -16,11 +16,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fogline import IntegralSampler
 from fogline.audit import attack, canary_pairs, replay
-from fogline.audit.canaries import Pair
+from fogline.audit.neighbour_pairs import Pair
 from fogline.audit.observation import flatten, observe
-from fogline.estimators import _boosting, _drawing, _vault
+from fogline.queries import boosted_density as _boosting
+from fogline.estimators import sampler as _drawing
+from fogline.release import secret_models as _vault
 from fogline.estimators import sampler as sampler_module
-from fogline.families.mollifiers import log_ratio_range
+from fogline.families.base_measures import log_ratio_range
 from fogline.testing import integral_log_ratio, seeded_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # an attack takes thousands of draws
@@ -210,7 +212,7 @@ def rows_counted(patch):
             _boosting.current_door().generator("few records")
         return records[rng.integers(len(records), size=size)]
 
-    from fogline.mechanisms.entropy import current_door
+    from fogline.mechanisms.randomness import current_door
 
     patch.setattr(_boosting, "current_door", current_door, raising=False)
     patch.setattr(_boosting, "_resampled", resampled)

@@ -7,19 +7,9 @@ from contextlib import nullcontext, suppress
 import pytest
 
 from fogline.accounting import Cost
-from fogline.ledger import (
-    Ledger,
-    LedgerRefused,
-    Question,
-    ReleaseFailed,
-    books,
-    copied,
-    protocol,
-    session,
-    store,
-    trials,
-)
-from fogline.ledger.high_water import HighWater
+from fogline.ledger import Ledger, LedgerRefused, Question, ReleaseFailed, accounts as books, protocol, session, store
+from tests.ledger.torture import trials as copied, trials
+from fogline.ledger.files import HighWater
 from fogline.ledger.steps import observing
 
 
@@ -104,7 +94,7 @@ def test_without_the_hash_of_an_answer_a_flipped_bit_goes_through(tmp_path, monk
 def test_without_the_chain_a_changed_entry_goes_through(tmp_path, monkeypatch):
     monkeypatch.setattr(books, "chain", lambda previous, content: b"0" * 32)
     monkeypatch.setattr(store, "chain", lambda previous, content: b"0" * 32)
-    monkeypatch.setattr("fogline.ledger.export.chain", lambda previous, content: b"0" * 32)
+    monkeypatch.setattr("fogline.ledger.ledger.chain", lambda previous, content: b"0" * 32)
     with pytest.raises(trials.Broken):
         trials.bit_flips(tmp_path, flips=400, seed=3)
 

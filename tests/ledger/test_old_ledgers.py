@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fogline import PrivateHellinger, PrivateModes
-from fogline.engines import table
+from fogline.sources.registry import table
 from fogline.ledger import Ledger, LedgerRefused, ProtectedUnit
 
 FIXTURES = Path(__file__).parent / "fixtures"

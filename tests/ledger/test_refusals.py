@@ -10,16 +10,16 @@ import threading
 
 import pytest
 
-from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, locks, session, store
-from fogline.ledger import high_water as marks_module
-from fogline.ledger.books import FORMAT, GENESIS, Books, chain
-from fogline.ledger.charges import Caps
+from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, disk as locks, session, store
+from fogline.ledger import files as marks_module
+from fogline.ledger.accounts import FORMAT, GENESIS, Books, chain
+from fogline.ledger.accounts import Caps
 from fogline.ledger.disk import Disk, installed
-from fogline.ledger.high_water import HighWater, Mark
+from fogline.ledger.files import HighWater, Mark
 from fogline.ledger.question import canonical
-from fogline.ledger.room import Room, sweep
+from fogline.ledger.files import Room, sweep
 from fogline.ledger.store import Store
-from fogline.ledger.trials import ask, new_ledger, reopen
+from tests.ledger.torture.trials import ask, new_ledger, reopen
 
 
 def refused(check, action, *arguments, **options):
@@ -119,7 +119,7 @@ def test_an_early_release_that_says_nothing_of_a_unit_fixes_none():
 
 def test_a_wrong_entry_in_the_history_is_noticed_on_the_way_out(folder, monkeypatch):
     with reopen(folder) as ledger:
-        monkeypatch.setattr("fogline.ledger.export.chain", lambda previous, content: b"0" * 32)
+        monkeypatch.setattr("fogline.ledger.ledger.chain", lambda previous, content: b"0" * 32)
         refused("chain", ledger.history)
         monkeypatch.undo()
         monkeypatch.setattr(store, "chain", lambda previous, content: b"0" * 32)
@@ -203,7 +203,7 @@ def test_a_ledger_that_cannot_be_founded_leaves_nothing(tmp_path, monkeypatch):
         return link
 
     for error, word in [(FileExistsError(), "already"), (OSError(28, ""), "No space"), (OSError(), "unknown")]:
-        monkeypatch.setattr("fogline.ledger.founding.os.link", failing(error))
+        monkeypatch.setattr("fogline.ledger.files.os.link", failing(error))
         assert word in refused("file", Ledger.create, tmp_path / "ledger", **options)
     assert [path.name for path in tmp_path.iterdir()] == ["marks"]
 
@@ -311,7 +311,7 @@ def test_one_who_is_interrupted_when_served_already_just_goes(folder):
 def test_what_another_process_wrote_is_taken_into_the_books(folder):
     with reopen(folder) as ledger:
         script = "import sys; from pathlib import Path;"
-        script += " from fogline.ledger.trials import ask, reopen; ask(reopen(Path(sys.argv[1])), 9)"
+        script += " from tests.ledger.torture.trials import ask, reopen; ask(reopen(Path(sys.argv[1])), 9)"
         subprocess.run([sys.executable, "-c", script, str(folder)], check=True, timeout=60)
         assert ask(ledger, 9, lambda: pytest.fail("touched")).cached
         assert ledger.on().rho_of(0.5, 1e-6) == ledger.rho_of(0.5, 1e-6)
@@ -356,14 +356,14 @@ def test_rooms_of_others_stay(tmp_path, monkeypatch):
     mine.close()
     mine.close()
     (tmp_path / "room.7").touch()
-    monkeypatch.setattr("fogline.ledger.room.os.path.samestat", lambda one, two: False)  # somebody was faster
+    monkeypatch.setattr("fogline.ledger.files.os.path.samestat", lambda one, two: False)  # somebody was faster
     sweep(tmp_path)
     assert (tmp_path / "room.7").exists()
 
 
 def test_a_room_that_was_swept_away_is_made_again(tmp_path, monkeypatch):
     same, answers = os.path.samestat, [False, True]
-    monkeypatch.setattr("fogline.ledger.room.os.path.samestat", lambda one, two: answers.pop(0) and same(one, two))
+    monkeypatch.setattr("fogline.ledger.files.os.path.samestat", lambda one, two: answers.pop(0) and same(one, two))
     Room(tmp_path).close()
     assert not answers
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from fogline.ledger import Ledger, export, locks, room, store
-from fogline.ledger.books import Books, chain
-from fogline.ledger.refusals import BudgetExceeded, LedgerRefused
+from fogline.ledger import Ledger, ledger as export, disk as locks, files as room, store
+from fogline.ledger.accounts import Books, chain
+from fogline.ledger.question import BudgetExceeded, LedgerRefused
 from fogline.ledger.store import Store
 
 GENESIS = {"seq": 0, "kind": "genesis", "time": "2026-01-01T00:00:00", "format": "none", "ledger": "a" * 32}

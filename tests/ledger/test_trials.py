@@ -1,8 +1,8 @@
-"""Short versions of what `python -m fogline.ledger.stress` does at length."""
+"""Short versions of what `python -m tests.ledger.torture.__main__` does at length."""
 
 import pytest
 
-from fogline.ledger import copied, full_disk, power_loss, stress, trials
+from tests.ledger.torture import trials as copied, trials as full_disk, power_loss, __main__ as stress, trials
 
 
 def test_twenty_four_processes_share_a_budget_for_ten(tmp_path):

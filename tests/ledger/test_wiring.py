@@ -7,9 +7,9 @@ from fogline import testing
 from fogline.accounting import Cost, cost
 from fogline.accounting.zcdp import rho_of
 from fogline.ledger import Ledger, LedgerRefused, Question
-from fogline.ledger.charges import UNITS
-from fogline.mechanisms.entropy import door_reason
-from fogline.mechanisms.gaussian import add_gaussian
+from fogline.ledger.accounts import UNITS
+from fogline.mechanisms.randomness import door_reason
+from fogline.mechanisms.discrete_gaussian import add_gaussian
 
 
 @pytest.fixture

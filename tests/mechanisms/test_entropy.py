@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fogline.mechanisms import add_gaussian, choose, current_door, door_reason, private_count, use_door
-from fogline.mechanisms.entropy import SystemDoor, SystemSource
+from fogline.mechanisms.randomness import SystemDoor, SystemSource
 from fogline.testing import SeededDoor, seeded_noise
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from fogline import PrivateModalRegression, PrivateModeClustering, PrivateModes, private_pca
-from fogline.mechanisms import entropy
-from fogline.mechanisms.failures import ReleaseFailed, sealed
-from fogline.sketch import density_sketch, random_features
+from fogline.mechanisms import randomness as entropy
+from fogline.mechanisms.errors import ReleaseFailed, sealed
+from fogline.release import density_sketch
+from fogline.queries import random_feature_sums as random_features
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 CONSTANT = "the release failed after its noise was drawn; count its budget as spent"
@@ -84,7 +85,7 @@ def test_without_a_ledger_a_failing_fit_leads_nowhere(fit, monkeypatch):
     broken = failing(FloatingPointError("12.5"))
     monkeypatch.setattr(random_features, "coordinates", broken)
     monkeypatch.setattr(density_sketch, "lattice_sums", broken)
-    monkeypatch.setattr("fogline.locate.private_pca.ExactSum.add", broken)
+    monkeypatch.setattr("fogline.queries.moments.ExactSum.add", broken)
     with pytest.raises(ReleaseFailed) as caught:
         fit(ROWS)
     assert str(caught.value) == CONSTANT

@@ -14,11 +14,11 @@ from scipy import stats
 
 from fogline.accounting import IntegralDrawEvent, IntegralGuarantee
 from fogline.audit import attack, replay
-from fogline.audit.canaries import Pair
-from fogline.audit.doors import RecordingDoor
-from fogline.families.bases import NormalBase, ProductBase, UniformBase
-from fogline.mechanisms.entropy import use_door
-from fogline.mechanisms.failures import ReleaseFailed
+from fogline.audit.neighbour_pairs import Pair
+from fogline.audit.replay import RecordingDoor
+from fogline.families.base_measures import NormalBase, ProductBase, UniformBase
+from fogline.mechanisms.randomness import use_door
+from fogline.mechanisms.errors import ReleaseFailed
 from fogline.mechanisms.mollified_draws import (
     COIN,
     FALLBACK,

@@ -8,10 +8,10 @@ import re
 import numpy as np
 import pytest
 
-from fogline.datasets import gaussian_mixture4, own_mixture, uniform_box
+from fogline.datasets.simulated import gaussian_mixture4, own_mixture, uniform_box
 from fogline.estimators import PrivateModalRegression, PrivateModeClustering, PrivateModes
 from fogline.report import WideFindings, document, find, render_report, write_report
-from fogline.report.svg import tick_label, ticks
+from fogline.report._svg import tick_label, ticks
 from fogline.testing import seeded_noise
 
 HOSTILE = '<script>alert(1)</script>" onload="x'

@@ -23,7 +23,7 @@ from fogline._validation.parameters import (
 )
 from fogline._validation.places import state_directory
 from fogline._validation.rows import check_columns, check_dense, records
-from fogline._validation.sources import source_text
+from fogline._validation.places import source_text
 
 __all__ = [
     "Neighbours",

@@ -9,7 +9,7 @@ be spent and `guarantee` what is promised in the end; `cautions` say where that 
 from fogline.accounting.budget import Budget, Share, Shares
 from fogline.accounting.cautions import PrivacyWarning
 from fogline.accounting.costs import Cost, UnsupportedEvent, cost
-from fogline.accounting.currency import GaussianBudget
+from fogline.accounting.budget import GaussianBudget
 from fogline.accounting.events import (
     AboveThresholdEvent,
     ComposedEvent,
@@ -22,9 +22,9 @@ from fogline.accounting.events import (
     StableHistogramEvent,
 )
 from fogline.accounting.guarantee import Guarantee
-from fogline.accounting.hellinger_privacy import HellingerBudget
-from fogline.accounting.integral import IntegralBudget, IntegralGuarantee
-from fogline.accounting.power_divergence import PowerBudget
+from fogline.accounting.divergences import HellingerBudget
+from fogline.accounting.guarantee import IntegralBudget, IntegralGuarantee
+from fogline.accounting.divergences import PowerBudget
 
 __all__ = [
     "AboveThresholdEvent",

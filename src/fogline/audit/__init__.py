@@ -17,14 +17,9 @@ from fogline.audit.attack import (
     sketch_attack,
     vector_attack,
 )
-from fogline.audit.canaries import Pair, canary_pairs, random_pairs
-from fogline.audit.clopper_pearson import (
-    epsilon_lower_bound,
-    proportion_lower,
-    proportion_upper,
-    visible_probability,
-)
-from fogline.audit.doors import RecordingDoor, ReplayingDoor
+from fogline.audit.neighbour_pairs import Pair, canary_pairs, random_pairs
+from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
+from fogline.audit.replay import RecordingDoor, ReplayingDoor
 from fogline.audit.noise_fit import NoiseFit, noise_fit
 from fogline.audit.replay import PairReport, ReplayReport, replay
 

@@ -327,7 +327,7 @@ def is_own_code(module: str) -> bool:
 
     Examples
     --------
-    >>> [is_own_code(name) for name in ("fogline.sketch", "numpy", "json", "__main__")]
+    >>> [is_own_code(name) for name in ("fogline.release", "numpy", "json", "__main__")]
     [True, False, False, True]
     """
     first = module.split(".")[0]

@@ -42,20 +42,20 @@ __all__ = [
 ]
 
 ALLOWED_STATE = {
-    "fogline.mechanisms._opendp._mechanism": "samplers by their public scales; the second run of a replay needs none",
-    "fogline.estimators._vault._HELD": "secret models of samplers, kept apart from them by design",
-    "fogline.sketch.histogram._counter_known": "whether the compiled counter was looked for: once in a process",
+    "fogline.mechanisms.randomness._mechanism": "samplers by their public scales; the second run of a replay needs none",
+    "fogline.release.secret_models._HELD": "secret models of samplers, kept apart from them by design",
+    "fogline.queries.fourier_sums._counter_known": "whether the compiled counter was looked for: once in a process",
     "fogline.ledger.session._sessions": "open ledgers, held weakly: garbage collection may remove one at any time",
-    "fogline.sketch.origins._KNOWN": "random numbers of the sketches that are alive, held weakly",
-    "fogline.sketch.sketch_file._SEEN": "sketch files that are open by device and inode, held weakly",
-    "fogline.engines.duck._databases": "one database in memory for all queries, which holds no table",
+    "fogline.release.origins._KNOWN": "random numbers of the sketches that are alive, held weakly",
+    "fogline.release.sketch_file._SEEN": "sketch files that are open by device and inode, held weakly",
+    "fogline.sources.files._databases": "one database in memory for all queries, which holds no table",
 }
 """State that may differ or stay, each with the reason; by the path of the name."""
 
 _NOT_WATCHED = ("fogline.audit", "fogline.testing", "_cython_")
 """The audit's own code, and the types that Cython shares between compiled modules: they come with the first import."""
 
-_SHALLOW = ("fogline.cli", "fogline.reproduce")
+_SHALLOW = ("fogline.cli", "fogline_research.experiments")
 """Own code that no fit runs and that holds thousands of options: its names are compared, as those of other packages."""
 
 _PLACES = (
@@ -308,7 +308,7 @@ def empty_caches(seen: Surroundings) -> bool:
 
     Examples
     --------
-    >>> from fogline.sketch.random_spec import standard_frequencies
+    >>> from fogline.density.random_spec import standard_frequencies
     >>> _ = standard_frequencies(64, 5, 0)
     >>> empty_caches(look_around()), empty_caches(look_around())
     (True, False)

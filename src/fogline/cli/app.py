@@ -26,7 +26,7 @@ from fogline.cli.mixture import mixture
 from fogline.cli.modes import modes
 from fogline.cli.plan import plan
 from fogline.cli.regress import regress
-from fogline.cli.reproduce import reproduce
+from fogline_research.cli import reproduce
 from fogline.cli.sample import sample
 from fogline.cli.strata import strata
 
@@ -58,7 +58,7 @@ def demo(ctx: click.Context, out: Path) -> None:
     """
     need("rich", "jinja2")
     from fogline.cli import show
-    from fogline.datasets import load_faithful
+    from fogline.datasets.tables import load_faithful
     from fogline.estimators import PrivateModalRegression, PrivateModeClustering, PrivateModes
     from fogline.report import find, render_report
 

@@ -100,7 +100,7 @@ def _attacked(bounds: list[tuple[float, float]], options: dict[str, Any]) -> Att
     import numpy as np
 
     from fogline.audit import sketch_attack
-    from fogline.sketch.spec import SketchSpec
+    from fogline.density.spec import SketchSpec
 
     low, high = bounds[0]
     crowd = np.full((100, 1), low + 0.4 * (high - low))

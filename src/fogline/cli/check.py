@@ -11,7 +11,7 @@ from fogline.cli.common import Command, need, print_json
 from fogline.cli.sources import need_reader, reading_keywords, reading_options, source_argument, unit_option
 
 if TYPE_CHECKING:
-    from fogline.engines.check import FileCheck
+    from fogline.sources.check import FileCheck
 
 __all__ = ["check"]
 
@@ -41,7 +41,7 @@ def check(**options: Any) -> None:
         raise click.BadParameter("expected a file; a database states its own types", param_hint="FILE")
     need_reader(options["file"])
     need(*([] if options["as_json"] else ["rich"]))
-    from fogline.engines import check as checked
+    from fogline.sources.check import check as checked
 
     columns = parse.columns_option(options["columns"])
     try:

@@ -80,7 +80,7 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModeClustering, Any]:
     bounds = parse.bounds_option(options["bounds"])
     steps = parse.steps_option(options["steps"])
     from fogline.estimators import PrivateModeClustering
-    from fogline.estimators._clustering_plan import plan_clusters
+    from fogline.algorithms.clustering import plan_clusters
 
     names = ("epsilon", "delta", "n_clusters", "level", "projection", "components", "neighbours")
     chosen = {name: options[name] for name in (*names, "max_contributions", "expect_records")}

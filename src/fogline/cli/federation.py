@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.asked import ask
+from fogline.cli.release import ask
 from fogline.cli.common import Command, Phase, Unreadable, need, print_json, writable, write
 from fogline.cli.release import EXIT_CODES, checked_outputs, output_options, privacy_options, publish
 from fogline.cli.sources import FILE, need_reader, source_options, source_table, wide_bounds
@@ -105,9 +105,9 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     sites = parse.columns_option(options["sites"])
     from fogline import _validation
     from fogline.federation import PairKeys
-    from fogline.federation.pair_keys import check_site
-    from fogline.sketch.planning import plan_spec
-    from fogline.sketch.provenance import Provenance
+    from fogline.federation.masks import check_site
+    from fogline.density.random_spec import plan_spec
+    from fogline.release.sketch_file import Provenance
 
     try:
         check_site(options["site"])
@@ -129,8 +129,8 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def _counted(options: dict[str, Any], source: Any, spec: Any, keys: Any) -> SiteSketch:
-    from fogline.engines import sketch as count
-    from fogline.engines.tables import ReadFailed
+    from fogline.sources.passes import sketch as count
+    from fogline.sources.table import ReadFailed
     from fogline.federation import SiteSketch
 
     try:

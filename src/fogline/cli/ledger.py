@@ -27,7 +27,7 @@ from fogline.cli.common import (
 
 if TYPE_CHECKING:
     from fogline.ledger import Entry, PaidAnswer, Plan, Remaining
-    from fogline.report.spending import Statement
+    from fogline.report.ledger import Statement
 
 __all__ = ["ledger"]
 
@@ -217,7 +217,7 @@ def show(path: Path, high_water: Path | None, as_json: bool, picture: Path | Non
     drawable(picture, "--picture", (".svg", ".html", ".htm"))
     writable(picture, "--picture", [path])
     with opened(path, high_water) as books, refusals():
-        from fogline.report.spending import spending_picture, statements, write_picture
+        from fogline.report.ledger import spending_picture, statements, write_picture
 
         listed = statements(books)
         analysts = list(books.analysts)

@@ -78,8 +78,8 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModes, Any]:
     steps = parse.steps_option(options["steps"])
     bandwidth = parse.bandwidth_option(options["bandwidth"])
     from fogline import PrivateModes, _validation
-    from fogline.sketch.planning import plan_spec
-    from fogline.sketch.spec import as_bandwidth
+    from fogline.density.random_spec import plan_spec
+    from fogline.density.spec import as_bandwidth
 
     try:
         checked_budget(options)

@@ -82,7 +82,7 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
             found = parse.refused(error)
             found.param_hint = "--epsilons" if found.param_hint == "--epsilon" else found.param_hint
             raise found from None
-    from fogline.cli.outlooks import outlook_document, show_outlook
+    from fogline.cli.show import outlook_document, show_outlook
 
     if as_json:
         print_json(outlook_document(expected, options, str(ctx.meta["fogline.command"])))
@@ -129,7 +129,7 @@ def _expected(estimator: Any, options: dict[str, Any], guess: Any) -> Any:
     """What fits would show; clusters of up to three columns are modes."""
     asked = {"shape": guess, "epsilons": parse.numbers_option(options["epsilons"], "--epsilons")}
     if options["kind"] == "modes":
-        from fogline.estimators.expected import expected_mode_error
+        from fogline.planning.modes import expected_mode_error
 
         return expected_mode_error(estimator, options["n"], runs=options["runs"], **asked)
     expected = estimator.expected_error(options["n"], **asked)
@@ -137,9 +137,9 @@ def _expected(estimator: Any, options: dict[str, Any], guess: Any) -> Any:
 
 
 def _draw(expected: Any, path: Path, *, quiet: bool) -> None:
-    from fogline.estimators.expected import ExpectedError
-    from fogline.report.outlook import outlook_picture
-    from fogline.report.spending import write_picture
+    from fogline.planning.modes import ExpectedError
+    from fogline.report.plan import outlook_picture
+    from fogline.report.ledger import write_picture
 
     if not isinstance(expected, ExpectedError):
         raise click.BadParameter("there is no picture of clusters of more than three columns", param_hint="--picture")
@@ -182,7 +182,7 @@ def _branches(text: str) -> Any:
 
 
 def _mixture(text: str, d: int) -> Any:
-    from fogline.datasets import Mixture
+    from fogline.datasets.mixtures import Mixture
 
     weights, centers, scales = [], [], []
     for part in text.split(";"):
@@ -208,7 +208,7 @@ def _public_sample(options: dict[str, Any], d: int) -> Any:
     """Read a public sample."""
     import numpy as np
 
-    from fogline.engines import ReadFailed
+    from fogline.sources.table import ReadFailed
 
     need_reader(options["shape"])
     batches = [np.empty((0, d))]

@@ -2,6 +2,8 @@
 
 All that can be refused is refused before the records are touched; after that there is one constant message, since any
 other might quote them.
+
+One question of a command that is not an estimator's: asked once, paid for, with the same endings as all others.
 """
 
 from __future__ import annotations
@@ -10,28 +12,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
-
 import click
-
 from fogline.cli.common import Phase, Unreadable, need, opened, print_json, refusals, writable, write
 from fogline.cli.sources import need_reader, source_files
+from collections.abc import Callable
+from fogline.cli import parse
+from fogline.cli.common import Phase, Unreadable, opened, refusals
 
-__all__ = [
-    "EXIT_CODES",
-    "budget_options",
-    "checked_budget",
-    "checked_outputs",
-    "checked_places",
-    "currency_options",
-    "fit",
-    "ledger_options",
-    "only_with_a_ledger",
-    "output_options",
-    "privacy_options",
-    "publish",
-    "release",
-    "view_of",
-]
+__all__ = ['EXIT_CODES', 'ask', 'budget_options', 'checked_budget', 'checked_outputs', 'checked_places', 'currency_options', 'fit', 'ledger_options', 'only_with_a_ledger', 'output_options', 'privacy_options', 'publish', 'release', 'view_of']
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -45,7 +33,6 @@ def _all(options: list[Callable[[Any], Any]], command: Decorated) -> Decorated:
     for option in reversed(options):
         command = option(command)
     return command
-
 
 _expect_option = click.option(
     "--expect-records",
@@ -191,7 +178,7 @@ def only_with_a_ledger(options: dict[str, Any]) -> None:
 
 def fit(estimator: Any, table: Any) -> None:
     """Fit, with one constant message for whatever goes wrong once records are touched."""
-    from fogline.engines.files import ReadFailed
+    from fogline.sources.files import ReadFailed
 
     try:
         with warnings.catch_warnings():
@@ -246,3 +233,52 @@ def publish(
         for what in ("save", "report"):
             if options[what] is not None:
                 click.echo(f"{'density' if what == 'save' else 'report'}: {options[what]}")
+
+T = TypeVar("T")
+
+FAILED = "the release failed; why is not said, since that may depend on the records"
+
+
+def ask(question: Callable[[Any], T], options: dict[str, Any], doing: str) -> tuple[T, dict[str, Any] | None]:
+    """Ask a question, with a ledger's view if there is one, and say what was paid.
+
+    Parameters
+    ----------
+    question : callable
+        Takes the view or None; raises ValueError, TypeError or OSError for what is wrong with public things, and before
+        it touches any record. Its answer has a ``receipt``.
+    options : dict
+        Of the command: ``ledger``, ``dataset``, ``analyst``, ``high_water``, ``afresh``, ``as_json``.
+    doing : str
+        Public words for the terminal.
+    """
+    only_with_a_ledger(options)
+    if options["ledger"] is None:
+        with Phase(doing, quiet=options["as_json"]):
+            return _asked(question, None), None
+    with opened(options["ledger"], options["high_water"]) as books:
+        with refusals():
+            view = view_of(books, options)
+            before = len(books.history())
+        with Phase(doing, quiet=options["as_json"]), refusals():
+            answer = _asked(question, view)
+    receipt = getattr(answer, "receipt", None)
+    if receipt is None:
+        raise Unreadable("the ledger gave no receipt")
+    return answer, {"receipt": receipt, "cached": receipt["commit"] < before}
+
+
+def _asked(question: Callable[[Any], T], view: Any) -> T:
+    from fogline.mechanisms.errors import ReleaseFailed
+    from fogline.release.origins import AlreadyReleased
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning may depend on the records
+            return question(view)
+    except ReleaseFailed:
+        raise Unreadable(FAILED) from None
+    except AlreadyReleased as error:
+        raise parse.refused(ValueError(f"path: {error}")) from None
+    except (ValueError, TypeError, OSError) as error:
+        raise parse.refused(error) from None

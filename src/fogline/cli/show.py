@@ -1,4 +1,7 @@
-"""What the commands print: tables for people, rows for files."""
+"""What the commands print: tables for people, rows for files.
+
+What ``fogline plan`` prints: a table for people, a document for machines.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +12,28 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
 from fogline.cli.common import console_for_people
-from fogline.report.branch_page import described_rows
-from fogline.report.branches import COVERAGE, BranchFindings
-from fogline.report.cluster_page import shown_columns
+from fogline.report.regression import described_rows
+from fogline.report.regression import COVERAGE, BranchFindings
+from fogline.report.clusters import shown_columns
 from fogline.report.clusters import ClusterFindings
 from fogline.report.findings import Findings
-from fogline.report.fits import FitFindings, privacy_words
+from fogline.report.fit import FitFindings, privacy_words
 from fogline.report.frame import as_sentence, p_value
-from fogline.report.mixtures import MixtureFindings
-from fogline.report.space import MOST_COLUMNS, telling_columns
-from fogline.report.svg import plus_minus, significant
-from fogline.report.wide_modes import WideFindings
-from fogline.reproduce import Row, geometric_mean_ratio
+from fogline.report.mixture import MixtureFindings
+from fogline.report._plots import MOST_COLUMNS, telling_columns
+from fogline.report._svg import plus_minus, significant
+from fogline.report.modes import WideFindings
+from fogline_research.experiments import Row, geometric_mean_ratio
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from fogline.planning.clustering import ExpectedClusterError
+    from fogline.planning.regression import ExpectedBranches
+    from fogline.planning.modes import ExpectedError
 
-__all__ = [
-    "as_record",
-    "console_for_people",
-    "payment_words",
-    "progress_bar",
-    "show_branches",
-    "show_clusters",
-    "show_fit",
-    "show_mixture",
-    "show_modes",
-    "show_payment",
-    "show_rows",
-    "summary",
-    "write_rows",
-]
+__all__ = ['as_record', 'console_for_people', 'outlook_document', 'payment_words', 'progress_bar', 'show_branches', 'show_clusters', 'show_fit', 'show_mixture', 'show_modes', 'show_outlook', 'show_payment', 'show_rows', 'summary', 'write_rows']
 
 
 def show_modes(findings: Findings | WideFindings) -> None:
@@ -301,3 +293,150 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[int, int, str], None] | N
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total, label: bar.update(task, completed=done, total=total, description=label)
+
+
+def outlook_document(expected: Any, options: dict[str, Any], command: str) -> dict[str, Any]:
+    """Give a plan for machines."""
+    from fogline.planning.modes import ExpectedError
+
+    if isinstance(expected, ExpectedError):
+        return _modes_document(expected, command)
+    chosen = {name: options[name] for name in ("delta", "neighbours", "level")}
+    rows = [{name: _plain(value) for name, value in vars(row).items()} for row in expected.rows]
+    named = {"n_clusters": expected.n_clusters} if options["kind"] == "clusters" else {"shape": expected.shape}
+    return {
+        "format": f"fogline-plan-{options['kind']}-1",
+        "command": command,
+        "n": expected.n,
+        **named,
+        **chosen,
+        "rows": rows,
+    }
+
+
+def show_outlook(expected: Any, options: dict[str, Any]) -> None:
+    """Print a plan for people."""
+    from fogline.planning.modes import ExpectedError
+
+    if isinstance(expected, ExpectedError):
+        _show_modes(expected)
+    elif options["kind"] == "clusters":
+        _show_clusters(expected, options)
+    else:
+        _show_branches(expected, options)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers that JSON has; an error of nothing is none."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _show_clusters(expected: ExpectedClusterError, options: dict[str, Any]) -> None:
+    from fogline.report._svg import significant
+
+    rows = [
+        [
+            f"{row.epsilon:g}",
+            significant(row.count_error, 2),
+            ", ".join(significant(error, 2) for error in row.mean_errors[:4])
+            + (", ..." if len(row.mean_errors) > 4 else ""),
+            f"{significant(100 * row.smallest_variance, 2)}%",
+            significant(row.centre_error, 2) if math.isfinite(row.centre_error) else "-",
+        ]
+        for row in expected.rows
+    ]
+    _print(
+        f"{expected.n} records, {expected.n_clusters} clusters, {_terms(options)}",
+        ["epsilon", "error of the count", "of the mean", "variance seen from", "error of a centre"],
+        rows,
+        "Noise of one fit, from its exact sensitivities; nothing was spent. A direction is seen if it holds that part "
+        "of the variance. The error of a centre is in deviations of its cluster, after one step of refinement.",
+    )
+
+
+def _show_branches(expected: ExpectedBranches, options: dict[str, Any]) -> None:
+    from fogline.report._svg import significant
+
+    def error(value: float) -> str:
+        return significant(value, 2) if math.isfinite(value) else "-"
+
+    rows = [
+        [
+            f"{row.epsilon:g}",
+            f"{row.shown:.0%}",
+            f"{row.detected:.0%}",
+            error(row.error),
+            error(row.privacy_error),
+            error(row.sampling_error),
+            f"{row.spurious:.2f}",
+        ]
+        for row in expected.rows
+    ]
+    _print(
+        f"{expected.n} records, {expected.shape}, {_terms(options)}",
+        ["epsilon", "fits with branches", "modes found", "error", "of privacy", "of sampling", "false modes a place"],
+        rows,
+        f"From {expected.runs} simulated fits an epsilon; nothing was spent. Modes are those at each place x.",
+    )
+
+
+def _terms(options: dict[str, Any]) -> str:
+    return f"delta {options['delta']:g}, {options['neighbours']}"
+
+
+def _print(title: str, headings: list[str], rows: list[list[str]], note: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    pass
+
+    console = console_for_people()
+    table = Table(title=Text(title), title_justify="left")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print(note)
+
+
+def _modes_document(expected: ExpectedError, command: str) -> dict[str, Any]:
+    return {
+        "format": "fogline-plan-1",
+        "command": command,
+        "n": expected.n,
+        "shape": expected.shape,
+        "delta": expected.delta,
+        "neighbours": expected.neighbours,
+        "level": expected.level,
+        "runs": expected.runs,
+        "modes": expected.modes.tolist(),
+        "rows": expected.table(),
+    }
+
+
+def _show_modes(expected: ExpectedError) -> None:
+    from fogline.report._svg import significant
+
+    has_modes = len(expected.modes) > 0
+    headings = ["epsilon", *(["mode at", "found", "error", "of privacy", "of sampling"] if has_modes else [])]
+    rows, last = [], None
+    for record in expected.table():
+        same, last = record["epsilon"] == last, record["epsilon"]
+        cells = ["" if same else f"{record['epsilon']:g}"]
+        if has_modes:
+            cells += [", ".join(significant(value) for value in record["position"]), f"{record['detected']:.0%}"]
+            for name in ("standard_errors", "privacy_errors", "sampling_errors"):
+                errors = record[name]
+                cells.append("-" if errors is None else ", ".join(significant(error, 2) for error in errors))
+        share = f"{significant(100 * record['smallest_share'], 2)}%"
+        rows.append([*cells, *(["", ""] if same else [share, f"{record['spurious']:.2f}"])])
+    _print(
+        f"{expected.n} records, {expected.shape}, delta {expected.delta:g}, {expected.neighbours}",
+        [*headings, "smallest share seen", "false modes a fit"],
+        rows,
+        f"From {expected.runs} simulated fits an epsilon; nothing was spent. The smallest share is the part of the "
+        "records that, gathered in one narrow place, would just stand above the fog.",
+    )

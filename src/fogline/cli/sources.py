@@ -17,7 +17,7 @@ from fogline.cli.common import need
 from fogline.cli.parse import columns_option
 
 if TYPE_CHECKING:
-    from fogline.engines import Table
+    from fogline.sources.table import Table
 
 __all__ = [
     "FILE",
@@ -61,7 +61,7 @@ _READING = (
     ("null", "A,B", "Of a text file: words for a missing value that look like one, such as -999."),
     ("header", "A,B", "Of a text file without a header: the names of all its columns."),
 )
-"""Options that say how text is read; see fogline.engines.ReadingOptions."""
+"""Options that say how text is read; see fogline.sources.reading.ReadingOptions."""
 
 
 def reading_options(command: Decorated) -> Decorated:
@@ -95,12 +95,12 @@ def source_options(command: Decorated) -> Decorated:
 
 def need_reader(file: str) -> None:
     """Refuse to go on without the library that reads such a source."""
-    from fogline.engines.registry import ADDRESSES
+    from fogline.sources.registry import ADDRESSES
 
     if not file.startswith(ADDRESSES):
         need("duckdb")
     elif not file.startswith("sqlite"):
-        from fogline.engines.databases import require_psycopg
+        from fogline.sources.databases import require_psycopg
 
         try:
             require_psycopg()
@@ -123,7 +123,7 @@ def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
     ValueError, TypeError, OSError
         For what is wrong with the schema; the message begins with the parameter's name.
     """
-    from fogline.engines import table
+    from fogline.sources.registry import table
 
     return table(
         options["file"], columns, query=options["query"], unit=options.get("unit"), **reading_keywords(options)
@@ -132,8 +132,8 @@ def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
 
 def source_files(file: str) -> list[Path]:
     """Files that FILE stands for, which nothing may be written over; none if it is a server, or cannot be found."""
-    from fogline.engines.files import matching_files
-    from fogline.engines.registry import ADDRESSES
+    from fogline.sources.files import matching_files
+    from fogline.sources.registry import ADDRESSES
 
     if file.startswith(ADDRESSES):
         kind, _, place = file.partition(":///")

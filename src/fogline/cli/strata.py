@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.asked import ask
+from fogline.cli.release import ask
 from fogline.cli.common import Command, drawable, need, print_json, write
 from fogline.cli.release import EXIT_CODES, budget_options, checked_outputs, ledger_options
 from fogline.cli.sources import FILE, need_reader, query_option, reading_keywords, reading_options, source_argument
 
 if TYPE_CHECKING:
-    from fogline.sketch.strata import Strata
+    from fogline.density.strata import Strata
 
 __all__ = ["strata"]
 
@@ -155,7 +155,7 @@ def _show(document: dict[str, Any], paid: dict[str, Any] | None) -> None:
 
     from fogline.cli.show import console_for_people, show_payment
     from fogline.report.frame import as_sentence
-    from fogline.report.svg import plus_minus
+    from fogline.report._svg import plus_minus
 
     console = console_for_people()
     table = Table(title=Text("Strata"), title_justify="left")

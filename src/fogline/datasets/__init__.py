@@ -4,18 +4,10 @@ These are not private and need not be: they are the inputs of experiments. ``ran
 numpy Generator.
 """
 
-from fogline.datasets.gaussian_rings import (
-    RING,
-    THREE_GAUSSIANS,
-    gaussian_ring,
-    random_gaussians,
-    random_mixture,
-    ring_mixture,
-    three_gaussians,
-)
+from fogline_research.datasets.gaussian_rings import RING, THREE_GAUSSIANS, gaussian_ring, random_gaussians, random_mixture, ring_mixture, three_gaussians
 from fogline.datasets.mixtures import Mixture, Sample, mixture_modes
-from fogline.datasets.regression import RegressionSample, sinusoidal_mixture, three_components
-from fogline.datasets.separated import SeparatedMixture, separated_mixture
+from fogline_research.datasets.regression import RegressionSample, sinusoidal_mixture, three_components
+from fogline_research.datasets.separated import SeparatedMixture, separated_mixture
 from fogline.datasets.simulated import (
     GAUSSIAN_MIXTURE4,
     OWN_MIXTURES,

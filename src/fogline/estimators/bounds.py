@@ -16,20 +16,12 @@ from fogline import _validation
 from fogline.accounting.budget import Budget, Shares
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
-from fogline.engines.feed import as_source, names_of, public_width, unit_of
-from fogline.estimators._released import warn_of_count
-from fogline.estimators._staged import RecordPasses, Stages, staged_release
-from fogline.locate.magnitudes import (
-    BINS,
-    CELLS,
-    ColumnCells,
-    bin_counts,
-    cell_counts,
-    coarse_range,
-    counts_sensitivity,
-)
-from fogline.sketch.counted_records import check_expected, count_words, is_nothing, joined
-from fogline.sketch.density_sketch import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, public_width, unit_of
+from fogline.estimators._base import warn_of_count
+from fogline.release.curator import RecordPasses, Stages, staged_release
+from fogline.queries.magnitudes import BINS, CELLS, ColumnCells, bin_counts, cell_counts, coarse_range, counts_sensitivity
+from fogline.density.counted_records import check_expected, count_words, is_nothing, joined
+from fogline.release.density_sketch import ReleaseTerms
 
 __all__ = ["PrivateBounds", "private_bounds"]
 
@@ -141,7 +133,7 @@ def private_bounds(
     -----
     Bounds lie on a grid: 128 cells between two powers of two of the same or of opposite sign. Records are overlooked
     where a power of two, or later a block of cells, holds fewer than about five noise deviations of them: with few
-    records a message says so, and nothing else does. The proof is ``locate/magnitudes.proof.md``.
+    records a message says so, and nothing else does. The proof is ``queries/magnitudes.proof.md``.
 
     Examples
     --------

@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
-from fogline.engines.feed import as_source, names_of, unit_of
-from fogline.estimators._gaussian_steps import learn_gaussians, settled
-from fogline.estimators._staged import RecordPasses, Stages, asked, staged_release
+from fogline.sources.passes import as_source, names_of, unit_of
+from fogline.algorithms.mixture_recursive import learn_gaussians, settled
+from fogline.release.curator import RecordPasses, Stages, asked, staged_release
 from fogline.estimators.locating import public_frame
-from fogline.locate.frames import Frame
-from fogline.locate.gaussian import Gaussian
-from fogline.locate.partition import Partition
-from fogline.locate.private_pca import MOST_COLUMNS
-from fogline.locate.spherical_gaussian import SphericalGaussian, SphericalQuery
-from fogline.sketch.terms import ReleaseTerms
+from fogline.queries.lattice import Frame
+from fogline.queries.gaussian import Gaussian
+from fogline.queries.partition import Partition
+from fogline.queries.moments import MOST_COLUMNS
+from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
+from fogline.release.terms import ReleaseTerms
 
 __all__ = ["private_gaussian", "private_spherical_gaussian"]
 
@@ -60,7 +60,7 @@ def private_gaussian(
     Returns
     -------
     gaussian, guarantee
-        The :class:`~fogline.locate.gaussian.Gaussian` has ``mean``, ``covariance``, ``count`` and ``mean_sd``.
+        The :class:`~fogline.queries.gaussian.Gaussian` has ``mean``, ``covariance``, ``count`` and ``mean_sd``.
 
     References
     ----------
@@ -115,7 +115,7 @@ def private_spherical_gaussian(
     Returns
     -------
     gaussian, guarantee
-        The :class:`~fogline.locate.spherical_gaussian.SphericalGaussian` has ``mean``, ``sigma``, ``count``.
+        The :class:`~fogline.queries.spherical_gaussian.SphericalGaussian` has ``mean``, ``sigma``, ``count``.
 
     References
     ----------

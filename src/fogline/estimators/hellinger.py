@@ -18,39 +18,19 @@ from sklearn.base import BaseEstimator
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.engines.feed import as_source, names_of, release_source, unit_of
-from fogline.estimators._hellinger_fit import fit_density
-from fogline.estimators._hellinger_plan import (
-    ExpectedFit,
-    check_expectation,
-    checked_guess,
-    data_box,
-    expected_descent,
-    expected_fit,
-    plan_descent,
-    plan_sketch,
-    rows_of,
-)
-from fogline.estimators._hellinger_quadrature import DescentPlan
-from fogline.estimators._hellinger_steps import Descent, descend, stages_of
-from fogline.estimators._hellinger_summary import (
-    Explained,
-    FitSummary,
-    descent_message,
-    draw_fit,
-    estimates_of,
-    explained_part,
-    intervals,
-    message_of,
-    summary_of,
-)
-from fogline.estimators._released import ReleasedState, warn_of_count
-from fogline.estimators._staged import RecordPasses, staged_release
+from fogline.sources.passes import as_source, names_of, release_source, unit_of
+from fogline.density.hellinger.inference import fit_density
+from fogline.algorithms.hellinger_descent import ExpectedFit, check_expectation, checked_guess, data_box, expected_descent, expected_fit, plan_descent, plan_sketch, rows_of
+from fogline.queries.hellinger_descent import DescentPlan
+from fogline.algorithms.hellinger_descent import Descent, descend, stages_of
+from fogline.density.hellinger.inference import Explained, FitSummary, descent_message, draw_fit, estimates_of, explained_part, intervals, message_of, summary_of
+from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.release.curator import RecordPasses, staged_release
 from fogline.families import Family, family_named, parameter_box
 from fogline.families.named import family_id, family_id_before
-from fogline.sketch.density_sketch import ReleaseTerms
-from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.spec import SketchSpec, as_bandwidth
+from fogline.release.density_sketch import ReleaseTerms
+from fogline.density.private_density import PrivateDensity
+from fogline.density.spec import SketchSpec, as_bandwidth
 
 __all__ = ["PrivateHellinger"]
 
@@ -215,7 +195,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, frame, path or engine table
             One row a record, one column an axis. A descent needs an array, a frame or a
-            :class:`fogline.engines.CountedFile`: its number of rows is public.
+            :class:`fogline.sources.files.CountedFile`: its number of rows is public.
         y : ignored
         """
         source = as_source(X)

@@ -9,11 +9,11 @@ import numpy as np
 
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
-from fogline.engines.feed import as_source, names_of, unit_of, width_of
-from fogline.estimators._located import BallPlan, LocatedTerms, find_ball
-from fogline.estimators._staged import RecordPasses, Stages, staged_release
-from fogline.locate.answers import Ball, NotSeparable
-from fogline.locate.frames import Frame
+from fogline.sources.passes import as_source, names_of, unit_of, width_of
+from fogline.algorithms.ball_search import BallPlan, LocatedTerms, find_ball
+from fogline.release.curator import RecordPasses, Stages, staged_release
+from fogline.queries.ball_search import Ball, NotSeparable
+from fogline.queries.lattice import Frame
 
 __all__ = ["one_cluster", "public_frame", "terrific_ball"]
 
@@ -82,7 +82,7 @@ def one_cluster(
     Returns
     -------
     ball, guarantee
-        A :class:`~fogline.locate.answers.Ball`, or :class:`~fogline.locate.answers.NotSeparable`.
+        A :class:`~fogline.queries.ball_search.Ball`, or :class:`~fogline.queries.ball_search.NotSeparable`.
 
     References
     ----------

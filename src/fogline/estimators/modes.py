@@ -3,7 +3,7 @@ r"""Modes of a density under differential privacy.
 ``fit`` counts the records on a public grid, releases the Fourier sums of the counts with discrete Gaussian noise,
 once, and reads everything else from that release: which peaks stand above the fog, where they are, how sure one
 can be. With more than three columns the sums are those of random features. The proofs are those of
-:mod:`fogline.sketch.density_sketch` and :mod:`fogline.sketch.random_features`; the rest is post-processing.
+:mod:`fogline.release.density_sketch` and :mod:`fogline.queries.random_feature_sums`; the rest is post-processing.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from sklearn.base import BaseEstimator
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.engines.feed import as_source, release_source, unit_of, width_of
-from fogline.estimators._released import ReleasedState, warn_of_count
-from fogline.sketch.counted_records import check_expected
-from fogline.sketch.density_sketch import ReleaseTerms
-from fogline.sketch.planning import Spec, plan_spec
-from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.spec import as_bandwidth
+from fogline.sources.passes import as_source, release_source, unit_of, width_of
+from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.density.counted_records import check_expected
+from fogline.release.density_sketch import ReleaseTerms
+from fogline.density.random_spec import Spec, plan_spec
+from fogline.density.private_density import PrivateDensity
+from fogline.density.spec import as_bandwidth
 
 if TYPE_CHECKING:
-    from fogline.estimators.expected import ExpectedError
+    from fogline.planning.modes import ExpectedError
 
 __all__ = ["PrivateModes"]
 
@@ -85,7 +85,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     -----
     Up to three columns the density is read on a grid. Beyond, peaks are sought from public starting points, from the
     largest bandwidth of the release to the smallest, and the ripples that random features leave are taken away
-    (:mod:`fogline.sketch.search`). Smoothing by a bandwidth as wide as a cluster lowers its peak by
+    (:mod:`fogline.density.modes.without_grid`). Smoothing by a bandwidth as wide as a cluster lowers its peak by
     :math:`2^{-d/2}`, while the noise stays as it is: each column more asks for about 1.4 times the records, or the
     epsilon. Where nothing can be seen, ``message_`` says how many would do; ``expected_error`` says it before a fit.
 
@@ -93,7 +93,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     --------
     fogline.DensitySketch : the release alone, for merging and for data that come in parts.
     fogline.check_pipeline : which steps before it, in a pipeline, see the records without privacy.
-    fogline.published.dp_grams : the algorithm of the DP-GRAMS paper, to compare with; not certified.
+    fogline_research.as_published.dp_grams : the algorithm of the DP-GRAMS paper, to compare with; not certified.
 
     References
     ----------
@@ -104,7 +104,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from fogline import PrivateModes
-    >>> from fogline.datasets import gaussian_mixture4
+    >>> from fogline.datasets.simulated import gaussian_mixture4
     >>> X = gaussian_mixture4(5000, random_state=0).X
     >>> found = PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(-10, 10), (-10, 10)]).fit(X)
     >>> found.modes_.shape
@@ -201,7 +201,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Examples
         --------
         >>> from fogline import DensitySketch, PrivateModes
-        >>> from fogline.datasets import gaussian_mixture4
+        >>> from fogline.datasets.simulated import gaussian_mixture4
         >>> sketch = DensitySketch([(-10, 10), (-10, 10)]).update(gaussian_mixture4(5000, random_state=0).X)
         >>> PrivateModes(n_modes=4).read(sketch.release(epsilon=1.0, delta=1e-5)).modes_.shape
         (4, 2)
@@ -253,7 +253,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         ExpectedError
             Expected standard errors, and the chance that each mode stands above the fog, by epsilon.
         """
-        from fogline.estimators.expected import expected_mode_error
+        from fogline.planning.modes import expected_mode_error
 
         return expected_mode_error(self, n, shape=shape, epsilons=epsilons)
 

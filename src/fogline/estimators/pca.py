@@ -9,11 +9,11 @@ import numpy as np
 
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
-from fogline.engines.feed import as_source, names_of, unit_of, width_of
-from fogline.estimators._staged import RecordPasses, Stages, asked, no_records, staged_release
-from fogline.locate.private_pca import MOST_COLUMNS, MomentQuery, PrivateComponents, SpreadQuery, components_of
-from fogline.locate.projection import RecordLattice
-from fogline.sketch.density_sketch import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, unit_of, width_of
+from fogline.release.curator import RecordPasses, Stages, asked, no_records, staged_release
+from fogline.queries.moments import MOST_COLUMNS, MomentQuery, PrivateComponents, SpreadQuery, components_of
+from fogline.queries.lattice import RecordLattice
+from fogline.release.density_sketch import ReleaseTerms
 
 __all__ = ["private_pca"]
 

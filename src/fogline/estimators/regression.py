@@ -2,44 +2,90 @@ r"""Modal regression under differential privacy: all likely responses at x, not 
 
 ``fit`` releases the joint density of (x, y) once, with discrete Gaussian noise on its Fourier sums, and reads all else
 from that release: at each x the conditional modes that stand above the fog, joined into branches, with standard errors;
-prediction sets; pictures. The release is proved in ``sketch/density_sketch.proof.md``; what is specific to a response
+prediction sets; pictures. The release is proved in ``release/density_sketch.proof.md``; what is specific to a response
 beside X is in ``estimators/regression.proof.md``. The rest is post-processing.
+
+Picture of a modal regression, from released values: conditional density, branches, bands of their errors.
 """
 
 from __future__ import annotations
 
+from typing import Any
+import numpy as np
+from fogline.density.branches.branch_map import BranchMap
+from fogline.density.private_density import PrivateDensity
+from fogline.density.branches.profiles import Profiles, mirror_basis
 import warnings
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
-
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.engines.feed import as_source, names_of, release_source, unit_of, width_of
-from fogline.engines.tables import Table
-from fogline.estimators._released import ReleasedState, warn_of_count
-from fogline.sketch.branch_map import Branches, branches_at
-from fogline.sketch.branches import choose_bandwidth, read_branches
-from fogline.sketch.counted_records import check_expected
-from fogline.sketch.density_sketch import ReleaseTerms
-from fogline.sketch.prediction_sets import CLEAR, PredictionSets
-from fogline.sketch.spec import SketchSpec, as_bandwidth
+from fogline.sources.passes import as_source, names_of, release_source, unit_of, width_of
+from fogline.sources.table import Table
+from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.density.branches.branch_map import Branches, branches_at
+from fogline.density.branches.branches import choose_bandwidth, read_branches
+from fogline.density.counted_records import check_expected
+from fogline.release.density_sketch import ReleaseTerms
+from fogline.density.branches.prediction_sets import CLEAR, PredictionSets
+from fogline.density.spec import SketchSpec, as_bandwidth
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fogline.estimators._regression_expected import ExpectedBranches
+    from fogline.planning.regression import ExpectedBranches
 
-__all__ = ["PrivateModalRegression"]
+__all__ = ['PrivateModalRegression', 'draw_branches']
+
+WIDTH = 240
+"""Columns of the picture."""
+
+
+def draw_branches(density: PrivateDensity, found: BranchMap, ax: Any, names: Any) -> Any:
+    """Draw on matplotlib axes, made here if None; limits come from the bounds."""
+    if density.spec.d != 2:
+        raise ValueError("plot draws one column of X against y; with two columns use branches() and draw what you need")
+    if ax is None:
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            raise ImportError("plot needs matplotlib: pip install 'fogline[plot]'") from None
+        ax = plt.subplots()[1]
+    profiles = Profiles(density, found.bandwidth)
+    (low, high), (bottom, top) = density.spec.bounds
+    x = np.linspace(low, high, WIDTH)
+    lines = profiles.lines(x[:, None])
+    marginal, sd = profiles.marginal(lines)
+    values = lines.on(mirror_basis(profiles, profiles.y_axis(6.0)))[0] / np.maximum(marginal, 2 * sd)[:, None]
+    ax.imshow(
+        np.maximum(values.T, 0.0),
+        extent=(low, high, bottom, top),
+        origin="lower",
+        aspect="auto",
+        cmap="Blues",
+        alpha=0.8,
+    )
+    for branch in np.unique(found.branch):
+        nodes = np.flatnonzero(found.branch == branch)
+        nodes = nodes[np.argsort(found.place[nodes])]
+        for part in np.split(nodes, np.flatnonzero(np.diff(found.place[nodes]) > 1) + 1):
+            place, mode = found.axes[0][found.place[part]], found.positions[part]
+            band = 2 * np.hypot(found.privacy_errors[part], found.sampling_errors[part])
+            (line,) = ax.plot(place, mode, marker="." if len(part) == 1 else "", color=f"C{1 + int(branch) % 8}")
+            ax.fill_between(place, mode - band, mode + band, color=line.get_color(), alpha=0.3, linewidth=0)
+    ax.set_xlim(low, high)
+    ax.set_ylim(bottom, top)
+    ax.set_xlabel("x" if names is None else str(names[0]))
+    ax.set_ylabel("y")
+    return ax
 
 FloatArray = NDArray[np.float64]
 
 MOST_X = 2
 """Columns of x at most: a joint density of more is lost in the noise."""
-
 
 SCALES = ((0.04, 0.02), (0.1, 0.05))
 SHARES = (0.2, 0.8)
@@ -150,7 +196,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
     Examples
     --------
     >>> from fogline import PrivateModalRegression
-    >>> from fogline.datasets import sinusoidal_mixture
+    >>> from fogline_research.datasets.regression import sinusoidal_mixture
     >>> sample = sinusoidal_mixture(5000, random_state=0)
     >>> model = PrivateModalRegression(epsilon=1.0, delta=1e-5, x_bounds=(0, 1), y_bounds=(-1.5, 3))
     >>> modes = model.fit(sample.X, sample.y).predict_modes([[0.5]])[0]
@@ -265,7 +311,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         ExpectedBranches
             Expected standard errors, and the chance that a branch stands above the fog, by epsilon.
         """
-        from fogline.estimators._regression_expected import expected_branches
+        from fogline.planning.regression import expected_branches
 
         return expected_branches(self, n, shape=shape, epsilons=epsilons)
 
@@ -321,7 +367,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         -------
         matplotlib axes
         """
-        from fogline.estimators._branch_plot import draw_branches
+        pass
 
         check_is_fitted(self)
         return draw_branches(self.density_, self.branches_, ax, getattr(self, "feature_names_in_", None))

@@ -7,51 +7,86 @@ rejection from a public base :math:`Q_0`, each proposal accepted with a probabil
 .. math:: e^{-\varepsilon/2} \le \frac{dQ}{dQ_0}(x) \le e^{\varepsilon/2} \quad \text{for every } x
           \text{ and whatever the records were.}
 
-So a draw has almost the same law for *any* two data sets: integral privacy (:mod:`fogline.accounting.integral`). Draws
+So a draw has almost the same law for *any* two data sets: integral privacy (:mod:`fogline.accounting.guarantee`). Draws
 add up, and the model is protected by nothing: it is never shown, saved or pickled, and forgotten with the last draw.
 The proofs are those of ``mechanisms/mollified_draws.py`` and, for draws by cells, ``mollified_cells.py``;
 ``sampler.proof.md`` says how the estimator keeps to them.
+
+Ways to draw from a learnt density: by rejection, or from cells of equal base mass. What they hold is secret.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+import numpy as np
+from numpy.typing import NDArray
+from fogline.queries.boosted_density import TrainingPlan, quiet
+from fogline.queries.boosted_density import BoostedRatio
+from fogline.mechanisms.mollified_cells import AXIS_BITS, cell_centres, counts_of, mollified_cells
+from fogline.mechanisms.mollified_draws import COIN, LOG_STEPS, log_width, mollified_draws, on_lattice
 import io
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-
 from fogline import _validation
 from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, cost
 from fogline.accounting.guarantee import ROWS
-from fogline.accounting.integral import IntegralBudget, IntegralGuarantee
-from fogline.engines.feed import as_source, names_of, public_width, unit_of
-from fogline.engines.passes import RecordPasses
-from fogline.estimators import _vault
-from fogline.estimators._boosting import (
-    SCHEDULES,
-    Progress,
-    TrainingPlan,
-    checked_learner,
-    described,
-    rehearse,
-    train,
-)
-from fogline.estimators._drawing import MECHANISMS, PROOFS, Model, by_cells, by_rejection
-from fogline.estimators._released import ReleasedState
-from fogline.families.bases import base_named
-from fogline.mechanisms.entropy import current_door, door_reason
-from fogline.mechanisms.failures import sealed
+from fogline.accounting.guarantee import IntegralBudget, IntegralGuarantee
+from fogline.sources.passes import as_source, names_of, public_width, unit_of
+from fogline.sources.passes import RecordPasses
+from fogline.release import secret_models as _vault
+from fogline.queries.boosted_density import SCHEDULES, Progress, TrainingPlan, checked_learner, described, rehearse, train
+from fogline.estimators._base import ReleasedState
+from fogline.families.base_measures import base_named
+from fogline.mechanisms.randomness import current_door, door_reason
+from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.mollified_cells import AXIS_BITS
 from fogline.mechanisms.mollified_draws import check_drawable
 
-__all__ = ["IntegralSampler"]
+__all__ = ['IntegralSampler', 'MECHANISMS', 'Model', 'PROOFS', 'by_cells', 'by_rejection']
 
 FloatArray = NDArray[np.float64]
+Model = tuple[Callable[[int], FloatArray], Callable[[FloatArray], FloatArray]]
+"""A function that makes draws, and the log-ratio to the base that they follow, up to a constant."""
+
+PROOFS = {"rejection": "mollified-draws", "cells": "mollified-cells"}
+MECHANISMS = {
+    "rejection": "draws by rejection from a boosted density in a mollifier",
+    "cells": "draws by cells from a boosted density in a mollifier",
+}
+
+
+def by_rejection(ratio: BoostedRatio, plan: TrainingPlan, constant_time: bool) -> Model:
+    """Draw by rejection: the model as the sampler clamps it, and without a word from its learners."""
+    widest = log_width(plan.epsilon)
+
+    def log_acceptance(x: FloatArray) -> FloatArray:
+        with quiet():
+            return on_lattice(ratio(x), widest) / LOG_STEPS
+
+    def draw(size: int) -> FloatArray:
+        return mollified_draws(log_acceptance, plan.base, size=size, epsilon=plan.epsilon, constant_time=constant_time)
+
+    return draw, log_acceptance
+
+
+def by_cells(ratio: BoostedRatio, plan: TrainingPlan) -> Model:
+    """Draw from cells: all that is kept of the model is a count for each."""
+    with quiet():
+        counts = counts_of(ratio.open(plan.base.points(cell_centres(plan.base.d))), epsilon=plan.epsilon)
+    shape = (2 ** AXIS_BITS[plan.base.d],) * plan.base.d
+
+    def draw(size: int) -> FloatArray:
+        return mollified_cells(lambda: counts, plan.base, size=size, epsilon=plan.epsilon)
+
+    def log_ratio(x: FloatArray) -> FloatArray:
+        places = np.clip((plan.base.uniforms(x) * shape[0]).astype(np.int64), 0, shape[0] - 1)
+        return np.asarray(np.log(counts[np.ravel_multi_index(tuple(places.T), shape)] * (len(counts) / COIN)))
+
+    return draw, log_ratio
 
 CODE_VERSION = "1"
 
@@ -282,7 +317,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         if self.currency == "zcdp":
             charged: Cost = cost(budget.event(draws))
             return charged
-        from fogline.ledger.charges import IntegralCost
+        from fogline.ledger.accounts import IntegralCost
 
         return IntegralCost(budget.epsilon, draws=draws)
 

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fogline import _validation
-from fogline.engines.feed import names_of, width_of
-from fogline.engines.registry import table
-from fogline.engines.tables import Table
-from fogline.engines.units import id_cells
-from fogline.estimators._released import warn_of_count
-from fogline.sketch.counted_records import check_expected
-from fogline.sketch.density_sketch import ReleaseTerms
-from fogline.sketch.planning import plan_spec
-from fogline.sketch.strata import Strata, release_strata, strata_message
-from fogline.sketch.strata_counts import StrataCounts
+from fogline.sources.passes import names_of, width_of
+from fogline.sources.registry import table
+from fogline.sources.table import Table
+from fogline.sources.contributions import id_cells
+from fogline.estimators._base import warn_of_count
+from fogline.density.counted_records import check_expected
+from fogline.release.density_sketch import ReleaseTerms
+from fogline.density.random_spec import plan_spec
+from fogline.density.strata import Strata, release_strata, strata_message
+from fogline.queries.strata import StrataCounts
 
 __all__ = ["private_strata"]
 
@@ -73,7 +73,7 @@ def private_strata(
     query : str, optional
         For databases: a SELECT, or the name of a table.
     reading : mapping, optional
-        For text files: options of :class:`fogline.engines.ReadingOptions`, such as ``{"decimal": ","}``.
+        For text files: options of :class:`fogline.sources.reading.ReadingOptions`, such as ``{"decimal": ","}``.
     weights : str or array, optional
         Survey weights: a column, or for an array the weights themselves. One that is missing, zero or negative makes
         its record contribute nothing; one above the bound counts as the bound.
@@ -101,7 +101,7 @@ def private_strata(
     -----
     Each record adds a vector of norm at most one to one stratum. Under add-remove the noise is that of a single release
     of all records, for each of the strata; under replace it is :math:`\sqrt 2` times that, since a record may leave one
-    stratum and enter another. Proof: ``sketch/strata.proof.md``.
+    stratum and enter another. Proof: ``queries/strata.proof.md``.
 
     Examples
     --------

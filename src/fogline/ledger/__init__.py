@@ -11,11 +11,11 @@ import os
 if os.name != "posix":  # pragma: no cover
     raise ImportError("fogline.ledger needs the file locks and forced writes of a POSIX system")
 
-from fogline.ledger.charges import ApproximateCost, Caps, Charge, IntegralCost
+from fogline.ledger.accounts import ApproximateCost, Caps, Charge, IntegralCost
 from fogline.ledger.ledger import Ledger
 from fogline.ledger.question import Question
 from fogline.ledger.receipts import Answer, Entry, PaidAnswer, Plan, Receipt, Remaining
-from fogline.ledger.refusals import BudgetExceeded, LedgerRefused, ReleaseFailed
+from fogline.ledger.question import BudgetExceeded, LedgerRefused, ReleaseFailed
 from fogline.ledger.units import ProtectedUnit
 from fogline.ledger.view import LedgerView
 

@@ -5,36 +5,118 @@ or append a `reserve`. 4. Raise the high-water mark in another directory. 5. Onl
 6. Store the payload with a `commit`. 7. Return what the ledger holds, with its receipt.
 
 A reservation without a commit is burned. Errors up to step 3 are free; after it there is one constant error.
+
+What may be declared in a ledger, and in which words.
+
+Reading a ledger's entries out, with their chain checked on the way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+from fogline._validation import check_name, check_neighbours
+from fogline.ledger.units import checked_sources
+from fogline.ledger.accounts import AnyCost, Caps
+from fogline.ledger.question import LedgerRefused
+from fogline.ledger.units import ProtectedUnit
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import MappingProxyType
+from fogline.ledger.accounts import GENESIS, chain
+from fogline.ledger.question import canonical
+from fogline.ledger.receipts import Entry
+from fogline.ledger.store import Store
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self
-
 from fogline._validation import check_name
 from fogline.accounting.costs import whole_units
 from fogline.accounting.zcdp import rho_of
-from fogline.ledger.admission import checked_sources
-from fogline.ledger.charges import AnyCost, Caps, Charge
-from fogline.ledger.declarations import cost_of, dataset_declaration
-from fogline.ledger.export import entries, write_lines
-from fogline.ledger.founding import found, located, marks_for
+from fogline.ledger.accounts import AnyCost, Caps, Charge
+from fogline.ledger.files import found, located, marks_for
 from fogline.ledger.protocol import Desk, Request, answer_at, paid_answers, receipt_at, spend
 from fogline.ledger.question import Question
 from fogline.ledger.receipts import Answer, Entry, PaidAnswer, Plan, Receipt, Remaining
-from fogline.ledger.refusals import LedgerRefused
-from fogline.ledger.room import Room, sweep
+from fogline.ledger.files import Room, sweep
 from fogline.ledger.session import MarkFailed, Purpose, Session
-from fogline.ledger.statements import planned, remaining
+from fogline.ledger.view import planned, remaining
 from fogline.ledger.store import StoreFailed
-from fogline.ledger.tallies import Account, Place
-from fogline.ledger.units import ProtectedUnit
+from fogline.ledger.accounts import Account, Place
 from fogline.ledger.view import LedgerView
 
-__all__ = ["MAX_PAYLOAD", "Ledger"]
+__all__ = ['Ledger', 'MAX_PAYLOAD', 'cost_of', 'dataset_declaration', 'entries', 'write_lines']
+
+
+def dataset_declaration(
+    dataset: str,
+    version: str,
+    neighbours: str,
+    caps: Caps,
+    unit: ProtectedUnit | None = None,
+    sources: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Return the entry that declares a data set.
+
+    Examples
+    --------
+    >>> dataset_declaration("patients", "2024", "replace", Caps(epsilon=1.0, delta=1e-6))["neighbours"]
+    'replace'
+    """
+    return {
+        "kind": "dataset",
+        "dataset": check_name(dataset, "dataset"),
+        "version": check_name(version, "version"),
+        "neighbours": check_neighbours(neighbours),
+        "caps": caps.to_dict(),
+        "unit": None if unit is None else unit.to_dict(),
+        "sources": checked_sources(sources),
+    }
+
+
+def cost_of(cost: Any) -> Any:
+    """Return a cost, or that of an estimator which has a method `cost()`.
+
+    Examples
+    --------
+    >>> cost_of("a histogram")
+    Traceback (most recent call last):
+    fogline.ledger.question.LedgerRefused: str has no cost: it cannot be planned or paid for (check: cost)
+    """
+    if not isinstance(cost, AnyCost):
+        method = getattr(cost, "cost", None)
+        if not callable(method):
+            raise LedgerRefused("cost", f"{type(cost).__name__} has no cost: it cannot be planned or paid for")
+        return method()
+    return cost
+
+
+def entries(store: Store) -> Iterator[Entry]:
+    """Yield the entries of a file, oldest first, within a transaction that is open already."""
+    previous = GENESIS
+    for seq, text, digest in store.connection.execute("SELECT seq, content, hash FROM entries ORDER BY seq"):
+        if chain(previous, text) != digest:
+            raise LedgerRefused("chain", f"entry {seq} of the ledger was changed")
+        content = json.loads(text)
+        yield Entry(seq, content["kind"], content["time"], MappingProxyType(content), digest.hex())
+        previous = digest
+
+
+def write_lines(path: Path, listed: Iterable[Entry]) -> None:
+    r"""Write entries as JSON, one a line; each line's hash is that of the line before and its content.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_lines(Path(folder, "out"), [Entry(0, "genesis", "2024", {"seq": 0}, "00")])
+    ...     Path(folder, "out").read_text()
+    '{"content":{"seq":0},"hash":"00"}\n'
+    """
+    with path.open("xb") as file:
+        for entry in listed:
+            file.write(canonical({"content": dict(entry.content), "hash": entry.hash}) + b"\n")
 
 MAX_PAYLOAD = 8 * 2**20
 FilePath = str | os.PathLike[str]

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 from weakref import WeakSet
 
-from fogline.ledger.books import Books
+from fogline.ledger.accounts import Books
 from fogline.ledger.disk import current_disk
-from fogline.ledger.high_water import HighWater, Mark, new_keeper
-from fogline.ledger.locks import drop_after_fork
-from fogline.ledger.refusals import LedgerRefused
+from fogline.ledger.files import HighWater, Mark, new_keeper
+from fogline.ledger.disk import drop_after_fork
+from fogline.ledger.question import LedgerRefused
 from fogline.ledger.steps import reached
 from fogline.ledger.store import Store, StoreFailed
 

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fogline.ledger.books import GENESIS, Books, chain
+from fogline.ledger.accounts import GENESIS, Books, chain
 from fogline.ledger.disk import current_disk
-from fogline.ledger.refusals import LedgerRefused
+from fogline.ledger.question import LedgerRefused
 
 __all__ = ["Store", "StoreFailed"]
 

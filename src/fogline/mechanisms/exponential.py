@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon, check_positive
 from fogline.accounting.events import ExponentialEvent
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door
+from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door
 
 __all__ = ["choose"]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon
 from fogline.accounting.events import IntegralDrawEvent
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door
+from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door
 from fogline.mechanisms.mollified_draws import COIN, Drawable, least_threshold
 
 __all__ = ["AXIS_BITS", "cell_centres", "count_range", "counts_of", "mollified_cells"]
@@ -60,7 +60,7 @@ def mollified_cells(
 
     Examples
     --------
-    >>> from fogline.families.bases import UniformBase
+    >>> from fogline.families.base_measures import UniformBase
     >>> base = UniformBase([(0, 1)])
     >>> high = counts_of(10.0 * cell_centres(1)[:, 0], epsilon=2.0)
     >>> drawn = mollified_cells(lambda: high, base, size=1000, epsilon=2.0)

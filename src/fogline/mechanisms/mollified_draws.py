@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon
 from fogline.accounting.events import IntegralDrawEvent
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door
+from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door
 
 __all__ = ["check_drawable", "mollified_draws", "proposals_of"]
 
@@ -60,7 +60,7 @@ _ROWS = 2**20
 
 
 class Drawable(Protocol):
-    """What a base has to offer here; see `fogline.families.bases`."""
+    """What a base has to offer here; see `fogline.families.base_measures`."""
 
     d: int
 
@@ -101,7 +101,7 @@ def mollified_draws(
 
     Examples
     --------
-    >>> from fogline.families.bases import NormalBase
+    >>> from fogline.families.base_measures import NormalBase
     >>> drawn = mollified_draws(lambda x: 10.0 * x[:, 0], NormalBase([0.0], [[1.0]]), size=2000, epsilon=4.0)
     >>> bool(0.6 < (drawn > 0).mean() < 0.99)      # exp(2) times as likely above 0 as below
     True

@@ -12,8 +12,8 @@ from typing import Any
 
 from fogline.accounting.cautions import budget_cautions
 from fogline.report.findings import python_call, versions
-from fogline.report.svg import plus_minus, significant
-from fogline.sketch import PrivateDensity
+from fogline.report._svg import plus_minus, significant
+from fogline.density.private_density import PrivateDensity
 
 __all__ = [
     "as_sentence",

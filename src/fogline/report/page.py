@@ -13,19 +13,19 @@ from fogline.estimators import (
     PrivateModeClustering,
     PrivateModes,
 )
-from fogline.report.branch_page import branch_content
-from fogline.report.branches import BranchFindings, branch_document, find_branches
-from fogline.report.cluster_page import cluster_content
+from fogline.report.regression import branch_content
+from fogline.report.regression import BranchFindings, branch_document, find_branches
+from fogline.report.clusters import cluster_content
 from fogline.report.clusters import ClusterFindings, cluster_document, find_clusters
 from fogline.report.findings import Findings, find_modes, modes_document
-from fogline.report.fit_page import fit_content
-from fogline.report.fits import FitFindings, find_fit, fit_document
+from fogline.report.fit import fit_content
+from fogline.report.fit import FitFindings, find_fit, fit_document
 from fogline.report.frame import listed, render_page
-from fogline.report.mixture_page import mixture_content
-from fogline.report.mixtures import MixtureFindings, find_mixture, mixture_document
-from fogline.report.modes_page import modes_content
-from fogline.report.wide_modes import WideFindings, find_wide_modes, wide_modes_content, wide_modes_document
-from fogline.sketch.random_spec import RandomSpec
+from fogline.report.mixture import mixture_content
+from fogline.report.mixture import MixtureFindings, find_mixture, mixture_document
+from fogline.report.modes import modes_content
+from fogline.report.modes import WideFindings, find_wide_modes, wide_modes_content, wide_modes_document
+from fogline.density.random_spec import RandomSpec
 
 __all__ = ["document", "find", "render_report", "write_report"]
 
@@ -113,7 +113,7 @@ def write_report(
     --------
     >>> import tempfile
     >>> from fogline import PrivateModes
-    >>> from fogline.datasets import load_faithful
+    >>> from fogline.datasets.tables import load_faithful
     >>> table = load_faithful()
     >>> found = PrivateModes(epsilon=1.0, delta=1e-5, bounds=table.bounds, steps=table.steps).fit(table.X)
     >>> with tempfile.TemporaryDirectory() as folder:

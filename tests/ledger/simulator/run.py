@@ -19,7 +19,7 @@ from tests.ledger.simulator.system import Code, Path
 
 from fogline.accounting import Cost
 from fogline.accounting.zcdp import epsilon_of
-from fogline.mechanisms.failures import ReleaseFailed
+from fogline.mechanisms.errors import ReleaseFailed
 
 __all__ = ["Outcome", "carry_out", "loaded_code", "shrunk"]
 

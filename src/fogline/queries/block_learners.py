@@ -1,0 +1,141 @@
+"""A learner without privacy on each of many blocks of the records: what every block has to say, still secret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
+from sklearn.base import clone
+from sklearn.mixture import GaussianMixture
+
+from fogline.queries.boosted_density import quiet
+from fogline.release.curator import RecordPasses
+from fogline.queries.lattice import Frame, finite, hashed
+
+__all__ = ["BlockMeans", "SpectralLearner", "chosen_learner"]
+
+FloatArray = NDArray[np.float64]
+
+
+class SpectralLearner:
+    """Means by projection to the leading singular directions and clusters by distance.
+
+    Where after the projection any two records of a component are closer than any two of different components, average
+    linkage gives the components; that is so for spherical Gaussians about the fourth root of k apart.
+
+    Parameters
+    ----------
+    n_components : int
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(m, 1.0, size=(60, 8)) for m in (-5, 5)])
+    >>> np.sort(SpectralLearner(2).fit(X).means_.mean(axis=1)).round().tolist()
+    [-5.0, 5.0]
+    """
+
+    means_: FloatArray
+    weights_: FloatArray
+
+    def __init__(self, n_components: int) -> None:
+        self.n_components = n_components
+
+    def fit(self, X: FloatArray) -> SpectralLearner:
+        """Learn the means."""
+        directions = np.linalg.svd(X, full_matrices=False)[2][: self.n_components]
+        labels = fcluster(linkage(X @ directions.T, "average"), self.n_components, "maxclust") - 1
+        sizes = np.bincount(labels)
+        self.means_ = np.stack([X[labels == label].mean(axis=0) for label in range(len(sizes))])
+        self.weights_ = sizes / len(X)
+        return self
+
+
+def chosen_learner(wished: Any, k: int, sigma_min: float) -> tuple[Any, str]:
+    """The learner of a block, and what distinguishes it from another in a question; errors name the parameter."""
+    if wished is None:
+        return GaussianMixture(k, reg_covar=sigma_min**2, max_iter=20, tol=1e-2), "gaussian-mixture"
+    if isinstance(wished, str):
+        if wished != "spectral":
+            raise ValueError(f'learner must be "spectral" or an object with fit and means_, got {wished!r}')
+        return SpectralLearner(k), wished
+    if isinstance(wished, type) or not callable(getattr(wished, "fit", None)):
+        raise TypeError("learner must be an object with a method fit, which sets means_")
+    try:
+        learner = clone(wished, safe=False)
+    except Exception as error:
+        raise TypeError("learner must be an object that can be copied, once for each block") from error
+    options = wished.get_params() if callable(getattr(wished, "get_params", None)) else getattr(wished, "__dict__", {})
+    return learner, f"{type(wished).__module__}.{type(wished).__qualname__} {sorted(options.items())!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class BlockMeans:
+    """Blocks of the records and the means that a learner finds in each; secret.
+
+    Parameters
+    ----------
+    frame : Frame
+        The public ball.
+    learner : object
+        Copied for each block.
+    blocks : int
+        How many.
+    key, seed : int
+        Of the hash that deals the records out, and of the learners.
+    """
+
+    frame: Frame
+    learner: Any
+    blocks: int
+    key: int
+    seed: int
+
+    def dealt(self, passes: RecordPasses) -> list[FloatArray]:
+        """Records of each block, in data units, in an order of their own.
+
+        Equal records are told apart by their rank among themselves, so that copies do not end up in one block: of t
+        copies one less is one pair of record and rank less.
+        """
+        frame = self.frame
+        parts = [np.zeros((0, frame.d))]
+        passes.each(lambda rows: parts.append(frame.vectors(finite(rows)) + 0.0))  # no zero has a sign
+        vectors = np.concatenate(parts)
+        vectors = vectors[np.lexsort(vectors.T)]
+        places = np.arange(len(vectors))
+        first = np.ones(len(vectors), dtype=bool)
+        first[1:] = (vectors[1:] != vectors[:-1]).any(axis=1)
+        rank = places - np.maximum.accumulate(np.where(first, places, 0))
+        hashes = hashed(np.column_stack([vectors, rank]), self.key)
+        labels = ((hashes * np.uint64(self.blocks)) >> np.uint64(32)).astype(np.int64)
+        order = np.argsort(labels, kind="stable")
+        edges = np.searchsorted(labels[order], np.arange(1, self.blocks))
+        return np.split(frame.places(vectors[order]), edges)
+
+    def found(self, passes: RecordPasses) -> list[FloatArray]:
+        """Means of each block; learnt once, and forgotten with the records."""
+        if "means" not in passes.memory:
+            passes.memory["means"] = [self._learnt(block, rows) for block, rows in enumerate(self.dealt(passes))]
+        means: list[FloatArray] = passes.memory["means"]
+        return means
+
+    def _learnt(self, block: int, rows: FloatArray) -> FloatArray:
+        """Means in one block: none where the learner fails, and whatever it says while it runs is not heard."""
+        nothing = np.zeros((0, self.frame.d))
+        try:
+            with quiet():
+                learner = clone(self.learner, safe=False)
+                options = learner.get_params() if callable(getattr(learner, "get_params", None)) else {}
+                states = [name for name in options if name.rpartition("__")[2] == "random_state"]  # of its parts, too
+                if states:  # numpy's own generator would tell a block how much the others have drawn
+                    seed = int(np.random.SeedSequence([self.seed, block]).generate_state(1)[0])
+                    learner.set_params(**dict.fromkeys(states, seed))
+                learner.fit(rows.copy())  # a part of a larger array would lead to the other blocks
+                means = np.array(learner.means_, dtype=np.float64)
+                fits = means.ndim == 2 and means.shape[1] == self.frame.d
+                return self.frame.places(self.frame.vectors(finite(means))) if fits else nothing
+        except (Exception, SystemExit):  # anything may go wrong in a block, and nobody must see that it did
+            return nothing
