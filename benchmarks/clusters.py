@@ -36,9 +36,9 @@ from cluster_shapes import gallery
 from common import RESULTS, read_csv, spread_over_cores, write_csv
 from diffprivlib_kmeans import install
 from fogline import PrivateModeClustering
-from fogline_research.metrics import matching_mse, nearest_mode_mse
 from fogline_research.as_published import dp_grams_c
 from fogline_research.experiments.clusters import BOUNDS as SMALL_BOUNDS
+from fogline_research.metrics import matching_mse, nearest_mode_mse
 
 FloatArray = NDArray[np.float64]
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)

@@ -118,8 +118,8 @@ def theory() -> None:
 
 def _guaranteed(job: dict[str, Any]) -> dict[str, Any]:
     from fogline.queries.boosted_density import CLAMP, gamma, log_odds
-    from fogline_research.metrics import kl_divergence
     from fogline_research.as_published import mbde
+    from fogline_research.metrics import kl_divergence
 
     task, epsilon = problem(job["problem"], SEED), job["epsilon"]
     X = task.mixture.sample(10_000, np.random.default_rng(SEED))[0]

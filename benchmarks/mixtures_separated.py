@@ -15,8 +15,8 @@ import numpy as np
 
 from fogline import PrivateGaussianMixture, private_gaussian
 from fogline_research.datasets.separated import SeparatedMixture, separated_mixture
-from fogline_research.metrics import MixtureErrors, gaussian_norms, mixture_errors
 from fogline_research.experiments import partition_fit
+from fogline_research.metrics import MixtureErrors, gaussian_norms, mixture_errors
 
 __all__ = [
     "DELTA",

@@ -29,7 +29,15 @@ import numpy as np
 
 from common import RESULTS, read_csv, spread_over_cores, write_csv
 from fogline_research.as_published import partial_mean_shift
-from fogline_research.experiments.regression import DATASETS, QUERIES, Fit, RegressionCell, branch_error, fit, regression_cells
+from fogline_research.experiments.regression import (
+    DATASETS,
+    QUERIES,
+    Fit,
+    RegressionCell,
+    branch_error,
+    fit,
+    regression_cells,
+)
 
 RUNS = 20
 SEED = 20261116

@@ -15,10 +15,10 @@ import numpy as np
 import fogline.queries.fourier_sums as histogram
 from fogline import DensitySketch, PrivateModes
 from fogline.datasets.simulated import gaussian_mixture4
-from fogline_research.as_published import dp_grams
-from fogline.queries import random_feature_sums as random_features
 from fogline.density.random_spec import plan_spec
 from fogline.density.spec import SketchSpec
+from fogline.queries import random_feature_sums as random_features
+from fogline_research.as_published import dp_grams
 
 __all__ = ["feature_ratios", "fit_seconds", "start_seconds", "update_ratios"]
 

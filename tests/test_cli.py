@@ -204,8 +204,7 @@ def test_a_file_that_cannot_be_a_table(tmp_path, name):
 
 
 def test_records_that_cannot_be_read_end_with_3_and_a_constant_message(table, monkeypatch):
-    from fogline.sources.files import FileTable
-    from fogline.sources.files import ReadFailed
+    from fogline.sources.files import FileTable, ReadFailed
 
     said = set()
     for error in (ReadFailed("secret 1"), ReadFailed("secret 2")):

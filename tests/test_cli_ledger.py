@@ -304,7 +304,8 @@ def test_garbage_is_refused(content, place):
 
 
 def test_another_version_is_refused(ledger, monkeypatch, tmp_path):
-    from fogline.ledger import accounts as books, files as founding
+    from fogline.ledger import accounts as books
+    from fogline.ledger import files as founding
 
     path = tmp_path / "books" / "newer"
     with monkeypatch.context() as patched:

@@ -22,8 +22,6 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from fogline import DensitySketch, PrivateDensity, PrivateModes, published
 from fogline.accounting import Cost
 from fogline.audit.observation import flatten, observe
-from fogline_research.baselines import noisy_histogram_modes
-from fogline.sources.passes import Pass
 from fogline.ledger import Ledger, LedgerRefused, Question, ReleaseFailed
 from fogline.mechanisms import (
     above_threshold,
@@ -33,9 +31,11 @@ from fogline.mechanisms import (
     private_count,
     stable_histogram,
 )
-from fogline.report import find, render_report, write_report
 from fogline.release import density_sketch
+from fogline.report import find, render_report, write_report
+from fogline.sources.passes import Pass
 from fogline.testing import seeded_noise
+from fogline_research.baselines import noisy_histogram_modes
 
 SENTINEL = 8.123456789012345
 NEEDLES = (

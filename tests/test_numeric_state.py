@@ -23,11 +23,11 @@ from fogline import (
     terrific_ball,
 )
 from fogline._validation import contained, quiet
-from fogline_research.baselines import DPGAN, BernsteinDensity, dp_em, noisy_histogram_modes
-from fogline.sources.registry import table
 from fogline.ledger import BudgetExceeded, LedgerRefused
 from fogline.mechanisms.errors import PUBLIC_ERRORS, ReleaseFailed
+from fogline.sources.registry import table
 from fogline.testing import seeded_noise
+from fogline_research.baselines import DPGAN, BernsteinDensity, dp_em, noisy_histogram_modes
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 BOX = [(-10.0, 10.0)] * 2

@@ -21,10 +21,10 @@ from sklearn.base import BaseEstimator
 
 from fogline import PrivateDensity, _validation
 from fogline.accounting import Cost
-from fogline.sources.passes import as_source, release_source, unit_of
+from fogline.density.spec import SketchSpec
 from fogline.estimators._base import ReleasedState
 from fogline.release.density_sketch import ReleaseTerms
-from fogline.density.spec import SketchSpec
+from fogline.sources.passes import as_source, release_source, unit_of
 
 __all__ = ["DensestPlace"]
 

@@ -12,9 +12,9 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.audit import attack, likelihood_ratio, sketch_attack, vector_attack
 from fogline.audit.attack import find_witnesses
 from fogline.datasets.simulated import gaussian_mixture4
+from fogline.density.spec import SketchSpec
 from fogline.mechanisms import add_gaussian, add_laplace
 from fogline.mechanisms.randomness import SystemSource
-from fogline.density.spec import SketchSpec
 from fogline.testing import SeededSource, seeded_noise
 
 SURE = 1 - 1e-6

@@ -9,11 +9,11 @@ import pytest
 
 from fogline import DensitySketch, PrivateModes
 from fogline.audit import Pair, canary_pairs, replay
+from fogline.density.spec import SketchSpec
 from fogline.mechanisms.randomness import use_door
 from fogline.queries import fourier_sums as histogram
-from fogline.release.density_sketch import lattice_sensitivity
 from fogline.queries.fourier_sums import lattice_sums
-from fogline.density.spec import SketchSpec
+from fogline.release.density_sketch import lattice_sensitivity
 from fogline.testing import SeededDoor
 
 BOX = [(0.0, 10.0)]

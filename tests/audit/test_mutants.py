@@ -11,12 +11,14 @@ import pytest
 
 from fogline import DensitySketch, PrivateModes
 from fogline.audit import RecordingDoor, attack, canary_pairs, noise_fit, replay, sketch_attack
-from fogline.mechanisms import randomness as _opendp, discrete_gaussian as gaussian
-from fogline.mechanisms.randomness import SystemDoor, current_door, use_door
-from fogline.release import density_sketch, terms
-from fogline.queries import fourier_sums as histogram, fourier_sums as sensitivity
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
+from fogline.mechanisms import discrete_gaussian as gaussian
+from fogline.mechanisms import randomness as _opendp
+from fogline.mechanisms.randomness import SystemDoor, current_door, use_door
+from fogline.queries import fourier_sums as histogram
+from fogline.queries import fourier_sums as sensitivity
+from fogline.release import density_sketch, terms
 from fogline.testing import SeededSource
 
 BOX = [(2.0, 10.0)]

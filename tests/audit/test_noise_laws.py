@@ -20,8 +20,7 @@ from fogline.accounting.events import (
 )
 from fogline.audit import RecordingDoor, ReplayingDoor, replay
 from fogline.audit.neighbour_pairs import Pair
-from fogline.audit.noise_laws import NOISE_CHECKS, noise_failures, pooled_failures
-from fogline.audit.noise_laws import MechanismStep
+from fogline.audit.noise_laws import NOISE_CHECKS, MechanismStep, noise_failures, pooled_failures
 from fogline.families.base_measures import UniformBase
 from fogline.mechanisms import (
     Call,

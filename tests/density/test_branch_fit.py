@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fogline import DensitySketch
-from fogline.density.branches.ridge_fit import fit_ridges
-from fogline.density.branches.ridge_fit import Ridge, Sums, solve
+from fogline.density.branches.ridge_fit import Ridge, Sums, fit_ridges, solve
 from fogline.testing import seeded_noise
 
 LOW, HIGH = -1.5, 3.0

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fogline import DensitySketch
-from fogline_research.datasets.regression import sinusoidal_mixture
 from fogline.density.branches.branch_map import branches_at
-from fogline.density.branches.detection import link, local_fit
 from fogline.density.branches.branches import choose_bandwidth, read_branches
+from fogline.density.branches.detection import link, local_fit
 from fogline.density.branches.prediction_sets import PredictionSets
 from fogline.density.branches.profiles import Profiles, mirror_basis
 from fogline.testing import seeded_noise
+from fogline_research.datasets.regression import sinusoidal_mixture
 
 BOX = [(0.0, 1.0), (-1.5, 3.0)]
 WIDE = np.array([0.075, 0.3])

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from fogline import DensitySketch
-from fogline.queries import fourier_sums as fourier, random_feature_sums as random_features
-from fogline.queries.fourier_sums import phase_table
-from fogline.queries.fourier_sums import CellCounts
 from fogline.density.random_spec import plan_spec
 from fogline.density.strata import Strata, release_strata, strata_message
+from fogline.queries import fourier_sums as fourier
+from fogline.queries import random_feature_sums as random_features
+from fogline.queries.fourier_sums import CellCounts, phase_table
 from fogline.queries.strata import StrataCounts
 from fogline.release.terms import ReleaseTerms
 from fogline.testing import seeded_noise

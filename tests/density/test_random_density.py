@@ -8,13 +8,13 @@ import pytest
 
 from fogline import DensitySketch, PrivateDensity
 from fogline.audit import canary_pairs, replay
+from fogline.density.random_spec import UNIT, plan_spec
+from fogline.ledger import Ledger
+from fogline.queries import fourier_sums as sensitivity
+from fogline.queries import random_feature_sums as random_features
+from fogline.release.density_sketch import AlreadyReleased, ReleaseTerms, lattice_sensitivity
 from fogline.sources.files import FileTable
 from fogline.sources.passes import feed, release_source
-from fogline.ledger import Ledger
-from fogline.queries import random_feature_sums as random_features, fourier_sums as sensitivity
-from fogline.release.density_sketch import AlreadyReleased, ReleaseTerms, lattice_sensitivity
-from fogline.density.random_spec import plan_spec
-from fogline.density.random_spec import UNIT
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}

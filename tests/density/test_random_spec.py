@@ -10,8 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fogline.density import random_spec
-from fogline.density.random_spec import plan_spec, spec_from_dict
-from fogline.density.random_spec import COORDINATE_BITS, FEWEST, MAX_AXES, MAX_FREQUENCIES, MOST, RandomSpec, standard_frequencies
+from fogline.density.random_spec import (
+    COORDINATE_BITS,
+    FEWEST,
+    MAX_AXES,
+    MAX_FREQUENCIES,
+    MOST,
+    RandomSpec,
+    plan_spec,
+    spec_from_dict,
+    standard_frequencies,
+)
 from fogline.density.spec import COUNT_WEIGHT, SketchSpec
 
 BOX = [(0.0, 10.0)] * 5

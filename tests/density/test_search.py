@@ -11,10 +11,8 @@ from scipy.stats import chi2
 
 from fogline import DensitySketch
 from fogline.density.modes.on_grid import make_ladder
-from fogline.density.modes.without_grid import survey_of
-from fogline.density.modes.side_lobes import Atoms, ClearedReading, fit_atoms
-from fogline.density.modes.side_lobes import Field, scan
-from fogline.density.modes.without_grid import Fog, excursion_chances
+from fogline.density.modes.side_lobes import Atoms, ClearedReading, Field, fit_atoms, scan
+from fogline.density.modes.without_grid import Fog, excursion_chances, survey_of
 from fogline.testing import seeded_noise
 
 

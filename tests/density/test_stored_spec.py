@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from fogline.density.random_spec import plan_spec, spec_from_dict
-from fogline.density.random_spec import COORDINATE_BITS, RandomSpec
+from fogline.density.random_spec import COORDINATE_BITS, RandomSpec, plan_spec, spec_from_dict
 
 RANDOM = RandomSpec(bounds=((0.0, 1.0),) * 4, scales=((0.1,) * 4,), shares=(1.0,), n_features=64, seed=1)
 GRID = plan_spec([(0.0, 1.0)], [0.1, 0.2])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fogline import DensitySketch
 from fogline.density.random_spec import plan_spec
-from fogline.queries.fourier_sums import lattice_sensitivity, strata_sensitivity
 from fogline.density.strata import Strata, release_strata
+from fogline.queries.fourier_sums import lattice_sensitivity, strata_sensitivity
 from fogline.queries.strata import StrataCounts, weight_parts
 from fogline.release.terms import ReleaseTerms
 from fogline.testing import seeded_noise

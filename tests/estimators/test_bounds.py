@@ -14,7 +14,16 @@ from fogline import Ledger, PrivateModes, private_bounds
 from fogline.audit import attack, canary_pairs, replay
 from fogline.estimators import bounds as bounds_module
 from fogline.ledger import LedgerRefused
-from fogline.queries.magnitudes import BINS, CELLS, ColumnCells, bin_counts, bin_edges, cell_counts, coarse_range, counts_sensitivity
+from fogline.queries.magnitudes import (
+    BINS,
+    CELLS,
+    ColumnCells,
+    bin_counts,
+    bin_edges,
+    cell_counts,
+    coarse_range,
+    counts_sensitivity,
+)
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fogline import PrivateModeClustering
-from fogline.audit import canary_pairs, replay
 from fogline.algorithms import clustering as _clustering_staged
+from fogline.audit import canary_pairs, replay
+from fogline.density.components import pursuit
 from fogline.queries import moments as private_pca
 from fogline.queries.em_step import StepQuery
-from fogline.queries.moments import MomentQuery, Spread, SpreadQuery
 from fogline.queries.lattice import RecordLattice
-from fogline.density.components import pursuit
+from fogline.queries.moments import MomentQuery, Spread, SpreadQuery
 
 NAMES = {
     "empty and one record",

@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fogline import PrivateModeClustering
-from fogline.algorithms.clustering import plan_clusters
-from fogline.algorithms.clustering import distinct, groups_with_dips
-from fogline.algorithms.clustering import _frame, density_spec
+from fogline.algorithms.clustering import _frame, density_spec, distinct, groups_with_dips, plan_clusters
+from fogline.density.components import pursuit
 from fogline.queries.em_step import GaussianClusters
 from fogline.queries.moments import MomentQuery, SpreadQuery, components_of
-from fogline.density.components import pursuit
 from fogline.testing import seeded_noise
 
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from fogline import Ledger, PrivateModeClustering, private_pca
 from fogline.algorithms import clustering as staged
-from fogline.estimators import pca
 from fogline.algorithms.clustering import FREQUENCIES, plan_clusters
-from fogline.release.curator import Stages
+from fogline.estimators import pca
 from fogline.queries import moments
 from fogline.queries.em_step import GaussianClusters, StepQuery
 from fogline.queries.moments import ExactSum, components_of
+from fogline.release.curator import Stages
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.testing import seeded_noise
 

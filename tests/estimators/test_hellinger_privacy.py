@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fogline import PrivateHellinger
+from fogline.algorithms import hellinger_descent as _hellinger_plan
+from fogline.algorithms import hellinger_descent as _hellinger_start
+from fogline.algorithms import hellinger_descent as _hellinger_steps
 from fogline.audit import canary_pairs, replay
 from fogline.audit.attack import vector_attack
-from fogline.algorithms import hellinger_descent as _hellinger_plan, hellinger_descent as _hellinger_start, hellinger_descent as _hellinger_steps
+from fogline.families import Gamma, Normal, parameter_box
 from fogline.queries.hellinger_descent import DescentPlan, Quadrature
 from fogline.release.curator import RecordPasses, Stages
-from fogline.families import Gamma, Normal, parameter_box
 from fogline.release.terms import ReleaseTerms
 
 BOX = [(-10.0, 20.0)]

@@ -11,16 +11,15 @@ from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 
 from fogline import Ledger, PrivacyWarning, PrivateGaussianMixture
+from fogline.algorithms import mixture_aggregate as method
+from fogline.algorithms.mixture_aggregate import SHARES, Offers
 from fogline.audit import canary_pairs, replay
 from fogline.audit.neighbour_pairs import Pair
-from fogline.sources.passes import RecordPasses
-from fogline.algorithms import mixture_aggregate as method
+from fogline.queries.ball_search import AverageQuery, Ball, BoxQuery, RingQuery
 from fogline.queries.block_learners import BlockMeans, SpectralLearner
-from fogline.algorithms.mixture_aggregate import SHARES, Offers
-from fogline.queries.ball_search import Ball
 from fogline.queries.lattice import Frame
-from fogline.queries.ball_search import AverageQuery, BoxQuery, RingQuery
 from fogline.queries.partition import NearestParts
+from fogline.sources.passes import RecordPasses
 from fogline.testing import seeded_noise
 
 MEANS = np.array([[-6.0, 0.0], [6.0, 0.0], [0.0, 8.0]])

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from fogline import PrivateGaussianMixture
+from fogline.algorithms import clustering as _clustering_staged
+from fogline.algorithms import mixture_from_density as _mixture_sketch
 from fogline.audit import canary_pairs, replay
-from fogline.algorithms import clustering as _clustering_staged, mixture_from_density as _mixture_sketch
-from fogline.queries import lattice as ball
-from fogline.queries.lattice import BallLattice
-from fogline.queries.em_step import StepQuery
-from fogline.queries.moments import MomentQuery, SpreadQuery
 from fogline.density.components import matching, pursuit
+from fogline.queries import lattice as ball
+from fogline.queries.em_step import StepQuery
+from fogline.queries.lattice import BallLattice
+from fogline.queries.moments import MomentQuery, SpreadQuery
 
 NAMES = {
     "empty and one record",

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fogline.audit import canary_pairs, replay
-from fogline_research.datasets.separated import separated_mixture
-from fogline.sources.passes import RecordPasses
 from fogline.algorithms.mixture_recursive import RecursivePlan
 from fogline.algorithms.mixture_spherical import PROOF, learn_spherical
+from fogline.audit import canary_pairs, replay
 from fogline.release.curator import staged_release
-from fogline_research.metrics import mixture_errors
 from fogline.release.terms import ReleaseTerms
+from fogline.sources.passes import RecordPasses
 from fogline.testing import seeded_noise
+from fogline_research.datasets.separated import separated_mixture
+from fogline_research.metrics import mixture_errors
 
 
 def learn(X, *, epsilon=1.0, delta=1e-6, neighbours="add-remove", **public):

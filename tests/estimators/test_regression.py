@@ -15,11 +15,11 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from fogline import PrivateModalRegression
 from fogline._validation import records
-from fogline_research.datasets.regression import sinusoidal_mixture
-from fogline.sources.files import FileTable
-from fogline.planning import regression as _regression_expected
 from fogline.estimators.regression import joined
+from fogline.planning import regression as _regression_expected
+from fogline.sources.files import FileTable
 from fogline.testing import seeded_noise
+from fogline_research.datasets.regression import sinusoidal_mixture
 
 SETTINGS = {"epsilon": 1.0, "delta": 1e-5, "x_bounds": (0, 1), "y_bounds": (-1.5, 3)}
 FIXED = {"bandwidth": [0.1, 0.3]}

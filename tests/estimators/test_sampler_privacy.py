@@ -18,11 +18,11 @@ from fogline import IntegralSampler
 from fogline.audit import attack, canary_pairs, replay
 from fogline.audit.neighbour_pairs import Pair
 from fogline.audit.observation import flatten, observe
-from fogline.queries import boosted_density as _boosting
 from fogline.estimators import sampler as _drawing
-from fogline.release import secret_models as _vault
 from fogline.estimators import sampler as sampler_module
 from fogline.families.base_measures import log_ratio_range
+from fogline.queries import boosted_density as _boosting
+from fogline.release import secret_models as _vault
 from fogline.testing import integral_log_ratio, seeded_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # an attack takes thousands of draws

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import fogline
-from fogline.queries.spherical_gaussian import SphericalQuery
-from fogline.mechanisms import discrete_gaussian as gaussian
 from fogline.density import private_density
+from fogline.mechanisms import discrete_gaussian as gaussian
+from fogline.queries.spherical_gaussian import SphericalQuery
 
 pytestmark = pytest.mark.quick
 

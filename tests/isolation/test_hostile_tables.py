@@ -9,10 +9,23 @@ import pytest
 
 from fogline_research.audit_campaign.forms import SOURCES, Place, is_available, source_named
 from fogline_research.audit_campaign.hostile_cells import CELLS, IDS, Box
-from fogline_research.audit_campaign.hostile_tables import LINE_CELLS, LINE_IDS
-from fogline_research.audit_campaign.hostile_tables import HostileTables, Record, Shape, vocabulary
+from fogline_research.audit_campaign.hostile_tables import (
+    LINE_CELLS,
+    LINE_IDS,
+    HostileTables,
+    Record,
+    Shape,
+    vocabulary,
+)
 from fogline_research.audit_campaign.isolation import Case, IsolationReport, check_isolation
-from fogline_research.audit_campaign.isolation_audit import Campaign, coverage_lines, joined, pairs_of, parts_of, report_line
+from fogline_research.audit_campaign.isolation_audit import (
+    Campaign,
+    coverage_lines,
+    joined,
+    pairs_of,
+    parts_of,
+    report_line,
+)
 from fogline_research.audit_campaign.isolation_cases import from_json, to_json
 from fogline_research.audit_campaign.isolation_measures import BOUNDS
 from fogline_research.audit_campaign.reference_reader import UNSURE, cell_of, line_items, lines_of, number, unit_key

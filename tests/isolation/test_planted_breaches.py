@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fogline.sources.table import Table
 from fogline_research.audit_campaign import isolation_measures
 from fogline_research.audit_campaign.forms import is_available, source_named
 from fogline_research.audit_campaign.isolation import check_isolation
-from fogline.sources.table import Table
 
 
 class Leaky(Table):

@@ -8,13 +8,15 @@ import sys
 import threading
 
 import pytest
+from tests.ledger.torture.trials import ask, counted, new_ledger, reopen
 
-from fogline.ledger import Ledger, LedgerRefused, ReleaseFailed, files as founding, disk as locks, session
+from fogline.ledger import Ledger, LedgerRefused, ReleaseFailed, session
+from fogline.ledger import disk as locks
+from fogline.ledger import files as founding
 from fogline.ledger.accounts import GENESIS, chain
 from fogline.ledger.files import HighWater, Mark, default_directory
 from fogline.ledger.question import canonical
 from fogline.ledger.steps import observing
-from tests.ledger.torture.trials import ask, counted, new_ledger, reopen
 
 
 def refused(check, action, *arguments, **options):

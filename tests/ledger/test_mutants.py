@@ -5,10 +5,12 @@ import threading
 from contextlib import nullcontext, suppress
 
 import pytest
+from tests.ledger.torture import trials
+from tests.ledger.torture import trials as copied
 
 from fogline.accounting import Cost
-from fogline.ledger import Ledger, LedgerRefused, Question, ReleaseFailed, accounts as books, protocol, session, store
-from tests.ledger.torture import trials as copied, trials
+from fogline.ledger import Ledger, LedgerRefused, Question, ReleaseFailed, protocol, session, store
+from fogline.ledger import accounts as books
 from fogline.ledger.files import HighWater
 from fogline.ledger.steps import observing
 

@@ -9,17 +9,16 @@ import sys
 import threading
 
 import pytest
-
-from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, disk as locks, session, store
-from fogline.ledger import files as marks_module
-from fogline.ledger.accounts import FORMAT, GENESIS, Books, chain
-from fogline.ledger.accounts import Caps
-from fogline.ledger.disk import Disk, installed
-from fogline.ledger.files import HighWater, Mark
-from fogline.ledger.question import canonical
-from fogline.ledger.files import Room, sweep
-from fogline.ledger.store import Store
 from tests.ledger.torture.trials import ask, new_ledger, reopen
+
+from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, session, store
+from fogline.ledger import disk as locks
+from fogline.ledger import files as marks_module
+from fogline.ledger.accounts import FORMAT, GENESIS, Books, Caps, chain
+from fogline.ledger.disk import Disk, installed
+from fogline.ledger.files import HighWater, Mark, Room, sweep
+from fogline.ledger.question import canonical
+from fogline.ledger.store import Store
 
 
 def refused(check, action, *arguments, **options):

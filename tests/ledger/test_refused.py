@@ -8,7 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from fogline.ledger import Ledger, ledger as export, disk as locks, files as room, store
+from fogline.ledger import Ledger, store
+from fogline.ledger import disk as locks
+from fogline.ledger import files as room
+from fogline.ledger import ledger as export
 from fogline.ledger.accounts import Books, chain
 from fogline.ledger.question import BudgetExceeded, LedgerRefused
 from fogline.ledger.store import Store

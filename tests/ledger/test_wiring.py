@@ -8,8 +8,8 @@ from fogline.accounting import Cost, cost
 from fogline.accounting.zcdp import rho_of
 from fogline.ledger import Ledger, LedgerRefused, Question
 from fogline.ledger.accounts import UNITS
-from fogline.mechanisms.randomness import door_reason
 from fogline.mechanisms.discrete_gaussian import add_gaussian
+from fogline.mechanisms.randomness import door_reason
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from scipy import stats
 
 from fogline.accounting import ExponentialEvent, cost
 from fogline.mechanisms import choose, use_door
-from fogline.mechanisms.randomness import SystemSource
 from fogline.mechanisms.exponential import _decide, _exponents, _fixed_point
+from fogline.mechanisms.randomness import SystemSource
 from fogline.testing import seeded_noise
 
 

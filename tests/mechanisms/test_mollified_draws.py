@@ -17,7 +17,6 @@ from fogline.audit import attack, replay
 from fogline.audit.neighbour_pairs import Pair
 from fogline.audit.replay import RecordingDoor
 from fogline.families.base_measures import NormalBase, ProductBase, UniformBase
-from fogline.mechanisms.randomness import use_door
 from fogline.mechanisms.errors import ReleaseFailed
 from fogline.mechanisms.mollified_draws import (
     COIN,
@@ -31,6 +30,7 @@ from fogline.mechanisms.mollified_draws import (
     proposals_of,
     thresholds,
 )
+from fogline.mechanisms.randomness import use_door
 from fogline.testing import seeded_noise
 
 MODULE = importlib.import_module("fogline.mechanisms.mollified_draws")  # its package has a function of that name

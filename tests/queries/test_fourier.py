@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.queries.fourier_sums import LATTICE_BITS, TABLE_BITS, lattice_sums, phase_table
-from fogline.queries.fourier_sums import lattice_sensitivity, least_kernel
 from fogline.density.spec import WEIGHT_BITS, SketchSpec
+from fogline.queries.fourier_sums import (
+    LATTICE_BITS,
+    TABLE_BITS,
+    lattice_sensitivity,
+    lattice_sums,
+    least_kernel,
+    phase_table,
+)
 
 SPECS = {
     1: SketchSpec.plan([(0.0, 1.0)], [0.1, 0.25]),

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fogline.queries.lattice import Frame, Thinning
 from fogline.queries.ball_search import RadiusQuery
+from fogline.queries.lattice import Frame, Thinning
 from fogline.queries.partition import Partition
 from fogline.queries.spherical_gaussian import SphericalQuery
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fogline.density.spec import SketchSpec
 from fogline.queries import fourier_sums as histogram
 from fogline.queries.fourier_sums import CellCounts, cell_keys
-from fogline.density.spec import SketchSpec
 
 SPECS = {
     "line": SketchSpec.plan([(0.0, 10.0)], 0.1),

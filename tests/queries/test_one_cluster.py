@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from fogline import Ledger, one_cluster, terrific_ball
 from fogline.audit import canary_pairs, replay
 from fogline.queries import ball_search as parts
-from fogline.queries.lattice import near_counts
-from fogline.queries.lattice import Frame, Thinning
 from fogline.queries.ball_search import AverageQuery, BoxQuery, CellQuery, RadiusQuery, RingQuery, capped_average
+from fogline.queries.lattice import Frame, Thinning, near_counts
 from fogline.queries.terrific_ball import SeclusionQuery, TerrificRadiusQuery
 from fogline.testing import seeded_noise
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.queries.lattice import Projection, RecordLattice
-from fogline.queries.lattice import DIRECTION_BITS, NORM_BITS, clipped
+from fogline.queries.lattice import DIRECTION_BITS, NORM_BITS, Projection, RecordLattice, clipped
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 17, 64, 784, 1024])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fogline import private_pca
-from fogline_research.datasets.separated import separated_mixture
 from fogline.testing import seeded_noise
+from fogline_research.datasets.separated import separated_mixture
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])

@@ -9,10 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fogline.density.random_spec import COORDINATE_BITS, PHASE_BITS, TABLE_BITS, UNIT, plan_spec
 from fogline.queries import random_feature_sums as random_features
-from fogline.density.random_spec import plan_spec
-from fogline.queries.random_feature_sums import BLOCK_ROWS, LIMIT, MOST_DECLARED, PhaseSums, coordinates, direction_table, random_sensitivity
-from fogline.density.random_spec import COORDINATE_BITS, PHASE_BITS, TABLE_BITS, UNIT
+from fogline.queries.random_feature_sums import (
+    BLOCK_ROWS,
+    LIMIT,
+    MOST_DECLARED,
+    PhaseSums,
+    coordinates,
+    direction_table,
+    random_sensitivity,
+)
 
 SPECS = {
     "unit": plan_spec([(0.0, 1.0)] * 5, 0.3, features=70),

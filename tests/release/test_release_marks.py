@@ -14,9 +14,12 @@ import pytest
 from fogline import DensitySketch, Ledger
 from fogline._validation import state_directory
 from fogline.ledger.files import default_directory
-from fogline.release import origins, density_sketch as record_counts, origins as release_marks, origins as secret_files
-from fogline.release.density_sketch import AlreadyReleased
 from fogline.queries.fourier_sums import CellCounts
+from fogline.release import density_sketch as record_counts
+from fogline.release import origins
+from fogline.release import origins as release_marks
+from fogline.release import origins as secret_files
+from fogline.release.density_sketch import AlreadyReleased
 from fogline.release.origins import UNCOUNTED, Origin
 from fogline.testing import seeded_noise
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from fogline import DensitySketch, Ledger
 from fogline.audit import canary_pairs, replay
-from fogline.queries import fourier_sums as histogram
-from fogline.release.density_sketch import AlreadyReleased, lattice_sensitivity
-from fogline.queries.fourier_sums import lattice_sums
 from fogline.density.spec import SketchSpec
+from fogline.queries import fourier_sums as histogram
+from fogline.queries.fourier_sums import lattice_sums
+from fogline.release.density_sketch import AlreadyReleased, lattice_sensitivity
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}

@@ -12,7 +12,13 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from fogline_research.metrics import Quadrature, best_in_mollifier, kl_divergence, mode_coverage, negative_log_likelihood
+from fogline_research.metrics import (
+    Quadrature,
+    best_in_mollifier,
+    kl_divergence,
+    mode_coverage,
+    negative_log_likelihood,
+)
 
 RULE = Quadrature.box([(-10, 10)], cells=2000)
 X = RULE.nodes[:, 0]

@@ -8,7 +8,17 @@ import math
 import numpy as np
 import pytest
 
-from fogline_research.experiments import METHODS, branch_error, cluster_cells, geometric_mean_ratio, paper_cells, regression_cells, reproduce_clusters, reproduce_modes, reproduce_regression
+from fogline_research.experiments import (
+    METHODS,
+    branch_error,
+    cluster_cells,
+    geometric_mean_ratio,
+    paper_cells,
+    regression_cells,
+    reproduce_clusters,
+    reproduce_modes,
+    reproduce_regression,
+)
 
 
 def test_the_paper_has_forty_cells():

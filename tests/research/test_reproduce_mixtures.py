@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from fogline.cli.app import app
+from fogline.testing import seeded_noise
 from fogline_research.experiments import mixture_cells, partition_fit, reproduce_mixtures
 from fogline_research.experiments.mixtures import MixtureCell
-from fogline.testing import seeded_noise
 
 FAR = MixtureCell("separated", 3, 2, 20_000, 100.0)
 NEAR = MixtureCell("ordinary", 2, 3, 8_000, 4.5)

@@ -18,15 +18,14 @@ from fogline import (
     private_strata,
 )
 from fogline._validation import records
-from fogline_research.baselines import dp_em
-from fogline.sources.files import FileTable
-from fogline.sources.table import ReadFailed
-from fogline.sources.registry import table
-from fogline.sources.contributions import ContributionBound
-from fogline.sources.contributions import MISSING, TEXT, Identities
-from fogline.estimators.strata import label_text
 from fogline.density.random_spec import plan_spec
+from fogline.estimators.strata import label_text
+from fogline.sources.contributions import MISSING, TEXT, ContributionBound, Identities
+from fogline.sources.files import FileTable
+from fogline.sources.registry import table
+from fogline.sources.table import ReadFailed
 from fogline.testing import seeded_noise
+from fogline_research.baselines import dp_em
 
 duckdb = pytest.importorskip("duckdb")
 pd, pl, dd = optional("pandas"), optional("polars"), optional("dask.dataframe")

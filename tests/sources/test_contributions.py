@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 from optional_packages import optional
 
 from fogline import DensitySketch, Ledger, PrivateModes
-from fogline.sources.files import FileTable
-from fogline.sources import contributions
-from fogline.sources.passes import sketch
-from fogline.sources.registry import table
-from fogline.sources.contributions import PlainChoice, new_choice
-from fogline.sources.contributions import ContributionBound, Gathering, kept_state
-from fogline.sources.passes import RecordPasses
-from fogline.sources.contributions import Identities
-from fogline.ledger import LedgerRefused
 from fogline.density.random_spec import plan_spec
+from fogline.ledger import LedgerRefused
+from fogline.sources import contributions
+from fogline.sources.contributions import ContributionBound, Gathering, Identities, PlainChoice, kept_state, new_choice
+from fogline.sources.files import FileTable
+from fogline.sources.passes import RecordPasses, sketch
+from fogline.sources.registry import table
 
 pd, pa = optional("pandas"), optional("pyarrow")
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from optional_packages import optional
 
 from fogline import DensitySketch, PrivateModes
-from fogline.sources.files import FileTable
-from fogline.sources.table import ReadFailed
-from fogline.sources.passes import sketch
-from fogline.sources.registry import table
-from fogline.sources.contributions import ContributionBound
 from fogline.density.random_spec import plan_spec
 from fogline.density.spec import SketchSpec
+from fogline.sources.contributions import ContributionBound
+from fogline.sources.files import FileTable
+from fogline.sources.passes import sketch
+from fogline.sources.registry import table
+from fogline.sources.table import ReadFailed
 
 psycopg = optional("psycopg")
 

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
+from fogline.density.spec import SketchSpec
 from fogline.sources.files import FileTable
 from fogline.sources.registry import table
-from fogline.density.spec import SketchSpec
 
 duckdb = pytest.importorskip("duckdb")
 pa = pytest.importorskip("pyarrow")

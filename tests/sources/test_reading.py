@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from fogline import PrivateModes, private_strata
-from fogline.sources.files import CountedFile, FileTable
-from fogline.sources.reading import ReadingOptions
-from fogline.sources.check import check
-from fogline.sources.registry import table
-from fogline.sources import text_lines
-from fogline.sources.headers import looks_like_value
 from fogline.density.spec import SketchSpec
+from fogline.sources import text_lines
+from fogline.sources.check import check
+from fogline.sources.files import CountedFile, FileTable
+from fogline.sources.headers import looks_like_value
+from fogline.sources.reading import ReadingOptions
+from fogline.sources.registry import table
 
 SPAN = SketchSpec.plan([(0.0, 10000.0)])
 GERMAN = {"delimiter": ";", "decimal": ",", "thousands": "."}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from fogline import DensitySketch, PrivateModes
-from fogline.sources.table import ReadFailed
-from fogline.sources.registry import table
-from fogline.sources.contributions import ContributionBound
 from fogline.density.random_spec import plan_spec
+from fogline.sources.contributions import ContributionBound
+from fogline.sources.registry import table
+from fogline.sources.table import ReadFailed
 
 pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")

@@ -9,13 +9,12 @@ import pytest
 from optional_packages import optional
 
 from fogline import DensitySketch, PrivateModalRegression, PrivateModeClustering, PrivateModes, private_pca
-from fogline.sources.files import FileTable
-from fogline.sources.table import ReadFailed
-from fogline.sources import files as duck
-from fogline.sources.passes import sketch
-from fogline.sources.registry import table
-from fogline.sources.passes import RecordPasses
 from fogline.density.random_spec import plan_spec
+from fogline.sources import files as duck
+from fogline.sources.files import FileTable
+from fogline.sources.passes import RecordPasses, sketch
+from fogline.sources.registry import table
+from fogline.sources.table import ReadFailed
 from fogline.testing import seeded_noise
 
 pytestmark = pytest.mark.quick

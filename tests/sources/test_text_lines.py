@@ -10,13 +10,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fogline.sources.files import FileTable
+from fogline.density.spec import SketchSpec
 from fogline.sources import text_lines
-from fogline.sources.contributions import ContributionBound
+from fogline.sources.contributions import ContributionBound, Identities
+from fogline.sources.files import FileTable
 from fogline.sources.reading import NumberRule, ReadingOptions
 from fogline.sources.text_lines import MAX_LINE, Layout, blocks_of, plain_batches, scan_blocks
-from fogline.sources.contributions import Identities
-from fogline.density.spec import SketchSpec
 
 fast_lines = pytest.importorskip("fogline.sources._lines_numba")
 

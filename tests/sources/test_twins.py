@@ -9,18 +9,25 @@ import pytest
 from optional_packages import optional
 
 from fogline import DensitySketch
-from fogline.sources import contributions as choice
-from fogline.sources.passes import sketch
-from fogline.sources.registry import table
-from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
-from fogline.sources.contributions import ContributionBound, PlainChoice, new_choice
-from fogline.sources.contributions import ClusterTable, unit_buckets
-from fogline.sources.passes import Pass, facts_of, public_width, width_of
-from fogline.sources.passes import RecordPasses
-from fogline.sources.table import ReadFailed
-from fogline.sources.contributions import INTEGER, MISSING, TEXT, Identities
-from fogline.queries import fourier_sums as histogram, random_feature_sums as random_features
 from fogline.density.random_spec import plan_spec
+from fogline.queries import fourier_sums as histogram
+from fogline.queries import random_feature_sums as random_features
+from fogline.sources import contributions as choice
+from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
+from fogline.sources.contributions import (
+    INTEGER,
+    MISSING,
+    TEXT,
+    ClusterTable,
+    ContributionBound,
+    Identities,
+    PlainChoice,
+    new_choice,
+    unit_buckets,
+)
+from fogline.sources.passes import Pass, RecordPasses, facts_of, public_width, sketch, width_of
+from fogline.sources.registry import table
+from fogline.sources.table import ReadFailed
 
 pa = optional("pyarrow")
 

@@ -63,8 +63,8 @@ def _epilog(name: str, more: str = "--published") -> str:
 @click.pass_context
 def modes_command(ctx: click.Context, /, **options: Any) -> None:
     """Error of the modes on the DP-GRAMS paper's 40 cells (number of modes known, delta 1e-5)."""
-    from fogline.cli.show import show_rows, summary
     from fogline_research.experiments import reproduce_modes
+    from fogline_research.rows import show_rows, summary
 
     _rerun(ctx, options, reproduce_modes, ["mean_shift", "noisy_histogram"], show_rows, lambda rows: summary(rows))
 
@@ -168,6 +168,7 @@ def _rerun(
         need("rich")
     writable(options["csv_file"], "--csv")
     from fogline.cli import show
+    from fogline_research import rows as rows_of
 
     methods = ["certified", *(["published"] if options.get("published") else [])]
     methods += contenders if options["contenders"] else []
@@ -188,7 +189,7 @@ def _rerun(
             "format": f"fogline-reproduce-{ctx.info_name}-1",
             "source": source,
             "command": str(ctx.meta["fogline.command"]),
-            "rows": [show.as_record(row) for row in rows],
+            "rows": [rows_of.as_record(row) for row in rows],
         }
         if summarised is not None:
             content["summary"] = summarised(rows)
@@ -196,7 +197,7 @@ def _rerun(
     else:
         show_table(rows)
     if options["csv_file"] is not None:
-        write(lambda: show.write_rows(rows, options["csv_file"]), "--csv")
+        write(lambda: rows_of.write_rows(rows, options["csv_file"]), "--csv")
 
 
 def _show_clusters(rows: Sequence[ClusterRow]) -> None:

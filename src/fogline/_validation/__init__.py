@@ -21,9 +21,8 @@ from fogline._validation.parameters import (
     check_positive,
     check_real,
 )
-from fogline._validation.places import state_directory
+from fogline._validation.places import source_text, state_directory
 from fogline._validation.rows import check_columns, check_dense, records
-from fogline._validation.places import source_text
 
 __all__ = [
     "Neighbours",

@@ -6,11 +6,11 @@ The source of records as a text that may be shown and compared: never a password
 from __future__ import annotations
 
 import os
-from pathlib import Path
 import re
+from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
-__all__ = ['source_text', 'state_directory']
+__all__ = ["source_text", "state_directory"]
 
 
 def state_directory() -> Path:
@@ -23,6 +23,7 @@ def state_directory() -> Path:
     """
     state = os.environ.get("XDG_STATE_HOME", "")
     return (Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state") / "fogline"
+
 
 _PLACE = ("host", "hostaddr", "port", "dbname", "user", "service")
 """Parameters of a server's address that say where it is; all others, passwords among them, are left out."""

@@ -6,10 +6,10 @@ be spent and `guarantee` what is promised in the end; `cautions` say where that 
 `integral` is the privacy of draws that protects everyone at once.
 """
 
-from fogline.accounting.budget import Budget, Share, Shares
+from fogline.accounting.budget import Budget, GaussianBudget, Share, Shares
 from fogline.accounting.cautions import PrivacyWarning
 from fogline.accounting.costs import Cost, UnsupportedEvent, cost
-from fogline.accounting.budget import GaussianBudget
+from fogline.accounting.divergences import HellingerBudget, PowerBudget
 from fogline.accounting.events import (
     AboveThresholdEvent,
     ComposedEvent,
@@ -21,10 +21,7 @@ from fogline.accounting.events import (
     ParallelEvent,
     StableHistogramEvent,
 )
-from fogline.accounting.guarantee import Guarantee
-from fogline.accounting.divergences import HellingerBudget
-from fogline.accounting.guarantee import IntegralBudget, IntegralGuarantee
-from fogline.accounting.divergences import PowerBudget
+from fogline.accounting.guarantee import Guarantee, IntegralBudget, IntegralGuarantee
 
 __all__ = [
     "AboveThresholdEvent",

@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from fogline._validation import check_delta, check_epsilon, check_positive
-from fogline.accounting._rounding import round_down
-from fogline.accounting.zcdp import rho_of
-from fogline.accounting import zcdp
-from fogline.accounting.costs import whole_units
-from fogline.accounting.divergences import HellingerBudget
-from fogline.accounting.divergences import PowerBudget
 
-__all__ = ['Budget', 'GaussianBudget', 'STATED_DELTA', 'Share', 'Shares']
+from fogline._validation import check_delta, check_epsilon, check_positive
+from fogline.accounting import zcdp
+from fogline.accounting._rounding import round_down
+from fogline.accounting.costs import whole_units
+from fogline.accounting.divergences import HellingerBudget, PowerBudget
+from fogline.accounting.zcdp import rho_of
+
+__all__ = ["STATED_DELTA", "Budget", "GaussianBudget", "Share", "Shares"]
 
 Portion = int | str | Fraction | float
 
@@ -169,6 +169,7 @@ def _portion(name: str, portion: Portion) -> Fraction:
     if exact <= 0:
         raise ValueError(f"share {name!r} must be greater than 0, got {portion!r}")
     return exact
+
 
 STATED_DELTA = 1e-5
 """Where a budget names no delta, the guarantee is stated in epsilon at this one; the release does not depend on it."""

@@ -61,14 +61,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fogline._validation import check_count, check_positive, check_real
 from dataclasses import dataclass
-from fogline._validation import Neighbours, check_count, check_delta, check_neighbours
 from fractions import Fraction
-from fogline._validation import Neighbours, check_count, check_positive
+
+from fogline._validation import Neighbours, check_count, check_delta, check_neighbours, check_positive, check_real
 from fogline.accounting._rounding import round_up, square_root_up
 
-__all__ = ['HellingerBudget', 'PowerBudget', 'check_divergence', 'check_power', 'curvature_of', 'divergence_of', 'gaussian_divergence', 'gaussian_rho', 'laplace_bound', 'laplace_divergence', 'laplace_scale', 'log_moment_of']
+__all__ = [
+    "HellingerBudget",
+    "PowerBudget",
+    "check_divergence",
+    "check_power",
+    "curvature_of",
+    "divergence_of",
+    "gaussian_divergence",
+    "gaussian_rho",
+    "laplace_bound",
+    "laplace_divergence",
+    "laplace_scale",
+    "log_moment_of",
+]
 
 # Each formula is a dozen operations, each good to one unit in the last place, on well conditioned terms.
 _SLACK = 64 * 2.0**-53
@@ -506,6 +518,7 @@ class PowerBudget:
 def _check_same_power(parts: tuple[PowerBudget, ...]) -> None:
     if len({part.power for part in parts}) > 1:
         raise ValueError("budgets of different powers do not compose: power must be the same for all")
+
 
 _HELLINGER = -0.5
 

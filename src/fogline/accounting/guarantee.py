@@ -25,7 +25,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
 from typing import Any
+
 from fogline._validation import (
     Neighbours,
     check_count,
@@ -34,16 +36,13 @@ from fogline._validation import (
     check_neighbours,
     check_positive,
 )
+from fogline.accounting._rounding import round_down, round_up
 from fogline.accounting.cautions import budget_cautions
+from fogline.accounting.events import IntegralDrawEvent
 from fogline.accounting.proofs import proof_file, proof_id
 from fogline.accounting.zcdp import epsilon_of
-from dataclasses import dataclass
-from fractions import Fraction
-from fogline._validation import Neighbours, check_count, check_epsilon
-from fogline.accounting._rounding import round_down, round_up
-from fogline.accounting.events import IntegralDrawEvent
 
-__all__ = ['Guarantee', 'IntegralBudget', 'IntegralGuarantee']
+__all__ = ["Guarantee", "IntegralBudget", "IntegralGuarantee"]
 
 ROWS = ("record", "line of the file")
 """Units that are a row of the source and nothing more."""

@@ -43,10 +43,48 @@ PROOFS = {
     "terrific-ball": "queries/terrific_ball.proof.md",
     "text-lines": "sources/text_lines.proof.md",
 }
-"""Where each proof is now, within the package. An id is never taken away or given to another proof."""
+"""Where each proof is now, within the package, or within ``fogline_research``. An id is never taken away or given to another proof."""
 
-_FORMER: dict[str, str] = {path: name for name, path in PROOFS.items()}
-"""Paths that were stored before there were ids. A file that moves leaves its old path here."""
+_FORMER = {
+    "mechanisms/above_threshold.proof.md": "above-threshold",
+    "locate/ball.proof.md": "ball",
+    "contenders/bernstein.proof.md": "bernstein",
+    "estimators/clustering.proof.md": "clustering",
+    "engines/contributions.proof.md": "contribution-bound",
+    "mechanisms/count.proof.md": "count",
+    "sketch/density_sketch.proof.md": "density-sketch",
+    "contenders/dp_em.proof.md": "dp-em",
+    "contenders/dpgan.proof.md": "dpgan",
+    "mechanisms/exponential.proof.md": "exponential",
+    "locate/gaussian.proof.md": "gaussian-learner",
+    "mechanisms/gaussian.proof.md": "gaussian-noise",
+    "estimators/hellinger.proof.md": "hellinger",
+    "accounting/hellinger_privacy.proof.md": "hellinger-privacy",
+    "mechanisms/laplace.proof.md": "laplace-noise",
+    "mechanisms/lattice.proof.md": "lattice",
+    "locate/magnitudes.proof.md": "magnitudes",
+    "estimators/mixture.proof.md": "mixture",
+    "estimators/_mixture_aggregate.proof.md": "mixture-aggregate",
+    "estimators/_mixture_recursive.proof.md": "mixture-recursive",
+    "estimators/_mixture_spherical.proof.md": "mixture-spherical",
+    "locate/mixture_step.proof.md": "mixture-step",
+    "mechanisms/mollified_cells.proof.md": "mollified-cells",
+    "mechanisms/mollified_draws.proof.md": "mollified-draws",
+    "contenders/noisy_histogram.proof.md": "noisy-histogram",
+    "locate/one_cluster.proof.md": "one-cluster",
+    "locate/private_pca.proof.md": "private-pca",
+    "sketch/random_features.proof.md": "random-features",
+    "estimators/regression.proof.md": "regression",
+    "estimators/sampler.proof.md": "sampler",
+    "federation/site_sketch.proof.md": "site-sketch",
+    "locate/slabs.proof.md": "slabs",
+    "locate/spherical_gaussian.proof.md": "spherical-gaussian-learner",
+    "mechanisms/stable_histogram.proof.md": "stable-histogram",
+    "sketch/strata.proof.md": "strata",
+    "locate/terrific_ball.proof.md": "terrific-ball",
+    "engines/text_lines.proof.md": "text-lines",
+}
+"""Paths that were stored before there were ids, as they were in version 0.1."""
 
 
 def proof_id(proof: str) -> str:
@@ -54,7 +92,7 @@ def proof_id(proof: str) -> str:
 
     Examples
     --------
-    >>> proof_id("release/density_sketch.proof.md"), proof_id("density-sketch")
+    >>> proof_id("sketch/density_sketch.proof.md"), proof_id("density-sketch")
     ('density-sketch', 'density-sketch')
     """
     return _FORMER.get(proof, proof)

@@ -16,15 +16,24 @@ from fogline.accounting import zcdp
 from fogline.accounting._rounding import round_down
 from fogline.accounting.costs import Cost, whole_units
 from fogline.accounting.guarantee import Guarantee
-from fogline.release.curator import Stages
-from fogline.queries.ball_search import Ball, NotSeparable
-from fogline.queries.lattice import Each, Frame, Thinning, random_directions
-from fogline.queries.ball_search import AXES, BINS, AverageQuery, BoxQuery, CellQuery, CountQuery, RadiusQuery, RingQuery
-from fogline.queries.lattice import DIRECTION_BITS
-from fogline.queries.terrific_ball import SeclusionQuery, TerrificRadiusQuery
+from fogline.density.counted_records import count_words
 from fogline.mechanisms.above_threshold import gamma
 from fogline.mechanisms.randomness import current_door
-from fogline.density.counted_records import count_words
+from fogline.queries.ball_search import (
+    AXES,
+    BINS,
+    AverageQuery,
+    Ball,
+    BoxQuery,
+    CellQuery,
+    CountQuery,
+    NotSeparable,
+    RadiusQuery,
+    RingQuery,
+)
+from fogline.queries.lattice import DIRECTION_BITS, Each, Frame, Thinning, random_directions
+from fogline.queries.terrific_ball import SeclusionQuery, TerrificRadiusQuery
+from fogline.release.curator import Stages
 from fogline.release.terms import PROOF, ReleaseTerms
 
 __all__ = ["BallPlan", "LocatedTerms", "find_ball"]

@@ -19,39 +19,57 @@ Every choice is made from public parameters and earlier answers. The proof is in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
-import numpy as np
-from fogline import _validation
-from fogline.accounting.budget import Budget
-from fogline.queries.moments import MOST_COLUMNS
-from fogline.queries.lattice import Projection, RecordLattice
-from fogline.density.components.pursuit import MOST_ATOMS
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, get_args
+
+import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
-from fogline.queries.em_step import GaussianClusters, offset_noise
-from fogline.queries.moments import DIAGONAL, MomentQuery, Spread
-from fogline.mechanisms.discrete_gaussian import gaussian_scale
-from fogline.density.counted_records import is_nothing, joined
-from fogline.release.density_sketch import ReleaseTerms
-from fogline.density.components.pursuit import Atoms
-from dataclasses import dataclass, replace
-from typing import Any, get_args
-from fogline.release.curator import RecordPasses, Stages, asked, no_records
-from fogline.queries.em_step import GaussianClusters, Kind, StepQuery, best_kind, offset_noise
-from fogline.queries.moments import MomentQuery, PrivateComponents, Spread, SpreadQuery, components_of
-from fogline.queries.lattice import Projection
-from fogline.release.density_sketch import DensitySketch, lattice_sensitivity
-from fogline.density.random_spec import plan_spec
-from fogline.density.private_density import PrivateDensity
-from fogline.density.components.pursuit import MOST_ATOMS, Atoms, Frame, pursue, tell_apart
-from fogline.density.spec import as_bandwidth
 
-__all__ = ['ClusterPlan', 'FREQUENCIES', 'FoundClusters', 'MOST_STEPS', 'SHARES', 'WORTH', 'checked_number', 'concentrated', 'density_spec', 'distinct', 'find_clusters', 'groups_with_dips', 'plan_clusters', 'projected_density', 'seen_atoms', 'what_to_say']
+from fogline import _validation
+from fogline.accounting.budget import Budget
+from fogline.density.components.pursuit import MOST_ATOMS, Atoms, Frame, pursue, tell_apart
+from fogline.density.counted_records import is_nothing, joined
+from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import plan_spec
+from fogline.density.spec import as_bandwidth
+from fogline.mechanisms.discrete_gaussian import gaussian_scale
+from fogline.queries.em_step import GaussianClusters, Kind, StepQuery, best_kind, offset_noise
+from fogline.queries.lattice import Projection, RecordLattice
+from fogline.queries.moments import (
+    DIAGONAL,
+    MOST_COLUMNS,
+    MomentQuery,
+    PrivateComponents,
+    Spread,
+    SpreadQuery,
+    components_of,
+)
+from fogline.release.curator import RecordPasses, Stages, asked, no_records
+from fogline.release.density_sketch import DensitySketch, ReleaseTerms, lattice_sensitivity
+
+__all__ = [
+    "FREQUENCIES",
+    "MOST_STEPS",
+    "SHARES",
+    "WORTH",
+    "ClusterPlan",
+    "FoundClusters",
+    "checked_number",
+    "concentrated",
+    "density_spec",
+    "distinct",
+    "find_clusters",
+    "groups_with_dips",
+    "plan_clusters",
+    "projected_density",
+    "seen_atoms",
+    "what_to_say",
+]
 
 SHARES = {"scale": "1/5", "projection": "3/10", "density": "1/5", "refinement": "3/10"}
 """Default shares of the budget."""
@@ -255,6 +273,7 @@ def _portions(shares: Any, *, private: bool, refined: bool) -> dict[str, Fractio
         raise ValueError(f"shares: {error}") from None
     return {name: share.portion for name, share in split.items()}
 
+
 FloatArray = NDArray[np.float64]
 
 WORTH = 0.2
@@ -408,6 +427,8 @@ def seen_atoms(atoms: Atoms, least: float) -> Atoms:
         atoms.weight_sds[seen],
         atoms.misfit,
     )
+
+
 IntArray = NDArray[np.int64]
 
 SCALES = (0.3, 0.6)

@@ -30,28 +30,46 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-from fogline.queries.hellinger_descent import DescentPlan, Quadrature
-from fogline.release.curator import RecordPasses, Stages
-from fogline.families import Family
-from fogline.density.hellinger.minimum_distance import degrees_of
+
 from fogline._validation import check_bounds, check_count, check_max_contributions, check_real
-from fogline.sources.files import CountedFile
-from fogline.sources.files import FileTable
-from fogline.density.hellinger.minimum_distance import noise_constant
-from fogline.density.hellinger.minimum_distance import SmoothedFamily
-from fogline.density.hellinger.inference import LINEAR, linearised
-from fogline.queries.hellinger_descent import DescentPlan
-from fogline.families import Family, MultivariateNormal
-from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.density.counted_records import check_expected
-from fogline.release.density_sketch import ReleaseTerms, lattice_sensitivity
-from fogline.queries.fourier_sums import LATTICE_BITS
+from fogline.density.hellinger.inference import LINEAR, linearised
+from fogline.density.hellinger.minimum_distance import SmoothedFamily, degrees_of, noise_constant
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec, as_bandwidth
+from fogline.families import Family, MultivariateNormal
+from fogline.mechanisms.discrete_gaussian import gaussian_scale
+from fogline.queries.fourier_sums import LATTICE_BITS
+from fogline.queries.hellinger_descent import DescentPlan, Quadrature
+from fogline.release.curator import RecordPasses, Stages
+from fogline.release.density_sketch import ReleaseTerms, lattice_sensitivity
+from fogline.sources.files import CountedFile, FileTable
 
-__all__ = ['Descent', 'ExpectedFit', 'START_PORTION', 'Start', 'check_expectation', 'checked_guess', 'data_box', 'descend', 'expected_descent', 'expected_fit', 'nearest', 'plan_descent', 'plan_sketch', 'planned_errors', 'rows_of', 'smallest_bandwidth', 'stages_of', 'start_at', 'start_of', 'start_variance']
+__all__ = [
+    "START_PORTION",
+    "Descent",
+    "ExpectedFit",
+    "Start",
+    "check_expectation",
+    "checked_guess",
+    "data_box",
+    "descend",
+    "expected_descent",
+    "expected_fit",
+    "nearest",
+    "plan_descent",
+    "plan_sketch",
+    "planned_errors",
+    "rows_of",
+    "smallest_bandwidth",
+    "stages_of",
+    "start_at",
+    "start_of",
+    "start_variance",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -151,6 +169,7 @@ def nearest(missed: Any, family: Family, box: FloatArray) -> FloatArray:
     inside = np.clip(best, box[:, 0] + 1e-6 * width, box[:, 1] - 1e-6 * width)
     found = least_squares(missed, inside, bounds=(box[:, 0], box[:, 1]), x_scale=width, max_nfev=50)
     return np.asarray(found.x)
+
 
 STEPS_OF_SENSITIVITY = 2.0**24
 """The lattice is so fine that neighbours are at most about this many steps apart."""
@@ -331,6 +350,7 @@ def _unpacked(vector: FloatArray, m: int) -> FloatArray:
     matrix = np.zeros((m, m))
     matrix[rows, columns] = vector / np.where(rows == columns, 1.0, math.sqrt(2.0))
     return np.asarray(matrix + np.triu(matrix, 1).T)
+
 
 ITERATIONS = 4
 """Steps of a descent, where the user does not say."""

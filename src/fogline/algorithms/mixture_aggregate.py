@@ -29,18 +29,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline import _validation
-from fogline.queries.block_learners import BlockMeans, chosen_learner
-from fogline.algorithms.mixture_recursive import SCATTER_SHARES, learn_gaussians, settled
 from fogline.algorithms.ball_search import BallPlan, find_ball
-from fogline.algorithms.mixture_recursive import MixtureFit
-from fogline.algorithms.mixture_recursive import RecursivePlan, gaussian_fit, held
-from fogline.release.curator import RecordPasses, Stages
-from fogline.queries.ball_search import Ball
-from fogline.queries.lattice import Frame
-from fogline.queries.gaussian import RINGS
-from fogline.queries.ball_search import CountQuery
-from fogline.queries.partition import NearestParts, Partition, Parts
+from fogline.algorithms.mixture_recursive import (
+    SCATTER_SHARES,
+    MixtureFit,
+    RecursivePlan,
+    gaussian_fit,
+    held,
+    learn_gaussians,
+    settled,
+)
 from fogline.mechanisms.randomness import current_door
+from fogline.queries.ball_search import Ball, CountQuery
+from fogline.queries.block_learners import BlockMeans, chosen_learner
+from fogline.queries.gaussian import RINGS
+from fogline.queries.lattice import Frame
+from fogline.queries.partition import NearestParts, Partition, Parts
+from fogline.release.curator import RecordPasses, Stages
 
 __all__ = ["PROOF", "AggregatePlan", "aggregated_parts", "learn_aggregate"]
 

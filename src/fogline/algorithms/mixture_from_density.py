@@ -27,29 +27,55 @@ Every choice is made from public parameters and earlier answers. The proof is in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+
 from fogline import _validation
 from fogline.accounting.budget import Budget
-from fogline.algorithms.clustering import FREQUENCIES
-from fogline.queries.lattice import BallLattice
-import math
-from numpy.typing import NDArray
-from fogline.queries.em_step import FARTHEST_CENTRE, OFFSET_BITS, SHARE, GaussianClusters, Kind, StepQuery, mean_lever, square_lever
-from fogline.queries.moments import BESIDE, DIAGONAL
-from fogline.algorithms.clustering import density_spec, projected_density
+from fogline.algorithms.clustering import FREQUENCIES, density_spec, projected_density
 from fogline.algorithms.mixture_recursive import MixtureFit
-from fogline.release.curator import RecordPasses, Stages, asked, no_records
-from fogline.queries.em_step import GaussianClusters, StepQuery
-from fogline.queries.moments import MomentQuery, Moments, PrivateComponents, Spread, SpreadQuery, components_of
 from fogline.density.components.matching import MatchedMixture, match
-from fogline.density.private_density import PrivateDensity
 from fogline.density.components.pursuit import Atoms, Frame, pursue
+from fogline.density.private_density import PrivateDensity
+from fogline.queries.em_step import (
+    FARTHEST_CENTRE,
+    OFFSET_BITS,
+    SHARE,
+    GaussianClusters,
+    Kind,
+    StepQuery,
+    mean_lever,
+    square_lever,
+)
+from fogline.queries.lattice import BallLattice
+from fogline.queries.moments import (
+    BESIDE,
+    DIAGONAL,
+    MomentQuery,
+    Moments,
+    PrivateComponents,
+    Spread,
+    SpreadQuery,
+    components_of,
+)
+from fogline.release.curator import RecordPasses, Stages, asked, no_records
 
-__all__ = ['MixturePlan', 'MixtureState', 'SHARES', 'covariance_noise', 'find_mixture', 'plan_mixture', 'read_step', 'step_kind']
+__all__ = [
+    "SHARES",
+    "MixturePlan",
+    "MixtureState",
+    "covariance_noise",
+    "find_mixture",
+    "plan_mixture",
+    "read_step",
+    "step_kind",
+]
 
 SHARES = {"scale": "1/50", "moments": "1/10", "density": "9/50", "steps": "7/10"}
 """Default shares of the budget."""
@@ -192,6 +218,7 @@ def _portions(shares: Any) -> dict[str, Fraction]:
     except (TypeError, ValueError) as error:
         raise ValueError(f"shares: {error}") from None
     return {"steps": Fraction(0), **{name: share.portion for name, share in split.items()}}
+
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -346,6 +373,7 @@ def _within(covariance: FloatArray, variance_range: tuple[float, float]) -> Floa
     """Keep the variance along every direction in its range."""
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     return np.asarray((vectors * np.clip(values, *variance_range)) @ vectors.T)
+
 
 INNER = 2.5
 """Components are sought within so many deviations of the mean along each direction."""

@@ -23,30 +23,45 @@ What every method of a private Gaussian mixture comes back with.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-from fogline.release.curator import Stages, asked
-from fogline.queries.lattice import Each, Frame
-from fogline.queries.gaussian import Gaussian, PlaceQuery, ScatterQuery
-from fogline.queries.partition import Parts
-from fogline.queries.partition import Reassigned, whitening_of
-from dataclasses import dataclass, field
-from typing import Any
-from fogline.queries.ball_search import NotSeparable
-from fogline.density.private_density import PrivateDensity
-from dataclasses import dataclass
-from functools import partial
+
 from fogline import _validation
 from fogline.accounting import zcdp
-from fogline.queries.lattice import Each, Frame, integer_directions
-from fogline.queries.gaussian import RINGS, Gaussian, ScatterQuery
-from fogline.queries.partition import Partition
-from fogline.queries.lattice import DIRECTION_BITS
-from fogline.queries.partition import BINS, Slabs, SlabsQuery, Valley, valleys
-from fogline.queries.partition import whitening_of
+from fogline.density.private_density import PrivateDensity
+from fogline.queries.ball_search import NotSeparable
+from fogline.queries.gaussian import RINGS, Gaussian, PlaceQuery, ScatterQuery
+from fogline.queries.lattice import DIRECTION_BITS, Each, Frame, integer_directions
+from fogline.queries.partition import (
+    BINS,
+    Partition,
+    Parts,
+    Reassigned,
+    Slabs,
+    SlabsQuery,
+    Valley,
+    valleys,
+    whitening_of,
+)
+from fogline.release.curator import Stages, asked
 
-__all__ = ['MixtureFit', 'PROOF', 'RecursivePlan', 'composed_costs', 'gaussian_fit', 'held', 'learn_gaussians', 'learn_recursive', 'parted', 'settled']
+__all__ = [
+    "PROOF",
+    "MixtureFit",
+    "RecursivePlan",
+    "composed_costs",
+    "gaussian_fit",
+    "held",
+    "learn_gaussians",
+    "learn_recursive",
+    "parted",
+    "settled",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -164,6 +179,7 @@ class MixtureFit:
         if self.whole is not None:
             return self.whole
         return max(float(self.counts.sum()), 1.0), self.count_sd * math.sqrt(len(self.counts))
+
 
 PROOF = "mixture-recursive"
 

@@ -18,13 +18,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from fogline.algorithms.mixture_recursive import MARGIN, settled
-from fogline.algorithms.mixture_recursive import MixtureFit
-from fogline.algorithms.mixture_recursive import LAST_STEPS, RecursivePlan, gaussian_fit, held, parted
-from fogline.release.curator import Stages, asked
-from fogline.queries.lattice import Each, Frame
+from fogline.algorithms.mixture_recursive import (
+    LAST_STEPS,
+    MARGIN,
+    MixtureFit,
+    RecursivePlan,
+    gaussian_fit,
+    held,
+    parted,
+    settled,
+)
 from fogline.queries.gaussian import Gaussian
+from fogline.queries.lattice import Each, Frame
 from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
+from fogline.release.curator import Stages, asked
 
 __all__ = ["PROOF", "learn_spherical"]
 

@@ -17,11 +17,10 @@ from fogline.audit.attack import (
     sketch_attack,
     vector_attack,
 )
-from fogline.audit.neighbour_pairs import Pair, canary_pairs, random_pairs
 from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
-from fogline.audit.replay import RecordingDoor, ReplayingDoor
+from fogline.audit.neighbour_pairs import Pair, canary_pairs, random_pairs
 from fogline.audit.noise_fit import NoiseFit, noise_fit
-from fogline.audit.replay import PairReport, ReplayReport, replay
+from fogline.audit.replay import PairReport, RecordingDoor, ReplayingDoor, ReplayReport, replay
 
 __all__ = [
     "AttackReport",

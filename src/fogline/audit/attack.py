@@ -25,28 +25,27 @@ positives are near 0: a leak that happens in one run of ten hardly moves any ave
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtri
-from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
 from fogline._validation import check_count, check_delta, check_level
 from fogline.accounting import gdp, zcdp
 from fogline.accounting.guarantee import Guarantee
-from fogline.audit.binomial_bounds import visible_probability
+from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
 from fogline.audit.replay import MechanismStep, RecordingDoor
 from fogline.audit.scores import canary_of, fixed_scores, learnt_scores, trained_scores
-from fogline.mechanisms.randomness import IntArray, Source, use_door
-from fogline.release.density_sketch import DensitySketch
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
+from fogline.mechanisms.randomness import IntArray, Source, use_door
+from fogline.release.density_sketch import DensitySketch
 from fogline.testing import SeededSource
 
-__all__ = ['AttackReport', 'Witness', 'attack', 'find_witnesses', 'likelihood_ratio', 'sketch_attack', 'vector_attack']
+__all__ = ["AttackReport", "Witness", "attack", "find_witnesses", "likelihood_ratio", "sketch_attack", "vector_attack"]
 
 FloatArray = NDArray[np.float64]
 
@@ -155,6 +154,8 @@ def _count(
     mu = float(ndtri(low) - ndtri(high)) if low > 0 and high < 1 else 0.0
     epsilon = epsilon_lower_bound(hits[0], runs, hits[1], runs, delta=delta, confidence=1.0 - error)
     return Witness(name, threshold, above, hits[0], hits[1], runs, epsilon, max(0.0, mu))
+
+
 Score = Callable[[Any], float]
 
 _CELLS_AT_A_TIME = 2_000_000

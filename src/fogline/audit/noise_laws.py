@@ -22,16 +22,17 @@ What passes through a door of an audit: uses of mechanisms with the noise they d
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass, field
-from typing import Any
-import numpy as np
-from numpy.typing import NDArray
-from fogline.mechanisms.randomness import Call, IntArray, Sample, Source
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtrc
+
 from fogline.accounting.events import (
     AboveThresholdEvent,
     ExponentialEvent,
@@ -41,10 +42,23 @@ from fogline.accounting.events import (
     StableHistogramEvent,
 )
 from fogline.audit.noise_fit import noise_fit
-from fogline.mechanisms.randomness import Call
+from fogline.mechanisms.randomness import Call, IntArray, Sample, Source
 from fogline.testing import SeededSource
 
-__all__ = ['Draw', 'DrawsDiffer', 'GeneratorStep', 'MechanismStep', 'NOISE_CHECKS', 'PROBES', 'RecordedSource', 'SourceSpy', 'Step', 'noise_failures', 'pooled_failures', 'same_values']
+__all__ = [
+    "NOISE_CHECKS",
+    "PROBES",
+    "Draw",
+    "DrawsDiffer",
+    "GeneratorStep",
+    "MechanismStep",
+    "RecordedSource",
+    "SourceSpy",
+    "Step",
+    "noise_failures",
+    "pooled_failures",
+    "same_values",
+]
 
 
 @dataclass(frozen=True)
@@ -73,6 +87,7 @@ class GeneratorStep:
 
     purpose: str
     seed: int
+
 
 Step = MechanismStep | GeneratorStep
 
@@ -167,6 +182,7 @@ def same_values(first: NDArray[Any], second: NDArray[Any]) -> bool:
     if first.dtype == object:
         return bool(first.tolist() == second.tolist())
     return first.tobytes() == second.tobytes()
+
 
 PROBES = 24
 """So often the code of a mechanism is tried on exact values where the noise decides."""
@@ -499,6 +515,7 @@ def _require_scale(draw: Draw, needed: Fraction, whose: str) -> None:
         raise _Wrong(
             f"{whose} was drawn at {float(Fraction(draw.scale) / needed):.4g} of the scale that is charged for"
         )
+
 
 NOISE_CHECKS: dict[type, Callable[[MechanismStep], None]] = {
     GaussianEvent: _check_additive,

@@ -42,22 +42,17 @@ and no other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
-from fractions import Fraction
-from typing import Any, TypeVar
-import numpy as np
-from numpy.typing import NDArray
-from fogline.audit.noise_laws import noise_failures
-from fogline.audit.noise_laws import Draw, DrawsDiffer, GeneratorStep, MechanismStep, RecordedSource, SourceSpy, Step, same_values
-from fogline.mechanisms.randomness import Call, Door, Query, Sample, Source
-from fogline.testing import SeededDoor, SeededSource
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
+
 from fogline._validation import Neighbours, check_neighbours
 from fogline.accounting import zcdp
 from fogline.accounting.costs import Cost, cost
@@ -69,16 +64,39 @@ from fogline.accounting.events import (
     LaplaceEvent,
     StableHistogramEvent,
 )
-from fogline.accounting.guarantee import Guarantee
-from fogline.accounting.guarantee import IntegralGuarantee
+from fogline.accounting.guarantee import Guarantee, IntegralGuarantee
 from fogline.audit.neighbour_pairs import Pair
-from fogline.audit.noise_laws import pooled_failures
+from fogline.audit.noise_laws import (
+    Draw,
+    DrawsDiffer,
+    GeneratorStep,
+    MechanismStep,
+    RecordedSource,
+    SourceSpy,
+    Step,
+    noise_failures,
+    pooled_failures,
+    same_values,
+)
 from fogline.audit.observation import differences, observe
 from fogline.audit.surroundings import Surroundings, empty_caches, rewind
-from fogline.mechanisms.randomness import Door, SystemDoor, use_door
-from fogline.testing import SeededDoor
+from fogline.mechanisms.randomness import Call, Door, Query, Sample, Source, SystemDoor, use_door
+from fogline.testing import SeededDoor, SeededSource
 
-__all__ = ['AUDITED', 'Diverged', 'Draw', 'GeneratorStep', 'MechanismStep', 'PairReport', 'RecordingDoor', 'ReplayReport', 'ReplayingDoor', 'Step', 'replay', 'sensitivity_ratio']
+__all__ = [
+    "AUDITED",
+    "Diverged",
+    "Draw",
+    "GeneratorStep",
+    "MechanismStep",
+    "PairReport",
+    "RecordingDoor",
+    "ReplayReport",
+    "ReplayingDoor",
+    "Step",
+    "replay",
+    "sensitivity_ratio",
+]
 
 AUDITED = "the noise was recorded for an audit"
 """The one reason that guarantees made behind these doors give."""
@@ -86,6 +104,7 @@ AUDITED = "the noise was recorded for an audit"
 
 class Diverged(RuntimeError):
     """The second run asked for something that the first did not; the door has noted what."""
+
 
 S = TypeVar("S", MechanismStep, GeneratorStep)
 
@@ -314,6 +333,7 @@ def _rational(values: NDArray[Any], lowest: bool) -> list[Any]:
     if lowest:
         flat = np.where(np.isfinite(flat), flat, np.finfo(flat.dtype).min)
     return [Fraction(value) if np.isfinite(value) else None for value in flat.tolist()]
+
 
 _LOOKED_AT = 8
 """Pairs around which the state of the process is looked at; later ones only now and then."""

@@ -26,7 +26,6 @@ from fogline.cli.mixture import mixture
 from fogline.cli.modes import modes
 from fogline.cli.plan import plan
 from fogline.cli.regress import regress
-from fogline_research.cli import reproduce
 from fogline.cli.sample import sample
 from fogline.cli.strata import strata
 
@@ -113,6 +112,5 @@ for _command in (
     plan,
     ledger,
     audit,
-    reproduce,
 ):
     app.add_command(_command)

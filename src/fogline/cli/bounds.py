@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.release import ask
 from fogline.cli.common import Command, need, print_json
-from fogline.cli.release import EXIT_CODES, budget_options, ledger_options
+from fogline.cli.release import EXIT_CODES, ask, budget_options, ledger_options
 from fogline.cli.sources import FILE, need_reader, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
@@ -98,8 +97,8 @@ def _show(found: PrivateBounds, paid: dict[str, Any] | None) -> None:
     from rich.text import Text
 
     from fogline.cli.show import console_for_people, show_payment
-    from fogline.report.frame import as_sentence
     from fogline.report._svg import significant
+    from fogline.report.frame import as_sentence
 
     console = console_for_people()
     table = Table(title=Text("Ranges"), title_justify="left")

@@ -79,8 +79,8 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModeClustering, Any]:
     columns = parse.columns_option(options["columns"])
     bounds = parse.bounds_option(options["bounds"])
     steps = parse.steps_option(options["steps"])
-    from fogline.estimators import PrivateModeClustering
     from fogline.algorithms.clustering import plan_clusters
+    from fogline.estimators import PrivateModeClustering
 
     names = ("epsilon", "delta", "n_clusters", "level", "projection", "components", "neighbours")
     chosen = {name: options[name] for name in (*names, "max_contributions", "expect_records")}

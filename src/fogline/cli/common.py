@@ -12,6 +12,8 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,12 +71,34 @@ class Commands(click.Group):
             error.message = parse.masked(error.message)  # type: ignore[misc]  # the same error, but for its words
             raise
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands, and those that other installed distributions bring."""
+        return sorted({*super().list_commands(ctx), *_brought()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by its name; one that another distribution brings is imported now."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None and cmd_name in (brought := _brought()):
+            loaded: click.Command = brought[cmd_name].load()
+            return loaded
+        if found is None and cmd_name == "reproduce":
+            raise click.UsageError(
+                "reproduce comes with the distribution fogline-research, which is not installed", ctx
+            )
+        return found
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with the whole first sentence of each, over as many lines as it takes."""
         names = self.list_commands(ctx)
         commands = [(name, self.get_command(ctx, name)) for name in names]
         with formatter.section("Commands"):
             formatter.write_dl([(name, found.get_short_help_str(400)) for name, found in commands if found])
+
+
+@cache
+def _brought() -> dict[str, EntryPoint]:
+    """Commands of other distributions, by the entry points that they declare."""
+    return {entry.name: entry for entry in entry_points(group="fogline.commands")}
 
 
 class Unreadable(click.ClickException):

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.release import ask
 from fogline.cli.common import Command, Phase, Unreadable, need, print_json, writable, write
-from fogline.cli.release import EXIT_CODES, checked_outputs, output_options, privacy_options, publish
+from fogline.cli.release import EXIT_CODES, ask, checked_outputs, output_options, privacy_options, publish
 from fogline.cli.sources import FILE, need_reader, source_options, source_table, wide_bounds
 
 if TYPE_CHECKING:
@@ -104,9 +103,9 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     bandwidth = parse.bandwidth_option(options["bandwidth"])
     sites = parse.columns_option(options["sites"])
     from fogline import _validation
+    from fogline.density.random_spec import plan_spec
     from fogline.federation import PairKeys
     from fogline.federation.masks import check_site
-    from fogline.density.random_spec import plan_spec
     from fogline.release.sketch_file import Provenance
 
     try:
@@ -129,9 +128,9 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def _counted(options: dict[str, Any], source: Any, spec: Any, keys: Any) -> SiteSketch:
+    from fogline.federation import SiteSketch
     from fogline.sources.passes import sketch as count
     from fogline.sources.table import ReadFailed
-    from fogline.federation import SiteSketch
 
     try:
         counted = count(source, spec, max_contributions=options["max_contributions"])

@@ -94,8 +94,8 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateHellinger, Any]:
     if all(options[name] is None for name in ("epsilon", "rho", "hdp", "pdp")):
         raise click.BadParameter("a budget must be given in one of them", param_hint=CURRENCIES)
     _checked_method(options)
-    from fogline.sources.files import CountedFile
     from fogline.estimators import PrivateHellinger
+    from fogline.sources.files import CountedFile
 
     try:
         estimator = PrivateHellinger(**chosen)

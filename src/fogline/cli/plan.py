@@ -138,8 +138,8 @@ def _expected(estimator: Any, options: dict[str, Any], guess: Any) -> Any:
 
 def _draw(expected: Any, path: Path, *, quiet: bool) -> None:
     from fogline.planning.modes import ExpectedError
-    from fogline.report.plan import outlook_picture
     from fogline.report.ledger import write_picture
+    from fogline.report.plan import outlook_picture
 
     if not isinstance(expected, ExpectedError):
         raise click.BadParameter("there is no picture of clusters of more than three columns", param_hint="--picture")

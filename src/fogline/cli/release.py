@@ -12,14 +12,30 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
 import click
+
+from fogline.cli import parse
 from fogline.cli.common import Phase, Unreadable, need, opened, print_json, refusals, writable, write
 from fogline.cli.sources import need_reader, source_files
-from collections.abc import Callable
-from fogline.cli import parse
-from fogline.cli.common import Phase, Unreadable, opened, refusals
 
-__all__ = ['EXIT_CODES', 'ask', 'budget_options', 'checked_budget', 'checked_outputs', 'checked_places', 'currency_options', 'fit', 'ledger_options', 'only_with_a_ledger', 'output_options', 'privacy_options', 'publish', 'release', 'view_of']
+__all__ = [
+    "EXIT_CODES",
+    "ask",
+    "budget_options",
+    "checked_budget",
+    "checked_outputs",
+    "checked_places",
+    "currency_options",
+    "fit",
+    "ledger_options",
+    "only_with_a_ledger",
+    "output_options",
+    "privacy_options",
+    "publish",
+    "release",
+    "view_of",
+]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -33,6 +49,7 @@ def _all(options: list[Callable[[Any], Any]], command: Decorated) -> Decorated:
     for option in reversed(options):
         command = option(command)
     return command
+
 
 _expect_option = click.option(
     "--expect-records",
@@ -233,6 +250,7 @@ def publish(
         for what in ("save", "report"):
             if options[what] is not None:
                 click.echo(f"{'density' if what == 'save' else 'report'}: {options[what]}")
+
 
 T = TypeVar("T")
 

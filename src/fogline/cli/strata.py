@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.release import ask
 from fogline.cli.common import Command, drawable, need, print_json, write
-from fogline.cli.release import EXIT_CODES, budget_options, checked_outputs, ledger_options
+from fogline.cli.release import EXIT_CODES, ask, budget_options, checked_outputs, ledger_options
 from fogline.cli.sources import FILE, need_reader, query_option, reading_keywords, reading_options, source_argument
 
 if TYPE_CHECKING:
@@ -154,8 +153,8 @@ def _show(document: dict[str, Any], paid: dict[str, Any] | None) -> None:
     from rich.text import Text
 
     from fogline.cli.show import console_for_people, show_payment
-    from fogline.report.frame import as_sentence
     from fogline.report._svg import plus_minus
+    from fogline.report.frame import as_sentence
 
     console = console_for_people()
     table = Table(title=Text("Strata"), title_justify="left")

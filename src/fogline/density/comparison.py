@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from scipy import fft as scipy_fft
 
 from fogline._validation import check_count, check_level
-from fogline.density.private_density import PrivateDensity
 from fogline.density.grid_reading import Reading
+from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
 
 __all__ = ["ShapeComparison", "compare_shapes"]

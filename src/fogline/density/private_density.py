@@ -17,12 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from fogline._validation import check_count, check_level
 from fogline.accounting.guarantee import Guarantee
-from fogline.queries.fourier_sums import LATTICE_BITS
-from fogline.density.random_spec import Spec, spec_from_dict
 from fogline.density.feature_reading import RandomReading
-from fogline.density.random_spec import UNIT, RandomSpec
 from fogline.density.grid_reading import Grid, Reading
+from fogline.density.random_spec import UNIT, RandomSpec, Spec, spec_from_dict
 from fogline.density.spec import WEIGHT_BITS, as_bandwidth
+from fogline.queries.fourier_sums import LATTICE_BITS
 
 if TYPE_CHECKING:
     from fogline.density.modes.on_grid import ModeTable

@@ -32,16 +32,23 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from fogline._validation import check_bounds, check_count
-from fogline.density.spec import check_steps, check_stored, lift_to_steps, wanted_bandwidths
-from fogline.density.spec import PublicBox
-from fogline.density.spec import COUNT_WEIGHT, require_same
-from numpy.typing import ArrayLike
-from fogline.density.spec import SketchSpec
 
-__all__ = ['MAX_AXES', 'RandomSpec', 'Spec', 'plan_spec', 'spec_from_dict', 'standard_frequencies']
+from fogline._validation import check_bounds, check_count
+from fogline.density.spec import (
+    COUNT_WEIGHT,
+    PublicBox,
+    SketchSpec,
+    check_steps,
+    check_stored,
+    lift_to_steps,
+    require_same,
+    wanted_bandwidths,
+)
+
+__all__ = ["MAX_AXES", "RandomSpec", "Spec", "plan_spec", "spec_from_dict", "standard_frequencies"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -341,6 +348,7 @@ def _enough(planned: FloatArray, widths: FloatArray) -> int:
     log_points = float(np.log1p(widths / planned[len(planned) // 2]).sum())
     wanted = log_points / TARGET_ERROR**2
     return int(min(max(2 ** math.ceil(math.log2(wanted)), FEWEST), MOST))
+
 
 Spec = SketchSpec | RandomSpec
 """A public specification of either kind."""

@@ -17,18 +17,31 @@ What both kinds of sketch specification have: a public box, planned bandwidths, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-import numpy as np
-from numpy.typing import NDArray
-from fogline._validation import check_bounds
-from functools import cached_property
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.fft import next_fast_len
 
-__all__ = ['COUNT_WEIGHT', 'FINEST', 'MAX_COEFFICIENTS', 'PublicBox', 'SketchSpec', 'as_bandwidth', 'check_steps', 'check_stored', 'lift_to_steps', 'require_same', 'wanted_bandwidths']
+from fogline._validation import check_bounds
+
+__all__ = [
+    "COUNT_WEIGHT",
+    "FINEST",
+    "MAX_COEFFICIENTS",
+    "PublicBox",
+    "SketchSpec",
+    "as_bandwidth",
+    "check_steps",
+    "check_stored",
+    "lift_to_steps",
+    "require_same",
+    "wanted_bandwidths",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -185,6 +198,8 @@ class PublicBox:
             raise ValueError(
                 f"{name} {bandwidth.tolist()} is outside the range of this release, {low.tolist()} to {high.tolist()}"
             )
+
+
 IntArray = NDArray[np.int64]
 
 MAX_COEFFICIENTS = 200_000

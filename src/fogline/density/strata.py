@@ -18,28 +18,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import NDArray
+
 from fogline.accounting.guarantee import Guarantee
-from fogline.mechanisms.randomness import door_reason
-from fogline.mechanisms.errors import sealed
-from fogline.mechanisms.discrete_gaussian import add_gaussian
-from fogline.density.comparison import ShapeComparison, compare_shapes
+from fogline.density.comparison import CLEAR_COUNT, ShapeComparison, compare_shapes
 from fogline.density.counted_records import is_nothing, release_message
-from fogline.density.random_spec import Spec, spec_from_dict
 from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import Spec, spec_from_dict
+from fogline.density.spec import SketchSpec
+from fogline.mechanisms.discrete_gaussian import add_gaussian
+from fogline.mechanisms.errors import sealed
+from fogline.mechanisms.randomness import door_reason
 from fogline.queries.fourier_sums import covers_gain_and_loss, strata_sensitivity
 from fogline.release.terms import ReleaseTerms
-from collections.abc import Sequence
-from fogline.density.comparison import CLEAR_COUNT
-from fogline.density.spec import SketchSpec
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fogline.density.modes.on_grid import ModeTable
+
     pass
 
-__all__ = ['Strata', 'common_bandwidth', 'plot_strata', 'release_strata', 'strata_message', 'visible_names']
+__all__ = ["Strata", "common_bandwidth", "plot_strata", "release_strata", "strata_message", "visible_names"]
 
 FORMAT = "fogline-strata-1"
 CODE_VERSION = "strata-1"

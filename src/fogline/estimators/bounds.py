@@ -16,12 +16,20 @@ from fogline import _validation
 from fogline.accounting.budget import Budget, Shares
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
-from fogline.sources.passes import as_source, names_of, public_width, unit_of
-from fogline.estimators._base import warn_of_count
-from fogline.release.curator import RecordPasses, Stages, staged_release
-from fogline.queries.magnitudes import BINS, CELLS, ColumnCells, bin_counts, cell_counts, coarse_range, counts_sensitivity
 from fogline.density.counted_records import check_expected, count_words, is_nothing, joined
+from fogline.estimators._base import warn_of_count
+from fogline.queries.magnitudes import (
+    BINS,
+    CELLS,
+    ColumnCells,
+    bin_counts,
+    cell_counts,
+    coarse_range,
+    counts_sensitivity,
+)
+from fogline.release.curator import RecordPasses, Stages, staged_release
 from fogline.release.density_sketch import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
 __all__ = ["PrivateBounds", "private_bounds"]
 

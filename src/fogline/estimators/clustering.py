@@ -10,37 +10,34 @@ What a fitted clustering keeps: released values, by the names of its attributes.
 
 from __future__ import annotations
 
-from typing import Any
-import numpy as np
-from fogline.accounting.guarantee import Guarantee
-from fogline.density.components.basin_clusters import GridClusters
-from fogline.algorithms.clustering import FoundClusters
-from fogline.density.private_density import PrivateDensity
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
+
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.sources.passes import as_source, names_of, release_source, unit_of, width_of
+from fogline.accounting.guarantee import Guarantee
+from fogline.algorithms.clustering import ClusterPlan, FoundClusters, checked_number, find_clusters, plan_clusters
 from fogline.density.components.basin_clusters import GridClusters, read_grid_clusters
-from fogline.algorithms.clustering import ClusterPlan, checked_number, plan_clusters
-from fogline.algorithms.clustering import FoundClusters, find_clusters
-from fogline.estimators._base import ReleasedState, warn_of_count
-from fogline.release.curator import RecordPasses, Stages, staged_release
-from fogline.queries.em_step import GaussianClusters
 from fogline.density.counted_records import check_expected
-from fogline.release.density_sketch import ReleaseTerms
+from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import plan_spec
 from fogline.density.spec import as_bandwidth
-from typing import TYPE_CHECKING
+from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.queries.em_step import GaussianClusters
+from fogline.release.curator import RecordPasses, Stages, staged_release
+from fogline.release.density_sketch import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, release_source, unit_of, width_of
 
 if TYPE_CHECKING:
     from fogline.planning.clustering import ExpectedClusterError
 
-__all__ = ['PrivateModeClustering', 'grid_attributes', 'staged_attributes']
+__all__ = ["PrivateModeClustering", "grid_attributes", "staged_attributes"]
 
 
 def grid_attributes(found: GridClusters, density: PrivateDensity) -> dict[str, Any]:
@@ -99,6 +96,7 @@ def staged_attributes(found: FoundClusters, guarantee: Guarantee, receipt: dict[
         "guarantee_": guarantee,
         "message_": found.message,
     }
+
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
-from fogline.sources.passes import as_source, names_of, unit_of
 from fogline.algorithms.mixture_recursive import learn_gaussians, settled
-from fogline.release.curator import RecordPasses, Stages, asked, staged_release
 from fogline.estimators.locating import public_frame
-from fogline.queries.lattice import Frame
 from fogline.queries.gaussian import Gaussian
-from fogline.queries.partition import Partition
+from fogline.queries.lattice import Frame
 from fogline.queries.moments import MOST_COLUMNS
+from fogline.queries.partition import Partition
 from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
+from fogline.release.curator import RecordPasses, Stages, asked, staged_release
 from fogline.release.terms import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, unit_of
 
 __all__ = ["private_gaussian", "private_spherical_gaussian"]
 

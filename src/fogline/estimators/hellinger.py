@@ -18,19 +18,41 @@ from sklearn.base import BaseEstimator
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.sources.passes import as_source, names_of, release_source, unit_of
-from fogline.density.hellinger.inference import fit_density
-from fogline.algorithms.hellinger_descent import ExpectedFit, check_expectation, checked_guess, data_box, expected_descent, expected_fit, plan_descent, plan_sketch, rows_of
-from fogline.queries.hellinger_descent import DescentPlan
-from fogline.algorithms.hellinger_descent import Descent, descend, stages_of
-from fogline.density.hellinger.inference import Explained, FitSummary, descent_message, draw_fit, estimates_of, explained_part, intervals, message_of, summary_of
-from fogline.estimators._base import ReleasedState, warn_of_count
-from fogline.release.curator import RecordPasses, staged_release
-from fogline.families import Family, family_named, parameter_box
-from fogline.families.named import family_id, family_id_before
-from fogline.release.density_sketch import ReleaseTerms
+from fogline.algorithms.hellinger_descent import (
+    Descent,
+    ExpectedFit,
+    check_expectation,
+    checked_guess,
+    data_box,
+    descend,
+    expected_descent,
+    expected_fit,
+    plan_descent,
+    plan_sketch,
+    rows_of,
+    stages_of,
+)
+from fogline.density.hellinger.inference import (
+    Explained,
+    FitSummary,
+    descent_message,
+    draw_fit,
+    estimates_of,
+    explained_part,
+    fit_density,
+    intervals,
+    message_of,
+    summary_of,
+)
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec, as_bandwidth
+from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.families import Family, family_named, parameter_box
+from fogline.families.named import family_id, family_id_before
+from fogline.queries.hellinger_descent import DescentPlan
+from fogline.release.curator import RecordPasses, staged_release
+from fogline.release.density_sketch import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, release_source, unit_of
 
 __all__ = ["PrivateHellinger"]
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
-from fogline.sources.passes import as_source, names_of, unit_of, width_of
 from fogline.algorithms.ball_search import BallPlan, LocatedTerms, find_ball
-from fogline.release.curator import RecordPasses, Stages, staged_release
 from fogline.queries.ball_search import Ball, NotSeparable
 from fogline.queries.lattice import Frame
+from fogline.release.curator import RecordPasses, Stages, staged_release
+from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 __all__ = ["one_cluster", "public_frame", "terrific_ball"]
 

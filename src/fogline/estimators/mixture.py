@@ -11,36 +11,34 @@ The methods of :class:`fogline.PrivateGaussianMixture`: what each checks, asks a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from fogline.algorithms.ball_search import LocatedTerms
-from fogline.algorithms.mixture_aggregate import PROOF as AGGREGATE_PROOF
-from fogline.algorithms.mixture_aggregate import AggregatePlan, learn_aggregate
-from fogline.algorithms.mixture_recursive import MixtureFit
-from fogline.algorithms.mixture_from_density import plan_mixture
-from fogline.algorithms.mixture_recursive import PROOF as RECURSIVE_PROOF
-from fogline.algorithms.mixture_recursive import RecursivePlan, learn_recursive
-from fogline.algorithms.mixture_from_density import find_mixture
-from fogline.algorithms.mixture_spherical import PROOF as SPHERICAL_PROOF
-from fogline.algorithms.mixture_spherical import learn_spherical
-from fogline.release.curator import RecordPasses, Stages
-from fogline.release.density_sketch import ReleaseTerms
-from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.sources.passes import as_source, names_of, public_width, unit_of
-from fogline.estimators._base import ReleasedState, warn_of_count
-from fogline.release.curator import RecordPasses, staged_release
-from fogline.queries.em_step import GaussianClusters
+from fogline.algorithms.ball_search import LocatedTerms
+from fogline.algorithms.mixture_aggregate import PROOF as AGGREGATE_PROOF
+from fogline.algorithms.mixture_aggregate import AggregatePlan, learn_aggregate
+from fogline.algorithms.mixture_from_density import find_mixture, plan_mixture
+from fogline.algorithms.mixture_recursive import PROOF as RECURSIVE_PROOF
+from fogline.algorithms.mixture_recursive import MixtureFit, RecursivePlan, learn_recursive
+from fogline.algorithms.mixture_spherical import PROOF as SPHERICAL_PROOF
+from fogline.algorithms.mixture_spherical import learn_spherical
 from fogline.density.counted_records import check_expected, is_nothing, joined
+from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.queries.em_step import GaussianClusters
+from fogline.release.curator import RecordPasses, Stages, staged_release
+from fogline.release.density_sketch import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
-__all__ = ['METHODS', 'Method', 'PrivateGaussianMixture']
+__all__ = ["METHODS", "Method", "PrivateGaussianMixture"]
 
 
 @dataclass(frozen=True)
@@ -93,6 +91,7 @@ def _parts_plan(settings: Any, d: int) -> RecursivePlan:
         center=settings.center,
         constants=settings.constants,
     )
+
 
 METHODS: dict[str, Method] = {
     "sketch": Method(

@@ -16,13 +16,13 @@ from sklearn.base import BaseEstimator
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.sources.passes import as_source, release_source, unit_of, width_of
-from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.density.counted_records import check_expected
-from fogline.release.density_sketch import ReleaseTerms
-from fogline.density.random_spec import Spec, plan_spec
 from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import Spec, plan_spec
 from fogline.density.spec import as_bandwidth
+from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.release.density_sketch import ReleaseTerms
+from fogline.sources.passes import as_source, release_source, unit_of, width_of
 
 if TYPE_CHECKING:
     from fogline.planning.modes import ExpectedError

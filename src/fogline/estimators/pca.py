@@ -9,11 +9,11 @@ import numpy as np
 
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
-from fogline.sources.passes import as_source, names_of, unit_of, width_of
-from fogline.release.curator import RecordPasses, Stages, asked, no_records, staged_release
-from fogline.queries.moments import MOST_COLUMNS, MomentQuery, PrivateComponents, SpreadQuery, components_of
 from fogline.queries.lattice import RecordLattice
+from fogline.queries.moments import MOST_COLUMNS, MomentQuery, PrivateComponents, SpreadQuery, components_of
+from fogline.release.curator import RecordPasses, Stages, asked, no_records, staged_release
 from fogline.release.density_sketch import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 __all__ = ["private_pca"]
 

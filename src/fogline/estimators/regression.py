@@ -10,35 +10,34 @@ Picture of a modal regression, from released values: conditional density, branch
 
 from __future__ import annotations
 
-from typing import Any
-import numpy as np
-from fogline.density.branches.branch_map import BranchMap
-from fogline.density.private_density import PrivateDensity
-from fogline.density.branches.profiles import Profiles, mirror_basis
 import warnings
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
+
 from fogline import _validation
 from fogline.accounting.costs import Cost
+from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
+from fogline.density.branches.branches import choose_bandwidth, read_branches
+from fogline.density.branches.prediction_sets import CLEAR, PredictionSets
+from fogline.density.branches.profiles import Profiles, mirror_basis
+from fogline.density.counted_records import check_expected
+from fogline.density.private_density import PrivateDensity
+from fogline.density.spec import SketchSpec, as_bandwidth
+from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.release.density_sketch import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, release_source, unit_of, width_of
 from fogline.sources.table import Table
-from fogline.estimators._base import ReleasedState, warn_of_count
-from fogline.density.branches.branch_map import Branches, branches_at
-from fogline.density.branches.branches import choose_bandwidth, read_branches
-from fogline.density.counted_records import check_expected
-from fogline.release.density_sketch import ReleaseTerms
-from fogline.density.branches.prediction_sets import CLEAR, PredictionSets
-from fogline.density.spec import SketchSpec, as_bandwidth
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fogline.planning.regression import ExpectedBranches
 
-__all__ = ['PrivateModalRegression', 'draw_branches']
+__all__ = ["PrivateModalRegression", "draw_branches"]
 
 WIDTH = 240
 """Columns of the picture."""
@@ -81,6 +80,7 @@ def draw_branches(density: PrivateDensity, found: BranchMap, ax: Any, names: Any
     ax.set_xlabel("x" if names is None else str(names[0]))
     ax.set_ylabel("y")
     return ax
+
 
 FloatArray = NDArray[np.float64]
 

@@ -17,36 +17,41 @@ Ways to draw from a learnt density: by rejection, or from cells of equal base ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
-import numpy as np
-from numpy.typing import NDArray
-from fogline.queries.boosted_density import TrainingPlan, quiet
-from fogline.queries.boosted_density import BoostedRatio
-from fogline.mechanisms.mollified_cells import AXIS_BITS, cell_centres, counts_of, mollified_cells
-from fogline.mechanisms.mollified_draws import COIN, LOG_STEPS, log_width, mollified_draws, on_lattice
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+
 from fogline import _validation
 from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, cost
-from fogline.accounting.guarantee import ROWS
-from fogline.accounting.guarantee import IntegralBudget, IntegralGuarantee
-from fogline.sources.passes import as_source, names_of, public_width, unit_of
-from fogline.sources.passes import RecordPasses
-from fogline.release import secret_models as _vault
-from fogline.queries.boosted_density import SCHEDULES, Progress, TrainingPlan, checked_learner, described, rehearse, train
+from fogline.accounting.guarantee import ROWS, IntegralBudget, IntegralGuarantee
 from fogline.estimators._base import ReleasedState
 from fogline.families.base_measures import base_named
-from fogline.mechanisms.randomness import current_door, door_reason
 from fogline.mechanisms.errors import sealed
-from fogline.mechanisms.mollified_cells import AXIS_BITS
-from fogline.mechanisms.mollified_draws import check_drawable
+from fogline.mechanisms.mollified_cells import AXIS_BITS, cell_centres, counts_of, mollified_cells
+from fogline.mechanisms.mollified_draws import COIN, LOG_STEPS, check_drawable, log_width, mollified_draws, on_lattice
+from fogline.mechanisms.randomness import current_door, door_reason
+from fogline.queries.boosted_density import (
+    SCHEDULES,
+    BoostedRatio,
+    Progress,
+    TrainingPlan,
+    checked_learner,
+    described,
+    quiet,
+    rehearse,
+    train,
+)
+from fogline.release import secret_models as _vault
+from fogline.sources.passes import RecordPasses, as_source, names_of, public_width, unit_of
 
-__all__ = ['IntegralSampler', 'MECHANISMS', 'Model', 'PROOFS', 'by_cells', 'by_rejection']
+__all__ = ["MECHANISMS", "PROOFS", "IntegralSampler", "Model", "by_cells", "by_rejection"]
 
 FloatArray = NDArray[np.float64]
 Model = tuple[Callable[[int], FloatArray], Callable[[FloatArray], FloatArray]]
@@ -87,6 +92,7 @@ def by_cells(ratio: BoostedRatio, plan: TrainingPlan) -> Model:
         return np.asarray(np.log(counts[np.ravel_multi_index(tuple(places.T), shape)] * (len(counts) / COIN)))
 
     return draw, log_ratio
+
 
 CODE_VERSION = "1"
 

@@ -24,22 +24,34 @@ Husain, Cranko and Nock, Integral privacy for sampling from mollifier densities 
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.special import ndtr, ndtri
-from fogline._validation import check_bounds
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
+
 from fogline._validation import check_bounds, check_count, check_epsilon
 
-__all__ = ['Base', 'LogRange', 'Mollified', 'NormalBase', 'OtherBase', 'ProductBase', 'UniformBase', 'base_named', 'log_ratio_range', 'mollify', 'scale_into']
+__all__ = [
+    "Base",
+    "LogRange",
+    "Mollified",
+    "NormalBase",
+    "OtherBase",
+    "ProductBase",
+    "UniformBase",
+    "base_named",
+    "log_ratio_range",
+    "mollify",
+    "scale_into",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -350,6 +362,8 @@ def _words(frozen: Any) -> str:
         return f"{named} with quantiles {[f'{mark:.9g}' for mark in frozen.ppf(_MARKS).tolist()]}"
     given = {name: value for name, value in vars(frozen).items() if isinstance(value, int | float | np.ndarray)}
     return re.sub(r"\s+", " ", f"{type(frozen).__name__}{sorted((name, repr(v)) for name, v in given.items())}")
+
+
 Function = Callable[[FloatArray], ArrayLike]
 
 _MARGIN = 1.0 - 2.0**-40

@@ -20,18 +20,18 @@ without ever evaluating the density, which may be infinite at the end of its sup
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from fogline._validation import check_positive
-import itertools
-from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
-from fogline._validation import check_bounds, check_level
 
-__all__ = ['Family', 'FloatArray', 'UnivariateFamily', 'check_theta', 'parameter_box', 'smoothed']
+from fogline._validation import check_bounds, check_level, check_positive
+
+__all__ = ["Family", "FloatArray", "UnivariateFamily", "check_theta", "parameter_box", "smoothed"]
 
 _CELLS_PER_BANDWIDTH = 32
 _REACH = 9.0
@@ -81,6 +81,7 @@ def smoothed(
     density = irfft(rfft(masses) * transfer, n=cells)
     values = CubicSpline(edges[:-1] + 0.5 * width, density)(points)
     return np.maximum(np.asarray(values, dtype=np.float64), 0.0)
+
 
 FloatArray = NDArray[np.float64]
 

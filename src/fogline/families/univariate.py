@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+
 import numpy as np
-from numpy.typing import ArrayLike
-from fogline._validation import check_positive
-from fogline.families.family import FloatArray, UnivariateFamily, check_theta
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ['Exponential', 'Gamma', 'Logistic', 'Lognormal', 'Normal', 'StudentT', 'Weibull']
+from fogline._validation import check_positive
+from fogline.families.family import FloatArray, UnivariateFamily, check_theta
+
+__all__ = ["Exponential", "Gamma", "Logistic", "Lognormal", "Normal", "StudentT", "Weibull"]
 
 _ANYWHERE = (-math.inf, math.inf)
 _POSITIVE = (0.0, math.inf)
@@ -237,6 +238,8 @@ def _logarithm(x: ArrayLike) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.bo
     points = np.asarray(x, dtype=np.float64)
     inside = points > 0.0
     return inside, np.log(np.where(inside, points, 1.0))
+
+
 _LARGEST_EXPONENT = 600.0
 
 

@@ -25,23 +25,24 @@ cannot read: in person, by an encrypted message. The merging party must never ho
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
-import numpy as np
-from numpy.typing import NDArray
-import fcntl
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from fogline._validation import state_directory
 from fogline.mechanisms.randomness import SystemSource
 from fogline.release.origins import write_secret
 
-__all__ = ['PairKeys', 'check_site', 'check_sites', 'context_of', 'key_check', 'masked', 'new_keys']
+__all__ = ["PairKeys", "check_site", "check_sites", "context_of", "key_check", "masked", "new_keys"]
 
 Words = NDArray[np.uint64]
 
@@ -97,6 +98,7 @@ def _stem(purpose: bytes, site: str, other: str, key: bytes, context: bytes) -> 
     """Key, purpose, pair and context, each of a known or stated length, so that no two inputs run together."""
     pair = "+".join(sorted((site, other))).encode("ascii")
     return b"".join(len(part).to_bytes(8, "big") + part for part in (key, purpose, pair, context))
+
 
 FORMAT = "fogline-pair-key-1"
 KEY_BYTES = 32

@@ -17,38 +17,43 @@ The state of a sketch as one vector of a public length: what masks are added to.
 
 from __future__ import annotations
 
-import io
-import json
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
-import numpy as np
-from numpy.typing import NDArray
-from fogline._validation import check_max_contributions, check_name
-from fogline.accounting.guarantee import ROWS
-from fogline.federation.masks import check_site
-from fogline.density.random_spec import Spec, spec_from_dict
-from fogline.release.sketch_file import Provenance
-from fogline.release.origins import check_runs, common_payer
-from fogline.release.origins import write_secret
-import math
-from fogline.release.density_sketch import DensitySketch
-from fogline.density.random_spec import Spec
-from fogline.density.random_spec import RandomSpec
 import hashlib
 import inspect
+import io
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fogline._validation import check_ledger, check_name
-from fogline.federation.masks import context_of, key_check, masked
-from fogline.federation.masks import PairKeys
-from fogline.mechanisms.randomness import SystemSource
-from fogline.release.origins import Origin, keep_at, known_origin, require_apart
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import check_ledger, check_max_contributions, check_name
+from fogline.accounting.guarantee import ROWS
 from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import RandomSpec, Spec, spec_from_dict
+from fogline.federation.masks import PairKeys, check_site, context_of, key_check, masked
+from fogline.mechanisms.randomness import SystemSource
+from fogline.release.density_sketch import DensitySketch
+from fogline.release.origins import Origin, check_runs, common_payer, keep_at, known_origin, require_apart, write_secret
 from fogline.release.sketch_file import NOTHING, Provenance
 from fogline.release.terms import ReleaseTerms
 
-__all__ = ['FORMAT', 'Header', 'Member', 'SiteSketch', 'merge_sites', 'read_file', 'release_file', 'state_of', 'state_vector', 'vector_size', 'write_file']
+__all__ = [
+    "FORMAT",
+    "Header",
+    "Member",
+    "SiteSketch",
+    "merge_sites",
+    "read_file",
+    "release_file",
+    "state_of",
+    "state_vector",
+    "vector_size",
+    "write_file",
+]
 
 FORMAT = "fogline-site-2"
 EARLIER = "fogline-site-1"

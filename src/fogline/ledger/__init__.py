@@ -13,9 +13,8 @@ if os.name != "posix":  # pragma: no cover
 
 from fogline.ledger.accounts import ApproximateCost, Caps, Charge, IntegralCost
 from fogline.ledger.ledger import Ledger
-from fogline.ledger.question import Question
+from fogline.ledger.question import BudgetExceeded, LedgerRefused, Question, ReleaseFailed
 from fogline.ledger.receipts import Answer, Entry, PaidAnswer, Plan, Receipt, Remaining
-from fogline.ledger.question import BudgetExceeded, LedgerRefused, ReleaseFailed
 from fogline.ledger.units import ProtectedUnit
 from fogline.ledger.view import LedgerView
 

@@ -26,30 +26,42 @@ vanish or move without changing every hash after it. The books are nothing but a
 
 from __future__ import annotations
 
+import hashlib
+import heapq
+import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, get_args
-from fogline._validation import check_count, check_delta, check_epsilon, check_positive
+
+from fogline._validation import Neighbours, check_count, check_delta, check_epsilon, check_neighbours, check_positive
 from fogline.accounting import Cost
 from fogline.accounting._rounding import round_down
 from fogline.accounting.costs import RHO_UNITS as UNITS
 from fogline.accounting.zcdp import rho_of
-import heapq
-from dataclasses import dataclass, field, replace
-from fogline._validation import Neighbours
-import hashlib
-import json
-from dataclasses import dataclass, field
-from typing import Any
-from fogline._validation import Neighbours, check_neighbours
-from fogline.ledger.units import AFRESH, source_of
-from fogline.ledger.question import canonical, kin_of
-from fogline.ledger.question import BudgetExceeded, LedgerRefused
-from fogline.ledger.units import ProtectedUnit
+from fogline.ledger.question import BudgetExceeded, LedgerRefused, canonical, kin_of
+from fogline.ledger.units import AFRESH, ProtectedUnit, source_of
 
-__all__ = ['Account', 'AnyCost', 'ApproximateCost', 'Books', 'CURRENCIES', 'Caps', 'Charge', 'Currency', 'DELTA_UNITS', 'Dataset', 'FORMAT', 'GENESIS', 'IntegralCost', 'Place', 'Tally', 'UNITS', 'chain']
+__all__ = [
+    "CURRENCIES",
+    "DELTA_UNITS",
+    "FORMAT",
+    "GENESIS",
+    "UNITS",
+    "Account",
+    "AnyCost",
+    "ApproximateCost",
+    "Books",
+    "Caps",
+    "Charge",
+    "Currency",
+    "Dataset",
+    "IntegralCost",
+    "Place",
+    "Tally",
+    "chain",
+]
 
 Currency = Literal["zcdp", "approximate", "integral"]
 CURRENCIES: tuple[Currency, ...] = get_args(Currency)
@@ -94,6 +106,7 @@ class IntegralCost:
     def __post_init__(self) -> None:
         check_positive(self.epsilon, "epsilon")
         check_count(self.draws, "draws")
+
 
 AnyCost = Cost | ApproximateCost | IntegralCost
 
@@ -347,6 +360,7 @@ def _reached(charge: Charge, place: Place) -> Place:
 def _dearest(spent: dict[str, int], touched: int) -> int:
     return sum(heapq.nlargest(touched, spent.values()))
 
+
 FORMAT = 2
 _EARLY = 1
 """Ledgers of this format know neither their marks nor the groups that their entries were written in."""
@@ -567,6 +581,7 @@ class Books:
         if name not in self.analysts:
             raise LedgerRefused("analyst", f"there is no analyst {name!r} in this ledger")
         return self.analysts[name]
+
 
 _HANDLERS = {
     "genesis": Books._genesis,

@@ -14,15 +14,14 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 import sqlite3
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-__all__ = ['Disk', 'current_disk', 'drop_after_fork', 'exclusive', 'installed', 'network_file_system', 'question_lock']
+__all__ = ["Disk", "current_disk", "drop_after_fork", "exclusive", "installed", "network_file_system", "question_lock"]
 
 _held: set[int] = set()
 _DIGITS = 3
@@ -191,6 +190,7 @@ class Disk:
     def now(self) -> str:
         """Return the time, for information."""
         return datetime.now(UTC).isoformat(timespec="microseconds")
+
 
 _current = Disk()
 

@@ -17,32 +17,40 @@ room from the disk as everything does; when the disk is full the file is emptied
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import re
+import resource
 import secrets
-from collections.abc import Iterator
+import stat
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from fogline._validation import state_directory
-from fogline.ledger.disk import current_disk
-from fogline.ledger.question import canonical
-from fogline.ledger.question import LedgerRefused
-from fogline.ledger.steps import reached
-import resource
-import stat
-from collections.abc import Sequence
 from typing import Any
-from fogline.ledger.accounts import FORMAT, Books
-from fogline.ledger.disk import network_file_system
-from fogline.ledger.store import Store, StoreFailed
-import fcntl
-import threading
-from contextlib import suppress
 
-__all__ = ['HighWater', 'Mark', 'Room', 'check_file_limit', 'default_directory', 'found', 'located', 'marks_for', 'new_keeper', 'sweep']
+from fogline._validation import state_directory
+from fogline.ledger.accounts import FORMAT, Books
+from fogline.ledger.disk import current_disk, network_file_system
+from fogline.ledger.question import LedgerRefused, canonical
+from fogline.ledger.steps import reached
+from fogline.ledger.store import Store, StoreFailed
+
+__all__ = [
+    "HighWater",
+    "Mark",
+    "Room",
+    "check_file_limit",
+    "default_directory",
+    "found",
+    "located",
+    "marks_for",
+    "new_keeper",
+    "sweep",
+]
 
 _SIZE = 256
 
@@ -319,6 +327,7 @@ def _check_place(path: Path) -> None:
     kind = network_file_system(path.parent)
     if kind is not None:
         raise LedgerRefused("network", f"a ledger cannot be kept on a network file system ({kind})")
+
 
 _PREFIX = "room."
 

@@ -13,40 +13,27 @@ Reading a ledger's entries out, with their chain checked on the way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-from fogline._validation import check_name, check_neighbours
-from fogline.ledger.units import checked_sources
-from fogline.ledger.accounts import AnyCost, Caps
-from fogline.ledger.question import LedgerRefused
-from fogline.ledger.units import ProtectedUnit
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from fogline.ledger.accounts import GENESIS, chain
-from fogline.ledger.question import canonical
-from fogline.ledger.receipts import Entry
-from fogline.ledger.store import Store
-import os
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
-from fogline._validation import check_name
+
+from fogline._validation import check_name, check_neighbours
 from fogline.accounting.costs import whole_units
 from fogline.accounting.zcdp import rho_of
-from fogline.ledger.accounts import AnyCost, Caps, Charge
-from fogline.ledger.files import found, located, marks_for
+from fogline.ledger.accounts import GENESIS, Account, AnyCost, Caps, Charge, Place, chain
+from fogline.ledger.files import Room, found, located, marks_for, sweep
 from fogline.ledger.protocol import Desk, Request, answer_at, paid_answers, receipt_at, spend
-from fogline.ledger.question import Question
+from fogline.ledger.question import LedgerRefused, Question, canonical
 from fogline.ledger.receipts import Answer, Entry, PaidAnswer, Plan, Receipt, Remaining
-from fogline.ledger.files import Room, sweep
 from fogline.ledger.session import MarkFailed, Purpose, Session
-from fogline.ledger.view import planned, remaining
-from fogline.ledger.store import StoreFailed
-from fogline.ledger.accounts import Account, Place
-from fogline.ledger.view import LedgerView
+from fogline.ledger.store import Store, StoreFailed
+from fogline.ledger.units import ProtectedUnit, checked_sources
+from fogline.ledger.view import LedgerView, planned, remaining
 
-__all__ = ['Ledger', 'MAX_PAYLOAD', 'cost_of', 'dataset_declaration', 'entries', 'write_lines']
+__all__ = ["MAX_PAYLOAD", "Ledger", "cost_of", "dataset_declaration", "entries", "write_lines"]
 
 
 def dataset_declaration(
@@ -117,6 +104,7 @@ def write_lines(path: Path, listed: Iterable[Entry]) -> None:
     with path.open("xb") as file:
         for entry in listed:
             file.write(canonical({"content": dict(entry.content), "hash": entry.hash}) + b"\n")
+
 
 MAX_PAYLOAD = 8 * 2**20
 FilePath = str | os.PathLike[str]

@@ -12,19 +12,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fogline._validation import Neighbours, check_count, check_neighbours
-from fogline.ledger.units import check_asker, check_new, source_of
-from fogline.ledger.accounts import AnyCost, Charge
-from fogline.ledger.files import check_file_limit
+from fogline.ledger.accounts import AnyCost, Charge, Place
 from fogline.ledger.disk import question_lock
-from fogline.ledger.question import Question, kin_of
+from fogline.ledger.files import Room, check_file_limit
+from fogline.ledger.question import LedgerRefused, Question, ReleaseFailed, kin_of
 from fogline.ledger.receipts import Answer, PaidAnswer, Receipt
-from fogline.ledger.question import LedgerRefused, ReleaseFailed
-from fogline.ledger.files import Room
 from fogline.ledger.session import MarkFailed, Session
 from fogline.ledger.steps import reached
 from fogline.ledger.store import Store, StoreFailed
-from fogline.ledger.accounts import Place
-from fogline.ledger.units import ProtectedUnit
+from fogline.ledger.units import ProtectedUnit, check_asker, check_new, source_of
 from fogline.mechanisms.randomness import door_reason
 
 __all__ = ["Desk", "Request", "answer_at", "paid_answers", "receipt_at", "spend"]

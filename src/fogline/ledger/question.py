@@ -11,9 +11,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
 from fogline.mechanisms.errors import ReleaseFailed
 
-__all__ = ['BudgetExceeded', 'LedgerRefused', 'Question', 'ReleaseFailed', 'canonical', 'kin_of']
+__all__ = ["BudgetExceeded", "LedgerRefused", "Question", "ReleaseFailed", "canonical", "kin_of"]
 
 _EXACT = 2**53
 

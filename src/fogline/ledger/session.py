@@ -24,9 +24,8 @@ from typing import Any, Literal, TypeVar
 from weakref import WeakSet
 
 from fogline.ledger.accounts import Books
-from fogline.ledger.disk import current_disk
+from fogline.ledger.disk import current_disk, drop_after_fork
 from fogline.ledger.files import HighWater, Mark, new_keeper
-from fogline.ledger.disk import drop_after_fork
 from fogline.ledger.question import LedgerRefused
 from fogline.ledger.steps import reached
 from fogline.ledger.store import Store, StoreFailed

@@ -8,21 +8,19 @@ What may be asked of a data set: its unit, its sources, its parts, who asks. All
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-from fogline._validation import check_max_contributions, check_name
+from typing import TYPE_CHECKING, Any
+
+from fogline._validation import check_max_contributions, check_name, source_text
 from fogline.accounting.guarantee import ROWS
 from fogline.ledger.question import LedgerRefused
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-from fogline._validation import source_text
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fogline.ledger.accounts import Books, Dataset
     from fogline.ledger.protocol import Request
 
-__all__ = ['AFRESH', 'ProtectedUnit', 'check_asker', 'check_new', 'check_unit', 'checked_sources', 'source_of']
+__all__ = ["AFRESH", "ProtectedUnit", "check_asker", "check_new", "check_unit", "checked_sources", "source_of"]
 
 RECORD = "record"
 
@@ -133,6 +131,7 @@ def check_unit(dataset: str, unit: ProtectedUnit | None, asked: ProtectedUnit | 
         f"data set {dataset!r} is accounted for one {unit}, this release is for one {asked}: their costs do not add up."
         f" {ask[0].upper()}{ask[1:]}, or declare a data set of its own for the other unit",
     )
+
 
 AFRESH = "asked afresh"
 """Parameter of a question that is asked as if it had never been asked before."""

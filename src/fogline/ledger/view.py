@@ -5,26 +5,22 @@ What is left in the books, and what a plan would leave: pure functions of accoun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self
+
 from fogline.accounting._rounding import round_down
 from fogline.accounting.zcdp import epsilon_of
-from fogline.ledger.accounts import DELTA_UNITS, UNITS, Charge, Currency
-from fogline.ledger.receipts import Plan, Remaining
-from fogline.ledger.accounts import Account, Place
-import secrets
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
-from fogline.ledger.units import AFRESH
-from fogline.ledger.accounts import AnyCost
+from fogline.ledger.accounts import DELTA_UNITS, UNITS, Account, AnyCost, Charge, Currency, Place
 from fogline.ledger.question import Question
 from fogline.ledger.receipts import Answer, Plan, Remaining
-from typing import TYPE_CHECKING
+from fogline.ledger.units import AFRESH
 
 if TYPE_CHECKING:
     from fogline.ledger.ledger import Ledger
 
-__all__ = ['LedgerView', 'planned', 'remaining']
+__all__ = ["LedgerView", "planned", "remaining"]
 
 _MOST_TIMES = 10**6
 

@@ -5,12 +5,12 @@ Beside each ``x.py`` stands its proof, ``x.proof.md``.
 
 from fogline.mechanisms.above_threshold import above_threshold
 from fogline.mechanisms.count import NoisyCount, private_count
-from fogline.mechanisms.randomness import Call, Door, Source, SystemDoor, current_door, door_reason, use_door
-from fogline.mechanisms.exponential import choose
 from fogline.mechanisms.discrete_gaussian import NoisyVector, add_gaussian, gaussian_scale
 from fogline.mechanisms.discrete_laplace import NoisyCounts, add_laplace, laplace_scale
+from fogline.mechanisms.exponential import choose
 from fogline.mechanisms.mollified_cells import mollified_cells
 from fogline.mechanisms.mollified_draws import mollified_draws
+from fogline.mechanisms.randomness import Call, Door, Source, SystemDoor, current_door, door_reason, use_door
 from fogline.mechanisms.stable_histogram import StableHistogram, stable_histogram
 
 __all__ = [

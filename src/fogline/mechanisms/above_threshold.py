@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon, check_level
 from fogline.accounting.events import AboveThresholdEvent
-from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door
 from fogline.mechanisms.discrete_laplace import laplace_reach, laplace_scale
 from fogline.mechanisms.lattice import LIMIT, exact_integers
+from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door
 
 __all__ = ["above_threshold", "gamma"]
 

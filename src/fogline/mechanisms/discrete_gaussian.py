@@ -27,8 +27,8 @@ from fogline.accounting._rounding import round_up, square_root_up
 from fogline.accounting.costs import cost
 from fogline.accounting.events import GaussianEvent
 from fogline.mechanisms import randomness as _opendp
-from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door, current_door
 from fogline.mechanisms.lattice import exact_integers, in_steps, noisy_sum, sampled_scale
+from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door, current_door
 
 __all__ = ["NoisyVector", "add_gaussian", "gaussian_scale"]
 

@@ -27,8 +27,8 @@ from fogline._validation import check_count, check_epsilon, check_positive
 from fogline.accounting._rounding import round_up
 from fogline.accounting.events import LaplaceEvent
 from fogline.mechanisms import randomness as _opendp
-from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door, current_door
 from fogline.mechanisms.lattice import exact_integers, in_steps, noisy_sum, sampled_scale
+from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door, current_door
 
 __all__ = ["NoisyCounts", "add_laplace", "laplace_reach", "laplace_scale", "laplace_tail"]
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon
 from fogline.accounting.events import IntegralDrawEvent
-from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door
 from fogline.mechanisms.mollified_draws import COIN, Drawable, least_threshold
+from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door
 
 __all__ = ["AXIS_BITS", "cell_centres", "count_range", "counts_of", "mollified_cells"]
 

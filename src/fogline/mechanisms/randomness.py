@@ -18,21 +18,40 @@ Noise is drawn *before* the data is touched: the time that an exact sampler take
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-import numpy as np
-from numpy.typing import NDArray
 import builtins
 import secrets
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
 from fogline.accounting.events import Event
 from fogline.mechanisms.errors import quiet, sealed
 
-__all__ = ['Call', 'Door', 'Finish', 'IntArray', 'Parameters', 'Query', 'Sample', 'Source', 'SystemDoor', 'SystemSource', 'ask_door', 'current_door', 'door_reason', 'draw', 'gaussian_rho', 'laplace_epsilon', 'use_door']
+__all__ = [
+    "Call",
+    "Door",
+    "Finish",
+    "IntArray",
+    "Parameters",
+    "Query",
+    "Sample",
+    "Source",
+    "SystemDoor",
+    "SystemSource",
+    "ask_door",
+    "current_door",
+    "door_reason",
+    "draw",
+    "gaussian_rho",
+    "laplace_epsilon",
+    "use_door",
+]
 
 
 @lru_cache(maxsize=64)
@@ -81,6 +100,7 @@ def laplace_epsilon(scale: float, sensitivity: float) -> float:
     0.5
     """
     return float(_mechanism("laplace", scale).map(sensitivity))
+
 
 IntArray = NDArray[np.int64]
 Parameters = tuple[tuple[str, Hashable], ...]
@@ -131,6 +151,7 @@ class Source(Protocol):
 
     def bytes(self, size: int) -> builtins.bytes:
         """Return uniform bytes."""
+
 
 Query = Callable[[], NDArray[Any]]
 Finish = Callable[[NDArray[Any]], NDArray[Any]]
@@ -214,6 +235,7 @@ class SystemDoor:
     def generator(self, purpose: str) -> np.random.Generator:  # noqa: ARG002
         """Return a fresh generator seeded with 256 bits of the operating system's entropy."""
         return np.random.default_rng(secrets.randbits(256))
+
 
 _SYSTEM = SystemDoor()
 _DOOR: ContextVar[Door | None] = ContextVar("fogline_door", default=None)

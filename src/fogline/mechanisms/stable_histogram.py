@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_delta, check_epsilon, check_max_contributions
 from fogline.accounting.events import StableHistogramEvent
-from fogline.mechanisms.randomness import Call, Finish, Parameters, Source, ask_door
 from fogline.mechanisms.discrete_laplace import laplace_reach, laplace_scale
 from fogline.mechanisms.lattice import noisy_sum
+from fogline.mechanisms.randomness import Call, Finish, Parameters, Source, ask_door
 
 __all__ = ["StableHistogram", "stable_histogram", "stable_threshold"]
 

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from fogline import _validation
 from fogline.accounting import zcdp
 from fogline.algorithms.clustering import ClusterPlan, plan_clusters
-from fogline.planning.scenarios import Shape
+from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.modes import EPSILONS, ExpectedError, expected_mode_error
+from fogline.planning.scenarios import Shape
 from fogline.queries.em_step import offset_noise
 from fogline.queries.moments import DIAGONAL, MomentQuery, Spread, SpreadQuery
-from fogline.mechanisms.discrete_gaussian import gaussian_scale
 
 __all__ = ["ExpectedClusterError", "NoiseAtEpsilon", "expected_cluster_error"]
 

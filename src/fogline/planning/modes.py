@@ -23,17 +23,15 @@ from numpy.typing import NDArray
 
 from fogline import _validation
 from fogline.accounting import zcdp
-from fogline.planning.scenarios import Guess, Setting, guess_of, width_of
-from fogline.mechanisms.discrete_gaussian import gaussian_scale
-from fogline.release.density_sketch import lattice_sensitivity
-from fogline.density.modes.significance import null_of, tested_rungs
 from fogline.density.modes.on_grid import ModeTable, make_ladder
-from fogline.density.modes.significance import kernel_energy, smooth_reading
-from fogline.density.random_spec import plan_spec
-from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import RandomSpec
+from fogline.density.modes.significance import kernel_energy, null_of, smooth_reading, tested_rungs
 from fogline.density.modes.without_grid import fog_anywhere
+from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import RandomSpec, plan_spec
 from fogline.density.spec import as_bandwidth
+from fogline.mechanisms.discrete_gaussian import gaussian_scale
+from fogline.planning.scenarios import Guess, Setting, guess_of, width_of
+from fogline.release.density_sketch import lattice_sensitivity
 
 __all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error"]
 

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from fogline import _validation
 from fogline.accounting import zcdp
-from fogline.planning.scenarios import Setting
-from fogline.planning.modes import EPSILONS, MOST_RECORDS
-from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
 from fogline.density.branches.branches import grid_places, read_branches
-from fogline.release.density_sketch import lattice_sensitivity
 from fogline.density.spec import as_bandwidth
+from fogline.mechanisms.discrete_gaussian import gaussian_scale
+from fogline.planning.modes import EPSILONS, MOST_RECORDS
+from fogline.planning.scenarios import Setting
+from fogline.release.density_sketch import lattice_sensitivity
 
 __all__ = ["BranchesAtEpsilon", "ExpectedBranches", "expected_branches"]
 

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from fogline._validation import Neighbours
 from fogline.accounting.guarantee import Guarantee
-from fogline.queries.fourier_sums import LATTICE_BITS, lattice_sums
-from fogline.queries.fourier_sums import CellCounts
 from fogline.density.modes.on_grid import ModeTable
-from fogline.density.random_spec import Spec
 from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import RandomSpec, Spec
+from fogline.queries.fourier_sums import LATTICE_BITS, CellCounts, lattice_sums
 from fogline.queries.random_feature_sums import PhaseSums
-from fogline.density.random_spec import RandomSpec
 
 __all__ = ["Guess", "Setting", "Shape", "guess_of", "width_of"]
 

@@ -1,11 +1,10 @@
 """Where the records are: private projections, one cluster, terrific balls and slabs, Gaussian learners."""
 
 from fogline.queries.ball_search import Ball, NotSeparable
-from fogline.queries.lattice import Frame
 from fogline.queries.gaussian import Gaussian
-from fogline.queries.partition import Partition
+from fogline.queries.lattice import Frame, Projection, RecordLattice
 from fogline.queries.moments import PrivateComponents
-from fogline.queries.lattice import Projection, RecordLattice
+from fogline.queries.partition import Partition
 from fogline.queries.spherical_gaussian import SphericalGaussian
 
 __all__ = [

@@ -8,12 +8,14 @@ The specification is passed as tuples: their length is part of the compiled type
 from __future__ import annotations
 
 from typing import Any
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
+
 from fogline.density.spec import SketchSpec
 
-__all__ = ['add_phases', 'count_rows', 'write_cells']
+__all__ = ["add_phases", "count_rows", "write_cells"]
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

@@ -23,15 +23,27 @@ References
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
-import math
-from fogline.queries.lattice import near_counts
-from fogline.queries.lattice import Each, Frame, Thinning, finite
+
+from fogline.queries.lattice import Each, Frame, Thinning, finite, near_counts
 from fogline.queries.moments import ExactSum
 
-__all__ = ['AXES', 'AverageQuery', 'Ball', 'BoxQuery', 'CellQuery', 'CountQuery', 'NotSeparable', 'RadiusQuery', 'RingQuery', 'capped_average']
+__all__ = [
+    "AXES",
+    "AverageQuery",
+    "Ball",
+    "BoxQuery",
+    "CellQuery",
+    "CountQuery",
+    "NotSeparable",
+    "RadiusQuery",
+    "RingQuery",
+    "capped_average",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -93,6 +105,8 @@ class NotSeparable:
 
     def __str__(self) -> str:
         return f"{self.method}: {self.found} of {self.wanted} parts could be told apart; {self.advice}"
+
+
 IntArray = NDArray[np.int64]
 
 AXES = 6

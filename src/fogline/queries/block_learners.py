@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
 from fogline.queries.boosted_density import quiet
-from fogline.release.curator import RecordPasses
 from fogline.queries.lattice import Frame, finite, hashed
+from fogline.release.curator import RecordPasses
 
 __all__ = ["BlockMeans", "SpectralLearner", "chosen_learner"]
 

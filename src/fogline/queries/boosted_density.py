@@ -31,23 +31,40 @@ what they would print, log or warn about depends on records.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
-from typing import Any
-import numpy as np
-from numpy.typing import NDArray
-from fogline._validation import check_count, check_epsilon
-from fogline.families.base_measures import Base
 import contextlib
 import io
 import logging
+import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from fogline.sources.passes import RecordPasses
-from fogline.mechanisms.mollified_draws import proposals_of
+from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ['BoostedRatio', 'CLAMP', 'LEARNERS', 'Progress', 'SCHEDULES', 'TrainingPlan', 'checked_learner', 'described', 'gamma', 'log_odds', 'quiet', 'rehearse', 'seeded_learner', 'step_sizes', 'train']
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import check_count, check_epsilon
+from fogline.families.base_measures import Base
+from fogline.mechanisms.mollified_draws import proposals_of
+from fogline.sources.passes import RecordPasses
+
+__all__ = [
+    "CLAMP",
+    "LEARNERS",
+    "SCHEDULES",
+    "BoostedRatio",
+    "Progress",
+    "TrainingPlan",
+    "checked_learner",
+    "described",
+    "gamma",
+    "log_odds",
+    "quiet",
+    "rehearse",
+    "seeded_learner",
+    "step_sizes",
+    "train",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -106,6 +123,7 @@ def _trees() -> Any:
     return HistGradientBoostingClassifier(
         max_iter=60, learning_rate=0.15, max_leaf_nodes=24, min_samples_leaf=40, early_stopping=False
     )
+
 
 LEARNERS = {"mlp": _perceptron, "boosting": _trees}
 """Learners by name: the paper's, and one that is some hundred times faster."""
@@ -195,6 +213,8 @@ class BoostedRatio:
         """Return the sum with one more classifier, clamped."""
         grown = total + step * np.clip(odds, -self.clamp, self.clamp) - shift
         return grown if self.floor == -math.inf else np.asarray(np.clip(grown, self.floor, 0.0))
+
+
 Progress = Callable[[int, int, str], object]
 SCHEDULES = ("paper", "full")
 

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi, chi2
 
-from fogline.queries.moments import BESIDE, DIAGONAL, ExactSum
 from fogline.queries.lattice import clipped
+from fogline.queries.moments import BESIDE, DIAGONAL, ExactSum
 
 __all__ = ["GaussianClusters", "Kind", "StepQuery", "best_kind", "mean_lever", "offset_noise", "square_lever"]
 

@@ -25,19 +25,31 @@ How far neighbouring data sets can be apart on the lattice of a release, in Eucl
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-from fogline.density.spec import WEIGHT_BITS, SketchSpec
 import math
 from collections.abc import Callable
 from typing import Any
-from fogline._validation import quiet
-from fogline.density.spec import SketchSpec
-from fogline.density.random_spec import Spec
-from fogline.queries.random_feature_sums import random_sensitivity
-from fogline.density.random_spec import RandomSpec
 
-__all__ = ['CellCounts', 'LATTICE_BITS', 'TABLE_BITS', 'cell_keys', 'covers_gain_and_loss', 'lattice_sensitivity', 'lattice_sums', 'least_kernel', 'phase_table', 'row_cells', 'strata_sensitivity']
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import quiet
+from fogline.density.random_spec import RandomSpec, Spec
+from fogline.density.spec import WEIGHT_BITS, SketchSpec
+from fogline.queries.random_feature_sums import random_sensitivity
+
+__all__ = [
+    "LATTICE_BITS",
+    "TABLE_BITS",
+    "CellCounts",
+    "cell_keys",
+    "covers_gain_and_loss",
+    "lattice_sensitivity",
+    "lattice_sums",
+    "least_kernel",
+    "phase_table",
+    "row_cells",
+    "strata_sensitivity",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -143,6 +155,7 @@ def _join(limbs: list[IntArray], place: tuple[IntArray, ...], bits: int) -> list
     for i, limb in enumerate(limbs):
         total = [t + (v << (bits * i)) for t, v in zip(total, limb[place].tolist(), strict=True)]
     return total
+
 
 CHUNK_ROWS = 2**15
 """Rows turned into cells at a time: what one chunk needs stays in the cache."""
@@ -268,6 +281,7 @@ class CellCounts:
         full[self._keys] = self._counts
         return full.reshape(self.spec.cells)
 
+
 _counter: Callable[[FloatArray, SketchSpec, IntArray], None] | None = None
 _counter_known = False
 
@@ -284,6 +298,7 @@ def _fast_counter() -> Callable[[FloatArray, SketchSpec, IntArray], None] | None
             _counter = count_rows
         _counter_known = True
     return _counter
+
 
 SQRT2 = math.sqrt(2.0)
 

@@ -32,9 +32,8 @@ from scipy.optimize import brentq
 from scipy.stats import chi2
 
 from fogline.queries.lattice import Each, Frame
-from fogline.queries.partition import Parts, block_sensitivity, block_sum
 from fogline.queries.moments import BESIDE, DIAGONAL
-from fogline.queries.partition import SCATTER_STEPS, Whitening, whitening_of
+from fogline.queries.partition import SCATTER_STEPS, Parts, Whitening, block_sensitivity, block_sum, whitening_of
 
 __all__ = ["Gaussian", "PlaceQuery", "Scatter", "ScatterQuery", "clip_radius"]
 

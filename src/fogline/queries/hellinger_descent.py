@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.release.curator import RecordPasses
 from fogline.families import Family
+from fogline.release.curator import RecordPasses
 
 __all__ = ["DescentPlan", "Local", "Quadrature"]
 

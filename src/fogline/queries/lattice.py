@@ -33,19 +33,33 @@ thousands apart fit into doubles.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-from numpy.typing import ArrayLike, NDArray
-from fogline._validation import check_bounds
-from fogline import _validation
 from typing import Any, Protocol
-from fogline._validation import check_positive
 
-__all__ = ['BLOCK_CELLS', 'BallLattice', 'DIRECTION_BITS', 'Each', 'Frame', 'Projection', 'RecordLattice', 'Thinning', 'clipped', 'finite', 'hashed', 'integer_directions', 'near_counts', 'random_directions']
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fogline import _validation
+from fogline._validation import check_bounds, check_positive
+
+__all__ = [
+    "BLOCK_CELLS",
+    "DIRECTION_BITS",
+    "BallLattice",
+    "Each",
+    "Frame",
+    "Projection",
+    "RecordLattice",
+    "Thinning",
+    "clipped",
+    "finite",
+    "hashed",
+    "integer_directions",
+    "near_counts",
+    "random_directions",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -102,6 +116,7 @@ def _radius_index(squared_distances: FloatArray, stretch: float, smallest: int, 
         shifted /= stretch**2
     exponents = (shifted.view(np.int64) >> MANTISSA_BITS) - EXPONENT_BIAS
     return np.asarray(np.clip((exponents >> 1) + 1 - smallest, 0, size))
+
 
 NORM_BITS = 15
 """No record's vector is longer than 2**15."""
@@ -341,6 +356,7 @@ class BallLattice(RecordLattice):
         reach = float(self.half_widths[0])
         lengths = np.maximum(np.sqrt(np.sum(off**2, axis=-1, keepdims=True)), math.ulp(reach))
         return np.asarray(self.middle + off * np.minimum(1.0, reach / lengths))
+
 
 EXACT_BITS = 52
 """Sums of squares of coordinates stay up to two to this."""

@@ -29,16 +29,30 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
-from fogline.queries.lattice import Each, Frame, finite
-from fogline.queries.moments import ExactSum
-from fogline.queries.lattice import Each, Frame
-from fogline.queries.lattice import DIRECTION_BITS
-from fogline.queries.lattice import Frame
-from fogline.queries.lattice import clipped
 
-__all__ = ['BINS', 'Cut', 'NearestParts', 'Partition', 'Parts', 'Reassigned', 'SCATTER_STEPS', 'Slabs', 'SlabsQuery', 'Valley', 'Whitening', 'block_sensitivity', 'block_sum', 'valleys', 'whitening_of']
+from fogline.queries.lattice import DIRECTION_BITS, Each, Frame, clipped, finite
+from fogline.queries.moments import ExactSum
+
+__all__ = [
+    "BINS",
+    "SCATTER_STEPS",
+    "Cut",
+    "NearestParts",
+    "Partition",
+    "Parts",
+    "Reassigned",
+    "Slabs",
+    "SlabsQuery",
+    "Valley",
+    "Whitening",
+    "block_sensitivity",
+    "block_sum",
+    "valleys",
+    "whitening_of",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -194,6 +208,7 @@ def block_sensitivity(longest_squared: int, neighbours: str, max_contributions: 
     """
     moved = 1 if neighbours == "add-remove" else 2
     return math.nextafter(moved * max_contributions * math.sqrt(longest_squared) * (1 + 1e-12), math.inf)
+
 
 BINS = 256
 """Intervals across a frame."""
@@ -408,6 +423,7 @@ def _narrower(counted: FloatArray, place: int) -> int:
         held = np.flatnonzero(side > 0)
         widths.append(int(held[-1] - held[0] + 1) if len(held) else 0)
     return min(widths)
+
 
 SCATTER_STEPS = 2**16
 """Longest whitened record, in lattice steps."""

@@ -13,12 +13,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.release.density_sketch import DensitySketch
-from fogline.queries.fourier_sums import lattice_sums
-from fogline.queries.fourier_sums import CHUNK_ROWS, cell_keys
-from fogline.density.random_spec import Spec
-from fogline.density.random_spec import RandomSpec
+from fogline.density.random_spec import RandomSpec, Spec
 from fogline.density.spec import SketchSpec
+from fogline.queries.fourier_sums import CHUNK_ROWS, cell_keys, lattice_sums
+from fogline.release.density_sketch import DensitySketch
 
 __all__ = ["WEIGHT_PARTS_BITS", "StrataCounts", "weight_parts"]
 

@@ -27,9 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.queries.lattice import near_counts
-from fogline.queries.lattice import Each, Frame, finite
 from fogline.queries.ball_search import RadiusQuery
+from fogline.queries.lattice import Each, Frame, finite, near_counts
 
 __all__ = ["SeclusionQuery", "TerrificRadiusQuery"]
 

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from fogline.accounting._rounding import round_down
 from fogline.accounting.guarantee import Guarantee
-from fogline.sources.passes import RecordPasses
 from fogline.mechanisms.above_threshold import above_threshold
-from fogline.mechanisms.randomness import door_reason
-from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.discrete_gaussian import add_gaussian
+from fogline.mechanisms.errors import sealed
+from fogline.mechanisms.randomness import door_reason
 from fogline.mechanisms.stable_histogram import stable_histogram
 from fogline.release.density_sketch import ReleaseTerms
+from fogline.sources.passes import RecordPasses
 
 __all__ = ["RecordPasses", "Stages", "asked", "no_records", "staged_release"]
 

@@ -13,40 +13,50 @@ whether some were taken back.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
+
 import numpy as np
-from numpy.typing import NDArray
-from fogline import _validation
-from fogline.queries.fourier_sums import CellCounts
-from fogline.release.origins import Origin, keep_at, require_apart, require_own
-from fogline.density.random_spec import Spec
-from fogline.release.sketch_file import NOTHING, ON_TRUST, ROW_BY_ROW, Provenance
-from fogline.queries.random_feature_sums import PhaseSums
-from fogline.density.random_spec import RandomSpec
-from fogline.release.sketch_file import SketchFile, read_sketch, write_sketch
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 from numpy.typing import ArrayLike, NDArray
+
+from fogline import _validation
 from fogline.accounting.guarantee import ROWS
-from fogline.mechanisms.randomness import door_reason
-from fogline.mechanisms.errors import sealed
-from fogline.mechanisms.discrete_gaussian import add_gaussian
-from fogline.queries.fourier_sums import lattice_sums
-from fogline.release.origins import UNCOUNTED, AlreadyReleased, claim, payer_of
-from fogline.density.random_spec import Spec, plan_spec
 from fogline.density.private_density import PrivateDensity
-from fogline.release.sketch_file import TRUSTED
-from fogline.queries.fourier_sums import covers_gain_and_loss, lattice_sensitivity
+from fogline.density.random_spec import RandomSpec, Spec, plan_spec
+from fogline.mechanisms.discrete_gaussian import add_gaussian
+from fogline.mechanisms.errors import sealed
+from fogline.mechanisms.randomness import door_reason
+from fogline.queries.fourier_sums import CellCounts, covers_gain_and_loss, lattice_sensitivity, lattice_sums
+from fogline.queries.random_feature_sums import PhaseSums
+from fogline.release.origins import (
+    UNCOUNTED,
+    AlreadyReleased,
+    Origin,
+    claim,
+    keep_at,
+    payer_of,
+    require_apart,
+    require_own,
+)
+from fogline.release.sketch_file import (
+    NOTHING,
+    ON_TRUST,
+    ROW_BY_ROW,
+    TRUSTED,
+    Provenance,
+    SketchFile,
+    read_sketch,
+    write_sketch,
+)
 from fogline.release.terms import PROOF, ReleaseTerms
 
-__all__ = ['AlreadyReleased', 'DensitySketch', 'RecordCounts', 'ReleaseTerms', 'lattice_sensitivity', 'release_density']
+__all__ = ["AlreadyReleased", "DensitySketch", "RecordCounts", "ReleaseTerms", "lattice_sensitivity", "release_density"]
 
 MOST_PARTS = 2**20
 """Counts made elsewhere are taken on trust only so far that their sum, over all parts, stays below 2^61."""
@@ -275,6 +285,7 @@ class RecordCounts:
             origins=found.origins,
             files={place: tuple(origin.run for origin in found.origins)},
         )
+
 
 FloatArray = NDArray[np.float64]
 

@@ -17,24 +17,42 @@ processes one releases.
 from __future__ import annotations
 
 import contextlib
-import os
-import secrets
-from pathlib import Path
 import io
 import json
+import os
 import re
+import secrets
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
+
 import numpy as np
 from numpy.typing import NDArray
+
 from fogline._validation import state_directory
-import threading
-from collections.abc import Mapping
-from weakref import WeakValueDictionary
 from fogline.mechanisms.randomness import SystemSource
 
-__all__ = ['AlreadyReleased', 'Origin', 'UNCOUNTED', 'check_runs', 'claim', 'common_payer', 'keep_at', 'known_origin', 'mark', 'payer_of', 'payers_in', 'payers_noted', 'require_apart', 'require_free', 'require_own', 'write_secret']
+__all__ = [
+    "UNCOUNTED",
+    "AlreadyReleased",
+    "Origin",
+    "check_runs",
+    "claim",
+    "common_payer",
+    "keep_at",
+    "known_origin",
+    "mark",
+    "payer_of",
+    "payers_in",
+    "payers_noted",
+    "require_apart",
+    "require_free",
+    "require_own",
+    "write_secret",
+]
 
 
 def write_secret(path: str | Path, content: bytes, *, replace: bool = True) -> None:
@@ -93,6 +111,7 @@ def _force(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
 
 try:
     import fcntl
@@ -239,6 +258,7 @@ def _is_at(handle: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(handle), os.stat(path))
     except FileNotFoundError:
         return False
+
 
 _CLAIMING = threading.RLock()
 _KNOWN: WeakValueDictionary[str, Origin] = WeakValueDictionary()

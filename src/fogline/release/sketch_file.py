@@ -9,24 +9,33 @@ wherever it goes: into files, merges, and the sketches of sites.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
-from fogline._validation import check_max_contributions, check_name
-from fogline.accounting.guarantee import ROWS
 import io
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
+
 import numpy as np
 from numpy.typing import NDArray
-from fogline.release.origins import Origin, known_origin
-from fogline.density.random_spec import Spec, spec_from_dict
-from fogline.release.origins import check_runs, common_payer
-from fogline.release.origins import write_secret
 
-__all__ = ['FORMAT', 'NOTHING', 'ON_TRUST', 'Provenance', 'ROW_BY_ROW', 'SketchFile', 'TRUSTED', 'read_sketch', 'write_sketch']
+from fogline._validation import check_max_contributions, check_name
+from fogline.accounting.guarantee import ROWS
+from fogline.density.random_spec import Spec, spec_from_dict
+from fogline.release.origins import Origin, check_runs, common_payer, known_origin, write_secret
+
+__all__ = [
+    "FORMAT",
+    "NOTHING",
+    "ON_TRUST",
+    "ROW_BY_ROW",
+    "TRUSTED",
+    "Provenance",
+    "SketchFile",
+    "read_sketch",
+    "write_sketch",
+]
 
 TRUSTED = "counts taken on trust, as of records that were not cut by a unit"
 """What a guarantee says of counts that came without this fact: made elsewhere, or read from a file before version 2."""
@@ -97,6 +106,7 @@ class Provenance:
     def to_dict(self) -> dict[str, Any]:
         """In terms of JSON."""
         return asdict(self)
+
 
 NOTHING = Provenance(counted=False)
 ROW_BY_ROW = Provenance()

@@ -7,9 +7,9 @@ from typing import Any
 
 from fogline import _validation
 from fogline.accounting import zcdp
+from fogline.accounting.budget import GaussianBudget
 from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, whole_units
-from fogline.accounting.budget import GaussianBudget
 from fogline.accounting.guarantee import ROWS, Guarantee
 from fogline.mechanisms.randomness import door_reason
 

@@ -1,12 +1,12 @@
 """What people see of a release: one self-contained page, and the same findings as plain values."""
 
-from fogline.report.regression import BranchFindings
 from fogline.report.clusters import ClusterFindings
 from fogline.report.findings import Findings
 from fogline.report.fit import FitFindings
 from fogline.report.mixture import MixtureFindings
-from fogline.report.page import document, find, render_report, write_report
 from fogline.report.modes import WideFindings
+from fogline.report.page import document, find, render_report, write_report
+from fogline.report.regression import BranchFindings
 
 __all__ = [
     "BranchFindings",

@@ -18,26 +18,62 @@ through each centre, each place at the centre where it is densest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
-from fogline.report.findings import Findings
-from fogline.report.findings import Standing
-from fogline.report._svg import HUES, Frame, element, significant, tick_label, ticks
-from scipy.stats import chi2
-from fogline.report._svg import contour_loops
-from fogline.report._svg import HUES, Frame, element, error_ellipse, mix, path
-from dataclasses import dataclass
 from scipy.ndimage import distance_transform_edt, gaussian_filter
-from fogline.report._svg import HUES, Frame, element, mix, short
-from itertools import pairwise
-from fogline.report._svg import HUES, Frame, element, mix, path, short
-from fogline.report._svg import Frame, short
-from collections.abc import Callable
+from scipy.stats import chi2
+
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec
+from fogline.report._svg import (
+    HUES,
+    Frame,
+    contour_loops,
+    element,
+    error_ellipse,
+    mix,
+    path,
+    short,
+    significant,
+    tick_label,
+    ticks,
+)
+from fogline.report.findings import Findings, Standing
 
-__all__ = ['FOG', 'INK', 'LEVELS', 'MOST_COLUMNS', 'PAPER', 'Plane', 'Profile', 'Space', 'badge', 'canvas', 'density_levels', 'figures', 'free_spot', 'heat', 'is_sliced', 'line', 'outline', 'picture_of', 'plane_map', 'position_marks', 'profile_curve', 'read_plane', 'shades', 'share_bar', 'size_chart', 'slab_bar', 'standing_chart', 'telling_columns']
+__all__ = [
+    "FOG",
+    "INK",
+    "LEVELS",
+    "MOST_COLUMNS",
+    "PAPER",
+    "Plane",
+    "Profile",
+    "Space",
+    "badge",
+    "canvas",
+    "density_levels",
+    "figures",
+    "free_spot",
+    "heat",
+    "is_sliced",
+    "line",
+    "outline",
+    "picture_of",
+    "plane_map",
+    "position_marks",
+    "profile_curve",
+    "read_plane",
+    "shades",
+    "share_bar",
+    "size_chart",
+    "slab_bar",
+    "standing_chart",
+    "telling_columns",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -167,6 +203,7 @@ def size_chart(sizes: FloatArray, errors: FloatArray) -> str:
         class_="chart",
     )
 
+
 PAPER, INK, FOG = "#f6f8f9", "#16232c", "#8fa3ad"
 LEVELS = 10
 RADIUS = float(np.sqrt(chi2.ppf(0.95, 2)))
@@ -264,6 +301,8 @@ def free_spot(
 def line(frame: Frame, x: FloatArray, y: FloatArray) -> str:
     """Path along a curve, not closed."""
     return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in frame.at(np.stack([x, y], axis=1)).tolist())
+
+
 IntArray = NDArray[np.int64]
 
 MARGIN = 3.0
@@ -359,6 +398,7 @@ def _soft_region(labels: IntArray, k: int) -> FloatArray:
     away, nearest = distance_transform_edt(labels < 0, return_indices=True)
     mine = (labels[tuple(nearest)] == k) & (away <= MARGIN)
     return np.asarray(gaussian_filter(mine.astype(np.float64), 1.0, mode="nearest"))
+
 
 PROFILE_RADIUS = float(np.sqrt(chi2.ppf(0.95, 1)))
 
@@ -547,6 +587,7 @@ def curve(findings: Findings) -> str:
         fog=(findings.fog_base, findings.fog_base + findings.fog_height),
     )
 
+
 MOST_COLUMNS = 6
 """A table of more columns than this shows those in which what it lists differs most."""
 
@@ -650,6 +691,7 @@ def read_plane(space: Space, bandwidth: FloatArray) -> Plane:
         places=space.centers[:, [i, j]],
         covariances=space.covariances[:, [[i], [j]], [i, j]],
     )
+
 
 Field = tuple[tuple[FloatArray, FloatArray], FloatArray, FloatArray, float]
 """Axes of the picture, the density on their grid, a place of the space for each point, and the noise floor."""

@@ -5,14 +5,28 @@ Small parts of a drawing: elements with escaped text, scales, ticks, colours, nu
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ['Frame', 'HUES', 'contour_loops', 'element', 'error_ellipse', 'mix', 'path', 'plus_minus', 'short', 'significant', 'tick_label', 'ticks']
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "HUES",
+    "Frame",
+    "contour_loops",
+    "element",
+    "error_ellipse",
+    "mix",
+    "path",
+    "plus_minus",
+    "short",
+    "significant",
+    "tick_label",
+    "ticks",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -96,6 +110,7 @@ def _crossing(field: FloatArray, level: float, edge: int) -> tuple[float, float]
     first, second = field[i, j], field[i + vertical, j + 1 - vertical]
     part = float((level - first) / (second - first))
     return (i + part, float(j)) if vertical else (float(i), j + part)
+
 
 HUES = ("#1d6996", "#b8620e", "#2f7d4f", "#7a4fa0", "#b03a48", "#0f7f83", "#8a6d1a", "#5b6470", "#b5527e", "#5d7f1d")
 """One colour a mode, then again from the first."""

@@ -11,25 +11,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import NDArray
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report._plots import Plane
-from fogline.report._plots import Profile
-from fogline.report._plots import Space, picture_of, telling_columns
-from typing import Any
-from fogline.report._plots import size_chart, slab_bar
-from fogline.report.frame import frame_content, listed
-from fogline.report._plots import Plane, plane_map
-from fogline.report._plots import profile_curve
-from fogline.report._plots import MOST_COLUMNS, is_sliced, telling_columns
+
+from fogline.report._plots import (
+    MOST_COLUMNS,
+    Plane,
+    Profile,
+    Space,
+    is_sliced,
+    picture_of,
+    plane_map,
+    profile_curve,
+    size_chart,
+    slab_bar,
+    telling_columns,
+)
 from fogline.report._svg import HUES, plus_minus, significant, tick_label
-from typing import TYPE_CHECKING
+from fogline.report.findings import column_names, python_call, versions
+from fogline.report.frame import frame_content, listed
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModeClustering
 
-__all__ = ['ClusterFindings', 'cluster_content', 'cluster_document', 'find_clusters', 'shown_columns']
+__all__ = ["ClusterFindings", "cluster_content", "cluster_document", "find_clusters", "shown_columns"]
 
 FloatArray = NDArray[np.float64]
 
@@ -134,6 +140,7 @@ def _cluster(findings: ClusterFindings, k: int) -> dict[str, Any]:
         "size_standard_error": float(estimator.size_standard_errors_[k]),
         "share": float(findings.shares[k]),
     }
+
 
 BOUGHT = {
     "scale": "number of records, their mean and their spread",

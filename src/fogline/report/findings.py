@@ -8,28 +8,38 @@ A peak is judged at a few bandwidths; the one at which it stands out most counts
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from fogline.density.private_density import PrivateDensity
-from fogline.density.modes.significance import null_of, tested_rungs
-from fogline.density.modes.on_grid import make_ladder
 import platform
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 import fogline
+from fogline.density.modes.on_grid import make_ladder
+from fogline.density.modes.peaks import Basins, basins, find_peaks
+from fogline.density.modes.significance import null_of, tested_rungs
+from fogline.density.private_density import PrivateDensity
 from fogline.estimators import PrivateModes
-from fogline.density.modes.peaks import Basins, basins
-from fogline.density.modes.peaks import find_peaks
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fogline.density.modes.significance import Ground
 
-__all__ = ['Findings', 'Standing', 'Standings', 'column_names', 'estimator_document', 'find_modes', 'mode_values', 'modes_document', 'python_call', 'standings', 'versions']
+__all__ = [
+    "Findings",
+    "Standing",
+    "Standings",
+    "column_names",
+    "estimator_document",
+    "find_modes",
+    "mode_values",
+    "modes_document",
+    "python_call",
+    "standings",
+    "versions",
+]
 
 FloatArray = NDArray[np.float64]
 

@@ -11,25 +11,32 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import NDArray
-from fogline.accounting import HellingerBudget
-from fogline.families import Family
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report._svg import plus_minus
-from typing import Any
 from scipy.stats import chi2
-from fogline.families import MultivariateNormal
-from fogline.report._plots import INK, canvas, line
-from fogline.report.frame import count_content, listed, promise_content
-from fogline.report._plots import heat
+
+from fogline.accounting import HellingerBudget
+from fogline.families import Family, MultivariateNormal
+from fogline.report._plots import INK, canvas, heat, line
 from fogline.report._svg import HUES, Frame, element, error_ellipse, path, plus_minus, short, significant, tick_label
-from typing import TYPE_CHECKING
+from fogline.report.findings import column_names, python_call, versions
+from fogline.report.frame import count_content, listed, promise_content
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateHellinger
 
-__all__ = ['FitCurve', 'FitFindings', 'ParameterRow', 'find_fit', 'fit_content', 'fit_curve', 'fit_document', 'fit_map', 'privacy_words']
+__all__ = [
+    "FitCurve",
+    "FitFindings",
+    "ParameterRow",
+    "find_fit",
+    "fit_content",
+    "fit_curve",
+    "fit_document",
+    "fit_map",
+    "privacy_words",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -266,6 +273,7 @@ def _explained_document(explained: Any) -> dict[str, Any] | None:
         return None
     lumps = [{"low": list(lump.low), "high": list(lump.high), "share": lump.share} for lump in explained.lumps]
     return {"share": explained.share, "standard_error": explained.standard_error, "lumps": lumps}
+
 
 BLUE, ORANGE = HUES[0], HUES[1]
 HELD = (0.5, 0.95)

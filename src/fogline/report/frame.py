@@ -11,9 +11,9 @@ from importlib import resources
 from typing import Any
 
 from fogline.accounting.cautions import budget_cautions
-from fogline.report.findings import python_call, versions
-from fogline.report._svg import plus_minus, significant
 from fogline.density.private_density import PrivateDensity
+from fogline.report._svg import plus_minus, significant
+from fogline.report.findings import python_call, versions
 
 __all__ = [
     "as_sentence",

@@ -5,29 +5,35 @@ The page of a Gaussian mixture: pairs of columns with the components' ellipses, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import NDArray
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report._plots import telling_columns
-import itertools
-from fractions import Fraction
-from typing import Any
 from scipy.stats import chi2
-from fogline.report._plots import size_chart, slab_bar
-from fogline.report._plots import badge, canvas, free_spot, line
-from fogline.report.frame import count_content, promise_content
-from fogline.report._plots import heat
-from fogline.report._plots import MOST_COLUMNS, telling_columns
+
+from fogline.report._plots import (
+    MOST_COLUMNS,
+    badge,
+    canvas,
+    free_spot,
+    heat,
+    line,
+    size_chart,
+    slab_bar,
+    telling_columns,
+)
 from fogline.report._svg import HUES, Frame, element, error_ellipse, plus_minus, short, significant, tick_label
-from typing import TYPE_CHECKING
+from fogline.report.findings import column_names, python_call, versions
+from fogline.report.frame import count_content, promise_content
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateGaussianMixture
 
-__all__ = ['MixtureFindings', 'find_mixture', 'mixture_content', 'mixture_document']
+__all__ = ["MixtureFindings", "find_mixture", "mixture_content", "mixture_document"]
 
 FloatArray = NDArray[np.float64]
 
@@ -108,6 +114,7 @@ def _component(findings: MixtureFindings, k: int) -> dict[str, Any]:
         "standard_errors": estimator.standard_errors_[k].tolist(),
         "covariance": estimator.covariances_[k].tolist(),
     }
+
 
 HELD = (0.5, 0.95)
 """Shares of a component that its ellipses hold."""

@@ -8,23 +8,30 @@ and no fogline for the whole box: each peak was tested where it is, and its p-va
 
 from __future__ import annotations
 
-from typing import Any
-import numpy as np
-from fogline.report._plots import share_bar, standing_chart
-from fogline.report._plots import figures
-from fogline.report.findings import Findings
-from fogline.report.frame import frame_content, listed, p_value
-from fogline.report._svg import HUES, plus_minus, significant, tick_label
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numpy.typing import NDArray
-from fogline.estimators import PrivateModes
-from fogline.report.findings import column_names, estimator_document, mode_values
-from fogline.report.frame import frame_content, p_value
-from fogline.report._plots import Plane, plane_map
-from fogline.report._plots import MOST_COLUMNS, Space, read_plane, telling_columns
+from typing import Any
 
-__all__ = ['WideFindings', 'find_wide_modes', 'modes_content', 'wide_modes_content', 'wide_modes_document']
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline.estimators import PrivateModes
+from fogline.report._plots import (
+    MOST_COLUMNS,
+    Plane,
+    Space,
+    figures,
+    plane_map,
+    read_plane,
+    share_bar,
+    standing_chart,
+    telling_columns,
+)
+from fogline.report._svg import HUES, plus_minus, significant, tick_label
+from fogline.report.findings import Findings, column_names, estimator_document, mode_values
+from fogline.report.frame import frame_content, listed, p_value
+
+__all__ = ["WideFindings", "find_wide_modes", "modes_content", "wide_modes_content", "wide_modes_document"]
 
 
 def modes_content(findings: Findings) -> dict[str, Any]:
@@ -75,6 +82,7 @@ def _mode(findings: Findings, k: int) -> dict[str, Any]:
         "share": f"{100 * float(np.clip(findings.basins.shares[k], 0, 1)):.0f}",
         "share_error": f"{100 * float(findings.basins.share_errors[k]):.1f}".removesuffix(".0"),
     }
+
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

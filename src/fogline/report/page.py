@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fogline.density.random_spec import RandomSpec
 from fogline.estimators import (
     PrivateGaussianMixture,
     PrivateHellinger,
@@ -13,19 +14,13 @@ from fogline.estimators import (
     PrivateModeClustering,
     PrivateModes,
 )
-from fogline.report.regression import branch_content
-from fogline.report.regression import BranchFindings, branch_document, find_branches
-from fogline.report.clusters import cluster_content
-from fogline.report.clusters import ClusterFindings, cluster_document, find_clusters
+from fogline.report.clusters import ClusterFindings, cluster_content, cluster_document, find_clusters
 from fogline.report.findings import Findings, find_modes, modes_document
-from fogline.report.fit import fit_content
-from fogline.report.fit import FitFindings, find_fit, fit_document
+from fogline.report.fit import FitFindings, find_fit, fit_content, fit_document
 from fogline.report.frame import listed, render_page
-from fogline.report.mixture import mixture_content
-from fogline.report.mixture import MixtureFindings, find_mixture, mixture_document
-from fogline.report.modes import modes_content
-from fogline.report.modes import WideFindings, find_wide_modes, wide_modes_content, wide_modes_document
-from fogline.density.random_spec import RandomSpec
+from fogline.report.mixture import MixtureFindings, find_mixture, mixture_content, mixture_document
+from fogline.report.modes import WideFindings, find_wide_modes, modes_content, wide_modes_content, wide_modes_document
+from fogline.report.regression import BranchFindings, branch_content, branch_document, find_branches
 
 __all__ = ["document", "find", "render_report", "write_report"]
 

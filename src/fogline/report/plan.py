@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.planning.modes import ExpectedError
-from fogline.report.ledger import STYLE
 from fogline.report._svg import HUES, Frame, element, short
+from fogline.report.ledger import STYLE
 
 __all__ = ["outlook_picture"]
 

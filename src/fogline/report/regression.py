@@ -12,22 +12,30 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import NDArray
-from fogline.report.findings import column_names, python_call, versions
-from typing import Any
 from scipy.ndimage import gaussian_filter
 from scipy.stats import norm
-from fogline.report._plots import badge, canvas, free_spot, line, outline
-from fogline.report.frame import frame_content, listed
-from fogline.report._plots import heat
+
+from fogline.report._plots import badge, canvas, free_spot, heat, line, outline
 from fogline.report._svg import HUES, Frame, element, path, plus_minus, short, significant, tick_label
-from typing import TYPE_CHECKING
+from fogline.report.findings import column_names, python_call, versions
+from fogline.report.frame import frame_content, listed
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModalRegression
 
-__all__ = ['BranchFindings', 'Panel', 'Row', 'branch_content', 'branch_document', 'branch_map', 'described_rows', 'find_branches']
+__all__ = [
+    "BranchFindings",
+    "Panel",
+    "Row",
+    "branch_content",
+    "branch_document",
+    "branch_map",
+    "described_rows",
+    "find_branches",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -257,6 +265,7 @@ def _described(row: Row) -> dict[str, Any]:
         ],
         "prediction_set": row.intervals.tolist(),
     }
+
 
 RADIUS = float(norm.ppf(0.975))
 

@@ -1,9 +1,8 @@
 """Where records come from: arrays, frames, files, databases, clusters. An engine adds up exactly and keeps nothing."""
 
 from fogline.sources.check import FileCheck, check
-from fogline.sources.files import CountedFile
+from fogline.sources.files import CountedFile, FileTable
 from fogline.sources.passes import feed, sketch
-from fogline.sources.files import FileTable
 from fogline.sources.reading import ReadingOptions
 from fogline.sources.registry import table
 from fogline.sources.table import ReadFailed, Table

@@ -36,25 +36,45 @@ that is not, each byte that cannot be read stands for itself, so that ids that d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Protocol
-import numpy as np
-from numpy.typing import NDArray
-from fogline.mechanisms.randomness import current_door
-import re
-from decimal import Decimal
-from typing import Any
 import hashlib
+import re
 from collections.abc import Callable
 from copy import copy
-from fogline.sources.table import BATCH_ROWS, State, Table, Take
-from fogline.release.density_sketch import DensitySketch
-from fogline.queries.fourier_sums import CellCounts, row_cells
-from fogline.density.random_spec import Spec
-from fogline.density.random_spec import RandomSpec
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from typing import Any, Protocol
 
-__all__ = ['BoundedTable', 'Choice', 'ClusterTable', 'ContributionBound', 'Gathering', 'INTEGER', 'Identities', 'MISSING', 'Marks', 'TEXT', 'Words', 'escaped', 'id_cells', 'kept_records', 'kept_state', 'mixed', 'new_choice', 'unit_buckets', 'unit_hashes']
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline.density.random_spec import RandomSpec, Spec
+from fogline.mechanisms.randomness import current_door
+from fogline.queries.fourier_sums import CellCounts, row_cells
+from fogline.release.density_sketch import DensitySketch
+from fogline.sources.table import BATCH_ROWS, State, Table, Take
+
+__all__ = [
+    "INTEGER",
+    "MISSING",
+    "TEXT",
+    "BoundedTable",
+    "Choice",
+    "ClusterTable",
+    "ContributionBound",
+    "Gathering",
+    "Identities",
+    "Marks",
+    "Words",
+    "escaped",
+    "id_cells",
+    "kept_records",
+    "kept_state",
+    "mixed",
+    "new_choice",
+    "unit_buckets",
+    "unit_hashes",
+]
 
 IntArray = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -186,6 +206,7 @@ def _fast_choice() -> Any:
     except ImportError:
         return None
     return _fast_choice
+
 
 MISSING, INTEGER, TEXT = -1, 0, 1
 """Kinds of ids."""
@@ -331,6 +352,7 @@ def _whole(ids: NDArray[np.float64]) -> tuple[IntArray, NDArray[np.int8]]:
         usable = (np.abs(ids) < 2.0**63) & (np.floor(ids) == ids)
     values = np.where(usable, ids, 0.0).astype(np.int64)
     return values, np.where(usable, np.int8(INTEGER), np.int8(MISSING))
+
 
 FloatArray = NDArray[np.float64]
 Admit = Callable[[FloatArray], tuple[NDArray[np.bool_], Marks, FloatArray | None]]

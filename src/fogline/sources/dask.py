@@ -13,12 +13,19 @@ from typing import Any
 import numpy as np
 
 from fogline._validation import quiet, records
-from fogline.sources.contributions import ClusterTable, ContributionBound, kept_state, unit_buckets
+from fogline.density.random_spec import Spec
+from fogline.release.density_sketch import DensitySketch
+from fogline.sources.contributions import (
+    MISSING,
+    TEXT,
+    ClusterTable,
+    ContributionBound,
+    Identities,
+    kept_state,
+    unit_buckets,
+)
 from fogline.sources.frames import ArrayTable, FrameTable, PartTable, numbers_or_missing
 from fogline.sources.table import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
-from fogline.sources.contributions import MISSING, TEXT, Identities
-from fogline.release.density_sketch import DensitySketch
-from fogline.density.random_spec import Spec
 
 __all__ = ["DaskTable", "adapt"]
 

@@ -19,11 +19,11 @@ from urllib.parse import unquote
 import numpy as np
 
 from fogline._validation import source_text
-from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
-from fogline.sources.table import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
-from fogline.sources.contributions import escaped
 from fogline.density.random_spec import Spec
 from fogline.density.spec import SketchSpec
+from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
+from fogline.sources.contributions import escaped
+from fogline.sources.table import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
 
 __all__ = ["PostgresTable", "SqliteTable", "adapt", "require_psycopg"]
 

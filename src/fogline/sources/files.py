@@ -19,38 +19,45 @@ Files whose number of rows is declared by their owner: for what needs a public n
 
 from __future__ import annotations
 
-import os
-from threading import Lock
-from typing import TYPE_CHECKING, Any
-import numpy as np
-from fogline._validation import records
-from fogline.sources.table import BATCH_ROWS, Take
-from collections.abc import Sequence
-from pathlib import Path
 import glob
 import math
+import os
 import re
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any, Self
-from fogline._validation import source_text
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import check_count, records, source_text
+from fogline.density.random_spec import Spec
+from fogline.density.spec import SketchSpec
 from fogline.sources.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql, quoted
 from fogline.sources.headers import Header, is_text, opened, read_header
 from fogline.sources.reading import ReadingOptions, require_text_source
-from fogline.sources.table import Progress, ReadFailed, State, Table, Take, chosen_columns
+from fogline.sources.table import BATCH_ROWS, Progress, ReadFailed, State, Table, Take, chosen_columns
 from fogline.sources.text_lines import Layout, blocks_of, scan_blocks
-from fogline.density.random_spec import Spec
-from fogline.density.spec import SketchSpec
-from typing import Any
-from numpy.typing import NDArray
-from fogline._validation import check_count
-from fogline.sources.table import State, Table, Take
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ['CountedFile', 'FileTable', 'ReadFailed', 'common_header', 'connect', 'has_arrow', 'matching_files', 'require_arrow_for_texts', 'require_duckdb', 'scan_batches', 'scan_query', 'scan_text_ids']
+__all__ = [
+    "CountedFile",
+    "FileTable",
+    "ReadFailed",
+    "common_header",
+    "connect",
+    "has_arrow",
+    "matching_files",
+    "require_arrow_for_texts",
+    "require_duckdb",
+    "scan_batches",
+    "scan_query",
+    "scan_text_ids",
+]
 
 CLOSED: dict[str, str | int | float | list[str]] = {
     "disabled_optimizers": "statistics_propagation,filter_pushdown",
@@ -97,6 +104,7 @@ def _close_databases() -> None:
     _opening.acquire()
     while _databases:
         _databases.popitem()[1].close()
+
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_close_databases, after_in_parent=_opening.release, after_in_child=_opening.release)
@@ -163,6 +171,7 @@ def scan_text_ids(files: Sequence[Path], columns: Sequence[str], unit: str, take
             file.schema_arrow.empty_table().select([*columns, unit])  # fails with no rows as it would with some
             for batch in file.iter_batches(BATCH_ROWS, columns=[*columns, unit]):
                 take(records(batch.select(list(columns))), batch.column(unit))
+
 
 PARQUET = (".parquet", ".pq")
 SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")

@@ -9,8 +9,7 @@ import numpy as np
 
 from fogline._validation import contained, records
 from fogline.sources.cell_sql import quoted
-from fogline.sources.files import has_arrow, scan_batches
-from fogline.sources.files import IDS, NUMBERS, PLAIN_IDS, require_kind
+from fogline.sources.files import IDS, NUMBERS, PLAIN_IDS, has_arrow, require_kind, scan_batches
 from fogline.sources.table import BATCH_ROWS, FloatArray, Progress, Table, Take, chosen_columns
 
 __all__ = [

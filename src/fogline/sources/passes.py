@@ -5,22 +5,33 @@ One way in for every kind of source: bring its records to a sketch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
 from fogline._validation import check_max_contributions, records
+from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import Spec
+from fogline.release.density_sketch import DensitySketch, ReleaseTerms, release_density
+from fogline.release.sketch_file import ROW_BY_ROW, Provenance
 from fogline.sources.registry import as_source
 from fogline.sources.table import UNDECLARED, Table
-from fogline.release.density_sketch import DensitySketch
-from fogline.density.private_density import PrivateDensity
-from fogline.release.density_sketch import ReleaseTerms, release_density
-from fogline.density.random_spec import Spec
-from fogline.release.sketch_file import ROW_BY_ROW, Provenance
-from collections.abc import Callable
-from fogline._validation import records
-from fogline.sources.table import Table
 
-__all__ = ['Pass', 'RecordPasses', 'as_source', 'facts_of', 'feed', 'names_of', 'public_width', 'release_source', 'sketch', 'unit_of', 'width_of']
+__all__ = [
+    "Pass",
+    "RecordPasses",
+    "as_source",
+    "facts_of",
+    "feed",
+    "names_of",
+    "public_width",
+    "release_source",
+    "sketch",
+    "unit_of",
+    "width_of",
+]
 
 
 def width_of(source: Any) -> int | None:
@@ -152,6 +163,7 @@ class Pass:
     def forget(self) -> None:
         """Let go of the source and the sketch: an error's traceback must not lead to the records."""
         self._held = None
+
 
 BATCH_ROWS = 4096
 """Most rows that are handed over at a time: proofs of exact sums count on it, whatever batches an engine makes."""

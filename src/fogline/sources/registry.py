@@ -115,7 +115,9 @@ def as_source(X: Any) -> Any:
     if isinstance(X, Table):
         return X
     if hasattr(X, "tocsr"):
-        raise TypeError("X: sparse input is not supported as it is; pass fogline.sources.registry.table(X) if zeros are values")
+        raise TypeError(
+            "X: sparse input is not supported as it is; pass fogline.sources.registry.table(X) if zeros are values"
+        )
     if isinstance(X, str | Path) or _adapter(X) is not None:
         return table(X)
     if hasattr(X, "read_next_batch") or hasattr(X, "collect_schema"):  # a reader of Arrow batches, a lazy frame

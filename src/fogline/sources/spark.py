@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import quiet, records
+from fogline.density.random_spec import Spec
+from fogline.density.spec import SketchSpec
+from fogline.release.density_sketch import DensitySketch
 from fogline.sources.cell_sql import SPARK, CellSql, quoted
 from fogline.sources.contributions import ClusterTable, ContributionBound, kept_state
 from fogline.sources.files import has_arrow, scan_batches
 from fogline.sources.table import Progress, State, Table, Take, chosen_columns
-from fogline.release.density_sketch import DensitySketch
-from fogline.density.random_spec import Spec
-from fogline.density.spec import SketchSpec
 
 __all__ = ["SparkTable", "adapt"]
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_columns, contained
 from fogline.accounting.guarantee import ROWS
-from fogline.release.density_sketch import DensitySketch
 from fogline.density.random_spec import Spec
+from fogline.release.density_sketch import DensitySketch
 
 if TYPE_CHECKING:
     from fogline.sources.contributions import ContributionBound

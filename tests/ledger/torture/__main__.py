@@ -1,4 +1,4 @@
-"""Try to break a ledger, at length: ``python -m tests.ledger.torture.__main__ [--short]`` prints a table in Markdown.
+"""Try to break a ledger, at length: ``python -m tests.ledger.torture [--short]`` prints a table in Markdown.
 
 Seeds are fresh and printed. A trial that breaks something says so in the table, and the exit code is 1. Trials that
 need rights that are not there (mounting a disk, tracing system calls) say that they were skipped.
@@ -21,7 +21,10 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.ledger.torture import trials as copied, trials as full_disk, power_loss, trials
+from tests.ledger.torture import power_loss, trials
+from tests.ledger.torture import trials as copied
+from tests.ledger.torture import trials as full_disk
+
 from fogline.ledger.disk import Disk
 
 __all__ = ["Trial", "all_trials", "forced_writes", "main", "simulated", "table"]

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from tests.ledger.torture.trials import ask, counted, new_ledger, reopen, require
 
 from fogline.ledger.question import LedgerRefused
-from tests.ledger.torture.trials import ask, counted, new_ledger, reopen, require
 
 __all__ = ["power_loss", "traceable"]
 

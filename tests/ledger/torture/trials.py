@@ -13,31 +13,44 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
+import subprocess
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+
 import numpy as np
+
 from fogline.accounting import Cost
 from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger import session as session_module
 from fogline.ledger.ledger import Ledger
-from fogline.ledger.question import Question
+from fogline.ledger.question import BudgetExceeded, LedgerRefused, Question, ReleaseFailed
 from fogline.ledger.receipts import Answer
-from fogline.ledger.question import BudgetExceeded, LedgerRefused, ReleaseFailed
 from fogline.ledger.steps import STEPS, observing
-from fogline.ledger.question import LedgerRefused
-import resource
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from fogline.ledger.question import LedgerRefused, ReleaseFailed
 
-__all__ = ['Broken', 'bit_flips', 'clock_set_back', 'copied_at_each_step', 'filled_at_every_level', 'filled_while_releasing', 'in_turn', 'kill_at_each_step', 'kill_at_random', 'largest_file', 'mountable', 'old_copy', 'opening', 'racing', 'read_only']
+__all__ = [
+    "Broken",
+    "bit_flips",
+    "clock_set_back",
+    "copied_at_each_step",
+    "filled_at_every_level",
+    "filled_while_releasing",
+    "in_turn",
+    "kill_at_each_step",
+    "kill_at_random",
+    "largest_file",
+    "mountable",
+    "old_copy",
+    "opening",
+    "racing",
+    "read_only",
+]
 __all__ += ["race", "throughput", "truncations"]
 
 PRICE = Cost(2.0**-10)
@@ -450,6 +463,7 @@ def copied_at_each_step(folder: Path) -> str:
         )
         touched += 2
     return f"copied at {len(STEPS)} steps: {touched} released of {touched}, the same answers"
+
 
 _ANSWER = 2**16
 

@@ -9,11 +9,20 @@ import numpy as np
 import pytest
 
 from fogline.datasets.simulated import gaussian_mixture4
-from fogline_research.metrics import matching_mse
 from fogline_research.as_published import dp_grams
-from fogline_research.as_published.dp_grams import _draw_batches, _draw_starts, _mean_clipped_terms, clip_norm, noise_scale, noise_scale_small_epsilon
-from fogline_research.as_published.dp_grams import kernel_density, kernel_factor
-from fogline_research.as_published.dp_grams import choose_regime, privacy_constant
+from fogline_research.as_published.dp_grams import (
+    _draw_batches,
+    _draw_starts,
+    _mean_clipped_terms,
+    choose_regime,
+    clip_norm,
+    kernel_density,
+    kernel_factor,
+    noise_scale,
+    noise_scale_small_epsilon,
+    privacy_constant,
+)
+from fogline_research.metrics import matching_mse
 
 PRIVACY = {"epsilon": 1.0, "delta": 1e-5}
 

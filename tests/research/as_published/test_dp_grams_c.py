@@ -11,9 +11,9 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from fogline_research.audit_campaign.published import check_published_clusters
 from fogline.datasets.simulated import gaussian_mixture4
 from fogline_research.as_published import dp_grams_c
+from fogline_research.audit_campaign.published import check_published_clusters
 
 PRIVACY = {"epsilon": 1.0, "delta": 1e-5}
 

@@ -17,8 +17,20 @@ from fogline.accounting import PowerBudget
 from fogline.cli.app import app
 from fogline.families import Gamma, Normal
 from fogline_research.as_published import pgd, pnr
-from fogline_research.as_published.hellinger import aberrant, fisher_information, gradient, gradient_constant, hessian, hessian_constant, kernel_values, loss, node_grid, node_sample, rule_of_thumb
-from fogline_research.as_published.hellinger import step_rho
+from fogline_research.as_published.hellinger import (
+    aberrant,
+    fisher_information,
+    gradient,
+    gradient_constant,
+    hessian,
+    hessian_constant,
+    kernel_values,
+    loss,
+    node_grid,
+    node_sample,
+    rule_of_thumb,
+    step_rho,
+)
 from fogline_research.experiments import hellinger_cells, reproduce_hellinger
 
 METHODS = pytest.mark.parametrize(("method", "start"), [(pgd, (2.0, 1.0)), (pnr, (4.0, 1.0))], ids=["pgd", "pnr"])

@@ -8,9 +8,8 @@ from scipy import stats
 from sklearn.tree import DecisionTreeClassifier
 
 from fogline.audit import attack
-from fogline.families.base_measures import NormalBase
+from fogline.families.base_measures import NormalBase, log_ratio_range
 from fogline.queries.boosted_density import CLAMP
-from fogline.families.base_measures import log_ratio_range
 from fogline_research.as_published import mbde
 from fogline_research.as_published.mbde import metropolis
 

@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 
 from fogline.datasets.simulated import gaussian_mixture4
-from fogline_research.metrics import matching_mse
 from fogline_research.as_published import mean_shift
-from fogline_research.as_published.dp_grams import data_scale, kernel_density, kernel_weights, row_blocks, silverman_bandwidth
-from fogline_research.as_published.dp_grams import merge_to_count, merge_within
+from fogline_research.as_published.dp_grams import (
+    data_scale,
+    kernel_density,
+    kernel_weights,
+    merge_to_count,
+    merge_within,
+    row_blocks,
+    silverman_bandwidth,
+)
+from fogline_research.metrics import matching_mse
 
 pytestmark = pytest.mark.quick
 

@@ -15,13 +15,20 @@ from scipy.stats import kstest, norm
 
 import fogline_research.baselines.bernstein as module
 from fogline.audit import attack, canary_pairs, random_pairs, replay
+from fogline.mechanisms.errors import ReleaseFailed
+from fogline.testing import seeded_noise
 from fogline_research.baselines import BernsteinDensity
-from fogline_research.baselines.bernstein import _iterated, _kernel_table, _lattice_sums, _polynomial, _positive, lattice_sensitivity
+from fogline_research.baselines.bernstein import (
+    _iterated,
+    _kernel_table,
+    _lattice_sums,
+    _polynomial,
+    _positive,
+    lattice_sensitivity,
+)
 from fogline_research.baselines.noisy_histogram import _cell_counts
 from fogline_research.datasets.gaussian_rings import RING, gaussian_ring
-from fogline.mechanisms.errors import ReleaseFailed
 from fogline_research.metrics import Quadrature, kl_divergence
-from fogline.testing import seeded_noise
 
 RELATIONS = ("add-remove", "replace")
 TABLE = _kernel_table(10, 0.1, 2)

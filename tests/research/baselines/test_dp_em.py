@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fogline.audit import attack, canary_pairs, replay
+from fogline.mechanisms.errors import ReleaseFailed
+from fogline.queries.em_step import GaussianClusters
+from fogline.testing import seeded_noise
 from fogline_research.baselines import dp_em
 from fogline_research.baselines.dp_em import _PlainStep
-from fogline.queries.em_step import GaussianClusters
-from fogline.mechanisms.errors import ReleaseFailed
-from fogline.testing import seeded_noise
 
 SETTINGS = {"n_components": 2, "epsilon": 2.0, "delta": 1e-6, "radius": 10.0, "random_state": 0}
 

@@ -14,13 +14,18 @@ import fogline_research.baselines.dpgan as module
 from fogline.accounting.zcdp import rho_of
 from fogline.audit import attack, canary_pairs, replay
 from fogline.audit.replay import MechanismStep, RecordingDoor
-from fogline_research.baselines import DPGAN
-from fogline_research.baselines.dpgan import LATTICE, Critic
-from fogline_research.baselines.dpgan import Generator
-from fogline_research.baselines.dpgan import _batches, _real_gradient, sampled_gaussian_epsilon
-from fogline.mechanisms.randomness import SystemDoor, use_door
 from fogline.mechanisms.discrete_gaussian import add_gaussian
+from fogline.mechanisms.randomness import SystemDoor, use_door
 from fogline.testing import seeded_noise
+from fogline_research.baselines import DPGAN
+from fogline_research.baselines.dpgan import (
+    LATTICE,
+    Critic,
+    Generator,
+    _batches,
+    _real_gradient,
+    sampled_gaussian_epsilon,
+)
 
 BOX = np.array([[-4.0, 4.0], [-4.0, 4.0]])
 SETTINGS = {"epsilon": 5.0, "delta": 0.1, "bounds": BOX, "epochs": 2, "batch_size": 16}

@@ -15,10 +15,15 @@ from hypothesis.extra.numpy import arrays
 
 import fogline_research.baselines.noisy_histogram as module
 from fogline.audit import attack, canary_pairs, replay
-from fogline_research.baselines.noisy_histogram import _cell_counts, _quadratic_offset, _separated_peaks, noisy_histogram_modes
 from fogline.datasets.simulated import gaussian_mixture4
-from fogline_research.metrics import matching_mse
 from fogline.testing import seeded_noise
+from fogline_research.baselines.noisy_histogram import (
+    _cell_counts,
+    _quadratic_offset,
+    _separated_peaks,
+    noisy_histogram_modes,
+)
+from fogline_research.metrics import matching_mse
 
 BOX = np.array([[-10.0, 10.0], [-10.0, 10.0]])
 OPTIONS = {"epsilon": 1.0, "delta": 1e-5, "bounds": BOX, "bandwidth": 1.0, "n_modes": 4}

@@ -7,7 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from fogline_research.datasets.gaussian_rings import RING, THREE_GAUSSIANS, gaussian_ring, random_gaussians, random_mixture, ring_mixture, three_gaussians
+from fogline_research.datasets.gaussian_rings import (
+    RING,
+    THREE_GAUSSIANS,
+    gaussian_ring,
+    random_gaussians,
+    random_mixture,
+    ring_mixture,
+    three_gaussians,
+)
 from fogline_research.metrics import Quadrature
 
 

@@ -5,15 +5,16 @@ spends from a ledger.
 """
 
 from fogline_research.as_published._checks import NotPrivate
-from fogline_research.as_published.dp_grams import DPGramsResult, dp_grams
-from fogline_research.as_published.dp_grams import DPGramsCResult, dp_grams_c
-from fogline_research.as_published.mean_shift import dp_pms
-from fogline_research.as_published.hellinger import HellingerResult
+from fogline_research.as_published.dp_grams import DPGramsCResult, DPGramsResult, dp_grams, dp_grams_c
+from fogline_research.as_published.hellinger import HellingerResult, pgd, pnr
 from fogline_research.as_published.mbde import MBDEResult, mbde
-from fogline_research.as_published.mean_shift import MeanShiftResult, mean_shift
-from fogline_research.as_published.mean_shift import PartialMeanShiftResult, partial_mean_shift
-from fogline_research.as_published.hellinger import pgd
-from fogline_research.as_published.hellinger import pnr
+from fogline_research.as_published.mean_shift import (
+    MeanShiftResult,
+    PartialMeanShiftResult,
+    dp_pms,
+    mean_shift,
+    partial_mean_shift,
+)
 
 __all__ = [
     "DPGramsCResult",

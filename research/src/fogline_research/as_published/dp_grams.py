@@ -57,26 +57,49 @@ Algorithm 3 and tables 5 to 8.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg.lapack import dpstrf
-from scipy.spatial.distance import cdist
+from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.linalg.lapack import dpstrf
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
-import math
-from dataclasses import dataclass
-from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 from scipy.special import gammaln
+
 from fogline._validation import check_count, check_delta, check_epsilon, check_positive
 from fogline.accounting.guarantee import Guarantee
 from fogline_research.as_published._checks import check_fraction, complete_records, frozen_array
-from fogline._validation import check_count, check_positive
-from fogline_research.as_published._checks import complete_records, frozen_array
 
-__all__ = ['BANDWIDTH_SCALE', 'CLUSTER_REASONS', 'DPGramsCResult', 'DPGramsResult', 'REASONS', 'Regime', 'choose_regime', 'clip_norm', 'data_scale', 'dp_grams', 'dp_grams_c', 'kernel_density', 'kernel_factor', 'kernel_weights', 'merge', 'merge_to_count', 'merge_within', 'noise_scale', 'noise_scale_small_epsilon', 'privacy_constant', 'row_blocks', 'shift', 'silverman_bandwidth']
+__all__ = [
+    "BANDWIDTH_SCALE",
+    "CLUSTER_REASONS",
+    "REASONS",
+    "DPGramsCResult",
+    "DPGramsResult",
+    "Regime",
+    "choose_regime",
+    "clip_norm",
+    "data_scale",
+    "dp_grams",
+    "dp_grams_c",
+    "kernel_density",
+    "kernel_factor",
+    "kernel_weights",
+    "merge",
+    "merge_to_count",
+    "merge_within",
+    "noise_scale",
+    "noise_scale_small_epsilon",
+    "privacy_constant",
+    "row_blocks",
+    "shift",
+    "silverman_bandwidth",
+]
 
 Array = NDArray[np.float64]
 
@@ -266,6 +289,7 @@ def merge(points: Array, *, n_modes: int | None, radius: float) -> Array:
     """
     return merge_within(points, radius) if n_modes is None else merge_to_count(points, n_modes)
 
+
 BANDWIDTH_SCALE = 0.4
 
 
@@ -323,6 +347,7 @@ def choose_regime(*, n: int, d: int, m: int, n_steps: int, epsilon: float, delta
         return Regime("strong privacy", rate, epsilon_non, epsilon_dp)
     rate = (log_n / n) ** (1.0 / (d + 6.0))
     return Regime("intermediate" if epsilon < epsilon_dp else "weak privacy", rate, epsilon_non, epsilon_dp)
+
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -600,6 +625,7 @@ def dp_grams(
             mechanism="DP-GRAMS (as published)",
         ),
     )
+
 
 CLUSTER_REASONS = (
     "the modes are refined by mean shift on the raw records, without noise; "

@@ -47,22 +47,46 @@ supplement, Propositions 12, 13, 20 and 23, Theorem 24, appendix E.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import cast
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from fogline.families import UnivariateFamily, family_named
 from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import NormalDist
 from types import MappingProxyType
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from fogline._validation import check_count, check_level, check_positive
 from fogline.accounting import Guarantee, HellingerBudget, PowerBudget, zcdp
-from fogline.families import UnivariateFamily
+from fogline.families import UnivariateFamily, family_named
 from fogline_research.as_published._checks import NotPrivate, check_fraction, complete_records, frozen_array
-from numpy.typing import ArrayLike
-from fogline._validation import check_positive
 
-__all__ = ['HellingerResult', 'Nodes', 'REASONS', 'Setting', 'aberrant', 'claim', 'fisher_information', 'gradient', 'gradient_constant', 'hessian', 'hessian_constant', 'kernel_values', 'last_noise', 'loss', 'node_grid', 'node_sample', 'one_dimensional', 'pgd', 'pnr', 'prepare', 'privacy', 'result', 'rule_of_thumb', 'step_rho']
+__all__ = [
+    "REASONS",
+    "HellingerResult",
+    "Nodes",
+    "Setting",
+    "aberrant",
+    "claim",
+    "fisher_information",
+    "gradient",
+    "gradient_constant",
+    "hessian",
+    "hessian_constant",
+    "kernel_values",
+    "last_noise",
+    "loss",
+    "node_grid",
+    "node_sample",
+    "one_dimensional",
+    "pgd",
+    "pnr",
+    "prepare",
+    "privacy",
+    "result",
+    "rule_of_thumb",
+    "step_rho",
+]
 
 Array = NDArray[np.float64]
 
@@ -284,6 +308,7 @@ def _curvature(family: UnivariateFamily, theta: Array, x: Array) -> Array:
     score = family.score(theta, x)
     return score[:, :, None] * score[:, None, :] + 2.0 * family.log_hessian(theta, x)
 
+
 _DELTA = 1e-5
 """At which a claim is put into epsilon and delta for a reader; the algorithms have none."""
 
@@ -470,6 +495,7 @@ def result(
         noise_scales=frozen_array(np.array(scales)),
         guarantee=guarantee,
     )
+
 
 REASONS = (
     "the integrals run over draws from the kernel density of the raw records, or over a grid that ends where they end; "

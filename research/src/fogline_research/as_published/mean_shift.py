@@ -34,22 +34,31 @@ Algorithm 2 and tables 3 and 4. Hall, Rinaldo and Wasserman (2013), JMLR 14, for
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from fogline._validation import check_count, check_positive
-from fogline_research.as_published._checks import NotPrivate, complete_records, frozen_array
-from fogline_research.as_published.dp_grams import shift, silverman_bandwidth
-from fogline_research.as_published.dp_grams import merge
-from collections.abc import Callable, Sequence
 from scipy.spatial import cKDTree
-from fogline.accounting.guarantee import Guarantee
-from collections.abc import Sequence
-from fogline._validation import check_delta, check_epsilon
-from fogline_research.as_published._checks import frozen_array
-from fogline_research.as_published.dp_grams import kernel_factor
 
-__all__ = ['KERNEL_AT', 'MeanShiftResult', 'PartialMeanShiftResult', 'REASONS', 'Setting', 'climb', 'dp_pms', 'mean_shift', 'partial_mean_shift', 'prepare', 'step_noise']
+from fogline._validation import check_count, check_delta, check_epsilon, check_positive
+from fogline.accounting.guarantee import Guarantee
+from fogline_research.as_published._checks import NotPrivate, complete_records, frozen_array
+from fogline_research.as_published.dp_grams import kernel_factor, merge, shift, silverman_bandwidth
+
+__all__ = [
+    "KERNEL_AT",
+    "REASONS",
+    "MeanShiftResult",
+    "PartialMeanShiftResult",
+    "Setting",
+    "climb",
+    "dp_pms",
+    "mean_shift",
+    "partial_mean_shift",
+    "prepare",
+    "step_noise",
+]
 
 Array = NDArray[np.float64]
 
@@ -140,6 +149,7 @@ def mean_shift(
         n_steps=steps,
         guarantee=NotPrivate(mechanism="mean shift", reason="a function of the raw records, without any noise"),
     )
+
 
 KERNEL_AT = ("iterates", "responses")
 NEAREST = 15
@@ -331,6 +341,7 @@ def partial_mean_shift(
         noise_scale=0.0,
         guarantee=NotPrivate(mechanism="partial mean shift", reason="a function of the raw records, without any noise"),
     )
+
 
 REASONS = (
     "every climb starts from a raw response and one estimate is published for each record, so an outlier comes out; "

@@ -9,26 +9,36 @@ can be looked at again. The exit code is 1 if anything failed.
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Sequence
-from importlib import metadata
-from fogline.audit.binomial_bounds import visible_probability
-from fogline_research.audit_campaign.lines import CONFIDENCE, Line
 import argparse
+import platform
 import secrets
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
-from fogline_research.audit_campaign.published import check_diffprivlib, check_published
-from fogline_research.audit_campaign.estimators import check_event_kinds, check_likelihood_ratio, check_mechanisms, check_noise, check_outlier, check_outlier_elsewhere, check_replay
-from fogline_research.audit_campaign.estimators import check_draws, check_published_draws
-from fogline_research.audit_campaign.isolation_audit import check_sources
-from fogline_research.audit_campaign.lines import Check, Line
-from fogline_research.audit_campaign.estimators import check_mixture_outlier, check_mixture_replay
 
-__all__ = ['CHECKS', 'ledger_table', 'main', 'page']
+from fogline.audit.binomial_bounds import visible_probability
+from fogline_research.audit_campaign.estimators import (
+    check_draws,
+    check_event_kinds,
+    check_likelihood_ratio,
+    check_mechanisms,
+    check_mixture_outlier,
+    check_mixture_replay,
+    check_noise,
+    check_outlier,
+    check_outlier_elsewhere,
+    check_published_draws,
+    check_replay,
+)
+from fogline_research.audit_campaign.isolation_audit import check_sources
+from fogline_research.audit_campaign.lines import CONFIDENCE, Check, Line
+from fogline_research.audit_campaign.published import check_diffprivlib, check_published
+
+__all__ = ["CHECKS", "ledger_table", "main", "page"]
 
 _RUNS = (100, 834, 8_700, 100_000)
 _PACKAGES = ("fogline", "opendp", "numpy", "scipy", "scikit-learn")
@@ -122,7 +132,7 @@ def page(lines: Sequence[Line], *, seed: int, short: bool, date: str, seconds: f
             parts += [f"## {title}", introduction, _table(chosen, _HEADINGS.get(section, _HEADING))]
     parts += [
         "## The ledger under stress",
-        "`python -m tests.ledger.torture.__main__`: never more released than reserved, never more reserved than the cap, every "
+        "`python -m tests.ledger.torture`: never more released than reserved, never more reserved than the cap, every "
         "tampering refused. Speeds are of the machine it ran on.",
         ledger.strip(),
     ]
@@ -160,6 +170,7 @@ def _table(lines: Sequence[Line], headings: tuple[str, ...]) -> str:
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
+
 CHECKS: tuple[Check, ...] = (
     check_noise,
     check_event_kinds,
@@ -180,7 +191,7 @@ CHECKS: tuple[Check, ...] = (
 
 def ledger_table(short: bool) -> tuple[str, bool]:
     """Run the ledger's trials in a process of their own; return their table and whether all held."""
-    command = [sys.executable, "-m", "tests.ledger.torture.__main__", *(["--short"] if short else [])]
+    command = [sys.executable, "-m", "tests.ledger.torture", *(["--short"] if short else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     shown = done.stdout.strip()
     return (shown if shown else "The trials did not run."), done.returncode == 0 and bool(shown)
@@ -212,6 +223,7 @@ def main(arguments: list[str] | None = None) -> int:
     took = f"{seconds:.0f} s; {options.output}"
     print(f"all passed, {took}" if not failed else f"{failed} FAILED, {took}")
     return 1 if failed else 0
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -12,64 +12,72 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
+
 import numpy as np
-from fogline.accounting.guarantee import Guarantee
-from fogline.audit.attack import attack, sketch_attack, vector_attack
-from fogline.audit.neighbour_pairs import canary_pairs, random_pairs
-from fogline.audit.replay import MechanismStep, RecordingDoor
-from fogline_research.audit_campaign.lines import BOX, CONFIDENCE, OUTLIER, RELATIONS, WIDE_BOX, Line
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from fogline.accounting.cautions import PrivacyWarning
+from fogline.accounting.guarantee import Guarantee, IntegralGuarantee
+from fogline.audit.attack import AttackReport, attack, sketch_attack, vector_attack
+from fogline.audit.neighbour_pairs import Pair, canary_pairs, random_pairs
 from fogline.audit.noise_fit import noise_fit
 from fogline.audit.noise_laws import pooled_failures
-from fogline.audit.replay import ReplayReport, replay
-from fogline_research.baselines import BernsteinDensity
+from fogline.audit.replay import MechanismStep, RecordingDoor, ReplayReport, replay
 from fogline.datasets.simulated import gaussian_mixture4
+from fogline.density.private_density import PrivateDensity
+from fogline.density.spec import SketchSpec
+from fogline.density.strata import Strata
 from fogline.estimators import (
+    PrivateGaussianMixture,
     PrivateHellinger,
     PrivateModalRegression,
     PrivateModeClustering,
     PrivateModes,
-    private_bounds,
-    private_strata,
-)
-from fogline.estimators.bounds import PrivateBounds
-from fogline.families.base_measures import UniformBase
-from fogline.mechanisms import above_threshold, add_gaussian, add_laplace, choose, stable_histogram
-from fogline.mechanisms.randomness import SystemDoor, SystemSource, use_door
-from fogline.mechanisms.discrete_laplace import laplace_tail
-from fogline.mechanisms.mollified_cells import cell_centres, counts_of, mollified_cells
-from fogline.mechanisms.mollified_draws import mollified_draws
-from fogline.release.density_sketch import DensitySketch
-from fogline.density.private_density import PrivateDensity
-from fogline.density.spec import SketchSpec
-from fogline.density.strata import Strata
-import warnings
-from types import SimpleNamespace
-from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
-from fogline.accounting.cautions import PrivacyWarning
-from fogline.accounting.guarantee import IntegralGuarantee
-from fogline.audit.attack import AttackReport, attack
-from fogline.audit.neighbour_pairs import Pair, canary_pairs
-from fogline_research.audit_campaign.lines import BOX, CONFIDENCE, Line
-from fogline.audit.replay import replay
-from fogline.estimators.sampler import IntegralSampler
-from fogline.queries.boosted_density import CLAMP
-from fogline_research.as_published import mbde
-from dataclasses import dataclass
-from fogline_research.audit_campaign.lines import RELATIONS, Line
-from fogline.estimators import (
-    PrivateGaussianMixture,
     one_cluster,
+    private_bounds,
     private_gaussian,
     private_pca,
     private_spherical_gaussian,
+    private_strata,
     terrific_ball,
 )
+from fogline.estimators.bounds import PrivateBounds
+from fogline.estimators.sampler import IntegralSampler
+from fogline.families.base_measures import UniformBase
+from fogline.mechanisms import above_threshold, add_gaussian, add_laplace, choose, stable_histogram
+from fogline.mechanisms.discrete_laplace import laplace_tail
+from fogline.mechanisms.mollified_cells import cell_centres, counts_of, mollified_cells
+from fogline.mechanisms.mollified_draws import mollified_draws
+from fogline.mechanisms.randomness import SystemDoor, SystemSource, use_door
+from fogline.queries.boosted_density import CLAMP
+from fogline.release.density_sketch import DensitySketch
+from fogline_research.as_published import mbde
+from fogline_research.audit_campaign.lines import BOX, CONFIDENCE, OUTLIER, RELATIONS, WIDE_BOX, Line
+from fogline_research.baselines import BernsteinDensity
 
-__all__ = ['check_draws', 'check_event_kinds', 'check_likelihood_ratio', 'check_mechanisms', 'check_mixture_outlier', 'check_mixture_replay', 'check_noise', 'check_outlier', 'check_outlier_elsewhere', 'check_published_draws', 'check_replay', 'outlier_line', 'replay_reader', 'replayed_line']
+__all__ = [
+    "check_draws",
+    "check_event_kinds",
+    "check_likelihood_ratio",
+    "check_mechanisms",
+    "check_mixture_outlier",
+    "check_mixture_replay",
+    "check_noise",
+    "check_outlier",
+    "check_outlier_elsewhere",
+    "check_published_draws",
+    "check_replay",
+    "outlier_line",
+    "replay_reader",
+    "replayed_line",
+]
 
 _FIXED = 0.1
 _FAR = ((-40.0, 40.0), (-40.0, 40.0))
@@ -159,6 +167,7 @@ def _groups(box: Any, relation: str) -> Callable[[Any], Strata]:
         return private_strata(data, labels, categories=["lower", "upper"], epsilon=1.0, delta=1e-5, **options)
 
     return release
+
 
 _READERS: tuple[tuple[str, int, Callable[[Any, str], Any]], ...] = (
     ("PrivateModes", 5, _wide_modes),
@@ -424,6 +433,7 @@ def _rare_key() -> Line:
         "stable histogram, a key of one record", found, worst <= 1, "shown with probability delta", "mechanisms"
     )
 
+
 _LEFT, _RIGHT = np.full((300, 1), -1.5), np.full((5, 1), 1.5)
 
 
@@ -519,6 +529,7 @@ def check_published_draws(seed: int, short: bool) -> Iterator[Line]:
         verdict = "false, as it must be" if report.broken else "NOT BROKEN: the audit lost its teeth"
         yield Line(f"mbde, {name} (gap 8)", found, report.broken, "epsilon 0.1 a draw", "published", verdict)
 
+
 GENEROUS = {"epsilon": 40.0, "delta": 1e-5}
 
 ADDED = ("add-remove",)
@@ -557,6 +568,7 @@ def _located(part: Callable[..., tuple[Any, Guarantee]], **options: Any) -> Read
         return lambda data: Answer(*part(data, **GENEROUS, **where, neighbours=relation, **options))
 
     return reader
+
 
 _MIXTURE_READERS: tuple[tuple[str, int, tuple[str, ...], Reader], ...] = (
     ("PrivateGaussianMixture, sketch", 3, RELATIONS, _mixture("sketch", steps=2)),

@@ -17,16 +17,16 @@ and those are several records: see :func:`fogline_research.audit_campaign.refere
 
 from __future__ import annotations
 
-from collections.abc import Callable
-import numpy as np
-from fogline_research.audit_campaign.hostile_cells import MANY_DIGITS, ORDINARY_ID, Box
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from fogline_research.audit_campaign.hostile_cells import CELLS, IDS, ORDINARY_ID, Box
 
-__all__ = ['GIGANTIC', 'HostileTables', 'LINE_CELLS', 'LINE_IDS', 'Record', 'Shape', 'Step', 'Walk', 'vocabulary']
+import numpy as np
+
+from fogline_research.audit_campaign.hostile_cells import CELLS, IDS, MANY_DIGITS, ORDINARY_ID, Box
+
+__all__ = ["GIGANTIC", "LINE_CELLS", "LINE_IDS", "HostileTables", "Record", "Shape", "Step", "Walk", "vocabulary"]
 
 Rng = np.random.Generator
 MakeCell = Callable[[Rng, Box], bytes]
@@ -47,6 +47,7 @@ def _with(pattern: bytes) -> MakeCell:
 
 def _constant(value: bytes) -> MakeCell:
     return lambda rng, box: value  # noqa: ARG005
+
 
 LINE_CELLS: dict[str, MakeCell] = {
     "ordinary": _number,
@@ -121,6 +122,7 @@ def _only(value: bytes) -> MakeIds:
 def _person(rng: Rng) -> bytes:
     return str(int(rng.integers(1, 6))).encode()
 
+
 LINE_IDS: dict[str, MakeIds] = {
     ORDINARY_ID: lambda rng: (_person(rng),),
     "zero padded": lambda rng: (b"0" + _person(rng),),
@@ -157,6 +159,7 @@ class Record:
 
     cells: tuple[Any, ...]
     unit: Any = None
+
 
 Rows = tuple[Record, ...]
 
@@ -221,6 +224,7 @@ def vocabulary(shape: Shape) -> list[str]:
         names += [f"row: {name}" for name in RAGGED]
     steps = STEPS if shape.ids is None else STEPS + UNIT_STEPS
     return [*names, "row: duplicate", *(f"step: {step}" for step in steps), *(f"place: {place}" for place in PLACES)]
+
 
 STEPS = ("add", "remove", "replace")
 UNIT_STEPS = ("add unit", "remove unit")

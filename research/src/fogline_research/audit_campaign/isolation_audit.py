@@ -32,7 +32,7 @@ MOST_SAID = 200
 PART = 1_000
 """Most pairs of a task: small, so that processes end together, and little is lost with one that dies."""
 
-_SCRIPTS = Path(__file__).parents[3] / "benchmarks"
+_SCRIPTS = Path(__file__).parents[4] / "benchmarks"
 _STARTERS = {"postgres": "loopback_postgres", "spark": "local_spark"}
 """Scripts that start a server of their own on this machine, with a function of the same name."""
 

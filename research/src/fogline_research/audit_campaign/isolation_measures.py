@@ -18,14 +18,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline import DensitySketch, sources as engines
-from fogline_research.audit_campaign.forms.base import Opened
-from fogline_research.audit_campaign.reference_reader import NOBODY, NOWHERE, UNSURE, Item, cell_of
-from fogline.estimators.strata import private_strata
-from fogline.mechanisms.randomness import Call, Query, Sample, use_door
+from fogline import DensitySketch
+from fogline import sources as engines
 from fogline.density.random_spec import RandomSpec
 from fogline.density.spec import SketchSpec
+from fogline.estimators.strata import private_strata
+from fogline.mechanisms.randomness import Call, Query, Sample, use_door
 from fogline.testing import seeded_noise
+from fogline_research.audit_campaign.forms.base import Opened
+from fogline_research.audit_campaign.reference_reader import NOBODY, NOWHERE, UNSURE, Item, cell_of
 
 __all__ = ["BOUNDS", "GridMeasure", "Measure", "RandomMeasure", "Reading", "StrataMeasure", "look"]
 

@@ -18,10 +18,10 @@ from sklearn.datasets import load_digits
 
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit.attack import AttackReport, attack
-from fogline_research.audit_campaign.lines import CONFIDENCE, OUTLIER, Line
 from fogline.audit.scores import fixed_scores
 from fogline.datasets.simulated import gaussian_mixture4
 from fogline_research.as_published import DPGramsResult, dp_grams, dp_grams_c, dp_pms, mean_shift, pgd, pnr
+from fogline_research.audit_campaign.lines import CONFIDENCE, OUTLIER, Line
 
 __all__ = [
     "check_diffprivlib",
@@ -31,7 +31,7 @@ __all__ = [
     "check_published_regression",
 ]
 
-_SCRIPT = Path(__file__).parents[3] / "benchmarks" / "diffprivlib_kmeans.py"
+_SCRIPT = Path(__file__).parents[4] / "benchmarks" / "diffprivlib_kmeans.py"
 _MOST_SECONDS = 300
 
 

@@ -39,11 +39,11 @@ from fogline._validation import (
     records,
 )
 from fogline.accounting.guarantee import Guarantee
-from fogline_research.baselines.noisy_histogram import _cell_counts
-from fogline.mechanisms.randomness import IntArray, door_reason
-from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.discrete_laplace import add_laplace
+from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.lattice import LIMIT
+from fogline.mechanisms.randomness import IntArray, door_reason
+from fogline_research.baselines.noisy_histogram import _cell_counts
 
 __all__ = ["BernsteinDensity", "lattice_sensitivity"]
 

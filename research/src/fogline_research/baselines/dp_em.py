@@ -29,12 +29,12 @@ from fogline import _validation
 from fogline.accounting._rounding import round_down
 from fogline.accounting.guarantee import Guarantee
 from fogline.accounting.zcdp import rho_of
-from fogline.queries.lattice import BallLattice
-from fogline.queries.em_step import SHARE, GaussianClusters, StepQuery
-from fogline.queries.moments import BESIDE, DIAGONAL, ExactSum
-from fogline.mechanisms.randomness import door_reason
-from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.discrete_gaussian import add_gaussian
+from fogline.mechanisms.errors import sealed
+from fogline.mechanisms.randomness import door_reason
+from fogline.queries.em_step import SHARE, GaussianClusters, StepQuery
+from fogline.queries.lattice import BallLattice
+from fogline.queries.moments import BESIDE, DIAGONAL, ExactSum
 
 __all__ = ["DPEMResult", "dp_em"]
 

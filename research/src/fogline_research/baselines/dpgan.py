@@ -33,24 +33,25 @@ The generator of a private GAN, and the optimiser of both networks: public from 
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-from fogline.mechanisms.randomness import IntArray
-import itertools
-from dataclasses import dataclass
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln, logsumexp
+
 from fogline._validation import check_bounds, check_count, check_delta, check_epsilon, check_positive, records
 from fogline.accounting.guarantee import Guarantee
 from fogline.accounting.zcdp import rho_of
-from fogline.mechanisms.randomness import IntArray, current_door, door_reason
 from fogline.mechanisms.discrete_gaussian import add_gaussian
+from fogline.mechanisms.randomness import IntArray, current_door, door_reason
 
-__all__ = ['Critic', 'DPGAN', 'Generator', 'LATTICE', 'Optimiser', 'sampled_gaussian_epsilon']
+__all__ = ["DPGAN", "LATTICE", "Critic", "Generator", "Optimiser", "sampled_gaussian_epsilon"]
 
 Array = NDArray[np.float64]
 
@@ -180,6 +181,7 @@ def _norms(u: Array, a1: Array, a2: Array, slope1: Array, slope2: Array) -> Arra
     second = (a1_2 / STEPS**2 + 1.0) * (slope2_2 / (STEPS * SLOPE) ** 2)
     return np.asarray(np.sqrt(first + second + (a2_2 / STEPS**2 + 1.0)))
 
+
 _HIDDEN = 32
 _LATENT = 4
 
@@ -270,6 +272,8 @@ class Optimiser:
         self.mean = self.memory * self.mean + (1.0 - self.memory) * gradient**2
         self.weight = self.memory * self.weight + (1.0 - self.memory)
         return np.asarray(self.rate * gradient / (np.sqrt(self.mean / self.weight) + 1e-8))
+
+
 Accountant = Literal["zcdp", "moments"]
 
 _ORDERS = np.arange(2, 129)

@@ -19,8 +19,8 @@ from scipy.ndimage import gaussian_filter, maximum_filter
 from fogline._validation import check_bounds, check_count, check_delta, check_epsilon, check_positive, records
 from fogline.accounting.guarantee import Guarantee
 from fogline.accounting.zcdp import rho_of
-from fogline.mechanisms.randomness import door_reason
 from fogline.mechanisms.discrete_gaussian import add_gaussian
+from fogline.mechanisms.randomness import door_reason
 
 __all__ = ["NoisyHistogramResult", "noisy_histogram_modes"]
 

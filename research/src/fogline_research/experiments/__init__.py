@@ -7,8 +7,23 @@ experiments), never the certified noise. delta is 1e-5, for mixtures 1e-6.
 from fogline_research.experiments._shared import DELTA
 from fogline_research.experiments.clusters import ClusterRow, cluster_cells, reproduce_clusters
 from fogline_research.experiments.hellinger import HellingerCell, HellingerRow, hellinger_cells, reproduce_hellinger
-from fogline_research.experiments.integral import INTEGRAL_METHODS, IntegralCell, IntegralRow, integral_cells, reproduce_integral
-from fogline_research.experiments.mixtures import MIXTURE_METHODS, RECOVERED_TV, MixtureCell, MixtureRow, mixture_cells, ordinary_mixture, partition_fit, reproduce_mixtures
+from fogline_research.experiments.integral import (
+    INTEGRAL_METHODS,
+    IntegralCell,
+    IntegralRow,
+    integral_cells,
+    reproduce_integral,
+)
+from fogline_research.experiments.mixtures import (
+    MIXTURE_METHODS,
+    RECOVERED_TV,
+    MixtureCell,
+    MixtureRow,
+    mixture_cells,
+    ordinary_mixture,
+    partition_fit,
+    reproduce_mixtures,
+)
 from fogline_research.experiments.modes import METHODS, Cell, Row, geometric_mean_ratio, paper_cells, reproduce_modes
 from fogline_research.experiments.regression import RegressionRow, branch_error, regression_cells, reproduce_regression
 

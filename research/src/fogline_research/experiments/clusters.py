@@ -19,9 +19,17 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from fogline._validation import check_count
-from fogline_research.metrics import matching_mse
 from fogline_research.as_published import dp_grams_c
-from fogline_research.experiments._shared import DELTA, Progress, check_methods, fresh_seed, mean_and_error, printed_rows, reported
+from fogline_research.experiments._shared import (
+    DELTA,
+    Progress,
+    check_methods,
+    fresh_seed,
+    mean_and_error,
+    printed_rows,
+    reported,
+)
+from fogline_research.metrics import matching_mse
 
 __all__ = ["BOUNDS", "METHODS", "ClusterCell", "ClusterRow", "cluster_cells", "reproduce_clusters"]
 

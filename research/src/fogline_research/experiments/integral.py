@@ -14,23 +14,40 @@ The true densities of the integral-privacy paper's experiments, with the grids t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-import numpy as np
-from numpy.typing import NDArray
-from fogline_research.datasets.gaussian_rings import RING, THREE_GAUSSIANS, random_mixture
-from fogline.datasets.mixtures import Mixture
-from fogline_research.metrics import Quadrature
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
-from fogline._validation import check_count
-from fogline_research.baselines import DPGAN, BernsteinDensity
-from fogline_research.metrics import best_in_mollifier, kl_divergence, mode_coverage, negative_log_likelihood
-from fogline_research.experiments._shared import Progress, check_methods, fresh_seed, reported
 
-__all__ = ['INTEGRAL_METHODS', 'IntegralCell', 'IntegralRow', 'Measured', 'Problem', 'density_of', 'integral_cells', 'measure', 'problem', 'reproduce_integral']
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import check_count
+from fogline.datasets.mixtures import Mixture
+from fogline_research.baselines import DPGAN, BernsteinDensity
+from fogline_research.datasets.gaussian_rings import RING, THREE_GAUSSIANS, random_mixture
+from fogline_research.experiments._shared import Progress, check_methods, fresh_seed, reported
+from fogline_research.metrics import (
+    Quadrature,
+    best_in_mollifier,
+    kl_divergence,
+    mode_coverage,
+    negative_log_likelihood,
+)
+
+__all__ = [
+    "INTEGRAL_METHODS",
+    "IntegralCell",
+    "IntegralRow",
+    "Measured",
+    "Problem",
+    "density_of",
+    "integral_cells",
+    "measure",
+    "problem",
+    "reproduce_integral",
+]
 
 Array = NDArray[np.float64]
 
@@ -105,6 +122,7 @@ def problem(name: str, places: int = 0) -> Problem:
     if kind == "random":
         return Problem(name, random_mixture(int(count), random_state=places), line, ((-6.0, 6.0),), 1200)
     return Problem(name, random_mixture(int(count), 2, random_state=places), plane, plane, 100)
+
 
 RECORDS = 10_000
 GAN_DELTA = 0.1
@@ -242,6 +260,7 @@ def _gan(X: Array, task: Problem, epsilon: float, seed: int) -> Callable[[], Arr
         return np.asarray((1 - _UNIFORM_SHARE) * smooth + _UNIFORM_SHARE * task.base("uniform"))
 
     return density
+
 
 _FITS: dict[str, tuple[Fit, str]] = {
     "certified": (_mbde("normal"), "normal"),

@@ -26,8 +26,8 @@ from sklearn.mixture import GaussianMixture
 from fogline._validation import check_count
 from fogline_research.baselines import dp_em
 from fogline_research.datasets.separated import SeparatedMixture, separated_mixture
-from fogline_research.metrics import log_likelihood_gap, mixture_errors
 from fogline_research.experiments._shared import Progress, check_methods, fresh_seed, reported
+from fogline_research.metrics import log_likelihood_gap, mixture_errors
 
 __all__ = [
     "MIXTURE_METHODS",

@@ -17,13 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import check_count
-from fogline_research.baselines import noisy_histogram_modes
 from fogline.datasets.mixtures import Sample
 from fogline.datasets.simulated import gaussian_mixture4, t_mixture5
 from fogline.estimators import PrivateModes
-from fogline_research.metrics import matching_mse, nearest_mode_mse
 from fogline_research.as_published import dp_grams, mean_shift
-from fogline_research.experiments._shared import DELTA, Progress, check_methods, fresh_seed, mean_and_error, printed_rows
+from fogline_research.baselines import noisy_histogram_modes
+from fogline_research.experiments._shared import (
+    DELTA,
+    Progress,
+    check_methods,
+    fresh_seed,
+    mean_and_error,
+    printed_rows,
+)
+from fogline_research.metrics import matching_mse, nearest_mode_mse
 
 __all__ = ["METHODS", "Cell", "Row", "geometric_mean_ratio", "paper_cells", "reproduce_modes"]
 

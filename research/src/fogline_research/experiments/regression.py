@@ -17,9 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import check_count
-from fogline_research.datasets.regression import RegressionSample, sinusoidal_mixture, three_components
 from fogline_research.as_published import dp_pms, partial_mean_shift
-from fogline_research.experiments._shared import DELTA, Progress, check_methods, fresh_seed, mean_and_error, printed_rows, reported
+from fogline_research.datasets.regression import RegressionSample, sinusoidal_mixture, three_components
+from fogline_research.experiments._shared import (
+    DELTA,
+    Progress,
+    check_methods,
+    fresh_seed,
+    mean_and_error,
+    printed_rows,
+    reported,
+)
 
 __all__ = [
     "DATASETS",

@@ -33,10 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.density.branches.branch_map import BranchMap
-from fogline.density.branches.detection import Nodes, find_nodes
-from fogline.density.branches.ridge_fit import fitted_branches
-from fogline.density.branches.detection import Threads, local_fit
+from fogline.density.branches.detection import Nodes, Threads, find_nodes, local_fit
 from fogline.density.branches.profiles import Lines, Profiles, mirror_basis
+from fogline.density.branches.ridge_fit import fitted_branches
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity

@@ -25,21 +25,32 @@ slope, and a peak where the branch would go on is taken in at a lower relief, si
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
-from typing import TYPE_CHECKING
-from fogline.density.modes.peaks import find_peaks
+
 from fogline.density.branches.profiles import Profiles, mirror_basis
-from dataclasses import dataclass, replace
 from fogline.density.counted_records import nothing_counted
-from typing import TYPE_CHECKING
+from fogline.density.modes.peaks import find_peaks
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ['Fit', 'LEAST_RELIEF', 'Nodes', 'Threads', 'by_length', 'find_nodes', 'link', 'local_fit', 'needed_strength', 'strengths']
+__all__ = [
+    "LEAST_RELIEF",
+    "Fit",
+    "Nodes",
+    "Threads",
+    "by_length",
+    "find_nodes",
+    "link",
+    "local_fit",
+    "needed_strength",
+    "strengths",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -146,6 +157,7 @@ def local_fit(
     )
     return Fit(solved[:, 0] @ y, slopes, solved[:, 0])
 
+
 LEAST_RELIEF = 3.0
 """Peaks of less relief do not count towards a branch's strength: the threshold t."""
 
@@ -203,6 +215,8 @@ def needed_strength(
     excess = float(np.mean(np.maximum(largest - middle, 0.0))) / max(float(np.mean(largest > middle)), 1 / fields)
     quantile = middle + excess * max(np.log(0.5 * CAUTION / level), 0.0)
     return float(quantile ** (1 / power))
+
+
 BoolArray = NDArray[np.bool_]
 
 Y_PER_BANDWIDTH = 5.0

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.density.branches.branches import grid_places, x_grid
-from fogline.density.modes.significance import noise_sums
 from fogline.density.branches.profiles import Profiles, mirror_basis
+from fogline.density.modes.significance import noise_sums
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity

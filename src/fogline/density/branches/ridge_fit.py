@@ -36,21 +36,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
-from dataclasses import dataclass
+
 from fogline.density.branches.branch_map import BranchMap
-from fogline.density.branches.detection import Nodes
-from fogline.density.branches.detection import Threads, by_length
-from fogline.density.modes.peaks import find_peaks
+from fogline.density.branches.detection import Nodes, Threads, by_length
 from fogline.density.branches.profiles import Lines, Profiles, mirror_basis
-from typing import TYPE_CHECKING
+from fogline.density.modes.peaks import find_peaks
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ['FittedRidges', 'KNOTS', 'Ridge', 'Solution', 'Sums', 'fit_ridges', 'fitted_branches', 'parted', 'solve']
+__all__ = ["KNOTS", "FittedRidges", "Ridge", "Solution", "Sums", "fit_ridges", "fitted_branches", "parted", "solve"]
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -334,6 +333,8 @@ def _moved(ridges: list[Ridge], coefficients: FloatArray, b: float, inverse: Flo
         )
         place += 2 * size + 1
     return moved
+
+
 BoolArray = NDArray[np.bool_]
 
 PASSES = 3
@@ -563,6 +564,8 @@ def _bridged(first: Ridge, second: Ridge, h: float) -> Ridge:
     ]
     width = (first.width + second.width) / 2
     return Ridge.through(x, columns[0], columns[1], (first.low, second.high), KNOTS * h, width)
+
+
 IntArray = NDArray[np.int64]
 
 ALLOWANCE = 1.1

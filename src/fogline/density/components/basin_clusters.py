@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
-from fogline.density.modes import significance as fog
-from fogline.density.modes.peaks import Basins, basins
-from fogline.density.modes.peaks import find_peaks
-from fogline.density.modes.on_grid import ModeTable, make_ladder, make_table, no_modes
-from fogline.density.private_density import PrivateDensity
 from fogline.density.grid_reading import Reading
+from fogline.density.modes import significance as fog
+from fogline.density.modes.on_grid import ModeTable, make_ladder, make_table, no_modes
+from fogline.density.modes.peaks import Basins, basins, find_peaks
 from fogline.density.modes.scale_space import Ladder, follow, locate
+from fogline.density.private_density import PrivateDensity
 
 __all__ = ["GridClusters", "read_grid_clusters"]
 

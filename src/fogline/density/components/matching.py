@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from fogline.density.private_density import PrivateDensity
 from fogline.density.components.pursuit import Atoms
+from fogline.density.private_density import PrivateDensity
 
 __all__ = ["MatchedMixture", "match"]
 

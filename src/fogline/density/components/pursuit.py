@@ -43,15 +43,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
-from typing import Any
+
 from fogline.density.private_density import PrivateDensity
 
-__all__ = ['Atoms', 'Features', 'Frame', 'number_of_groups', 'pursue', 'tell_apart']
+__all__ = ["Atoms", "Features", "Frame", "number_of_groups", "pursue", "tell_apart"]
 
 FloatArray = NDArray[np.float64]
 
@@ -227,6 +229,7 @@ def _near_pairs(centres: FloatArray) -> list[tuple[int, int]]:
     distance = np.linalg.norm(centres[:, None] - centres, axis=2)
     near = np.argsort(distance, axis=1)[:, 1 : NEIGHBOURS + 1]
     return sorted({(min(i, int(j)), max(i, int(j))) for i in range(len(centres)) for j in near[i]})
+
 
 CANDIDATES = 768
 """Places at which a new cluster is tried."""

@@ -22,23 +22,43 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-from fogline.density.hellinger.minimum_distance import degrees_of
-from fogline.density.hellinger.minimum_distance import SHARES, minimise, noise_constant, response, root
-from fogline.density.hellinger.minimum_distance import SmoothedFamily
-from fogline.density.hellinger.outliers import Lump, lumps_of, without_lumps
-from fogline.families import Family
-from fogline.density.private_density import PrivateDensity
-from collections.abc import Mapping
-from typing import Any
+
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
-from fogline.density.hellinger.outliers import Lump
 from fogline.density.counted_records import is_nothing, joined
+from fogline.density.hellinger.minimum_distance import (
+    SHARES,
+    SmoothedFamily,
+    degrees_of,
+    minimise,
+    noise_constant,
+    response,
+    root,
+)
+from fogline.density.hellinger.outliers import Lump, lumps_of, without_lumps
+from fogline.density.private_density import PrivateDensity
+from fogline.families import Family
 
-__all__ = ['Explained', 'FitSummary', 'HellingerFit', 'descent_message', 'draw_fit', 'estimates_of', 'explained_part', 'fit_density', 'intervals', 'linearised', 'message_of', 'summary_of']
+__all__ = [
+    "Explained",
+    "FitSummary",
+    "HellingerFit",
+    "descent_message",
+    "draw_fit",
+    "estimates_of",
+    "explained_part",
+    "fit_density",
+    "intervals",
+    "linearised",
+    "message_of",
+    "summary_of",
+]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -212,6 +232,7 @@ def _degrees(field: SmoothedFamily, point: FloatArray, c: float, kept: BoolArray
 
     inner = field.box + 2.0 * np.outer(field.steps, [1.0, -1.0])  # derivatives need room on both sides
     return degrees_of(variances, point, covariance, np.vstack([inner, SHARES]))[:-1]
+
 
 FEW = 20.0
 """With fewer records than this a message says that errors are rough."""

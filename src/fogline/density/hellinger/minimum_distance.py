@@ -25,16 +25,18 @@ How uncertain a stated error is, which was read at an estimate: degrees of freed
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft as scipy_fft
-from fogline.families import Family
-from fogline.density.private_density import PrivateDensity
-import math
-from collections.abc import Callable
 
-__all__ = ['SHARES', 'SmoothedFamily', 'degrees_of', 'minimise', 'noise_constant', 'response', 'root', 'tangent']
+from fogline.density.private_density import PrivateDensity
+from fogline.families import Family
+
+__all__ = ["SHARES", "SmoothedFamily", "degrees_of", "minimise", "noise_constant", "response", "root", "tangent"]
 
 FloatArray = NDArray[np.float64]
 
@@ -157,6 +159,8 @@ class SmoothedFamily:
         fields = scipy_fft.ifftn(table, axes=tuple(range(1, self.spec.d + 1)), norm="forward").real
         kept = fields[(slice(None), *(slice(0, size) for size in self.inside))]
         return np.asarray(kept.reshape(weights.shape[1], -1).T)
+
+
 BoolArray = NDArray[np.bool_]
 
 TANGENT = 0.25
@@ -256,6 +260,7 @@ def tangent(field: SmoothedFamily, point: FloatArray, c: float, kept: BoolArray)
     shape = field.model(point[:-1])
     slope = np.where(kept, _slope(point[-1] * shape, c), 0.0)
     return slope, slope[:, None] * np.column_stack([point[-1] * field.jacobian(point[:-1]), shape])
+
 
 LEAST, MOST = 4.0, 2e6
 """Degrees of freedom are kept in this range."""

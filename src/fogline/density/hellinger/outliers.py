@@ -20,8 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.density.hellinger.minimum_distance import minimise, tangent
-from fogline.density.hellinger.minimum_distance import SmoothedFamily
+from fogline.density.hellinger.minimum_distance import SmoothedFamily, minimise, tangent
 
 __all__ = ["Lump", "lumps_of", "without_lumps"]
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.density.modes import significance as fog
 from fogline.density.counted_records import joined
-from fogline.density.modes.peaks import find_peaks
 from fogline.density.grid_reading import Reading
-from fogline.density.spec import as_bandwidth
+from fogline.density.modes import significance as fog
+from fogline.density.modes.peaks import find_peaks
 from fogline.density.modes.scale_space import Ladder, Located, follow, locate
 from fogline.density.modes.significance import at_a_wall
+from fogline.density.spec import as_bandwidth
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity

@@ -24,20 +24,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import minimum_spanning_tree
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import fft as scipy_fft
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import minimum_spanning_tree
+
 from fogline.density.grid_reading import Grid, Reading
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ['Basins', 'Peaks', 'basins', 'find_peaks', 'join_basins']
+__all__ = ["Basins", "Peaks", "basins", "find_peaks", "join_basins"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -251,6 +251,7 @@ def _join_downward(
         passes[a] = height  # a is the lower of the two: its component ends here
         parent[a] = b
     return passes
+
 
 PER_BANDWIDTH = 4.0
 """Grid points a bandwidth."""

@@ -28,14 +28,16 @@ and heights in kernels, so that no unit of the data can leave its range.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-from fogline.density.feature_reading import RandomReading
-from collections.abc import Sequence
 
-__all__ = ['Atoms', 'ClearedReading', 'Field', 'fit_atoms', 'scan']
+from fogline.density.feature_reading import RandomReading
+
+__all__ = ["Atoms", "ClearedReading", "Field", "fit_atoms", "scan"]
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -219,6 +221,7 @@ def _least_squares(waves: _Waves, target: ComplexArray, state: FloatArray) -> Fl
         if gained <= 1e-5 * cost:
             break
     return state
+
 
 BLOCK = 2**20
 """At most so many phases are held at once."""

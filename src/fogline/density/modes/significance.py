@@ -33,24 +33,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft as scipy_fft
 from scipy.ndimage import map_coordinates, maximum_filter1d
 from scipy.special import ndtr
-from fogline.density.modes.peaks import Peaks, find_peaks
-from fogline.density.grid_reading import Reading
+
 from fogline.density.counted_records import nothing_counted
-from fogline.density.modes.peaks import Peaks, join_basins
+from fogline.density.grid_reading import Reading
+from fogline.density.modes.peaks import Peaks, find_peaks, join_basins
 from fogline.density.modes.scale_space import Ladder
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fogline.density.private_density import PrivateDensity
-    from fogline.density.private_density import PrivateDensity
     from fogline.density.modes.scale_space import Ladder
+    from fogline.density.private_density import PrivateDensity
 
-__all__ = ['Found', 'Ground', 'Null', 'Tail', 'at_a_wall', 'fog_level', 'kernel_energy', 'noise_sums', 'null_of', 'peak_p_values', 'significant_peaks', 'simulate_null', 'smooth_reading', 'tested_rungs', 'what_would_help']
+__all__ = [
+    "Found",
+    "Ground",
+    "Null",
+    "Tail",
+    "at_a_wall",
+    "fog_level",
+    "kernel_energy",
+    "noise_sums",
+    "null_of",
+    "peak_p_values",
+    "significant_peaks",
+    "simulate_null",
+    "smooth_reading",
+    "tested_rungs",
+    "what_would_help",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -365,6 +380,7 @@ def _least_curvature(fields: FloatArray, peaks: Peaks) -> FloatArray:
             hessian[:, i, j] = hessian[:, j, i] = mixed / 4
     return np.asarray(-np.linalg.eigvalsh(hessian)[:, -1])
 
+
 TEST_RUNGS = {1: (0, 3, 5, 7, 10), 2: (2, 4, 7, 10), 3: (2, 4, 7, 10)}
 """Rungs of a ladder of eleven at which peaks are tested, by dimension."""
 
@@ -527,6 +543,7 @@ def fog_level(density: PrivateDensity, reading: Reading, level: float, at: Float
     height = smooth.on_grid(2.0).values.max()[None] if at is None else smooth.value(at)
     sd = np.sqrt(reading.noise_sd**2 + kernel_energy(reading) * np.maximum(height, 0) / density.count)
     return float(relief * sd[0]) if at is None else np.asarray(relief * sd)
+
 
 CLEARLY = 6.0
 """Standard deviations by which a wall must be denser than all modes: far beyond what noise does anywhere in a box."""

@@ -73,31 +73,39 @@ above the ground.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import qmc
-from fogline.density.feature_reading import RandomReading
-from fogline.density.modes.side_lobes import Field, scan
-from fogline.density.modes.scale_space import polish
-from itertools import pairwise
 from scipy.special import eval_hermitenorm, ndtr
-from fogline.density.modes.side_lobes import Field
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from scipy.stats import qmc
+
 from fogline.density.counted_records import nothing_counted
+from fogline.density.feature_reading import RandomReading
 from fogline.density.modes.on_grid import ModeTable, make_ladder, make_table, no_modes
-from fogline.density.modes.side_lobes import Atoms, ClearedReading, fit_atoms
 from fogline.density.modes.scale_space import Ladder, follow, locate, polish
-from fogline.density.modes.on_grid import make_ladder
-from fogline.density.modes.side_lobes import Atoms, ClearedReading
-from typing import TYPE_CHECKING
+from fogline.density.modes.side_lobes import Atoms, ClearedReading, Field, fit_atoms, scan
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ['Fog', 'Layer', 'Summits', 'Survey', 'climb', 'fog_anywhere', 'fog_level_anywhere', 'peak_chances', 'read_modes_anywhere', 'sample_anywhere', 'summits_by_scale', 'survey_of']
+__all__ = [
+    "Fog",
+    "Layer",
+    "Summits",
+    "Survey",
+    "climb",
+    "fog_anywhere",
+    "fog_level_anywhere",
+    "peak_chances",
+    "read_modes_anywhere",
+    "sample_anywhere",
+    "summits_by_scale",
+    "survey_of",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -181,6 +189,7 @@ def _distinct(points: FloatArray, distance: float) -> IntArray:
         if not kept or np.min(np.sum((points[kept] - point) ** 2, axis=1)) > distance**2:
             kept.append(i)
     return np.array(kept, dtype=np.int64)
+
 
 HIGHEST = 60.0
 """Heights of the noise are tabulated up to so many deviations."""
@@ -363,6 +372,7 @@ def _over_the_ridge(fog: Fog, dips: FloatArray, directions: FloatArray) -> Float
         slope *= np.minimum(1.0, 0.5 / np.maximum(np.linalg.norm(slope, axis=1, keepdims=True), 1e-300))
         points = np.clip(points + slope * h, spec.lower, spec.upper)
     return points
+
 
 TEST_RUNGS = (1, 4, 7, 10)
 """Rungs of a ladder of eleven at which peaks are sought and tested."""
@@ -624,6 +634,7 @@ def _rounded(number: float) -> str:
     """Give a number with two digits, and without an exponent unless it is huge."""
     short = float(f"{number:.2g}")
     return f"{short:.0f}" if 10 <= short < 1e9 else f"{short:g}"
+
 
 EVEN = 0.1
 """Share of the proposals that are spread evenly over the box."""
