@@ -6,8 +6,9 @@
 All methods of a data set run in one process group on the same records, with public bounds: Iris 0 to 8, 5, 8 and 3 cm,
 Digits 0 to 16, MNIST 0 to 255 in all 784 pixels. MNIST's four idx files (packed by gzip) are read from FOLDER, or from
 the folder named by FOGLINE_MNIST; without it those rows are left out. diffprivlib runs in an environment of its own.
-The error of the centres is `fogline_research.metrics.matching_mse` against the classes' means, in the units of the data; where
-fewer centres than classes were found, each class counts with its nearest centre, so that missing one is no gain.
+The error of the centres is `fogline_research.metrics.matching_mse` against the classes' means, in the units of the
+data; where fewer centres than classes were found, each class counts with its nearest centre, so that missing one is no
+gain.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ import numpy as np
 from common import read_csv, write_csv
 from fogline import DensitySketch
 from fogline.density.random_spec import Spec, plan_spec
+from fogline.release import sketch
 from fogline.sources.contributions import ContributionBound
 from fogline.sources.files import FileTable
-from fogline.sources.passes import sketch
 from fogline.sources.registry import table
 from local_spark import local_spark
 from loopback_postgres import loopback_postgres

@@ -32,8 +32,8 @@ from fogline.mechanisms import (
     stable_histogram,
 )
 from fogline.release import density_sketch
+from fogline.release.passes import Pass
 from fogline.report import find, render_report, write_report
-from fogline.sources.passes import Pass
 from fogline.testing import seeded_noise
 from fogline_research.baselines import noisy_histogram_modes
 

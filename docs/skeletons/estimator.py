@@ -24,7 +24,8 @@ from fogline.accounting import Cost
 from fogline.density.spec import SketchSpec
 from fogline.estimators._base import ReleasedState
 from fogline.release.density_sketch import ReleaseTerms
-from fogline.sources.passes import as_source, release_source, unit_of
+from fogline.release.passes import release_source
+from fogline.sources.passes import as_source, unit_of
 
 __all__ = ["DensestPlace"]
 

@@ -93,7 +93,7 @@ _GONE = {
     "metrics": "fogline_research.metrics",
     "published": "fogline_research.as_published",
 }
-"""Modules that left in 0.2; their old names work until 0.3, where the distribution ``fogline-research`` is installed."""
+"""Modules that left in 0.2. Where ``fogline-research`` is installed, their old names work until 0.3."""
 
 
 def __getattr__(name: str) -> Any:

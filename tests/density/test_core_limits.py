@@ -5,11 +5,12 @@ import pytest
 
 from fogline import DensitySketch
 from fogline.density.random_spec import plan_spec
-from fogline.density.strata import Strata, release_strata, strata_message
+from fogline.density.strata import Strata, strata_message
 from fogline.queries import fourier_sums as fourier
 from fogline.queries import random_feature_sums as random_features
 from fogline.queries.fourier_sums import CellCounts, phase_table
 from fogline.queries.strata import StrataCounts
+from fogline.release.strata import release_strata
 from fogline.release.terms import ReleaseTerms
 from fogline.testing import seeded_noise
 

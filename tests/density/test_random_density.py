@@ -13,8 +13,8 @@ from fogline.ledger import Ledger
 from fogline.queries import fourier_sums as sensitivity
 from fogline.queries import random_feature_sums as random_features
 from fogline.release.density_sketch import AlreadyReleased, ReleaseTerms, lattice_sensitivity
+from fogline.release.passes import feed, release_source
 from fogline.sources.files import FileTable
-from fogline.sources.passes import feed, release_source
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}

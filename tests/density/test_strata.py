@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from fogline import DensitySketch
 from fogline.density.random_spec import plan_spec
-from fogline.density.strata import Strata, release_strata
+from fogline.density.strata import Strata
 from fogline.queries.fourier_sums import lattice_sensitivity, strata_sensitivity
 from fogline.queries.strata import StrataCounts, weight_parts
+from fogline.release.strata import release_strata
 from fogline.release.terms import ReleaseTerms
 from fogline.testing import seeded_noise
 

@@ -13,9 +13,9 @@ from fogline.density.random_spec import plan_spec
 from fogline.federation import PairKeys, SiteSketch, merge_sites, new_keys, release_file
 from fogline.federation.site_sketch import Member
 from fogline.release import origins
+from fogline.release import sketch as count
 from fogline.release.density_sketch import AlreadyReleased
 from fogline.release.origins import UNCOUNTED
-from fogline.sources.passes import sketch as count
 from fogline.sources.registry import table
 from fogline.testing import seeded_noise
 

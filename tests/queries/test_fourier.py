@@ -7,15 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fogline.density.spec import WEIGHT_BITS, SketchSpec
-from fogline.queries.fourier_sums import (
-    LATTICE_BITS,
-    TABLE_BITS,
-    lattice_sensitivity,
-    lattice_sums,
-    least_kernel,
-    phase_table,
-)
+from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, SketchSpec
+from fogline.queries.fourier_sums import TABLE_BITS, lattice_sensitivity, lattice_sums, least_kernel, phase_table
 
 SPECS = {
     1: SketchSpec.plan([(0.0, 1.0)], [0.1, 0.25]),

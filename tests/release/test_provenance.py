@@ -11,9 +11,10 @@ import pytest
 from fogline import DensitySketch, PrivateModes
 from fogline.density.random_spec import plan_spec
 from fogline.queries.fourier_sums import lattice_sensitivity, lattice_sums
+from fogline.release import feed, sketch
 from fogline.release.sketch_file import NOTHING, ON_TRUST, ROW_BY_ROW, Provenance
 from fogline.sources.contributions import ContributionBound
-from fogline.sources.passes import RecordPasses, feed, sketch
+from fogline.sources.passes import RecordPasses
 from fogline.sources.registry import table
 
 LINE = plan_spec([(0, 10)], [0.05], None)

@@ -11,10 +11,11 @@ from optional_packages import optional
 from fogline import DensitySketch, Ledger, PrivateModes
 from fogline.density.random_spec import plan_spec
 from fogline.ledger import LedgerRefused
+from fogline.release import sketch
 from fogline.sources import contributions
 from fogline.sources.contributions import ContributionBound, Gathering, Identities, PlainChoice, kept_state, new_choice
 from fogline.sources.files import FileTable
-from fogline.sources.passes import RecordPasses, sketch
+from fogline.sources.passes import RecordPasses
 from fogline.sources.registry import table
 
 pd, pa = optional("pandas"), optional("pyarrow")

@@ -16,9 +16,9 @@ from optional_packages import optional
 from fogline import DensitySketch, PrivateModes
 from fogline.density.random_spec import plan_spec
 from fogline.density.spec import SketchSpec
+from fogline.release import sketch
 from fogline.sources.contributions import ContributionBound
 from fogline.sources.files import FileTable
-from fogline.sources.passes import sketch
 from fogline.sources.registry import table
 from fogline.sources.table import ReadFailed
 

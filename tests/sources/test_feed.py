@@ -5,7 +5,7 @@ import pytest
 
 from fogline import DensitySketch
 from fogline._validation import records
-from fogline.sources.passes import feed
+from fogline.release import feed
 
 pytestmark = pytest.mark.quick
 

@@ -14,9 +14,10 @@ from optional_packages import optional
 from fogline import DensitySketch
 from fogline.density.spec import SketchSpec
 from fogline.queries.fourier_sums import cell_keys
+from fogline.release import feed
 from fogline.sources.cell_sql import DUCKDB, CellSql
 from fogline.sources.files import FileTable, ReadFailed
-from fogline.sources.passes import as_source, feed, width_of
+from fogline.sources.passes import as_source, width_of
 
 duckdb = pytest.importorskip("duckdb")
 pa, pq = optional("pyarrow"), optional("pyarrow.parquet")

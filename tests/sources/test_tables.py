@@ -10,9 +10,10 @@ from optional_packages import optional
 
 from fogline import DensitySketch, PrivateModalRegression, PrivateModeClustering, PrivateModes, private_pca
 from fogline.density.random_spec import plan_spec
+from fogline.release import sketch
 from fogline.sources import files as duck
 from fogline.sources.files import FileTable
-from fogline.sources.passes import RecordPasses, sketch
+from fogline.sources.passes import RecordPasses
 from fogline.sources.registry import table
 from fogline.sources.table import ReadFailed
 from fogline.testing import seeded_noise
@@ -180,7 +181,8 @@ def test_errors_of_the_schema(source, error, match):
 
 def test_no_engine_is_imported_that_is_not_used():
     code = (
-        "import sys, numpy as np; from fogline.sources import table, sketch; from fogline import DensitySketch;"
+        "import sys, numpy as np; from fogline.sources import table; from fogline.release import sketch;"
+        "from fogline import DensitySketch;"
         "sketch(table(np.zeros((3, 1))), DensitySketch([(0, 1)]).spec);"
         "heavy = {'pyspark', 'dask', 'polars', 'pandas', 'pyarrow', 'duckdb', 'psycopg'} & set(sys.modules);"
         "assert not heavy, heavy"

@@ -12,6 +12,7 @@ from fogline import DensitySketch
 from fogline.density.random_spec import plan_spec
 from fogline.queries import fourier_sums as histogram
 from fogline.queries import random_feature_sums as random_features
+from fogline.release.passes import Pass, sketch
 from fogline.sources import contributions as choice
 from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.sources.contributions import (
@@ -25,7 +26,7 @@ from fogline.sources.contributions import (
     new_choice,
     unit_buckets,
 )
-from fogline.sources.passes import Pass, RecordPasses, facts_of, public_width, sketch, width_of
+from fogline.sources.passes import RecordPasses, facts_of, public_width, width_of
 from fogline.sources.registry import table
 from fogline.sources.table import ReadFailed
 

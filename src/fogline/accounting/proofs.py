@@ -43,7 +43,10 @@ PROOFS = {
     "terrific-ball": "queries/terrific_ball.proof.md",
     "text-lines": "sources/text_lines.proof.md",
 }
-"""Where each proof is now, within the package, or within ``fogline_research``. An id is never taken away or given to another proof."""
+"""Where each proof is now, within the package, or within ``fogline_research``.
+
+An id is never taken away or given to another proof.
+"""
 
 _FORMER = {
     "mechanisms/above_threshold.proof.md": "above-threshold",

@@ -39,10 +39,9 @@ from fogline.density.counted_records import check_expected
 from fogline.density.hellinger.inference import LINEAR, linearised
 from fogline.density.hellinger.minimum_distance import SmoothedFamily, degrees_of, noise_constant
 from fogline.density.private_density import PrivateDensity
-from fogline.density.spec import SketchSpec, as_bandwidth
+from fogline.density.spec import LATTICE_BITS, SketchSpec, as_bandwidth
 from fogline.families import Family, MultivariateNormal
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
-from fogline.queries.fourier_sums import LATTICE_BITS
 from fogline.queries.hellinger_descent import DescentPlan, Quadrature
 from fogline.release.curator import RecordPasses, Stages
 from fogline.release.density_sketch import ReleaseTerms, lattice_sensitivity

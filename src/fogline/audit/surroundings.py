@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 ALLOWED_STATE = {
-    "fogline.mechanisms.randomness._mechanism": "samplers by their public scales; the second run of a replay needs none",
+    "fogline.mechanisms.randomness._mechanism": "samplers by their public scales; a second run of a replay needs none",
     "fogline.release.secret_models._HELD": "secret models of samplers, kept apart from them by design",
     "fogline.queries.fourier_sums._counter_known": "whether the compiled counter was looked for: once in a process",
     "fogline.ledger.session._sessions": "open ledgers, held weakly: garbage collection may remove one at any time",

@@ -129,7 +129,7 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
 
 def _counted(options: dict[str, Any], source: Any, spec: Any, keys: Any) -> SiteSketch:
     from fogline.federation import SiteSketch
-    from fogline.sources.passes import sketch as count
+    from fogline.release import sketch as count
     from fogline.sources.table import ReadFailed
 
     try:

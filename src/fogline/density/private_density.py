@@ -20,8 +20,7 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.density.feature_reading import RandomReading
 from fogline.density.grid_reading import Grid, Reading
 from fogline.density.random_spec import UNIT, RandomSpec, Spec, spec_from_dict
-from fogline.density.spec import WEIGHT_BITS, as_bandwidth
-from fogline.queries.fourier_sums import LATTICE_BITS
+from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, as_bandwidth
 
 if TYPE_CHECKING:
     from fogline.density.modes.on_grid import ModeTable

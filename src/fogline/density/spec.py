@@ -32,6 +32,7 @@ from fogline._validation import check_bounds
 __all__ = [
     "COUNT_WEIGHT",
     "FINEST",
+    "LATTICE_BITS",
     "MAX_COEFFICIENTS",
     "PublicBox",
     "SketchSpec",
@@ -138,6 +139,10 @@ def check_stored(
     if np.any(np.diff(planned[:, 0]) < 0):
         raise ValueError("scales must be in order, the smallest first")
     lift_to_steps(planned, shares, check_steps(list(steps), widths))
+
+
+LATTICE_BITS = 22
+"""A record's vector has norm at most 2**22 lattice steps; the sums fit int64 up to 2**41 records."""
 
 
 class PublicBox:

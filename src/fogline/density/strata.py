@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,28 +28,16 @@ from fogline.density.counted_records import is_nothing, release_message
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import Spec, spec_from_dict
 from fogline.density.spec import SketchSpec
-from fogline.mechanisms.discrete_gaussian import add_gaussian
-from fogline.mechanisms.errors import sealed
-from fogline.mechanisms.randomness import door_reason
-from fogline.queries.fourier_sums import covers_gain_and_loss, strata_sensitivity
-from fogline.release.terms import ReleaseTerms
 
 if TYPE_CHECKING:
     from fogline.density.modes.on_grid import ModeTable
 
     pass
 
-__all__ = ["Strata", "common_bandwidth", "plot_strata", "release_strata", "strata_message", "visible_names"]
+__all__ = ["Strata", "common_bandwidth", "plot_strata", "strata_message", "visible_names"]
 
 FORMAT = "fogline-strata-1"
-CODE_VERSION = "strata-1"
-FORMER_VERSIONS: tuple[str, ...] = ()
-"""Editions whose answers, paid for and in a ledger, this one reads, the newest first."""
 
-PROOF = "strata"
-
-MOST_COEFFICIENTS = 2_000_000
-"""Most real coefficients of all strata together: noise costs 14 microseconds each."""
 
 MOST_NAMED = 4
 """Most categories that a message names."""
@@ -243,86 +231,6 @@ def strata_message(strata: Strata, categories: Sequence[str], expect_records: in
         )
     counted = (strata.count, strata.count_sd)
     return release_message(found, strata.guarantee, *counted, expect_records, columns=strata.spec.d)
-
-
-def release_strata(
-    spec: Spec,
-    names: Sequence[str],
-    terms: ReleaseTerms,
-    read: Callable[[], NDArray[np.int64]],
-    ledger: Any = None,
-    *,
-    columns: Sequence[str] | None = None,
-    weight_bound: float | None = None,
-    facts: Mapping[str, Any] | None = None,
-) -> Strata:
-    """Make the one noisy release of several strata, paid for by a ledger if there is one.
-
-    Parameters
-    ----------
-    spec : SketchSpec or RandomSpec
-    names : sequence of str
-        Of the strata; public.
-    terms : ReleaseTerms
-    read : callable
-        Returns the exact vector (:meth:`~fogline.queries.strata.StrataCounts.vector`): the only step that touches
-        records. Called once, after the noise was drawn and, with a ledger, after the reservation is on the disk.
-    ledger : Ledger or LedgerView, optional
-    columns : sequence of str, optional
-        Public names of the columns.
-    weight_bound : float, optional
-    facts : mapping, optional
-        Whatever else is public and tells this question from others.
-    """
-    size = len(names) * spec.n_coefficients
-    if size > MOST_COEFFICIENTS:
-        raise ValueError(
-            f"categories: {len(names)} strata have {size} coefficients; at most {MOST_COEFFICIENTS} will do"
-        )
-    terms.warn()
-    kind = f"discrete Gaussian noise on Fourier sums of {len(names)} strata"
-    guarantee = replace(terms.guarantee(PROOF), mechanism=terms.stated(kind))
-
-    def release() -> Strata:
-        noisy = add_gaussian(
-            sealed(read),
-            size=size,
-            sensitivity=strata_sensitivity(spec, len(names), terms.neighbours, terms.max_contributions),
-            rho=terms.rho,
-        )
-        return Strata(
-            replace(spec),
-            names,
-            noisy.values,
-            scale=noisy.scale,
-            guarantee=guarantee,
-            columns=columns,
-            weight_bound=weight_bound,
-        )
-
-    if ledger is None:
-        return release()
-    answer = ledger.ask(
-        "strata",
-        code_version=CODE_VERSION,
-        parameters={
-            "spec": spec.to_dict(),
-            **terms.question(),
-            "strata": list(names),
-            "columns": None if columns is None else list(columns),
-            "weight_bound": weight_bound,
-            **(facts or {}),
-        },
-        cost=terms.cost(),
-        neighbours=terms.neighbours,
-        certified=not door_reason(),
-        release=lambda: release().to_bytes(),
-        max_payload=8 * (size + len(json.dumps([spec.to_dict(), names, columns]))) + 2**16,
-        gain_and_loss=covers_gain_and_loss(spec, terms.max_contributions, len(names)),
-        also_reads=FORMER_VERSIONS,
-        **terms.protects(),
-    )
-    return Strata.from_bytes(answer.payload, receipt=answer.receipt.to_dict())
 
 
 def visible_names(strata: Strata) -> tuple[str, ...]:

@@ -32,7 +32,8 @@ from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.queries.em_step import GaussianClusters
 from fogline.release.curator import RecordPasses, Stages, staged_release
 from fogline.release.density_sketch import ReleaseTerms
-from fogline.sources.passes import as_source, names_of, release_source, unit_of, width_of
+from fogline.release.passes import release_source
+from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 if TYPE_CHECKING:
     from fogline.planning.clustering import ExpectedClusterError

@@ -52,7 +52,8 @@ from fogline.families.named import family_id, family_id_before
 from fogline.queries.hellinger_descent import DescentPlan
 from fogline.release.curator import RecordPasses, staged_release
 from fogline.release.density_sketch import ReleaseTerms
-from fogline.sources.passes import as_source, names_of, release_source, unit_of
+from fogline.release.passes import release_source
+from fogline.sources.passes import as_source, names_of, unit_of
 
 __all__ = ["PrivateHellinger"]
 

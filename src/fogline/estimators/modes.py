@@ -22,7 +22,8 @@ from fogline.density.random_spec import Spec, plan_spec
 from fogline.density.spec import as_bandwidth
 from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.release.density_sketch import ReleaseTerms
-from fogline.sources.passes import as_source, release_source, unit_of, width_of
+from fogline.release.passes import release_source
+from fogline.sources.passes import as_source, unit_of, width_of
 
 if TYPE_CHECKING:
     from fogline.planning.modes import ExpectedError

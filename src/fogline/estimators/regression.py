@@ -31,7 +31,8 @@ from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec, as_bandwidth
 from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.release.density_sketch import ReleaseTerms
-from fogline.sources.passes import as_source, names_of, release_source, unit_of, width_of
+from fogline.release.passes import release_source
+from fogline.sources.passes import as_source, names_of, unit_of, width_of
 from fogline.sources.table import Table
 
 if TYPE_CHECKING:

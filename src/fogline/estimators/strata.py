@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from fogline import _validation
 from fogline.density.counted_records import check_expected
 from fogline.density.random_spec import plan_spec
-from fogline.density.strata import Strata, release_strata, strata_message
+from fogline.density.strata import Strata, strata_message
 from fogline.estimators._base import warn_of_count
 from fogline.queries.strata import StrataCounts
 from fogline.release.density_sketch import ReleaseTerms
+from fogline.release.strata import release_strata
 from fogline.sources.contributions import id_cells
 from fogline.sources.passes import names_of, width_of
 from fogline.sources.registry import table

@@ -114,7 +114,9 @@ class Member:
         me = cls(site, run, most, name, on_trust=cut.on_trust)
         if cut.unit is None:
             if enforced:
-                raise ValueError("enforced: the records of this sketch were not cut by a unit, as engines.sketch does")
+                raise ValueError(
+                    "enforced: the records of this sketch were not cut by a unit, as fogline.release.sketch does"
+                )
             return me
         if me.unit in ROWS:
             raise ValueError(f"unit: records were cut to {cut.most} of each {cut.unit}, and are not released for rows")

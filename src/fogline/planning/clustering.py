@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -98,10 +99,8 @@ def expected_cluster_error(
 
 
 def _modes(settings: Any, n: int, shape: Any, epsilons: Any) -> ExpectedError:
-    from fogline.estimators.modes import PrivateModes
-
     names = ("epsilon", "delta", "bounds", "level", "bandwidth", "steps", "neighbours", "max_contributions")
-    modes = PrivateModes(n_modes=settings.n_clusters, **{name: getattr(settings, name) for name in names})
+    modes = SimpleNamespace(n_modes=settings.n_clusters, **{name: getattr(settings, name) for name in names})
     return expected_mode_error(modes, n, shape=shape, epsilons=epsilons)
 
 

@@ -15,7 +15,8 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.density.modes.on_grid import ModeTable
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec, Spec
-from fogline.queries.fourier_sums import LATTICE_BITS, CellCounts, lattice_sums
+from fogline.density.spec import LATTICE_BITS
+from fogline.queries.fourier_sums import CellCounts, lattice_sums
 from fogline.queries.random_feature_sums import PhaseSums
 
 __all__ = ["Guess", "Setting", "Shape", "guess_of", "width_of"]
@@ -109,6 +110,7 @@ def width_of(shape: Any) -> int | None:
 
 
 def guess_of(shape: Any, setting: Setting) -> Guess:
+    """Return the guessed shape as something to draw records from."""
     spec = setting.spec
     if shape is None or (isinstance(shape, str) and shape == "uniform"):
         none = np.zeros((0, spec.d))

@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
 from fogline.queries.boosted_density import quiet
-from fogline.queries.lattice import Frame, finite, hashed
-from fogline.release.curator import RecordPasses
+from fogline.queries.lattice import Frame, RecordMemory, finite, hashed
 
 __all__ = ["BlockMeans", "SpectralLearner", "chosen_learner"]
 
@@ -94,7 +93,7 @@ class BlockMeans:
     key: int
     seed: int
 
-    def dealt(self, passes: RecordPasses) -> list[FloatArray]:
+    def dealt(self, passes: RecordMemory) -> list[FloatArray]:
         """Records of each block, in data units, in an order of their own.
 
         Equal records are told apart by their rank among themselves, so that copies do not end up in one block: of t
@@ -115,7 +114,7 @@ class BlockMeans:
         edges = np.searchsorted(labels[order], np.arange(1, self.blocks))
         return np.split(frame.places(vectors[order]), edges)
 
-    def found(self, passes: RecordPasses) -> list[FloatArray]:
+    def found(self, passes: RecordMemory) -> list[FloatArray]:
         """Means of each block; learnt once, and forgotten with the records."""
         if "means" not in passes.memory:
             passes.memory["means"] = [self._learnt(block, rows) for block, rows in enumerate(self.dealt(passes))]

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from fogline._validation import check_count, check_epsilon
 from fogline.families.base_measures import Base
 from fogline.mechanisms.mollified_draws import proposals_of
-from fogline.sources.passes import RecordPasses
+from fogline.queries.lattice import RecordMemory
 
 __all__ = [
     "CLAMP",
@@ -282,7 +282,7 @@ def rehearse(plan: TrainingPlan, rng: np.random.Generator) -> None:
 
 
 def train(
-    plan: TrainingPlan, passes: RecordPasses, rng: np.random.Generator, progress: Progress | None = None
+    plan: TrainingPlan, passes: RecordMemory, rng: np.random.Generator, progress: Progress | None = None
 ) -> BoostedRatio:
     """Learn a density; the result is secret, and is the logarithm of the probability to accept a point of the base.
 

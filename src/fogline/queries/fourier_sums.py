@@ -34,11 +34,10 @@ from numpy.typing import NDArray
 
 from fogline._validation import quiet
 from fogline.density.random_spec import RandomSpec, Spec
-from fogline.density.spec import WEIGHT_BITS, SketchSpec
+from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, SketchSpec
 from fogline.queries.random_feature_sums import random_sensitivity
 
 __all__ = [
-    "LATTICE_BITS",
     "TABLE_BITS",
     "CellCounts",
     "cell_keys",
@@ -56,9 +55,6 @@ IntArray = NDArray[np.int64]
 
 TABLE_BITS = 20
 """Cosines and sines are integers of this many bits."""
-
-LATTICE_BITS = 22
-"""A record's vector has norm at most 2**22 lattice steps; the sums fit int64 up to 2**41 records."""
 
 
 def phase_table(cells: int, period: int, indices: IntArray) -> tuple[IntArray, IntArray]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.families import Family
-from fogline.release.curator import RecordPasses
+from fogline.queries.lattice import RecordMemory
 
 __all__ = ["DescentPlan", "Local", "Quadrature"]
 
@@ -90,7 +90,7 @@ class Quadrature:
         usable = x[(x >= low) & (x <= high)]  # not a number is neither
         return np.minimum((usable - low) / self.width, self.cells - 1).astype(np.int64)
 
-    def counts(self, passes: RecordPasses) -> IntArray:
+    def counts(self, passes: RecordMemory) -> IntArray:
         """Secret: records in each cell."""
         if "cells" not in passes.memory:
             counts = np.zeros(self.cells, dtype=np.int64)

@@ -52,6 +52,7 @@ __all__ = [
     "Frame",
     "Projection",
     "RecordLattice",
+    "RecordMemory",
     "Thinning",
     "clipped",
     "finite",
@@ -370,6 +371,12 @@ class Each(Protocol):
 
     def each(self, take: Any) -> None:
         """Call ``take`` with arrays of shape (rows, d)."""
+
+
+class RecordMemory(Each, Protocol):
+    """Records that are read more than once, with room for what one pass keeps for the next."""
+
+    memory: dict[str, Any]
 
 
 def finite(rows: FloatArray) -> FloatArray:

@@ -13,10 +13,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._validation import records
 from fogline.density.random_spec import RandomSpec, Spec
 from fogline.density.spec import SketchSpec
+from fogline.queries.exact_counts import exact_counts
 from fogline.queries.fourier_sums import CHUNK_ROWS, cell_keys, lattice_sums
-from fogline.release.density_sketch import DensitySketch
 
 __all__ = ["WEIGHT_PARTS_BITS", "StrataCounts", "weight_parts"]
 
@@ -51,7 +52,7 @@ class StrataCounts:
         self.spec = spec
         self.strata = strata
         self.weight_bound = weight_bound
-        self._sketches = [DensitySketch.of(spec) for _ in range(strata if weight_bound is None else 0)]
+        self._counts = [exact_counts(spec) for _ in range(strata if weight_bound is None else 0)]
         cells = 0 if isinstance(spec, RandomSpec) or weight_bound is None else math.prod(spec.cells)
         self._tables = np.zeros((strata, cells), dtype=np.int64)
 
@@ -66,15 +67,15 @@ class StrataCounts:
                 counted = (keys < self._tables.shape[1]) & (stratum[here] >= 0)
                 np.add.at(self._tables, (stratum[here][counted], keys[counted]), parts[here][counted])
             return
-        for index, sketch in enumerate(self._sketches):
-            sketch.update(rows[stratum == index])
+        for index, counts in enumerate(self._counts):
+            counts.add_rows(records(rows[stratum == index], self.spec.d))
 
     def vector(self) -> IntArray:
         """Secret: the exact integers of the release, stratum after stratum."""
         if self.weight_bound is not None and isinstance(self.spec, SketchSpec):
             tables = [table.reshape(self.spec.cells) for table in self._tables]
             return np.concatenate([lattice_sums(t, self.spec, record_bits=WEIGHT_PARTS_BITS) for t in tables])
-        parts = [sketch.table() for sketch in self._sketches]
+        parts = [counts.table() for counts in self._counts]
         if isinstance(self.spec, RandomSpec):
             return np.concatenate(parts)
         return np.concatenate([lattice_sums(part, self.spec) for part in parts])

@@ -1,8 +1,10 @@
 """The crossing: exact sums of records go in, noisy numbers with a guarantee come out.
 
-:class:`~fogline.release.density_sketch.DensitySketch` counts records exactly and releases them once.
+:class:`~fogline.release.density_sketch.DensitySketch` counts records exactly and releases them once;
+:func:`~fogline.release.passes.sketch` counts those of any source.
 """
 
 from fogline.release.density_sketch import DensitySketch
+from fogline.release.passes import feed, sketch
 
-__all__ = ["DensitySketch"]
+__all__ = ["DensitySketch", "feed", "sketch"]

@@ -375,8 +375,8 @@ class DensitySketch(RecordCounts):
             What is hidden: the presence of a person (the number of records is secret too), or what a person's
             record says (the number of records is public).
         max_contributions : int
-            Most records a person has: declared by the caller, unless :func:`fogline.sources.passes.sketch` cut the records
-            of each unit, which the guarantee then says. Fewer than were left of a unit are refused.
+            Most records a person has: declared by the caller, unless :func:`fogline.release.passes.sketch` cut the
+            records of each unit, which the guarantee then says. Fewer than were left of a unit are refused.
         ledger : Ledger or LedgerView, optional
             Where the budget is kept. With a ledger a sketch may be released again: each release is paid for, and a
             question that was asked before is answered from the ledger.

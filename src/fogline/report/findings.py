@@ -3,7 +3,8 @@
 How far each mode stands above the fogline, in the terms in which it was judged.
 
 A peak is judged at a few bandwidths; the one at which it stands out most counts
-(:mod:`fogline.density.modes.significance`). Reading this again costs nothing: the simulations are kept with the density.
+(:mod:`fogline.density.modes.significance`). Reading this again costs nothing: the simulations are kept with the
+density.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from fogline.sources.check import FileCheck, check
 from fogline.sources.files import CountedFile, FileTable
-from fogline.sources.passes import feed, sketch
 from fogline.sources.reading import ReadingOptions
 from fogline.sources.registry import table
 from fogline.sources.table import ReadFailed, Table
@@ -15,7 +14,5 @@ __all__ = [
     "ReadingOptions",
     "Table",
     "check",
-    "feed",
-    "sketch",
     "table",
 ]

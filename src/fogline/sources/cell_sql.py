@@ -1,8 +1,9 @@
 """The cell of a record in SQL: one expression, in double precision, for every engine that groups by it.
 
-It is the expression of :func:`fogline.queries.fourier_sums.cell_keys`: the same subtraction, division and addition of the
-same doubles, each rounded once, hence the same integers. Bounds are written so that each engine reads back exactly the
-double that was meant: as text for a parser that rounds correctly, or as a parameter (SQLite, whose parser need not).
+It is the expression of :func:`fogline.queries.fourier_sums.cell_keys`: the same subtraction, division and addition of
+the same doubles, each rounded once, hence the same integers. Bounds are written so that each engine reads back exactly
+the double that was meant: as text for a parser that rounds correctly, or as a parameter (SQLite, whose parser need
+not).
 
 Rows outside the box are left out before their cell is computed, so that nothing can overflow; comparisons are false for
 NULL everywhere, and for NaN in every engine that has it, since it counts as larger than all numbers or as no number.

@@ -48,10 +48,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._validation import records
 from fogline.density.random_spec import RandomSpec, Spec
 from fogline.mechanisms.randomness import current_door
+from fogline.queries.exact_counts import exact_counts
 from fogline.queries.fourier_sums import CellCounts, row_cells
-from fogline.release.density_sketch import DensitySketch
 from fogline.sources.table import BATCH_ROWS, State, Table, Take
 
 __all__ = [
@@ -483,19 +484,19 @@ def _rows_within(lower: FloatArray | float, upper: FloatArray | float, bound: Co
 
 def kept_state(spec: Spec, bound: ContributionBound, scan: Callable[[Take], None], rereadable: bool = True) -> State:
     """Exact state of the sketch of what is kept of all records that a scan hands over."""
-    sketch = DensitySketch.of(spec)
+    counts = exact_counts(spec)
     if isinstance(spec, RandomSpec):
         admit = _rows_within(spec.lower, spec.upper, bound)
-        _each_part(admit, bound, scan, rereadable, lambda _, rows: sketch.update(rows))
-        return sketch.state()
+        _each_part(admit, bound, scan, rereadable, lambda _, rows: counts.add_rows(records(rows, spec.d)))
+        return counts.state()
 
     def count(cells: Marks) -> None:
-        counts = np.bincount(cells.astype(np.int64))
-        keys = np.flatnonzero(counts)
-        sketch.add_state(keys, counts[keys])
+        here = np.bincount(cells.astype(np.int64))
+        keys = np.flatnonzero(here)
+        counts.add_state(*counts.checked(keys, here[keys]))
 
     _each_part(_cells_of(spec), bound, scan, rereadable, lambda cells, _: count(cells))
-    return sketch.state()
+    return counts.state()
 
 
 def _each_part(

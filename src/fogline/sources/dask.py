@@ -14,7 +14,7 @@ import numpy as np
 
 from fogline._validation import quiet, records
 from fogline.density.random_spec import Spec
-from fogline.release.density_sketch import DensitySketch
+from fogline.queries.exact_counts import exact_counts
 from fogline.sources.contributions import (
     MISSING,
     TEXT,
@@ -90,7 +90,7 @@ class DaskTable(ClusterTable):
         states = [partial(part, self.columns, self.unit_column, spec, self._bound) for part in self._partitions()]
         while len(states) > 1:
             states = [join(states[i : i + FAN_IN], spec) for i in range(0, len(states), FAN_IN)]
-        total: State = states[0].compute() if states else DensitySketch.of(spec).state()
+        total: State = states[0].compute() if states else exact_counts(spec).state()
         return total
 
     def _rows(self, take: Take) -> None:
@@ -170,7 +170,7 @@ def _partition_state(
 
 
 def _joined(states: list[State], spec: Spec) -> State:
-    total = DensitySketch.of(spec)
+    total = exact_counts(spec)
     for state in states:
-        total.add_state(*state)
+        total.add_state(*total.checked(*state))
     return total.state()

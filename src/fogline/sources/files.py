@@ -2,8 +2,8 @@
 
 Text is cut and read by :mod:`fogline.sources.text_lines`, whose unit is the line. Of Parquet the cells of records are
 counted here, batch by batch, or by a ``GROUP BY`` in DuckDB where there is no Arrow; both evaluate the double-precision
-expression of :mod:`fogline.queries.fourier_sums`, so the counts are the same integers. What is wrong with the schema of a
-file (no such file, no such column, a text column in Parquet, a header that cannot be read or looks like values) is a
+expression of :mod:`fogline.queries.fourier_sums`, so the counts are the same integers. What is wrong with the schema of
+a file (no such file, no such column, a text column in Parquet, a header that cannot be read or looks like values) is a
 clear error; what is wrong with its cells or lines is not known to anyone: a cell that is no number is missing.
 
 A line of a text file is a record. Quotes are honoured within a line and nowhere else: a quote that is never closed

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fogline._validation import quiet, records
 from fogline.density.random_spec import Spec
 from fogline.density.spec import SketchSpec
-from fogline.release.density_sketch import DensitySketch
+from fogline.queries.exact_counts import ExactCounts, exact_counts
 from fogline.sources.cell_sql import SPARK, CellSql, quoted
 from fogline.sources.contributions import ClusterTable, ContributionBound, kept_state
 from fogline.sources.files import has_arrow, scan_batches
@@ -92,7 +92,7 @@ class SparkTable(ClusterTable):
         """Sum of the states of all partitions, by way of a few tasks that add up those of others."""
         partial = frame.mapInArrow(step, STATE).repartition(FAN_IN, "part")
         answer = partial.mapInArrow(_merge_step(spec), STATE).toArrow()
-        total = DensitySketch.of(spec)
+        total = exact_counts(spec)
         for batch in answer.to_batches():
             _add_packed(total, batch)
         return total.state()
@@ -105,10 +105,10 @@ def _state_step(spec: Spec) -> Callable[[Any], Any]:
     """What a task does without a unit: batches of doubles to one row, its state."""
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
-        sketch = DensitySketch.of(spec)
+        counts = exact_counts(spec)
         for batch in batches:
-            sketch.update(records(batch, spec.d))
-        yield _packed(sketch.state())
+            counts.add_rows(records(batch, spec.d))
+        yield _packed(counts.state())
 
     return step
 
@@ -134,7 +134,7 @@ def _merge_step(spec: Spec) -> Callable[[Any], Any]:
     """What a task does that adds up states."""
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
-        total = DensitySketch.of(spec)
+        total = exact_counts(spec)
         for batch in batches:
             _add_packed(total, batch)
         yield _packed(total.state())
@@ -156,10 +156,10 @@ def _packed(state: State) -> Any:
     return pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), **arrays})
 
 
-def _add_packed(sketch: DensitySketch, batch: Any) -> None:
-    shape = sketch.state()[1].shape if not isinstance(sketch.spec, SketchSpec) else (-1,)
+def _add_packed(total: ExactCounts, batch: Any) -> None:
+    shape = total.state()[1].shape if not isinstance(total.spec, SketchSpec) else (-1,)
     for first, second in zip(batch.column("first").to_pylist(), batch.column("second").to_pylist(), strict=True):
-        sketch.add_state(_words(first), _words(second).reshape(shape))
+        total.add_state(*total.checked(_words(first), _words(second).reshape(shape)))
 
 
 def _expression(sql: str) -> Any:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._validation import check_columns, contained
+from fogline._validation import check_columns, contained, records
 from fogline.accounting.guarantee import ROWS
 from fogline.density.random_spec import Spec
-from fogline.release.density_sketch import DensitySketch
+from fogline.queries.exact_counts import exact_counts
 
 if TYPE_CHECKING:
     from fogline.sources.contributions import ContributionBound
@@ -191,9 +191,9 @@ class Table(ABC):
         """Hand over all rows; may raise anything."""
 
     def _state(self, spec: Spec) -> State:
-        sketch = DensitySketch.of(spec)
-        self._counted_scan(lambda rows, _: sketch.update(rows))
-        return sketch.state()
+        counts = exact_counts(spec)
+        self._counted_scan(lambda rows, _: counts.add_rows(records(rows, spec.d)))
+        return counts.state()
 
     def _counted_scan(self, take: Take) -> None:
         tell, done = self.progress, 0

@@ -36,7 +36,8 @@ PNR as published: private Newton-Raphson on the Hellinger loss.
 .. math:: \theta_{k} = \theta_{k-1} - (H_n(\theta_{k-1}) + W_k)^{-1}(\nabla L_n(\theta_{k-1}) + N_k),
           \qquad N_k = \Delta_n c_{\varepsilon'/2} Z_k, \quad W_k = \Delta_n^{(H)} c_{\varepsilon'/2} \tilde Z_k .
 
-This module follows the paper; it does *not* make its privacy claim true. See `fogline_research.as_published.hellinger.REASONS`.
+This module follows the paper; it does *not* make its privacy claim true. See
+`fogline_research.as_published.hellinger.REASONS`.
 
 References
 ----------
@@ -544,7 +545,8 @@ def pgd(
         Ours: 1/p = 0.6 in Theorem 24's sensitivity :math:`C(\theta)\sqrt m\,n^{-1/p}`; 0.5 is Proposition 20, which
         holds for every data set if the integrals do.
     bandwidth : float, optional
-        Half-width of Epanechnikov's kernel (ours). None: `fogline_research.as_published.hellinger.rule_of_thumb` (ours).
+        Half-width of Epanechnikov's kernel (ours). None: `fogline_research.as_published.hellinger.rule_of_thumb`
+        (ours).
     draws : int, optional
         The paper's Monte-Carlo integrals over this many draws from the density estimate, made once; 5000 gives the
         spread of its non-private column. None: quadrature.

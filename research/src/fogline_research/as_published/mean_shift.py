@@ -10,8 +10,8 @@ The predictor stays, the response climbs the joint kernel density along its own 
 .. math:: y \leftarrow \frac{\sum_j K\bigl(\tfrac{x - X_j}{h_x}\bigr) K\bigl(\tfrac{y - Y_j}{h_y}\bigr) Y_j}
                             {\sum_j K\bigl(\tfrac{x - X_j}{h_x}\bigr) K\bigl(\tfrac{y - Y_j}{h_y}\bigr)}.
 
-`climb` is the loop that `fogline_research.as_published.dp_pms` shares; `PartialMeanShiftResult` reads the ends of the climbs
-as conditional modes.
+`climb` is the loop that `fogline_research.as_published.dp_pms` shares; `PartialMeanShiftResult` reads the ends of the
+climbs as conditional modes.
 
 References
 ----------

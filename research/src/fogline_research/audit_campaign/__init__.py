@@ -1,1 +1,1 @@
-"""The long audit: replays, attacks and isolation of everything certified; ``python -m fogline_research.audit_campaign``."""
+"""The long audit, ``python -m fogline_research.audit_campaign``: everything certified is replayed, attacked, isolated."""

@@ -67,7 +67,8 @@ _SECTIONS = {
     ),
     "published": (
         "Published algorithms",
-        "`fogline_research.as_published` has the papers' algorithms to the letter. Their claims are false where the paper's "
+        "`fogline_research.as_published` has the papers' algorithms to the letter. Their claims are false where the "
+        "paper's "
         "argument has a gap ([gaps](gaps.md)); these attacks must succeed, which shows that the audit has teeth.",
     ),
     "isolation": (

@@ -171,10 +171,12 @@ class Shape:
     Parameters
     ----------
     cells : str
-        Kind of the cells: a key of :data:`fogline_research.audit_campaign.hostile_cells.CELLS`, or "line" for a text file.
+        Kind of the cells: a key of :data:`fogline_research.audit_campaign.hostile_cells.CELLS`, or "line" for a text
+        file.
     columns : int
     ids : str or None
-        Kind of the ids, a key of :data:`fogline_research.audit_campaign.hostile_cells.IDS` or "line"; None where there is no unit.
+        Kind of the ids, a key of :data:`fogline_research.audit_campaign.hostile_cells.IDS` or "line"; None where there
+        is no unit.
     has_ragged : bool
         Whether a row may have more or fewer cells than there are columns.
     """

@@ -18,8 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline import DensitySketch
-from fogline import sources as engines
+from fogline import DensitySketch, release, sources
 from fogline.density.random_spec import RandomSpec
 from fogline.density.spec import SketchSpec
 from fogline.estimators.strata import private_strata
@@ -260,10 +259,10 @@ def _hidden(name: str) -> Iterator[None]:
 
 def _state(opened: Opened, public: Public, most: int, spec: Any) -> tuple[Any, Hashable]:
     if public.get("entry") == "fit":
-        return engines.sketch(opened.source, spec).state(), ()
-    table = engines.table(opened.source, **opened.keywords)
+        return release.sketch(opened.source, spec).state(), ()
+    table = sources.table(opened.source, **opened.keywords)
     shown = (table.columns, _width(table), table.unit, table.row, repr(table), repr(sorted(table.facts.items())))
-    return engines.sketch(table, spec, max_contributions=most).state(), shown
+    return release.sketch(table, spec, max_contributions=most).state(), shown
 
 
 def _width(table: Any) -> Hashable:

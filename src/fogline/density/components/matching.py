@@ -5,8 +5,8 @@ noise of known variance u. A mixture has
 
 .. math:: \phi(\omega) = \sum_{j} w_j\, e^{-\frac12 \omega^\top L_jL_j^\top \omega}\, e^{i\omega\cdot\mu_j},
 
-and the squared distance of the two over 2u is minus its log-likelihood. It is minimised by L-BFGS from round
-components (:mod:`fogline.density.components.pursuit`), with a normal prior that the factors :math:`L_j` are alike: what the
+and the squared distance of the two over 2u is minus its log-likelihood. It is minimised by L-BFGS from round components
+(:mod:`fogline.density.components.pursuit`), with a normal prior that the factors :math:`L_j` are alike: what the
 release does not tell apart has one shape. Everything reads released numbers, so it is free.
 
 References

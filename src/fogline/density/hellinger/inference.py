@@ -7,9 +7,9 @@ minimises
 
 over the parameters and the explained share :math:`\kappa`.
 
-The constant c makes the distance fit for noise (`fogline.density.hellinger.minimum_distance`). The region K is what is not
-in excess: lumps that stand above the fit by more than noise and sampling could raise are cut out, worst first, and the
-family is fitted to the rest (`fogline.density.hellinger.outliers`). Then :math:`1 - \kappa` estimates the
+The constant c makes the distance fit for noise (`fogline.density.hellinger.minimum_distance`). The region K is what is
+not in excess: lumps that stand above the fit by more than noise and sampling could raise are cut out, worst first, and
+the family is fitted to the rest (`fogline.density.hellinger.outliers`). Then :math:`1 - \kappa` estimates the
 contamination.
 
 A small bandwidth shows lumps and resists them, a large one has less noise under the roots. So lumps are looked for at

@@ -1,8 +1,8 @@
 r"""Modes of a released density: which peaks are real, and where they are.
 
-With the number of modes given, the best so many peaks are taken from the scale that separates them most
-clearly from the next one. Otherwise a peak is a mode if it stands above the fogline (:mod:`fogline.density.modes.significance`)
-at some scale. Either way each is then located at the bandwidth that serves it best
+With the number of modes given, the best so many peaks are taken from the scale that separates them most clearly from
+the next one. Otherwise a peak is a mode if it stands above the fogline (:mod:`fogline.density.modes.significance`) at
+some scale. Either way each is then located at the bandwidth that serves it best
 (:mod:`fogline.density.modes.scale_space`).
 """
 

@@ -17,8 +17,8 @@ there are two at least.
 The fogline: which peaks of a released density cannot be noise.
 
 The peaks are compared with those that privacy noise and sampling noise raise by themselves
-(:mod:`fogline.density.modes.significance`), at a few scales. Coarse scales come first; a coarse peak that splits into several
-significant ones at a finer scale gives way to them.
+(:mod:`fogline.density.modes.significance`), at a few scales. Coarse scales come first; a coarse peak that splits into
+several significant ones at a finer scale gives way to them.
 
 Records that gather at a wall of the box: no mode, and worth a word.
 

@@ -1,10 +1,10 @@
 r"""Peaks of a density in a box too large for a grid: public starts, climbed and thinned, scale by scale.
 
-At the largest scale the density is read at the points of a Sobol sequence; the highest that lie a bandwidth apart
-are climbed by the guarded Newton steps of :func:`fogline.density.modes.scale_space.polish` (over-relaxed mean-shift steps where
-the density is not concave), and those that meet become one. Each smaller scale starts from the peaks of the scale
-above, from a pair of points on either side of each of them along its flattest axis, where a peak splits first, and
-from fresh Sobol points; once the clear peaks are known (:mod:`fogline.density.modes.side_lobes`), from those where most is
+At the largest scale the density is read at the points of a Sobol sequence; the highest that lie a bandwidth apart are
+climbed by the guarded Newton steps of :func:`fogline.density.modes.scale_space.polish` (over-relaxed mean-shift steps
+where the density is not concave), and those that meet become one. Each smaller scale starts from the peaks of the scale
+above, from a pair of points on either side of each of them along its flattest axis, where a peak splits first, and from
+fresh Sobol points; once the clear peaks are known (:mod:`fogline.density.modes.side_lobes`), from those where most is
 left besides them. Nothing here is random: the same release gives the same peaks.
 
 The fogline without a grid: which peaks of a density in many dimensions cannot be noise.
@@ -45,10 +45,10 @@ R. J. Adler, J. E. Taylor, "Random Fields and Geometry", Springer 2007, theorem 
 
 Modes of a released density where no grid can go: releases of random features, in any number of dimensions.
 
-As in :mod:`fogline.density.modes.on_grid`, peaks are found and judged at a few scales, from the largest to the smallest, and
-each mode is then located at the bandwidth that serves it best (:mod:`fogline.density.modes.scale_space`). What differs is how
-peaks are found (:mod:`fogline.density.modes.without_grid`: climbed from public starts, so a peak narrower than the space
-between starts, hidden at every larger scale, can be missed) and how they are told from noise
+As in :mod:`fogline.density.modes.on_grid`, peaks are found and judged at a few scales, from the largest to the
+smallest, and each mode is then located at the bandwidth that serves it best (:mod:`fogline.density.modes.scale_space`).
+What differs is how peaks are found (:mod:`fogline.density.modes.without_grid`: climbed from public starts, so a peak
+narrower than the space between starts, hidden at every larger scale, can be missed) and how they are told from noise
 (:mod:`fogline.density.modes.without_grid`).
 
 Draws from a released density where no grid can go.
@@ -59,11 +59,12 @@ positive, so that nearly all draws would be noise. Drawn from is instead
 .. math:: t(x) = \bigl[\, g_h(x) + \mathrm{soft}\bigl(\tilde f_h(x) - g_h(x),\; u\,s(x)\bigr) \bigr]_+ \quad\text{in the
    box},
 
-where the ground :math:`g_h` is the mixture of atoms (:mod:`fogline.density.modes.side_lobes`), smoothed by the kernel, with
-an even density over the box for the share of the records that the atoms do not hold; :math:`s(x)` is the deviation of
-the fog (:mod:`fogline.density.modes.without_grid`), which reaches :math:`u` deviations somewhere in the box with probability
-0.05, and :math:`\mathrm{soft}(r, c) = \mathrm{sign}(r)(|r| - c)_+` keeps of the rest what noise does not explain. So t
-is within :math:`u\,s(x)` of the density everywhere, and equal to a smooth mixture where the two cannot be told apart.
+where the ground :math:`g_h` is the mixture of atoms (:mod:`fogline.density.modes.side_lobes`), smoothed by the kernel,
+with an even density over the box for the share of the records that the atoms do not hold; :math:`s(x)` is the deviation
+of the fog (:mod:`fogline.density.modes.without_grid`), which reaches :math:`u` deviations somewhere in the box with
+probability 0.05, and :math:`\mathrm{soft}(r, c) = \mathrm{sign}(r)(|r| - c)_+` keeps of the rest what noise does not
+explain. So t is within :math:`u\,s(x)` of the density everywhere, and equal to a smooth mixture where the two cannot be
+told apart.
 
 Points are drawn from the ground, nine tenths, and evenly over the box, one tenth, and then resampled in proportion to
 :math:`t` over their own density: the law is t up to the error of that resampling, and points may repeat where t is far
