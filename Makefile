@@ -45,7 +45,7 @@ $(BARE_STAMP): pyproject.toml research/pyproject.toml
 # the tests of sources once more, where pyarrow is not installed
 test-bare: $(BARE_STAMP)
 	@! $(BARE)/bin/python -c 'import pyarrow' 2>/dev/null || { echo "pyarrow is in $(BARE)"; exit 1; }
-	$(BARE)/bin/python -m pytest -q -n 2 --dist worksteal tests/engines tests/isolation
+	$(BARE)/bin/python -m pytest -q -n 2 --dist worksteal tests/sources tests/isolation
 
 # the tests again, with the lines they miss: a third slower, so not part of `make test`
 coverage: $(STAMP)

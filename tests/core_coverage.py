@@ -6,8 +6,8 @@ reason:
 
 - lines marked ``pragma: no cover`` or ``pragma: no branch``, each with a comment that says why;
 - compiled loops (``_fast_*.py``): numba runs machine code, which cannot be traced. The same records go through their
-  numpy twins, which are measured, and tests compare both integer by integer (``tests/engines/test_twins.py``,
-  ``test_contributions.py``, ``tests/sketch/test_histogram.py``, ``test_random_features.py``);
+  numpy twins, which are measured, and tests compare both integer by integer (``tests/sources/test_twins.py``,
+  ``test_contributions.py``, ``tests/queries/test_histogram.py``, ``test_random_features.py``);
 - programs that try a ledger out, of which no release makes use (``tests/ledger/torture/__main__.py``, ``full_disk.py``,
   ``power_loss.py``, ``trials.py``): they run in processes that are killed, which leave no measurement.
 """
@@ -41,8 +41,8 @@ SKETCH_TESTS = (
 )
 TESTS = [
     *("tests/mechanisms", "tests/accounting", "tests/ledger", "tests/federation"),
-    *(f"tests/sketch/test_{name}.py" for name in SKETCH_TESTS),
-    *(f"tests/engines/test_{name}.py" for name in ("contributions", "feed", "tables", "twins")),
+    *(f"tests/density/test_{name}.py" for name in SKETCH_TESTS),
+    *(f"tests/sources/test_{name}.py" for name in ("contributions", "feed", "tables", "twins")),
     *(f"src/fogline/{part}" for part in ("mechanisms", "accounting", "ledger", "federation", "sketch", "engines")),
 ]
 

@@ -62,7 +62,7 @@ def test_the_default_sketch_and_the_systems_noise():
 
 @pytest.mark.parametrize("n_modes", [4, None])
 def test_an_outlier_does_not_come_out_of_private_modes(n_modes):
-    """The attack of tests/published/test_attack.py, which DP-GRAMS does not survive (it shows epsilon > 3).
+    """The attack of tests/research/as_published/test_attack.py, which DP-GRAMS does not survive (it shows epsilon > 3).
 
     The event was fixed there. With so many runs an outlier that always came out would show epsilon > 1.3.
     """

@@ -15,9 +15,9 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from fogline import PrivateModalRegression
 from fogline._validation import records
-from fogline.estimators.regression import joined
 from fogline.planning import regression as _regression_expected
 from fogline.sources.files import FileTable
+from fogline.sources.labelled import joined
 from fogline.testing import seeded_noise
 from fogline_research.datasets.regression import sinusoidal_mixture
 

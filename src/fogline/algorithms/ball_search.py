@@ -18,7 +18,6 @@ from fogline.accounting.costs import Cost, whole_units
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.counted_records import count_words
 from fogline.mechanisms.above_threshold import gamma
-from fogline.mechanisms.randomness import current_door
 from fogline.queries.ball_search import (
     AXES,
     BINS,
@@ -233,6 +232,10 @@ class _Search:
             portion=self._portion * SHARES[share] * part,
         )
 
+    def _key(self, purpose: str) -> NDArray[np.int64]:
+        """A fresh key."""
+        return np.array(self._stages.generator(purpose).integers(0, 2**62))
+
     def count(self) -> tuple[float, float]:
         """Noisy number of records, at least one, and the deviation of its noise."""
         values, sd = self._answer("count", CountQuery())
@@ -246,7 +249,7 @@ class _Search:
         """
         plan = self._plan
         share = min(1.0, MOST_PAIRED / count)
-        drawn = self._stages.keep(f"thinning{self._name}", lambda: {"key": _drawn("which records are paired")})
+        drawn = self._stages.keep(f"thinning{self._name}", lambda: {"key": self._key("which records are paired")})
         smallest, size = plan.exponents
         parts = (plan.frame, Thinning(int(drawn["key"]), share), smallest, size, max(1, int(target * share)))
         if plan.stretch is None:
@@ -287,7 +290,7 @@ class _Search:
         axes = min(AXES, d)
 
         def draw() -> dict[str, NDArray[Any]]:
-            generator = current_door().generator("random projection, shift and basis")
+            generator = self._stages.generator("random projection, shift and basis")
             return {
                 "directions": random_directions(generator, axes, d),
                 "shift": generator.random(axes),
@@ -351,8 +354,3 @@ class _Search:
         if index is None:
             return _nothing(plan, "no ball around the place found is apart from the rest; take a smaller c")
         return Ball(centre, float(query.radii[index]), float(target), 0.5 * target, stretch)
-
-
-def _drawn(purpose: str) -> NDArray[np.int64]:
-    """A fresh key."""
-    return np.array(current_door().generator(purpose).integers(0, 2**62))

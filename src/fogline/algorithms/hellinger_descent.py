@@ -45,7 +45,6 @@ from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.queries.hellinger_descent import DescentPlan, Quadrature
 from fogline.release.curator import RecordPasses, Stages
 from fogline.release.density_sketch import ReleaseTerms, lattice_sensitivity
-from fogline.sources.files import CountedFile, FileTable
 
 __all__ = [
     "START_PORTION",
@@ -62,7 +61,6 @@ __all__ = [
     "plan_descent",
     "plan_sketch",
     "planned_errors",
-    "rows_of",
     "smallest_bandwidth",
     "stages_of",
     "start_at",
@@ -497,18 +495,6 @@ def _factors(family: Family, box: FloatArray, bounds: FloatArray) -> tuple[Float
     coarse = max(COARSE, 2.0 * fine)
     size = 1 + max(1, math.ceil(math.log(coarse / fine) / math.log(RATIO)))
     return middle, np.geomspace(fine, coarse, size)
-
-
-def rows_of(source: Any) -> int:
-    """Public number of rows, under replacement; usable or not."""
-    if isinstance(source, CountedFile):
-        return source.rows
-    if isinstance(source, FileTable) or not hasattr(source, "__len__"):
-        raise TypeError(
-            "X must be an array or a frame for a descent, whose number of rows is public, or a CountedFile, which "
-            "declares it"
-        )
-    return len(source)
 
 
 def checked_guess(family: Family, box: FloatArray, theta: Any) -> FloatArray:

@@ -39,7 +39,6 @@ from fogline.algorithms.mixture_recursive import (
     learn_gaussians,
     settled,
 )
-from fogline.mechanisms.randomness import current_door
 from fogline.queries.ball_search import Ball, CountQuery
 from fogline.queries.block_learners import BlockMeans, chosen_learner
 from fogline.queries.gaussian import RINGS
@@ -211,12 +210,12 @@ def aggregated_parts(
     )
     spent = SHARES["count"]
     blocks = plan.blocks(float(values[0]))
-    drawn = stages.keep("blocks", _keys)
+    drawn = stages.keep("blocks", lambda: _keys(stages))
     means = BlockMeans(plan.frame, plan.learner, blocks, int(drawn["key"]), int(drawn["seed"]))
     balls: tuple[Ball, ...] = ()
     turn, rounds = 0, plan.rounds
     while turn < rounds and len(balls) < plan.n_components:
-        direction = stages.keep(f"direction{turn}", lambda: _direction(plan.frame.d))["direction"]
+        direction = stages.keep(f"direction{turn}", lambda: _direction(stages, plan.frame.d))["direction"]
         offers = None if passes is None else Offers(passes, means, balls, direction)
         share = SHARES["rounds"] / rounds
         found = find_ball(stages, offers, plan.ball(blocks), share, Fraction(1, rounds), replaced=True)
@@ -232,14 +231,14 @@ def aggregated_parts(
     return NearestParts(plan.frame, centres), frames, spent
 
 
-def _keys() -> dict[str, NDArray[Any]]:
+def _keys(stages: Stages) -> dict[str, NDArray[Any]]:
     """A key for the hash and a seed for the learners."""
-    key, seed = current_door().generator("which block a record is in, and where learners start").integers(0, 2**62, 2)
+    key, seed = stages.generator("which block a record is in, and where learners start").integers(0, 2**62, 2)
     return {"key": np.array(key), "seed": np.array(seed)}
 
 
-def _direction(d: int) -> dict[str, NDArray[Any]]:
-    return {"direction": current_door().generator("which mean a block offers").standard_normal(d)}
+def _direction(stages: Stages, d: int) -> dict[str, NDArray[Any]]:
+    return {"direction": stages.generator("which mean a block offers").standard_normal(d)}
 
 
 def _apart(found: Ball, balls: tuple[Ball, ...]) -> bool:

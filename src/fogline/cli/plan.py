@@ -206,21 +206,18 @@ def _mixture(text: str, d: int) -> Any:
 
 def _public_sample(options: dict[str, Any], d: int) -> Any:
     """Read a public sample."""
-    import numpy as np
-
-    from fogline.sources.table import ReadFailed
+    from fogline.sources.table import ReadFailed, read_public
 
     need_reader(options["shape"])
-    batches = [np.empty((0, d))]
     try:
         table = source_table({"file": options["shape"], **options}, parse.columns_option(options["columns"]))
         if table.width != d:
             raise ValueError(f"columns: --bounds has {d} pairs, but the sample has {table.width} columns: name them")
-        table.each_batch(lambda rows: batches.append(rows.copy()))
+        sample = read_public(table)
     except ReadFailed:
         raise click.BadParameter("cannot be read as a table", param_hint="--shape") from None
     except (ValueError, TypeError, OSError) as error:
         found = parse.refused(error)
         found.param_hint = "--shape" if found.param_hint == "FILE" else found.param_hint
         raise found from None
-    return np.concatenate(batches)
+    return sample

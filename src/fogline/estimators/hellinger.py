@@ -29,7 +29,6 @@ from fogline.algorithms.hellinger_descent import (
     expected_fit,
     plan_descent,
     plan_sketch,
-    rows_of,
     stages_of,
 )
 from fogline.density.hellinger.inference import (
@@ -53,6 +52,7 @@ from fogline.queries.hellinger_descent import DescentPlan
 from fogline.release.curator import RecordPasses, staged_release
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.release.passes import release_source
+from fogline.sources.files import rows_of
 from fogline.sources.passes import as_source, names_of, unit_of
 
 __all__ = ["PrivateHellinger"]

@@ -10,14 +10,12 @@ Picture of a modal regression, from released values: conditional density, branch
 
 from __future__ import annotations
 
-import warnings
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fogline import _validation
@@ -32,6 +30,7 @@ from fogline.density.spec import SketchSpec, as_bandwidth
 from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.release.passes import release_source
+from fogline.sources.labelled import joined
 from fogline.sources.passes import as_source, names_of, unit_of, width_of
 from fogline.sources.table import Table
 
@@ -93,49 +92,6 @@ SHARES = (0.2, 0.8)
 """Planned bandwidths of x and y, in widths of their ranges, and their shares of the release, for one column of x.
 
 A branch is located best by a kernel as wide as the branch is across, and smoothed along x by more."""
-
-
-def joined(X: Any, y: Any, width: int | None) -> Any:
-    """Return a source of records (x, y), y last; errors come from the schema alone.
-
-    Parameters
-    ----------
-    X : array, frame, path or table
-    y : array, name of a column, or None
-        None: the last column of X is the response.
-    width : int or None
-        Columns of x that are wanted, where that is known.
-    """
-    source = as_source(X)
-    if isinstance(y, str):
-        names = names_of(source)
-        if names is None or names.count(y) != 1:
-            raise ValueError(f"y: X has no column {y!r}" if names is None or y not in names else f"y: several {y!r}")
-        order = [name for name in names if name != y] + [y]
-        return source[order]
-    if y is None:
-        columns = width_of(source)
-        if columns is not None and (columns < 2 or (width is not None and columns != width + 1)):
-            raise ValueError(
-                "PrivateModalRegression requires y to be passed, but the target y is None, and X has no column beyond "
-                "those of x_bounds that could be it"
-            )
-        return source
-    _validation.check_dense(y, "y")
-    rows = _validation.records(source, width)
-    columns = width_of(y)  # none for a plain list, which declares nothing: a row that is not one cell is missing
-    if columns not in (None, 1):
-        raise ValueError(f"y must be one column, got {columns}")
-    if getattr(y, "ndim", 1) == 2:  # said of the form alone, as scikit-learn's regressors do
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected; it is taken flat",
-            DataConversionWarning,
-            stacklevel=3,
-        )
-    response = _validation.records(y, 1, name="y")
-    if len(rows) != len(response):
-        raise ValueError("X and y must have the same number of rows")
-    return np.column_stack([rows, response])
 
 
 class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc]

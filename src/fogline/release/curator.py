@@ -27,7 +27,7 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.mechanisms.above_threshold import above_threshold
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.errors import sealed
-from fogline.mechanisms.randomness import door_reason
+from fogline.mechanisms.randomness import current_door, door_reason
 from fogline.mechanisms.stable_histogram import stable_histogram
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.sources.passes import RecordPasses
@@ -200,6 +200,11 @@ class Stages:
                 raise ValueError("these answers belong to another release")
         self.answers.append((name, values, 0.0))
         return values
+
+    @staticmethod
+    def generator(purpose: str) -> np.random.Generator:
+        """Return a generator for what an algorithm draws apart from noise, such as directions; an audit replays it."""
+        return current_door().generator(purpose)
 
     def keep(self, name: str, compute: Callable[[], Numbers]) -> Numbers:
         """Compute numbers from earlier answers and keep them with these, or give those that were kept.

@@ -54,6 +54,7 @@ __all__ = [
     "matching_files",
     "require_arrow_for_texts",
     "require_duckdb",
+    "rows_of",
     "scan_batches",
     "scan_query",
     "scan_text_ids",
@@ -456,3 +457,15 @@ class CountedFile(FileTable):
             left -= min(left, len(batch))
 
         super()._scan(take_some)
+
+
+def rows_of(source: Any) -> int:
+    """Public number of rows, under replacement; usable or not."""
+    if isinstance(source, CountedFile):
+        return source.rows
+    if isinstance(source, FileTable) or not hasattr(source, "__len__"):
+        raise TypeError(
+            "X must be an array or a frame for a descent, whose number of rows is public, or a CountedFile, which "
+            "declares it"
+        )
+    return len(source)

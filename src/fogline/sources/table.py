@@ -27,7 +27,7 @@ from fogline.queries.exact_counts import exact_counts
 if TYPE_CHECKING:
     from fogline.sources.contributions import ContributionBound
 
-__all__ = ["BATCH_ROWS", "Progress", "ReadFailed", "State", "Table", "Take", "chosen_columns"]
+__all__ = ["BATCH_ROWS", "Progress", "ReadFailed", "State", "Table", "Take", "chosen_columns", "read_public"]
 
 T = TypeVar("T")
 FloatArray = NDArray[np.float64]
@@ -58,6 +58,13 @@ def chosen_columns(columns: Any, unit: Any, names: Sequence[str]) -> tuple[str, 
     if unit is not None:
         check_columns([unit], names, name="unit")
     return check_columns([name for name in names if name != unit] if columns is None else columns, names)
+
+
+def read_public(table: Table) -> FloatArray:
+    """Read a table that holds no secret, such as a sample that somebody published: all rows as one array."""
+    batches = [np.empty((0, table.width))]
+    table.each_batch(lambda rows: batches.append(rows.copy()))
+    return np.concatenate(batches)
 
 
 class Table(ABC):
