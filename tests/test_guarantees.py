@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import fogline
-from fogline import contenders, mechanisms
+from fogline import mechanisms
+from fogline_research import baselines as contenders
 
 pytestmark = pytest.mark.quick
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
-from fogline import DensitySketch, PrivateDensity, PrivateModes, published
+from fogline import DensitySketch, PrivateDensity, PrivateModes
 from fogline.accounting import Cost
 from fogline.audit.observation import flatten, observe
 from fogline.ledger import Ledger, LedgerRefused, Question, ReleaseFailed
@@ -35,6 +35,7 @@ from fogline.release import density_sketch
 from fogline.release.passes import Pass
 from fogline.report import find, render_report, write_report
 from fogline.testing import seeded_noise
+from fogline_research import as_published as published
 from fogline_research.baselines import noisy_histogram_modes
 
 SENTINEL = 8.123456789012345

@@ -73,7 +73,7 @@ class Strict:
             with np.errstate(all="raise"):
                 return contained(query, failure)
 
-        for module in ("fogline.mechanisms.errors", "fogline.sources.table", "fogline._validation.rows"):
+        for module in ("fogline.mechanisms.errors", "fogline.sources.tables", "fogline._validation.rows"):
             monkeypatch.setattr(f"{module}.contained", spied)
         assert containment.contained is contained
 

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import fogline
+import fogline_research
 from fogline.accounting import Guarantee
 from fogline.accounting.proofs import PROOFS, proof_file, proof_id
 
 PACKAGE = Path(fogline.__file__).parent
+RESEARCH = Path(fogline_research.__file__).parent
 
 STORED = [
     "above-threshold",
@@ -49,21 +51,21 @@ STORED = [
 """Ids that were given once. Add to them; never take one away."""
 
 STORED_PATHS = {
-    "release/density_sketch.proof.md": "density-sketch",
-    "queries/random_feature_sums.proof.md": "random-features",
-    "queries/strata.proof.md": "strata",
-    "algorithms/hellinger_descent.proof.md": "hellinger",
-    "algorithms/clustering.proof.md": "clustering",
-    "algorithms/mixture_from_density.proof.md": "mixture",
-    "algorithms/mixture_aggregate.proof.md": "mixture-aggregate",
-    "algorithms/mixture_recursive.proof.md": "mixture-recursive",
-    "algorithms/mixture_spherical.proof.md": "mixture-spherical",
-    "queries/gaussian.proof.md": "gaussian-learner",
-    "queries/spherical_gaussian.proof.md": "spherical-gaussian-learner",
-    "queries/moments.proof.md": "private-pca",
-    "queries/magnitudes.proof.md": "magnitudes",
-    "queries/ball_search.proof.md": "one-cluster",
-    "queries/terrific_ball.proof.md": "terrific-ball",
+    "sketch/density_sketch.proof.md": "density-sketch",
+    "sketch/random_features.proof.md": "random-features",
+    "sketch/strata.proof.md": "strata",
+    "estimators/hellinger.proof.md": "hellinger",
+    "estimators/clustering.proof.md": "clustering",
+    "estimators/mixture.proof.md": "mixture",
+    "estimators/_mixture_aggregate.proof.md": "mixture-aggregate",
+    "estimators/_mixture_recursive.proof.md": "mixture-recursive",
+    "estimators/_mixture_spherical.proof.md": "mixture-spherical",
+    "locate/gaussian.proof.md": "gaussian-learner",
+    "locate/spherical_gaussian.proof.md": "spherical-gaussian-learner",
+    "locate/private_pca.proof.md": "private-pca",
+    "locate/magnitudes.proof.md": "magnitudes",
+    "locate/one_cluster.proof.md": "one-cluster",
+    "locate/terrific_ball.proof.md": "terrific-ball",
     "mechanisms/mollified_draws.proof.md": "mollified-draws",
     "mechanisms/mollified_cells.proof.md": "mollified-cells",
 }
@@ -75,8 +77,9 @@ def test_no_id_vanishes():
 
 
 def test_every_proof_has_one_id_and_every_id_a_proof():
-    files = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.proof.md"))
-    assert sorted(PROOFS.values()) == files
+    own = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.proof.md")]
+    theirs = [path.relative_to(RESEARCH.parent) for path in RESEARCH.rglob("*.proof.md")]
+    assert sorted(PROOFS.values()) == sorted(map(str, [*own, *theirs]))
 
 
 def test_stored_paths_still_lead_to_their_proof():
@@ -89,7 +92,7 @@ def test_stored_paths_still_lead_to_their_proof():
 
 def test_a_guarantee_stores_the_id_and_tells_the_file():
     told = Guarantee.certified_release(
-        rho=0.1, delta=1e-6, neighbours="add-remove", mechanism="noise", proof="mechanisms/discrete_gaussian.proof.md"
+        rho=0.1, delta=1e-6, neighbours="add-remove", mechanism="noise", proof="mechanisms/gaussian.proof.md"
     )
     assert told.to_dict()["proof"] == "gaussian-noise"
     assert "mechanisms/discrete_gaussian.proof.md" in told.explain()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fogline.sources.table import Table
+from fogline.sources.tables import Table
 from fogline_research.audit_campaign import isolation_measures
 from fogline_research.audit_campaign.forms import is_available, source_named
 from fogline_research.audit_campaign.isolation import check_isolation

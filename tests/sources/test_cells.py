@@ -23,7 +23,7 @@ from fogline.sources.contributions import MISSING, TEXT, ContributionBound, Iden
 from fogline.sources.files import FileTable
 from fogline.sources.labelled import label_text
 from fogline.sources.registry import table
-from fogline.sources.table import ReadFailed
+from fogline.sources.tables import ReadFailed
 from fogline.testing import seeded_noise
 from fogline_research.baselines import dp_em
 

@@ -20,7 +20,7 @@ from fogline.release import sketch
 from fogline.sources.contributions import ContributionBound
 from fogline.sources.files import FileTable
 from fogline.sources.registry import table
-from fogline.sources.table import ReadFailed
+from fogline.sources.tables import ReadFailed
 
 psycopg = optional("psycopg")
 

@@ -7,7 +7,7 @@ from fogline import DensitySketch, PrivateModes
 from fogline.density.random_spec import plan_spec
 from fogline.sources.contributions import ContributionBound
 from fogline.sources.registry import table
-from fogline.sources.table import ReadFailed
+from fogline.sources.tables import ReadFailed
 
 pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")

@@ -15,7 +15,7 @@ from fogline.sources import files as duck
 from fogline.sources.files import FileTable
 from fogline.sources.passes import RecordPasses
 from fogline.sources.registry import table
-from fogline.sources.table import ReadFailed
+from fogline.sources.tables import ReadFailed
 from fogline.testing import seeded_noise
 
 pytestmark = pytest.mark.quick

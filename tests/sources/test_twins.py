@@ -28,7 +28,7 @@ from fogline.sources.contributions import (
 )
 from fogline.sources.passes import RecordPasses, facts_of, public_width, width_of
 from fogline.sources.registry import table
-from fogline.sources.table import ReadFailed
+from fogline.sources.tables import ReadFailed
 
 pa = optional("pyarrow")
 
@@ -40,7 +40,7 @@ KEY = (3, 5)
 @pytest.fixture
 def uncompiled(monkeypatch):
     """As without the ``fast`` extra."""
-    for name in ("sketch._fast_histogram", "sketch._fast_features", "engines._fast_choice"):
+    for name in ("queries._numba", "sources._contributions_numba"):
         monkeypatch.setitem(sys.modules, f"fogline.{name}", None)
     monkeypatch.delattr("fogline.sources._contributions_numba", raising=False)
     monkeypatch.setattr(histogram, "_counter_known", False)

@@ -130,7 +130,7 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
 def _counted(options: dict[str, Any], source: Any, spec: Any, keys: Any) -> SiteSketch:
     from fogline.federation import SiteSketch
     from fogline.release import sketch as count
-    from fogline.sources.table import ReadFailed
+    from fogline.sources.tables import ReadFailed
 
     try:
         counted = count(source, spec, max_contributions=options["max_contributions"])

@@ -206,7 +206,7 @@ def _mixture(text: str, d: int) -> Any:
 
 def _public_sample(options: dict[str, Any], d: int) -> Any:
     """Read a public sample."""
-    from fogline.sources.table import ReadFailed, read_public
+    from fogline.sources.tables import ReadFailed, read_public
 
     need_reader(options["shape"])
     try:

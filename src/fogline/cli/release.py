@@ -195,7 +195,7 @@ def only_with_a_ledger(options: dict[str, Any]) -> None:
 
 def fit(estimator: Any, table: Any) -> None:
     """Fit, with one constant message for whatever goes wrong once records are touched."""
-    from fogline.sources.table import ReadFailed
+    from fogline.sources.tables import ReadFailed
 
     try:
         with warnings.catch_warnings():

@@ -17,7 +17,7 @@ from fogline.cli.common import need
 from fogline.cli.parse import columns_option
 
 if TYPE_CHECKING:
-    from fogline.sources.table import Table
+    from fogline.sources.tables import Table
 
 __all__ = [
     "FILE",

@@ -32,7 +32,7 @@ from fogline.release.density_sketch import ReleaseTerms
 from fogline.release.passes import release_source
 from fogline.sources.labelled import joined
 from fogline.sources.passes import as_source, names_of, unit_of, width_of
-from fogline.sources.table import Table
+from fogline.sources.tables import Table
 
 if TYPE_CHECKING:
     from fogline.planning.regression import ExpectedBranches

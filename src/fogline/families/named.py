@@ -26,14 +26,14 @@ NAMES = (*_MAKERS, "t")
 
 
 _IDS: dict[type, tuple[str, str]] = {
-    Normal: ("normal", "fogline.families.univariate.Normal"),
-    Logistic: ("logistic", "fogline.families.univariate.Logistic"),
-    Lognormal: ("lognormal", "fogline.families.univariate.Lognormal"),
-    StudentT: ("student-t", "fogline.families.univariate.StudentT"),
+    Normal: ("normal", "fogline.families.location_scale.Normal"),
+    Logistic: ("logistic", "fogline.families.location_scale.Logistic"),
+    Lognormal: ("lognormal", "fogline.families.location_scale.Lognormal"),
+    StudentT: ("student-t", "fogline.families.location_scale.StudentT"),
     MultivariateNormal: ("multivariate-normal", "fogline.families.multivariate_normal.MultivariateNormal"),
-    Exponential: ("exponential", "fogline.families.univariate.Exponential"),
-    Gamma: ("gamma", "fogline.families.univariate.Gamma"),
-    Weibull: ("weibull", "fogline.families.univariate.Weibull"),
+    Exponential: ("exponential", "fogline.families.positive.Exponential"),
+    Gamma: ("gamma", "fogline.families.positive.Gamma"),
+    Weibull: ("weibull", "fogline.families.positive.Weibull"),
 }
 """For each family its id, which never changes, and where its class was when ledgers held that instead."""
 
@@ -57,7 +57,7 @@ def family_id_before(family: Family) -> str:
     Examples
     --------
     >>> family_id_before(family_named("normal"))
-    'fogline.families.univariate.Normal normal'
+    'fogline.families.location_scale.Normal normal'
     """
     kind = type(family)
     return f"{_IDS[kind][1]} {family.name}" if kind in _IDS else family_id(family)

@@ -14,7 +14,7 @@ from fogline.release.density_sketch import DensitySketch, ReleaseTerms, release_
 from fogline.release.sketch_file import ROW_BY_ROW, Provenance
 from fogline.sources.passes import facts_of, names_of
 from fogline.sources.registry import as_source
-from fogline.sources.table import Table
+from fogline.sources.tables import Table
 
 __all__ = ["Pass", "feed", "release_source", "sketch"]
 

@@ -4,7 +4,7 @@ from fogline.sources.check import FileCheck, check
 from fogline.sources.files import CountedFile, FileTable
 from fogline.sources.reading import ReadingOptions
 from fogline.sources.registry import table
-from fogline.sources.table import ReadFailed, Table
+from fogline.sources.tables import ReadFailed, Table
 
 __all__ = [
     "CountedFile",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.sources.reading import NumberRule
-from fogline.sources.table import BATCH_ROWS
+from fogline.sources.tables import BATCH_ROWS
 from fogline.sources.text_lines import MAX_LINE, Layout, ids_of
 
 __all__ = ["FastReader"]

@@ -53,7 +53,7 @@ from fogline.density.random_spec import RandomSpec, Spec
 from fogline.mechanisms.randomness import current_door
 from fogline.queries.exact_counts import exact_counts
 from fogline.queries.fourier_sums import CellCounts, row_cells
-from fogline.sources.table import BATCH_ROWS, State, Table, Take
+from fogline.sources.tables import BATCH_ROWS, State, Table, Take
 
 __all__ = [
     "INTEGER",

@@ -25,7 +25,7 @@ from fogline.sources.contributions import (
     unit_buckets,
 )
 from fogline.sources.frames import ArrayTable, FrameTable, PartTable, numbers_or_missing
-from fogline.sources.table import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
+from fogline.sources.tables import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
 
 __all__ = ["DaskTable", "adapt"]
 

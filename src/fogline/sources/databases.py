@@ -23,7 +23,7 @@ from fogline.density.random_spec import Spec
 from fogline.density.spec import SketchSpec
 from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.sources.contributions import escaped
-from fogline.sources.table import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
+from fogline.sources.tables import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
 
 __all__ = ["PostgresTable", "SqliteTable", "adapt", "require_psycopg"]
 

@@ -38,7 +38,7 @@ from fogline.density.spec import SketchSpec
 from fogline.sources.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql, quoted
 from fogline.sources.headers import Header, is_text, opened, read_header
 from fogline.sources.reading import ReadingOptions, require_text_source
-from fogline.sources.table import BATCH_ROWS, Progress, ReadFailed, State, Table, Take, chosen_columns
+from fogline.sources.tables import BATCH_ROWS, Progress, ReadFailed, State, Table, Take, chosen_columns
 from fogline.sources.text_lines import Layout, blocks_of, scan_blocks
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def scan_text_ids(files: Sequence[Path], columns: Sequence[str], unit: str, take
     unit : str
         Of texts.
     take : callable
-        :data:`fogline.sources.table.Take`.
+        :data:`fogline.sources.tables.Take`.
     """
     import pyarrow.parquet as pq
 

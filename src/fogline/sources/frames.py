@@ -10,7 +10,7 @@ import numpy as np
 from fogline._validation import contained, records
 from fogline.sources.cell_sql import quoted
 from fogline.sources.files import IDS, NUMBERS, PLAIN_IDS, has_arrow, require_kind, scan_batches
-from fogline.sources.table import BATCH_ROWS, FloatArray, Progress, Table, Take, chosen_columns
+from fogline.sources.tables import BATCH_ROWS, FloatArray, Progress, Table, Take, chosen_columns
 
 __all__ = [
     "ArrayTable",

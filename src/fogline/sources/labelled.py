@@ -15,7 +15,7 @@ from fogline.queries.strata import StrataCounts
 from fogline.sources.contributions import id_cells
 from fogline.sources.passes import names_of, width_of
 from fogline.sources.registry import as_source, table
-from fogline.sources.table import Table
+from fogline.sources.tables import Table
 
 __all__ = ["LabelledPass", "joined", "label_text", "labelled_source"]
 

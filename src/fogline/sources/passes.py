@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import records
 from fogline.sources.registry import as_source
-from fogline.sources.table import UNDECLARED, Table
+from fogline.sources.tables import UNDECLARED, Table
 
 __all__ = [
     "RecordPasses",

@@ -10,7 +10,7 @@ from typing import Any
 
 from fogline.sources.files import FileTable
 from fogline.sources.reading import ReadingOptions, require_text_source
-from fogline.sources.table import Progress, Table
+from fogline.sources.tables import Progress, Table
 
 __all__ = ["as_source", "table"]
 

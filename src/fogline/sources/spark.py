@@ -22,7 +22,7 @@ from fogline.queries.exact_counts import ExactCounts, exact_counts
 from fogline.sources.cell_sql import SPARK, CellSql, quoted
 from fogline.sources.contributions import ClusterTable, ContributionBound, kept_state
 from fogline.sources.files import has_arrow, scan_batches
-from fogline.sources.table import Progress, State, Table, Take, chosen_columns
+from fogline.sources.tables import Progress, State, Table, Take, chosen_columns
 
 __all__ = ["SparkTable", "adapt"]
 

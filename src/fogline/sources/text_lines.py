@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.sources.reading import NumberRule, ReadingOptions
-from fogline.sources.table import Take
+from fogline.sources.tables import Take
 
 __all__ = ["BOM", "MAX_LINE", "Layout", "blocks_of", "cells_of", "plain_batches", "scan_blocks"]
 

@@ -22,7 +22,7 @@ def mutated(name: str) -> tuple[Code, ...]:
 
 def mark_after_the_data(code: Code) -> None:
     """The mark of a reservation is written together with that of its answer."""
-    marks = code.high_water.HighWater
+    marks = code.files.HighWater
     read, move = marks.read, marks.move
 
     def late_read(self: Any, ledger: str) -> Any:
@@ -42,7 +42,7 @@ def mark_after_the_data(code: Code) -> None:
 
 def _moved_unseen(code: Code) -> None:
     """Let a mark be moved whatever it is."""
-    marks = code.high_water.HighWater
+    marks = code.files.HighWater
     move = marks.move
     marks.move = lambda self, before, mark: move(self, self.read(mark.ledger), mark)
 
@@ -133,14 +133,14 @@ def reserved_without_lock(code: Code) -> None:
             catch_up(self)
 
     session._catch_up = stale
-    code.high_water.HighWater.held = lambda self, ledger: nullcontext()
+    code.files.HighWater.held = lambda self, ledger: nullcontext()
     code.session.Session._check_mark = lambda self, store, books, *, adopting=False: self._marks.read(books.ledger)
     _moved_unseen(code)
 
 
 def cap_not_checked(code: Code) -> None:
     """Neither the books nor the file compare what is spent with the cap."""
-    code.books._within = lambda totals, owner: True
+    code.accounts._within = lambda totals, owner: True
     store = code.store.Store
     append = store.append
 

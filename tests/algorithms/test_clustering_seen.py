@@ -27,6 +27,7 @@ def fitted(X, *, seed=0, **options):
 
 
 @pytest.mark.parametrize(("shape", "most"), [("uniform", 0), ("normal", 1)])
+@pytest.mark.quick
 def test_no_cluster_where_records_fill_the_box_and_one_where_they_gather(shape, most):
     rng = np.random.default_rng(0)
     numbers = []

@@ -26,6 +26,7 @@ def two():
     return expected_mode_error(planned(), 2000, shape=TWO, epsilons=[1.0, 0.02, 0.2])
 
 
+@pytest.mark.quick
 def test_the_noise_is_exactly_that_of_a_fit(two):
     for neighbours, contributions in (("add-remove", 1), ("replace", 3)):
         estimator = planned(neighbours=neighbours, max_contributions=contributions)
