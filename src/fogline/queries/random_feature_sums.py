@@ -94,6 +94,8 @@ class PhaseSums:
         self.spec = spec
         self.count = 0
         self._sums = np.zeros((2, spec.n_features), dtype=np.int64)
+        # Loaded and compiled now, not with the first batch: what the process holds must not tell that there was one.
+        self.add_rows(np.zeros((0, spec.d)))
 
     @quiet()
     def add_rows(self, rows: FloatArray) -> None:

@@ -140,7 +140,8 @@ class Summits:
 @lru_cache(maxsize=8)
 def public_points(d: int) -> FloatArray:
     """Well spread points of the unit cube, the same for every release."""
-    return np.asarray(qmc.Sobol(d, rng=np.random.default_rng(SEED)).random_base2(SCAN_POWER))
+    points = qmc.Sobol(d, rng=np.random.default_rng(SEED)).random_base2(SCAN_POWER)
+    return np.array(points)  # a copy: scipy's is a view of memory that was in part never written
 
 
 def summits_by_scale(readings: Sequence[RandomReading], guesses: FloatArray) -> list[Summits]:
