@@ -8,7 +8,7 @@ import pytest
 from fogline.algorithms import mixture_recursive as method
 from fogline.algorithms.mixture_recursive import RecursivePlan, learn_recursive
 from fogline.audit import canary_pairs, replay
-from fogline.release.curator import Stages, staged_release
+from fogline.release.stages import Stages, staged_release
 from fogline.release.terms import ReleaseTerms
 from fogline.sources.passes import RecordPasses
 from fogline.testing import seeded_noise

@@ -8,7 +8,7 @@ import pytest
 from fogline.algorithms.mixture_recursive import RecursivePlan
 from fogline.algorithms.mixture_spherical import PROOF, learn_spherical
 from fogline.audit import canary_pairs, replay
-from fogline.release.curator import staged_release
+from fogline.release.stages import staged_release
 from fogline.release.terms import ReleaseTerms
 from fogline.sources.passes import RecordPasses
 from fogline.testing import seeded_noise

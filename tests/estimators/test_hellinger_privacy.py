@@ -16,7 +16,7 @@ from fogline.audit import canary_pairs, replay
 from fogline.audit.attack import vector_attack
 from fogline.families import Gamma, Normal, parameter_box
 from fogline.queries.hellinger_descent import DescentPlan, Quadrature
-from fogline.release.curator import RecordPasses, Stages
+from fogline.release.stages import RecordPasses, Stages
 from fogline.release.terms import ReleaseTerms
 
 BOX = [(-10.0, 20.0)]

@@ -32,7 +32,7 @@ from fogline.queries.ball_search import (
 )
 from fogline.queries.lattice import DIRECTION_BITS, Each, Frame, Thinning, random_directions
 from fogline.queries.terrific_ball import SeclusionQuery, TerrificRadiusQuery
-from fogline.release.curator import Stages
+from fogline.release.stages import Stages
 from fogline.release.terms import PROOF, ReleaseTerms
 
 __all__ = ["BallPlan", "LocatedTerms", "find_ball"]

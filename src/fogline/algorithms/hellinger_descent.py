@@ -43,8 +43,8 @@ from fogline.density.spec import LATTICE_BITS, SketchSpec, as_bandwidth
 from fogline.families import Family, MultivariateNormal
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.queries.hellinger_descent import DescentPlan, Quadrature
-from fogline.release.curator import RecordPasses, Stages
 from fogline.release.density_sketch import ReleaseTerms, lattice_sensitivity
+from fogline.release.stages import RecordPasses, Stages
 
 __all__ = [
     "START_PORTION",

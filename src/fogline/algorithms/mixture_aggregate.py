@@ -44,7 +44,7 @@ from fogline.queries.block_learners import BlockMeans, chosen_learner
 from fogline.queries.gaussian import RINGS
 from fogline.queries.lattice import Frame
 from fogline.queries.partition import NearestParts, Partition, Parts
-from fogline.release.curator import RecordPasses, Stages
+from fogline.release.stages import RecordPasses, Stages
 
 __all__ = ["PROOF", "AggregatePlan", "aggregated_parts", "learn_aggregate"]
 

@@ -48,7 +48,7 @@ from fogline.queries.partition import (
     valleys,
     whitening_of,
 )
-from fogline.release.curator import Stages, asked
+from fogline.release.stages import Stages, asked
 
 __all__ = [
     "PROOF",

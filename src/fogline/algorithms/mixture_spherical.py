@@ -31,7 +31,7 @@ from fogline.algorithms.mixture_recursive import (
 from fogline.queries.gaussian import Gaussian
 from fogline.queries.lattice import Each, Frame
 from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
-from fogline.release.curator import Stages, asked
+from fogline.release.stages import Stages, asked
 
 __all__ = ["PROOF", "learn_spherical"]
 

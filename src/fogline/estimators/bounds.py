@@ -27,8 +27,8 @@ from fogline.queries.magnitudes import (
     coarse_range,
     counts_sensitivity,
 )
-from fogline.release.curator import RecordPasses, Stages, staged_release
 from fogline.release.density_sketch import ReleaseTerms
+from fogline.release.stages import RecordPasses, Stages, staged_release
 from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
 __all__ = ["PrivateBounds", "private_bounds"]

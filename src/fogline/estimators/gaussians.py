@@ -15,7 +15,7 @@ from fogline.queries.lattice import Frame
 from fogline.queries.moments import MOST_COLUMNS
 from fogline.queries.partition import Partition
 from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
-from fogline.release.curator import RecordPasses, Stages, asked, staged_release
+from fogline.release.stages import RecordPasses, Stages, asked, staged_release
 from fogline.release.terms import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, unit_of
 

@@ -49,9 +49,9 @@ from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.families import Family, family_named, parameter_box
 from fogline.families.named import family_id, family_id_before
 from fogline.queries.hellinger_descent import DescentPlan
-from fogline.release.curator import RecordPasses, staged_release
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.release.passes import release_source
+from fogline.release.stages import RecordPasses, staged_release
 from fogline.sources.files import rows_of
 from fogline.sources.passes import as_source, names_of, unit_of
 

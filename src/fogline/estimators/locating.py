@@ -12,7 +12,7 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.ball_search import BallPlan, LocatedTerms, find_ball
 from fogline.queries.ball_search import Ball, NotSeparable
 from fogline.queries.lattice import Frame
-from fogline.release.curator import RecordPasses, Stages, staged_release
+from fogline.release.stages import RecordPasses, Stages, staged_release
 from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 __all__ = ["one_cluster", "public_frame", "terrific_ball"]

@@ -34,8 +34,9 @@ from fogline.algorithms.mixture_spherical import learn_spherical
 from fogline.density.counted_records import check_expected, is_nothing, joined
 from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.queries.em_step import GaussianClusters
-from fogline.release.curator import RecordPasses, Stages, staged_release
+from fogline.release.curator import Curator
 from fogline.release.density_sketch import ReleaseTerms
+from fogline.release.stages import RecordPasses, Stages, staged_release
 from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
 __all__ = ["METHODS", "Method", "PrivateGaussianMixture"]
@@ -97,7 +98,7 @@ METHODS: dict[str, Method] = {
     "sketch": Method(
         _plain_terms,
         plan_mixture,
-        find_mixture,
+        find_mixture,  # type: ignore[arg-type]
         "discrete Gaussian noise on moments, random features and steps of expectation-maximisation",
         "mixture",
     ),
@@ -315,20 +316,25 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         plan = method.plan(self, d)
         columns = names_of(source)
         self._remember_features(source, d)
-        passes = RecordPasses(source, d)
-        del X, source
-        fit, guarantee, receipt = staged_release(
-            lambda stages, records: method.learn(plan, stages, records),
-            passes,
-            terms,
-            mechanism=method.mechanism,
-            proof=method.proof,
-            name=f"mixture-{self.method}",
-            code_version=CODE_VERSION,
-            parameters={**plan.to_dict(), "columns": None if columns is None else list(columns)},
-            max_payload=plan.payload(),
-            ledger=self.ledger,
-        )
+        asked: Any = {
+            "mechanism": method.mechanism,
+            "proof": method.proof,
+            "name": f"mixture-{self.method}",
+            "code_version": CODE_VERSION,
+            "parameters": {**plan.to_dict(), "columns": None if columns is None else list(columns)},
+            "max_payload": plan.payload(),
+            "ledger": self.ledger,
+        }
+        if self.method == "sketch":
+            curator = Curator(source, terms, width=d)
+            del X, source
+            fit, guarantee, receipt = curator.release(lambda curator: find_mixture(plan, curator), **asked)
+        else:
+            passes = RecordPasses(source, d)
+            del X, source
+            fit, guarantee, receipt = staged_release(
+                lambda stages, records: method.learn(plan, stages, records), passes, terms, **asked
+            )
         order = np.argsort(-fit.weights, kind="stable")
         self.weights_ = fit.weights[order]
         self.means_ = fit.means[order]
