@@ -36,7 +36,6 @@ from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.queries.em_step import GaussianClusters
 from fogline.release.curator import Curator
 from fogline.release.density_sketch import ReleaseTerms
-from fogline.release.stages import RecordPasses, Stages, staged_release
 from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
 __all__ = ["METHODS", "Method", "PrivateGaussianMixture"]
@@ -54,14 +53,14 @@ class Method:
         Takes the estimator and the number of columns, returns all that is public, checked, with ``to_dict`` and
         ``payload``.
     learn : callable
-        The staged algorithm.
+        The algorithm: takes the plan and a curator.
     mechanism, proof : str
         For the guarantee.
     """
 
     terms: Callable[[Any, str], ReleaseTerms]
     plan: Callable[[Any, int], Any]
-    learn: Callable[[Any, Stages, RecordPasses | None], MixtureFit]
+    learn: Callable[[Any, Curator], MixtureFit]
     mechanism: str
     proof: str
 
@@ -98,7 +97,7 @@ METHODS: dict[str, Method] = {
     "sketch": Method(
         _plain_terms,
         plan_mixture,
-        find_mixture,  # type: ignore[arg-type]
+        find_mixture,
         "discrete Gaussian noise on moments, random features and steps of expectation-maximisation",
         "mixture",
     ),
@@ -316,25 +315,18 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         plan = method.plan(self, d)
         columns = names_of(source)
         self._remember_features(source, d)
-        asked: Any = {
-            "mechanism": method.mechanism,
-            "proof": method.proof,
-            "name": f"mixture-{self.method}",
-            "code_version": CODE_VERSION,
-            "parameters": {**plan.to_dict(), "columns": None if columns is None else list(columns)},
-            "max_payload": plan.payload(),
-            "ledger": self.ledger,
-        }
-        if self.method == "sketch":
-            curator = Curator(source, terms, width=d)
-            del X, source
-            fit, guarantee, receipt = curator.release(lambda curator: find_mixture(plan, curator), **asked)
-        else:
-            passes = RecordPasses(source, d)
-            del X, source
-            fit, guarantee, receipt = staged_release(
-                lambda stages, records: method.learn(plan, stages, records), passes, terms, **asked
-            )
+        curator = Curator(source, terms, width=d)
+        del X, source
+        fit, guarantee, receipt = curator.release(
+            lambda curator: method.learn(plan, curator),
+            mechanism=method.mechanism,
+            proof=method.proof,
+            name=f"mixture-{self.method}",
+            code_version=CODE_VERSION,
+            parameters={**plan.to_dict(), "columns": None if columns is None else list(columns)},
+            max_payload=plan.payload(),
+            ledger=self.ledger,
+        )
         order = np.argsort(-fit.weights, kind="stable")
         self.weights_ = fit.weights[order]
         self.means_ = fit.means[order]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.families import Family
-from fogline.queries.lattice import RecordMemory
+from fogline.queries.query import Records
 
 __all__ = ["DescentPlan", "Local", "Quadrature"]
 
@@ -90,17 +90,17 @@ class Quadrature:
         usable = x[(x >= low) & (x <= high)]  # not a number is neither
         return np.minimum((usable - low) / self.width, self.cells - 1).astype(np.int64)
 
-    def counts(self, passes: RecordMemory) -> IntArray:
+    def counts(self, records: Records) -> IntArray:
         """Secret: records in each cell."""
-        if "cells" not in passes.memory:
+        if "cells" not in records.memory:
             counts = np.zeros(self.cells, dtype=np.int64)
 
             def take(rows: FloatArray) -> None:
                 np.add.at(counts, self.cell_of(rows[:, 0]), 1)
 
-            passes.each(take)
-            passes.memory["cells"] = counts
-        return np.asarray(passes.memory["cells"])
+            records.each(take)
+            records.memory["cells"] = counts
+        return np.asarray(records.memory["cells"])
 
     def root(self, counts: IntArray) -> FloatArray:
         """Secret: the root of the kernel estimate, times that of the weight; its squares sum to at most 1."""
