@@ -263,8 +263,6 @@ def small_neighbours_are_close(rows):
             before, after = Batches(rows), Batches([*rows, extra])
             query = radius_queries(t)[0]
             assert np.abs(query.exact(before) - query.exact(after)).max() <= min(query.sensitivity("add-remove", 1), 2)
-            assert (
-                query.sensitivity("add-remove", 1) >= 2
-            )  # t of its own, and one to each of t others
+            assert query.sensitivity("add-remove", 1) >= 2  # t of its own, and one to each of t others
             for query in sum_queries():
                 assert squared(query.exact(before), query.exact(after)) <= query.sensitivity("add-remove", 1) ** 2
