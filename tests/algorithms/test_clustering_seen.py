@@ -85,9 +85,9 @@ def test_a_density_can_be_planned_from_any_answers(data, d, components, bandwidt
         return data.draw(st.integers(0, 2**32).map(np.random.default_rng)).integers(-1, 2, query.size) * data.draw(size)
 
     first = SpreadQuery(plan.lattice)
-    spread = first.read(answers(first), scale)
-    second = MomentQuery(plan.lattice, np.rint(spread.mean * plan.lattice.steps), spread.radius(plan.lattice))
-    parts = components_of(second.read(answers(second), scale, spread), plan.lattice, plan.most, plan.components)
+    spread = first.decode(answers(first), scale)
+    second = MomentQuery.around(spread, plan.lattice)
+    parts = components_of(second.decode(answers(second), scale), plan.lattice, plan.most, plan.components)
     spec = density_spec(parts, plan.bandwidth)
     assert np.isfinite(spec.upper - spec.lower).all()
     frame = _frame(parts)

@@ -13,9 +13,10 @@ from fogline.algorithms import clustering as staged
 from fogline.algorithms.clustering import FREQUENCIES, plan_clusters
 from fogline.estimators import pca
 from fogline.queries import moments
-from fogline.queries.em_step import GaussianClusters, StepQuery
+from fogline.queries.em_step import GaussianClusters, StepSums
 from fogline.queries.moments import ExactSum, components_of
-from fogline.release.curator import Stages
+from fogline.queries.projected_density import ProjectedDensityQuery
+from fogline.release.curator import Curator
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.testing import seeded_noise
 
@@ -24,17 +25,21 @@ TERMS = ReleaseTerms.checked(1.0, 1e-5, "add-remove", 1)
 LARGE = st.integers(-(2**61), 2**61) | st.integers(-(2**30), 2**30) | st.just(0)
 
 
-class Answered(Stages):
-    """Stages that answer with given numbers whatever is asked, and have seen no record."""
+class Answered(Curator):
+    """A curator that answers with given numbers whatever is asked, and has seen no record."""
 
     def __init__(self, values):
-        super().__init__(TERMS)
+        super().__init__(np.zeros((0, 1)), TERMS, width=1)
         self.values = values
 
-    def answer(self, name, query, *, size, sensitivity, portion):
-        numbers = np.resize(np.array(self.values, dtype=np.int64), size)
-        self.answers.append((name, numbers, 1.0))
-        return numbers, sensitivity * 4.0
+    def ask(self, query, share, name):
+        numbers = np.resize(np.array(self.values, dtype=np.int64), query.size)
+        self.transcript.append((name, numbers, 1.0))
+        return query.decode(numbers, query.sensitivity("add-remove", 1) * 4.0)
+
+
+def projected_density(curator, parts, spec):
+    return curator.ask(ProjectedDensityQuery(parts.projection, spec, TERMS.guarantee()), Fraction(1, 2), "density")
 
 
 @settings(max_examples=60, deadline=None)
@@ -53,13 +58,13 @@ def test_no_released_value_makes_the_density_fail(d, values, bandwidth, componen
         components=None if projection == "identity" else components,
     )
     plan = plan_clusters(model, np.array([(-3.0, 10.0)] * d), 0.05)
-    stages = Answered(values)
-    spread = staged._spread(plan, stages, None)
-    parts = staged._projection(plan, stages, None, spread)
+    curator = Answered(values)
+    spread = curator.ask(moments.SpreadQuery(plan.lattice), plan.portions["scale"], "scale")
+    parts = staged._projection(plan, curator, spread)
     spec = staged.density_spec(parts, plan.bandwidth)
-    answered, _ = staged.projected_density(stages, None, parts, spec, Fraction(1, 2))
+    density = projected_density(curator, parts, spec)
     assert spec.n_features == FREQUENCIES
-    assert len(answered) == spec.n_coefficients
+    assert len(density._released) == spec.n_coefficients
     assert (spec.planned <= spec.widths).all()
 
 
@@ -74,7 +79,7 @@ def test_any_axes_can_be_planned(edge, mean, variances):
     found = moments.Moments(np.array(mean), 0.1, np.diag(variances), edge / 2)
     parts = components_of(found, plan.lattice, 5, 5)
     for kept in (parts, replace(parts, variances=np.sort(np.array(variances))[::-1])):
-        staged.projected_density(Answered([0]), None, kept, staged.density_spec(kept, plan.bandwidth), Fraction(1, 2))
+        projected_density(Answered([0]), kept, staged.density_spec(kept, plan.bandwidth))
 
 
 @pytest.mark.parametrize("d", [6, 10])
@@ -126,16 +131,16 @@ def test_the_cut_does_not_depend_on_where_batches_end():
 
 def test_a_step_asks_linear_algebra_before_it_sees_a_record(monkeypatch):
     model = GaussianClusters(np.array([0.4, 0.6]), np.array([[0.0, 0.1], [0.3, 0.0]]), np.stack([0.01 * np.eye(2)] * 2))
-    query = StepQuery(model, 2**14, "full")
+    query = StepSums(model, 2**14, "full")
     batches = [np.array([[10.0, 20.0], [500.0, -3.0]])] * 3
-    expected = query.sum(batches)
+    expected = query.sums(batches)
 
     def none(*args, **options):
         raise AssertionError("linear algebra within the query")
 
     for name in ("cholesky", "inv", "solve", "eigh"):
         monkeypatch.setattr(np.linalg, name, none)
-    assert query.sum(batches).tolist() == expected.tolist()
+    assert query.sums(batches).tolist() == expected.tolist()
 
 
 # -- a release that is read on another machine ----------------------------------------------------------------------

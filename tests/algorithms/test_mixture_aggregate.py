@@ -11,12 +11,11 @@ from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 
 from fogline import Ledger, PrivacyWarning, PrivateGaussianMixture
-from fogline.algorithms import mixture_aggregate as method
-from fogline.algorithms.mixture_aggregate import SHARES, Offers
+from fogline.algorithms.mixture_aggregate import SHARES
 from fogline.audit import canary_pairs, replay
 from fogline.audit.neighbour_pairs import Pair
 from fogline.queries.ball_search import AverageQuery, Ball, BoxQuery, RingQuery
-from fogline.queries.block_learners import BlockMeans, SpectralLearner
+from fogline.queries.block_learners import BlockMeans, OfferQuery, Offers, SpectralLearner
 from fogline.queries.lattice import Frame
 from fogline.queries.partition import NearestParts
 from fogline.sources.passes import RecordPasses
@@ -229,7 +228,7 @@ def test_copies_are_spread_over_the_blocks():
 
 
 def test_a_block_offers_one_mean_that_is_not_explained():
-    offers = Offers(None, None, (Ball(np.array([5.0, 0.0]), 0.5, 1.0, 1.0),), np.array([1.0, 0.0]))
+    offers = Offers(None, (Ball(np.array([5.0, 0.0]), 0.5, 1.0, 1.0),), np.array([1.0, 0.0]))
     means = np.array([[5.2, 1.0], [-4.0, 0.0], [2.0, 2.0]])
     assert offers.offer(means).tolist() == [[2.0, 2.0]]
     assert offers.offer(means[:1]).shape == (0, 2)
@@ -287,8 +286,7 @@ def test_several_records_of_a_unit():
 
 def test_a_changed_block_counted_as_one_point_is_noticed(monkeypatch):
     """The mutant that the paper's wording invites: what a record changes is taken for one row of the search."""
-    real = method.find_ball
-    monkeypatch.setattr(method, "find_ball", lambda *args, replaced: real(*args, replaced=False))
+    monkeypatch.setattr(OfferQuery, "sensitivity", lambda self, *told: self.query.sensitivity(*told))
     assert not audit(agreeing_pairs()).passed
 
 
@@ -305,9 +303,9 @@ def test_a_quarter_of_the_sensitivity_is_noticed(monkeypatch, query):
 
 
 def test_blocks_by_the_place_in_the_file_are_noticed(monkeypatch):
-    def dealt(self, passes):
+    def dealt(self, records):
         parts = []
-        passes.each(parts.append)
+        records.each(parts.append)
         return np.array_split(np.concatenate(parts), self.blocks)
 
     monkeypatch.setattr(BlockMeans, "dealt", dealt)

@@ -8,9 +8,8 @@ import pytest
 from fogline.algorithms import mixture_recursive as method
 from fogline.algorithms.mixture_recursive import RecursivePlan, learn_recursive
 from fogline.audit import canary_pairs, replay
-from fogline.release.curator import Stages, staged_release
+from fogline.release.curator import Curator
 from fogline.release.terms import ReleaseTerms
-from fogline.sources.passes import RecordPasses
 from fogline.testing import seeded_noise
 from fogline_research.datasets.separated import separated_mixture
 from fogline_research.metrics import mixture_errors
@@ -20,10 +19,8 @@ def learn(X, *, epsilon=1.0, delta=1e-6, neighbours="add-remove", **public):
     """The method alone, without the estimator around it."""
     terms = ReleaseTerms.checked(epsilon, delta, neighbours, 1)
     plan = RecursivePlan.checked(d=X.shape[1], **public)
-    return staged_release(
-        lambda stages, records: learn_recursive(plan, stages, records),
-        RecordPasses(X, X.shape[1]),
-        terms,
+    return Curator(X, terms, width=X.shape[1]).release(
+        lambda curator: learn_recursive(plan, curator),
         mechanism="steps",
         proof=method.PROOF,
         name="test",
@@ -155,11 +152,11 @@ def test_answers_give_the_same_mixture_again():
     plan = RecursivePlan.checked(d=6, n_components=3, radius=200.0, sigma_min=1.0, sigma_max=1.0)
     terms = ReleaseTerms.checked(1.0, 1e-6, "add-remove", 1)
     with seeded_noise(0):
-        stages = Stages(terms)
-        first = learn_recursive(plan, stages, RecordPasses(X, 6))
-    payload = stages.to_bytes(terms.guarantee(method.PROOF))
+        curator = Curator(X, terms, width=6)
+        first = learn_recursive(plan, curator)
+    payload = curator.to_bytes(terms.guarantee(method.PROOF))
     assert len(payload) <= plan.payload()
-    again = learn_recursive(plan, Stages.from_bytes(terms, payload)[0], None)
+    again = learn_recursive(plan, Curator.from_bytes(terms, payload)[0])
     assert np.array_equal(first.means, again.means)
     assert np.array_equal(first.covariances, again.covariances)
     costs = first.composition

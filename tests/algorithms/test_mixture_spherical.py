@@ -8,9 +8,8 @@ import pytest
 from fogline.algorithms.mixture_recursive import RecursivePlan
 from fogline.algorithms.mixture_spherical import PROOF, learn_spherical
 from fogline.audit import canary_pairs, replay
-from fogline.release.curator import staged_release
+from fogline.release.curator import Curator
 from fogline.release.terms import ReleaseTerms
-from fogline.sources.passes import RecordPasses
 from fogline.testing import seeded_noise
 from fogline_research.datasets.separated import separated_mixture
 from fogline_research.metrics import mixture_errors
@@ -19,10 +18,8 @@ from fogline_research.metrics import mixture_errors
 def learn(X, *, epsilon=1.0, delta=1e-6, neighbours="add-remove", **public):
     """The method alone, without the estimator around it."""
     plan = RecursivePlan.checked(d=X.shape[1], **public)
-    return staged_release(
-        lambda stages, records: learn_spherical(plan, stages, records),
-        RecordPasses(X, X.shape[1]),
-        ReleaseTerms.checked(epsilon, delta, neighbours, 1),
+    return Curator(X, ReleaseTerms.checked(epsilon, delta, neighbours, 1), width=X.shape[1]).release(
+        lambda curator: learn_spherical(plan, curator),
         mechanism="steps",
         proof=PROOF,
         name="test",

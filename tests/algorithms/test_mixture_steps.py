@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.algorithms.mixture_from_density import MixtureState, believed, read_step, step_kind
-from fogline.queries.em_step import GaussianClusters, StepQuery
+from fogline.queries.em_step import GaussianClusters, StepSums
 
 MODEL = GaussianClusters(
     np.array([0.5, 0.5]), np.array([[-0.3, 0.0], [0.3, 0.1]]), np.repeat(0.01 * np.eye(2)[None], 2, axis=0)
@@ -47,8 +47,8 @@ def test_a_step_finds_the_components():
     )
     state = MixtureState(MODEL, np.full(2, 0.1), np.zeros(2), np.full(2, 0.1))
     for _ in range(12):
-        query = StepQuery(state.model, steps, "full")
-        values = query.sum([np.rint(z[i : i + 4000] * steps) for i in range(0, len(z), 4000)])
+        query = StepSums(state.model, steps, "full")
+        values = query.sums([np.rint(z[i : i + 4000] * steps) for i in range(0, len(z), 4000)])
         state = read_step(state, query, values, 1.0, count=4e4, least=0.05, variance_range=(1e-6, 1.0))
     np.testing.assert_allclose(state.model.weights, [0.75, 0.25], atol=0.005)
     np.testing.assert_allclose(state.model.means, [[-0.28, 0.03], [0.3, 0.1]], atol=0.005)
@@ -61,7 +61,7 @@ def test_shapes_are_asked_for_where_they_can_be_read(count, kind):
 
 
 def test_variances_stay_in_their_range():
-    query = StepQuery(MODEL, 2**15, "full")
+    query = StepSums(MODEL, 2**15, "full")
     values = np.full(query.size, 2**40)
     state = MixtureState(MODEL, np.full(2, 0.1), np.full(2, 1.0), np.full(2, 0.1))
     after = read_step(state, query, values, 1.0, count=1e3, least=0.05, variance_range=(0.008, 0.012))
@@ -73,8 +73,8 @@ def test_variances_stay_in_their_range():
 def test_a_centre_from_nowhere_leaves_the_sums_exact():
     """A start that a fit to noise put far out: products stay whole numbers that doubles hold, whatever the batch."""
     far = GaussianClusters(MODEL.weights, np.array([[1e9, 0.0], [0.3, -1e9]]), MODEL.covariances)
-    query = StepQuery(far, 2**15, "full")
+    query = StepSums(far, 2**15, "full")
     assert np.abs(query.centres).max() == 2.0**16
     rows = np.random.default_rng(0).integers(-(2**15), 2**15, size=(257, 2)).astype(np.float64)
-    alone = query.sum([row[None] for row in rows])
-    np.testing.assert_array_equal(query.sum([rows]), alone)
+    alone = query.sums([row[None] for row in rows])
+    np.testing.assert_array_equal(query.sums([rows]), alone)

@@ -92,15 +92,15 @@ def test_a_missing_value_that_passes_the_box_is_noticed(monkeypatch):
 def test_the_raw_count_is_noticed(monkeypatch):
     """Sums are divided by the exact number of records, which is kept on the way."""
     counted = {}
-    real_sum, real_read = SpreadQuery.sum, SpreadQuery.read
+    real_exact, real_decode = SpreadQuery.exact, SpreadQuery.decode
 
-    def exact(self, each):
-        result = real_sum(self, each)
+    def exact(self, records):
+        result = real_exact(self, records)
         counted["n"] = result[0] / self.count_unit
         return result
 
-    monkeypatch.setattr(SpreadQuery, "sum", exact)
-    monkeypatch.setattr(SpreadQuery, "read", lambda *args: changed(real_read(*args), count=counted["n"]))
+    monkeypatch.setattr(SpreadQuery, "exact", exact)
+    monkeypatch.setattr(SpreadQuery, "decode", lambda *args: changed(real_decode(*args), count=counted["n"]))
     assert not audit().passed
 
 

@@ -39,7 +39,7 @@ def queries():
     skewed = np.array([[3.0, 0.4], [0.0, 1e-3]])
     whitenings = (whitening_of(np.zeros(2), np.eye(2), 1.5), whitening_of(np.array([1.0, 0.0]), skewed, 2.0))
     return [
-        PlaceQuery(HALVES, FRAMES),
+        PlaceQuery(HALVES, FRAMES, 0.97),
         SphericalQuery(HALVES, FRAMES),
         ScatterQuery(HALVES, whitenings),
         ScatterQuery(Reassigned(HALVES, whitenings), whitenings),
@@ -59,9 +59,9 @@ def squared(first, second):
 
 def longest_moves(rows, record, other):
     for query in queries():
-        assert query.size == len(query.sum(Batches(rows)))
-        with_one, with_other = query.sum(Batches([*rows, record])), query.sum(Batches([*rows, other]))
-        assert squared(query.sum(Batches(rows)), with_one) <= query.sensitivity("add-remove", 1) ** 2
+        assert query.size == len(query.exact(Batches(rows)))
+        with_one, with_other = query.exact(Batches([*rows, record])), query.exact(Batches([*rows, other]))
+        assert squared(query.exact(Batches(rows)), with_one) <= query.sensitivity("add-remove", 1) ** 2
         assert squared(with_one, with_other) <= query.sensitivity("replace", 1) ** 2
 
 
@@ -73,7 +73,7 @@ def test_neighbours_are_within_the_sensitivity(rows, record, other):
 
 def test_the_sensitivity_is_nearly_reached():
     for query in queries():
-        single = squared(query.sum(Batches([])), query.sum(Batches([[1e9, 0.0]])))
+        single = squared(query.exact(Batches([])), query.exact(Batches([[1e9, 0.0]])))
         assert single > 0.6 * query.sensitivity("add-remove", 1) ** 2
         assert query.sensitivity("add-remove", 3) == pytest.approx(3 * query.sensitivity("add-remove", 1))
 
@@ -86,7 +86,7 @@ def test_sums_do_not_depend_on_the_batches():
             take(rows)
 
     for query in queries():
-        assert query.sum(Batches(rows)).tolist() == query.sum(Whole()).tolist()
+        assert query.exact(Batches(rows)).tolist() == query.exact(Whole()).tolist()
 
 
 def test_a_whitened_record_is_its_own_in_any_batch():
@@ -118,7 +118,7 @@ def test_the_clip_is_undone_whatever_the_variance(d, variance):
     shape = variance * np.exp(np.linspace(-0.1, 0.1, d)) if d > 1 else np.array([variance])
     z = np.random.default_rng(0).normal(size=(200000, d)) * np.sqrt(shape)
     query = ScatterQuery(Partition(d), (whitening_of(np.zeros(d), np.eye(d), clip_radius(d)),))
-    (seen,) = query.read(query.sum(SimpleNamespace(each=lambda take: take(z))), 0.0)
+    (seen,) = query.decode(query.exact(SimpleNamespace(each=lambda take: take(z))), 0.0)
     found = seen.unclipped()
     np.testing.assert_allclose(np.diag(found.covariance), shape, rtol=0.02)
     assert np.trace(seen.covariance) <= np.trace(found.covariance)

@@ -55,7 +55,7 @@ def sum_queries():
         parts.CountQuery(),
         BoxQuery(*near, np.array([[2.0**20, 0.0], [0.0, 2.0**20]]), low, 2.0**38),
         AverageQuery(*near, Frame.around([0.1, 0.0], 2.0)),
-        RingQuery(np.array([0.1, 0.1]), np.array([0.1, 1.0, 5.0])),
+        RingQuery(np.array([0.1, 0.1]), np.array([0.1, 1.0, 5.0]), 5),
     ]
 
 
@@ -64,11 +64,11 @@ def sum_queries():
 def test_neighbours_are_within_the_sensitivity(rows, record, t):
     before, after = Batches(rows), Batches([*rows, record])
     for query in radius_queries(t):
-        assert np.abs(query.averages(before) - query.averages(after)).max() <= query.sensitivity(1)
+        assert np.abs(query.exact(before) - query.exact(after)).max() <= query.sensitivity("add-remove", 1)
     check = SeclusionQuery(np.zeros(2), np.array([0.2, 1.0, 4.0]), 2.0, t)
-    assert np.abs(check.least_counts(before) - check.least_counts(after)).max() <= check.sensitivity(1)
+    assert np.abs(check.exact(before) - check.exact(after)).max() <= check.sensitivity("add-remove", 1)
     for query in sum_queries():
-        assert squared(query.sum(before), query.sum(after)) <= query.sensitivity(1) ** 2
+        assert squared(query.exact(before), query.exact(after)) <= query.sensitivity("add-remove", 1) ** 2
 
 
 def test_an_average_really_moves_by_more_than_one():
@@ -76,9 +76,9 @@ def test_an_average_really_moves_by_more_than_one():
     t = 4
     ring = [[np.cos(angle), np.sin(angle)] for angle in 2 * np.pi * np.arange(t) / t]
     apart = RadiusQuery(Frame.around([0.0, 0.0], 1.0), EVERY, 24, 1, t)
-    moved = apart.averages(Batches([*ring, [0.0, 0.0]])) - apart.averages(Batches(ring))
+    moved = apart.exact(Batches([*ring, [0.0, 0.0]])) - apart.exact(Batches(ring))
     assert moved.max() >= 1
-    assert apart.sensitivity(3) == 6
+    assert apart.sensitivity("add-remove", 3) == 6
 
 
 @settings(max_examples=60, deadline=None)
@@ -100,7 +100,7 @@ def test_blocks_do_not_matter(monkeypatch):
 
 def test_fewer_records_than_wanted_are_no_special_case():
     assert capped_average(np.array([3, 3]), 6) == 1
-    assert RadiusQuery(FRAME, EVERY, 0, 3, 9).averages(Batches([])).tolist() == [0, 0, 0]
+    assert RadiusQuery(FRAME, EVERY, 0, 3, 9).exact(Batches([])).tolist() == [0, 0, 0]
 
 
 def test_thinning_asks_one_record_at_a_time():
@@ -235,21 +235,21 @@ def test_replay_of_all_stages(search):
     ("owner", "name", "mutant"),
     [
         (parts, "capped_average", lambda scores, t: int(np.sort(scores)[::-1][:t].sum())),  # not divided by t
-        (parts.RadiusQuery, "sensitivity", lambda self, c: 1 if c else 0),
-        (parts.BoxQuery, "sensitivity", lambda self, c: 1.0),
-        (parts.AverageQuery, "sensitivity", lambda self, c: 0.2 * self.reach),
-        (parts.RingQuery, "sensitivity", lambda self, c: 0.5),
+        (parts.RadiusQuery, "sensitivity", lambda self, relation, c: 1 if c else 0),
+        (parts.BoxQuery, "sensitivity", lambda self, relation, c: 1.0),
+        (parts.AverageQuery, "sensitivity", lambda self, relation, c: 0.2 * self.reach),
+        (parts.RingQuery, "sensitivity", lambda self, relation, c: 0.5),
         (parts.RingQuery, "centre", None),
     ],
 )
 def test_a_mutant_is_caught(monkeypatch, owner, name, mutant):
     rows = [[0.0, 0.0]] * 3 + [[0.1, 0.1]] * 2
     if name == "centre":  # a ring around the mean of the raw records
-        original = RingQuery.sum
+        original = RingQuery.exact
         monkeypatch.setattr(
             RingQuery,
-            "sum",
-            lambda self, passes: original(RingQuery(self.centre + 0.12 * len(passes.rows), self.radii), passes),
+            "exact",
+            lambda self, seen: original(RingQuery(self.centre + 0.12 * len(seen.rows), self.radii, self.target), seen),
         )
     else:
         monkeypatch.setattr(owner, name, mutant)
@@ -262,7 +262,7 @@ def small_neighbours_are_close(rows):
         for extra in ([0.0, 0.0], [0.1, 0.0], [0.2, 0.2]):
             before, after = Batches(rows), Batches([*rows, extra])
             query = radius_queries(t)[0]
-            assert np.abs(query.averages(before) - query.averages(after)).max() <= min(query.sensitivity(1), 2)
-            assert query.sensitivity(1) >= 2  # a record may bring t of its own and one to each of t others
+            assert np.abs(query.exact(before) - query.exact(after)).max() <= min(query.sensitivity("add-remove", 1), 2)
+            assert query.sensitivity("add-remove", 1) >= 2  # t of its own, and one to each of t others
             for query in sum_queries():
-                assert squared(query.sum(before), query.sum(after)) <= query.sensitivity(1) ** 2
+                assert squared(query.exact(before), query.exact(after)) <= query.sensitivity("add-remove", 1) ** 2

@@ -1,11 +1,11 @@
-"""The search for a ball as stages of one release, and the terms of a release that needs a delta of its own."""
+"""The search for a ball, which asks several times, and the terms of a release that needs a delta of its own."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,15 +30,18 @@ from fogline.queries.ball_search import (
     RadiusQuery,
     RingQuery,
 )
-from fogline.queries.lattice import DIRECTION_BITS, Each, Frame, Thinning, random_directions
+from fogline.queries.block_learners import OfferQuery, Offers
+from fogline.queries.lattice import DIRECTION_BITS, Frame, Thinning, random_directions
+from fogline.queries.query import Query
 from fogline.queries.terrific_ball import SeclusionQuery, TerrificRadiusQuery
-from fogline.release.curator import Stages
+from fogline.release.curator import Curator
 from fogline.release.terms import PROOF, ReleaseTerms
 
 __all__ = ["BallPlan", "LocatedTerms", "find_ball"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+T = TypeVar("T")
 
 ASIDE = Fraction(1, 8)
 """Part of delta that a stable histogram may use; the rest converts rho into epsilon."""
@@ -144,7 +147,7 @@ class BallPlan:
         }
 
     def payload(self) -> int:
-        """Most bytes that the answers of all stages, and what is kept with them, can take."""
+        """Most bytes that all answers, and what is remembered with them, can take."""
         d = self.frame.d
         cells = 2**16  # keys of frequent cells
         return 8 * (16 * BINS * d + d * (d + AXES + 4) + cells) + 2**16
@@ -165,29 +168,21 @@ class BallPlan:
 
 
 def find_ball(
-    stages: Stages,
-    passes: Each | None,
-    plan: BallPlan,
-    portion: Fraction,
-    aside: Fraction,
-    *,
-    replaced: bool = False,
+    curator: Curator, plan: BallPlan, share: Fraction, aside: Fraction, *, offers: Offers | None = None
 ) -> Ball | NotSeparable:
-    """Search for a ball, as stages of a release.
+    """Search for a ball that holds many records, or many of what blocks of records offer.
 
     Parameters
     ----------
-    stages : Stages
+    curator : Curator
         Of terms that set a delta aside.
-    passes : Each or None
-        The records; None where the answers are known.
     plan : BallPlan
-    portion, aside : Fraction
+    share, aside : Fraction
         Of the whole budget, and of the delta set aside.
-    replaced : bool
-        Whether a record of a unit may turn one row of these passes into another, where else it is one row.
+    offers : Offers, optional
+        What is searched instead of records. A record may then turn one point into another, where else it is one point.
     """
-    search = _Search(stages, passes, plan, portion, replaced)
+    search = _Search(curator, plan, share, offers)
     count, count_sd = search.count()
     wanted = plan.target if plan.target is not None else int((plan.fraction or 0.5) * count)
     target = max(1, wanted)
@@ -212,34 +207,26 @@ def _nothing(plan: BallPlan, advice: str, count: float = 1.0, count_sd: float = 
 
 
 class _Search:
-    """The stages of one search, in turn; everything between two answers is computed from answers alone."""
+    """The questions of one search, in turn; everything between two answers is computed from answers alone."""
 
-    def __init__(
-        self, stages: Stages, passes: Each | None, plan: BallPlan, portion: Fraction, replaced: bool = False
-    ) -> None:
-        self._stages, self._passes, self._plan, self._portion = stages, passes, plan, portion
-        records = stages.terms.max_contributions
-        self._units = 2 * records if replaced else records  # rows that come or go: one of each where one is replaced
-        self._averaged = records if plan.stretch is None else self._units  # averages over pairs are no wider then
-        self._name = f"{len(stages.answers)}"
+    def __init__(self, curator: Curator, plan: BallPlan, share: Fraction, offers: Offers | None) -> None:
+        self._curator, self._plan, self._share, self._offers = curator, plan, share, offers
+        self._name = f"{len(curator.transcript)}"
 
-    def _answer(self, share: str, query: Any, part: Fraction = Fraction(1)) -> tuple[IntArray, float]:
-        return self._stages.answer(
-            share,
-            lambda: query.sum(self._passes),
-            size=query.size,
-            sensitivity=query.sensitivity(self._units),
-            portion=self._portion * SHARES[share] * part,
-        )
+    def _over(self, query: Query[T]) -> Query[T]:
+        """The query over what is searched."""
+        return query if self._offers is None else OfferQuery(query, self._offers)
+
+    def _ask(self, name: str, query: Query[T], part: Fraction = Fraction(1)) -> T:
+        return self._curator.ask(self._over(query), self._share * SHARES[name] * part, name)
 
     def _key(self, purpose: str) -> NDArray[np.int64]:
         """A fresh key."""
-        return np.array(self._stages.generator(purpose).integers(0, 2**62))
+        return np.array(self._curator.generator(purpose).integers(0, 2**62))
 
     def count(self) -> tuple[float, float]:
         """Noisy number of records, at least one, and the deviation of its noise."""
-        values, sd = self._answer("count", CountQuery())
-        return max(1.0, float(values[0])), sd
+        return self._ask("count", CountQuery())
 
     def radii(self, count: float, target: int) -> tuple[float | None, float | None]:
         """The radius of the ball that is wanted, and that of the cluster whose centre is taken for it.
@@ -249,39 +236,30 @@ class _Search:
         """
         plan = self._plan
         share = min(1.0, MOST_PAIRED / count)
-        drawn = self._stages.keep(f"thinning{self._name}", lambda: {"key": self._key("which records are paired")})
+        drawn = self._curator.remember(f"thinning{self._name}", lambda: {"key": self._key("which records are paired")})
         smallest, size = plan.exponents
         parts = (plan.frame, Thinning(int(drawn["key"]), share), smallest, size, max(1, int(target * share)))
         if plan.stretch is None:
-            radius = self._first_radius(RadiusQuery(*parts), Fraction(1))
+            radius = self._first_above("radius", RadiusQuery(*parts), parts[-1])
             return radius, radius
         secluded = TerrificRadiusQuery(*parts, stretch=plan.stretch, largest=plan.largest)
         if not plan.largest:
-            radius = self._first_radius(secluded, Fraction(1))
+            radius = self._first_above("radius", secluded, parts[-1])
             return radius, radius
-        apart = self._first_radius(secluded, Fraction(1, 2))
-        return apart, None if apart is None else self._first_radius(RadiusQuery(*parts), Fraction(1, 2))
+        apart = self._first_above("radius", secluded, parts[-1], Fraction(1, 2))
+        if apart is None:
+            return None, None
+        return apart, self._first_above("radius", RadiusQuery(*parts), parts[-1], Fraction(1, 2))
 
-    def _first_radius(self, query: RadiusQuery, part: Fraction) -> float | None:
-        index = self._first_above(
-            "radius",
-            lambda: query.averages(self._passes),  # type: ignore[arg-type]
-            (query.size, query.target, query.sensitivity(self._averaged)),
-            part,
-        )
-        return None if index is None else query.radius(index)
-
-    def _first_above(self, share: str, queries: Any, sizes: tuple[int, int, int], part: Fraction) -> int | None:
+    def _first_above(self, name: str, query: Query[T], target: int, part: Fraction = Fraction(1)) -> T:
         """Ask for the first of several counts that is about as large as the target."""
-        size, target, sensitivity = sizes
-        portion = self._portion * SHARES[share] * part
-        epsilon = math.sqrt(2 * float(portion) * self._stages.terms.rho)
-        threshold = target - gamma(size, FAILURE, sensitivity=sensitivity, epsilon=epsilon)
+        over, share, terms = self._over(query), self._share * SHARES[name] * part, self._curator.terms
+        epsilon = math.sqrt(2 * float(share) * terms.rho)
+        sensitivity = math.ceil(over.sensitivity(terms.neighbours, terms.max_contributions))
+        threshold = target - gamma(over.size, FAILURE, sensitivity=sensitivity, epsilon=epsilon)
         if self._plan.constants == "practical":
             threshold = max(threshold, (target + 1) // 2)
-        return self._stages.first_above(
-            share, queries, size=size, threshold=threshold, sensitivity=sensitivity, portion=portion
-        )
+        return self._curator.first_above(over, share, name, threshold=threshold)
 
     def heaviest_cell(self, radius: float, count: float, aside: Fraction) -> tuple[CellQuery, IntArray] | None:
         """The heaviest cell of a shifted grid in a random projection."""
@@ -290,25 +268,18 @@ class _Search:
         axes = min(AXES, d)
 
         def draw() -> dict[str, NDArray[Any]]:
-            generator = self._stages.generator("random projection, shift and basis")
+            generator = self._curator.generator("random projection, shift and basis")
             return {
                 "directions": random_directions(generator, axes, d),
                 "shift": generator.random(axes),
                 "basis": random_directions(generator, d, d),
             }
 
-        self._drawn = self._stages.keep(f"directions{self._name}", draw)
+        self._drawn = self._curator.remember(f"directions{self._name}", draw)
         side = CELL * plan.half_width(radius, count) * 2.0**DIRECTION_BITS
         cells = CellQuery(plan.frame, self._drawn["directions"], self._drawn["shift"], side)
-        rows = self._stages.frequent(
-            "cells",
-            lambda: cells.keys(self._passes),  # type: ignore[arg-type]
-            width=axes,
-            portion=self._portion * SHARES["cells"],
-            aside=aside,
-            units=self._units,
-        )
-        return None if not len(rows) else (cells, rows[np.argmax(rows[:, -1]), :-1])
+        found = self._curator.frequent(self._over(cells), self._share * SHARES["cells"], "cells", aside=aside)
+        return None if found is None else (cells, found)
 
     def centre(self, radius: float, count: float, cells: CellQuery, cell: IntArray) -> FloatArray:
         """Intervals on all axes of the original space, then the average of the records in their ball."""
@@ -323,21 +294,15 @@ class _Search:
         margin = 1 / CELL
         for width in widths:
             boxes = BoxQuery(cells, cell, margin, basis, middle - BINS / 2 * width, width)
-            middle = boxes.heaviest(self._answer("boxes", boxes, Fraction(1, len(widths)))[0])
-        kept = self._stages.keep(f"middle{self._name}", lambda: {"place": frame.places(middle @ basis / unit**2)})
+            middle = self._ask("boxes", boxes, Fraction(1, len(widths)))
+        kept = self._curator.remember(f"middle{self._name}", lambda: {"place": frame.places(middle @ basis / unit**2)})
         around = Frame(kept["place"], 2 * BALL * radius)
-        average = AverageQuery(cells, cell, margin, around)
-        return average.read(*self._answer("average", average))
+        return self._ask("average", AverageQuery(cells, cell, margin, around))
 
     def rings(self, centre: FloatArray, radius: float, target: int) -> Ball:
         """The smallest of a few radii at which enough records are in the ball."""
         radii = radius * 2.0 ** (np.arange(-4, 7) / 2)
-        values, scale = self._answer("rings", RingQuery(centre, radii))
-        inside = np.cumsum(values[:-1])
-        noise = scale * np.sqrt(np.arange(1, len(radii) + 1))
-        enough = np.flatnonzero(inside >= target - 3 * noise)
-        chosen = int(enough[0]) if len(enough) else len(radii) - 1
-        return Ball(centre, float(radii[chosen]), float(max(0, inside[chosen])), float(noise[chosen]))
+        return self._ask("rings", RingQuery(centre, radii, target))
 
     def secluded(self, centre: FloatArray, radius: float, target: int) -> Ball | NotSeparable:
         """A ball around the centre that passes the test of all three counts."""
@@ -345,12 +310,7 @@ class _Search:
         stretch = plan.stretch or 1.0
         radii = (1 + stretch / 10) * radius * 2.0 ** (np.arange(-2, 3) / 2)
         query = SeclusionQuery(centre, radii[::-1] if plan.largest else radii, stretch, target)
-        index = self._first_above(
-            "rings",
-            lambda: query.least_counts(self._passes),  # type: ignore[arg-type]
-            (query.size, target, query.sensitivity(self._units)),
-            Fraction(1),
-        )
-        if index is None:
+        found = self._first_above("rings", query, target)
+        if found is None:
             return _nothing(plan, "no ball around the place found is apart from the rest; take a smaller c")
-        return Ball(centre, float(query.radii[index]), float(target), 0.5 * target, stretch)
+        return found

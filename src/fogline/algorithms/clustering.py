@@ -38,7 +38,14 @@ from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import plan_spec
 from fogline.density.spec import as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
-from fogline.queries.em_step import GaussianClusters, Kind, StepQuery, best_kind, offset_noise
+from fogline.queries.em_step import (
+    ClusterStepQuery,
+    GaussianClusters,
+    Kind,
+    ProjectedRecords,
+    best_kind,
+    offset_noise,
+)
 from fogline.queries.lattice import Projection, RecordLattice
 from fogline.queries.moments import (
     DIAGONAL,
@@ -49,8 +56,9 @@ from fogline.queries.moments import (
     SpreadQuery,
     components_of,
 )
-from fogline.release.curator import RecordPasses, Stages, asked, no_records
-from fogline.release.density_sketch import DensitySketch, ReleaseTerms, lattice_sensitivity
+from fogline.queries.projected_density import ProjectedDensityQuery
+from fogline.release.curator import Curator
+from fogline.release.terms import ReleaseTerms
 
 __all__ = [
     "FREQUENCIES",
@@ -66,7 +74,6 @@ __all__ = [
     "find_clusters",
     "groups_with_dips",
     "plan_clusters",
-    "projected_density",
     "seen_atoms",
     "what_to_say",
 ]
@@ -298,8 +305,7 @@ def _drowned_share(plan: ClusterPlan, terms: ReleaseTerms) -> float:
     if plan.projection is not None:
         return 0.0
     d = plan.lattice.d
-    radius = Spread(1.0, 0.0, np.zeros(d), 0.0, d / 3.0, 0.0).radius(plan.lattice)
-    query = MomentQuery(plan.lattice, np.zeros(d), radius)
+    query = MomentQuery.around(Spread(1.0, 0.0, np.zeros(d), 0.0, d / 3.0, 0.0), plan.lattice)
     rho = terms.rho * float(plan.portions["projection"])
     scale = gaussian_scale(query.sensitivity(terms.neighbours, terms.max_contributions), rho)
     return 2 * scale / DIAGONAL / plan.lattice.steps**2 * math.sqrt(d) / (d / 3.0)
@@ -452,7 +458,7 @@ VISIBLE = 1.0
 
 @dataclass(frozen=True, eq=False)
 class FoundClusters:
-    """What the stages found; released values only.
+    """What the answers say; released values only.
 
     Attributes
     ----------
@@ -464,10 +470,8 @@ class FoundClusters:
     outside_sd : float
         Noise of the mean, which all centres share, in half widths.
     spread : Spread
-    released : array of int
-        Noisy sums of the density.
-    scale : float
-    spec : RandomSpec
+    density : PrivateDensity
+        Of the projected records.
     steps : int
         Refinement steps that were made.
     message : str
@@ -481,27 +485,23 @@ class FoundClusters:
     weight_sds: FloatArray
     outside_sd: float
     spread: Spread
-    released: IntArray
-    scale: float
-    spec: Any
+    density: PrivateDensity
     steps: int
     message: str
     portions: dict[str, Fraction]
 
 
-def find_clusters(plan: ClusterPlan, stages: Stages, passes: RecordPasses | None) -> FoundClusters:
-    """Run all stages."""
-    each = no_records if passes is None else passes.each
-    spread = _spread(plan, stages, each)
-    parts = _projection(plan, stages, each, spread)
-    rho = stages.terms.rho
+def find_clusters(plan: ClusterPlan, curator: Curator) -> FoundClusters:
+    """Ask for scale, projection, density and refinement, one after the other."""
+    spread = curator.ask(SpreadQuery(plan.lattice), plan.portions["scale"], "scale")
+    parts = _projection(plan, curator, spread)
     guess = plan.n_clusters or 5
-    steps, kind = _kept_refinement(stages, *_refinement(plan, spread, parts, guess, rho))
+    steps, kind = _kept_refinement(curator, *_refinement(plan, spread, parts, guess, curator.terms.rho))
     portions = _later_portions(plan, steps)
     spec = density_spec(parts, plan.bandwidth)
-    released, scale = projected_density(stages, each, parts, spec, portions["density"])
-    density = PrivateDensity(spec, released, scale=scale, guarantee=stages.terms.guarantee())
-    pursued: dict[str, Any] = stages.keep("clusters", lambda: _pursued(plan, density, _frame(parts), spread))
+    sums = ProjectedDensityQuery(parts.projection, spec, curator.terms.guarantee())
+    density = curator.ask(sums, portions["density"], "density")
+    pursued: dict[str, Any] = curator.remember("clusters", lambda: _pursued(plan, density, _frame(parts), spread))
     apart = int(pursued.pop("apart"))
     atoms = seen_atoms(Atoms(**(pursued | {"misfit": float(pursued["misfit"])})), VISIBLE)
     model = _start(atoms, pooled=kind != "full")
@@ -512,19 +512,17 @@ def find_clusters(plan: ClusterPlan, stages: Stages, passes: RecordPasses | None
         atoms.weight_sds,
         parts.mean_sd,
         spread,
-        released,
-        scale,
-        spec,
+        density,
         0,
         "",
         {**{name: plan.portions[name] for name in ("scale", "projection") if name in plan.portions}, **portions},
     )
     if len(atoms.weights):
-        found = _refined(plan, stages, passes, found, portions, steps)
+        found = _refined(plan, curator, found, portions, steps)
     clusters, centre_variances, weight_sds = distinct(found.clusters, found.centre_variances, found.weight_sds)
     if found.steps:  # what the density alone cannot tell apart, the steps may
         apart = max(apart, groups_with_dips(clusters, centre_variances))
-    message = what_to_say(plan, stages.terms, spread, parts.projection.r, len(clusters.weights), apart)
+    message = what_to_say(plan, curator.terms, spread, parts.projection.r, len(clusters.weights), apart)
     return replace(found, clusters=clusters, centre_variances=centre_variances, weight_sds=weight_sds, message=message)
 
 
@@ -556,24 +554,18 @@ def _frame(parts: PrivateComponents) -> Frame:
     )
 
 
-def _spread(plan: ClusterPlan, stages: Stages, each: Any) -> Spread:
-    query = SpreadQuery(plan.lattice)
-    return query.read(*asked(stages, each, "scale", query, plan.portions["scale"]))
-
-
-def _projection(plan: ClusterPlan, stages: Stages, each: Any, spread: Spread) -> PrivateComponents:
+def _projection(plan: ClusterPlan, curator: Curator, spread: Spread) -> PrivateComponents:
     """Directions from a private second moment, or public ones around the released mean."""
     lattice = plan.lattice
     if plan.projection is not None:
         along = max(spread.variance / lattice.d, 1e-6)
         around = Projection.on(lattice, plan.projection.components, spread.mean)
         return PrivateComponents(around, np.full(around.r, along), 0.0, around.r, spread.mean_sd)
-    query = MomentQuery(lattice, np.rint(spread.mean * lattice.steps), spread.radius(lattice))
-    moments = query.read(*asked(stages, each, "projection", query, plan.portions["projection"]), spread)
+    moments = curator.ask(MomentQuery.around(spread, lattice), plan.portions["projection"], "projection")
     found = components_of(moments, lattice, plan.most, plan.components)
     if plan.components is None and found.projection.r < plan.least:
         found = components_of(moments, lattice, plan.most, plan.least)
-    return found.with_numbers(stages.keep("projection", found.numbers))
+    return found.with_numbers(curator.remember("projection", found.numbers))
 
 
 def _refinement(plan: ClusterPlan, spread: Spread, parts: PrivateComponents, k: int, rho: float) -> tuple[int, Kind]:
@@ -597,10 +589,10 @@ def _refinement(plan: ClusterPlan, spread: Spread, parts: PrivateComponents, k: 
     return steps, kind
 
 
-def _kept_refinement(stages: Stages, steps: int, kind: Kind) -> tuple[int, Kind]:
+def _kept_refinement(curator: Curator, steps: int, kind: Kind) -> tuple[int, Kind]:
     """Return the steps and the kind of the release, where those computed here should differ."""
     kinds = get_args(Kind)
-    kept = stages.keep("refinement", lambda: {"steps": np.array(steps), "kind": np.array(kinds.index(kind))})
+    kept = curator.remember("refinement", lambda: {"steps": np.array(steps), "kind": np.array(kinds.index(kind))})
     return int(kept["steps"]), kinds[int(kept["kind"])]
 
 
@@ -630,26 +622,6 @@ def density_spec(parts: PrivateComponents, bandwidth: Any = "auto") -> Any:
     return plan_spec(bounds, wanted, features=FREQUENCIES, shares=shares)
 
 
-def projected_density(
-    stages: Stages, each: Any, parts: PrivateComponents, spec: Any, portion: Fraction
-) -> tuple[IntArray, float]:
-    """Release random features of the projected records."""
-    terms = stages.terms
-
-    def query() -> IntArray:
-        sketch = DensitySketch.of(replace(spec))  # what a specification has computed would tell whether rows came
-        each(lambda rows: sketch.update(parts.projection.coordinates(rows)))
-        return sketch.table()
-
-    return stages.answer(
-        "density",
-        query,
-        size=spec.n_coefficients,
-        sensitivity=lattice_sensitivity(spec, terms.neighbours, terms.max_contributions),
-        portion=portion,
-    )
-
-
 def _start(atoms: Atoms, *, pooled: bool) -> GaussianClusters:
     """Round clusters as a mixture; noisy weights and widths are drawn to their common mean."""
     k, r = atoms.centres.shape
@@ -665,32 +637,21 @@ def _start(atoms: Atoms, *, pooled: bool) -> GaussianClusters:
 
 
 def _refined(
-    plan: ClusterPlan,
-    stages: Stages,
-    passes: RecordPasses | None,
-    found: FoundClusters,
-    portions: dict[str, Fraction],
-    steps: int,
+    plan: ClusterPlan, curator: Curator, found: FoundClusters, portions: dict[str, Fraction], steps: int
 ) -> FoundClusters:
     """Private steps of expectation-maximisation, later ones with more of the budget."""
-    terms, lattice, model = stages.terms, plan.lattice, found.clusters
+    model, variances, weight_sds = found.clusters, found.centre_variances, found.weight_sds
     k, r = model.means.shape
-    variances, weight_sds = found.centre_variances, found.weight_sds
+    image = ProjectedRecords(found.projection)
     for step in range(steps):
         portion = portions["refinement"] * Fraction(2 * (step + 1), steps * (steps + 1))
-        scale = 1 / math.sqrt(2 * float(portion) * terms.rho)
+        scale = 1 / math.sqrt(2 * float(portion) * curator.terms.rho)
         kind = best_kind(k, r, found.spread.count, scale)
         if step < round(ROUND_STEPS * steps):
             kind, model = "round", _rounded(model)
-        query = StepQuery(model, lattice.steps, kind)
-        values, noise_scale = stages.answer(
-            "refinement",
-            lambda query=query: query.sum(_coordinates(passes, found.projection)),  # type: ignore[misc]
-            size=query.size,
-            sensitivity=query.sensitivity(terms.neighbours, terms.max_contributions),
-            portion=portion,
-        )
-        model, variances, weight_sds = query.read(values, noise_scale, found.spread.count, variances)
+        query = ClusterStepQuery(model, plan.lattice.steps, kind, image, found.spread.count, variances)
+        told = curator.ask(query, portion, "refinement")
+        model, variances, weight_sds = told.model, told.centre_variances, told.weight_sds
     return replace(found, clusters=model, centre_variances=variances, weight_sds=weight_sds, steps=steps)
 
 
@@ -699,15 +660,3 @@ def _rounded(model: GaussianClusters) -> GaussianClusters:
     k, r = model.means.shape
     variance = float(model.weights @ np.einsum("kii->k", model.covariances)) / r
     return GaussianClusters(np.full(k, 1 / k), model.means, np.repeat(variance * np.eye(r)[None], k, axis=0))
-
-
-def _coordinates(passes: RecordPasses | None, projection: Projection) -> list[FloatArray]:
-    """Secret: projected records as whole numbers of lattice steps, kept from one step to the next."""
-    if passes is None:
-        raise RuntimeError("there are no records in a release that is read again")
-    if "coordinates" not in passes.memory:
-        batches: list[FloatArray] = []
-        passes.each(lambda rows: batches.append(np.rint(projection.coordinates(rows) * projection.lattice.steps)))
-        passes.memory["coordinates"] = batches
-    kept: list[FloatArray] = passes.memory["coordinates"]
-    return kept

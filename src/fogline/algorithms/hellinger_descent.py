@@ -42,15 +42,17 @@ from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import LATTICE_BITS, SketchSpec, as_bandwidth
 from fogline.families import Family, MultivariateNormal
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
-from fogline.queries.hellinger_descent import DescentPlan, Quadrature
-from fogline.release.curator import RecordPasses, Stages
-from fogline.release.density_sketch import ReleaseTerms, lattice_sensitivity
+from fogline.queries.fourier_sums import lattice_sensitivity
+from fogline.queries.hellinger_descent import BinCountsQuery, DescentPlan, Quadrature, RootQuery
+from fogline.release.curator import Curator
+from fogline.release.terms import ReleaseTerms
 
 __all__ = [
     "START_PORTION",
     "Descent",
     "ExpectedFit",
     "Start",
+    "answers_of",
     "check_expectation",
     "checked_guess",
     "data_box",
@@ -62,19 +64,13 @@ __all__ = [
     "plan_sketch",
     "planned_errors",
     "smallest_bandwidth",
-    "stages_of",
     "start_at",
     "start_of",
     "start_variance",
 ]
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
-COUNT_STEPS = 2.0**20
-"""Lattice steps of one record in the counts of the start."""
-
-START_BINS = 48
 START_PORTION = Fraction(1, 2)
 """Share of the budget."""
 
@@ -89,19 +85,11 @@ class Start:
     variances: Callable[[FloatArray], FloatArray]
 
 
-def start_of(stages: Stages, passes: RecordPasses | None, grid: Quadrature) -> Start:
-    """Release the counts and fit the family to them."""
-    bins, group = _bins(grid)
-
-    def query() -> IntArray:
-        assert passes is not None
-        counts = np.bincount(group, weights=grid.counts(passes), minlength=bins)
-        return np.asarray(np.rint(counts * COUNT_STEPS), dtype=np.int64)
-
-    sensitivity = grid.plan.max_contributions * math.sqrt(2.0) * COUNT_STEPS * (1.0 + 1e-12)
-    values, scale = stages.answer("start", query, size=bins, sensitivity=sensitivity, portion=START_PORTION)
-    variance = (scale / COUNT_STEPS) ** 2
-    roots = np.sqrt(np.maximum(values / COUNT_STEPS + variance, 0.0))
+def start_of(curator: Curator, grid: Quadrature) -> Start:
+    """Ask for the counts and fit the family to them."""
+    told = curator.ask(BinCountsQuery(grid), START_PORTION, "start")
+    variance = told.variance
+    roots = np.sqrt(np.maximum(told.counts + variance, 0.0))
     theta = nearest(lambda theta: np.sqrt(_masses(grid, theta) + variance) - roots, grid.plan.family, grid.plan.box)
     return start_at(grid, theta, variance)
 
@@ -117,14 +105,9 @@ def start_at(grid: Quadrature, theta: FloatArray, variance: float) -> Start:
     return Start(theta, privacy, sampling, lambda at: np.asarray(np.diag(sum(_covariances(grid, at, variance)))))
 
 
-def _bins(grid: Quadrature) -> tuple[int, IntArray]:
-    bins = min(START_BINS, grid.cells)
-    return bins, np.arange(grid.cells) * bins // grid.cells
-
-
 def _masses(grid: Quadrature, theta: FloatArray) -> FloatArray:
     """Records that the family puts in each bin."""
-    bins, group = _bins(grid)
+    bins, group = grid.bins()
     masses = grid.plan.family.pdf(theta, grid.points) * grid.width
     return np.asarray(max(grid.plan.n, 1) * np.bincount(group, weights=masses, minlength=bins))
 
@@ -168,9 +151,6 @@ def nearest(missed: Any, family: Family, box: FloatArray) -> FloatArray:
     return np.asarray(found.x)
 
 
-STEPS_OF_SENSITIVITY = 2.0**24
-"""The lattice is so fine that neighbours are at most about this many steps apart."""
-
 MOST_RECORDS = 2**30
 """Up to here the errors of floating-point sums stay below half a lattice step."""
 
@@ -195,12 +175,12 @@ class Descent:
     degrees: FloatArray
 
 
-def stages_of(plan: DescentPlan) -> int:
+def answers_of(plan: DescentPlan) -> int:
     """Numbers of answers of a descent."""
     return 1 + plan.iterations * (2 if plan.newton else 1)
 
 
-def descend(stages: Stages, passes: RecordPasses | None, plan: DescentPlan) -> Descent:
+def descend(plan: DescentPlan, curator: Curator) -> Descent:
     r"""Start from noisy counts, make the steps, and weigh each by what is known of its error.
 
     A step is a noisy measurement of where the distance is least. With P the covariance of the iterate's error and R
@@ -208,11 +188,11 @@ def descend(stages: Stages, passes: RecordPasses | None, plan: DescentPlan) -> D
     :math:`(I - K)P` is left: no step makes it worse.
     """
     grid = Quadrature(plan)
-    start = start_of(stages, passes, grid)
+    start = start_of(curator, grid)
     theta, belief = start.theta, _Belief.of(start)
     path = [theta]
     for _ in range(plan.iterations):
-        target, error = _step(stages, passes, grid, theta, belief.privacy)
+        target, error = _step(curator, grid, theta, belief.privacy)
         gain = belief.gain(error)
         theta = np.clip(theta + gain @ (target - theta), *plan.box.T)
         belief = belief.after(gain, error)
@@ -280,26 +260,8 @@ def _portions(plan: DescentPlan) -> dict[str, Fraction]:
     return {"hessian": hessian, "gradient": step - hessian}
 
 
-def _ask(
-    stages: Stages, passes: RecordPasses | None, grid: Quadrature, name: str, matrix: FloatArray, portion: Fraction
-) -> tuple[FloatArray, float]:
-    """Release the product of a public matrix and the root of the kernel estimate; return it and its noise."""
-    norm = max(float(np.linalg.norm(matrix, 2)), 1e-12)
-    unit = grid.sensitivity * norm / STEPS_OF_SENSITIVITY
-    size = matrix.shape[1]
-
-    def query() -> IntArray:
-        assert passes is not None
-        return np.rint(matrix.T @ grid.root(grid.counts(passes)) / unit).astype(np.int64)
-
-    # On either side rounding moves an entry by half a step, and floating-point sums by less than another half.
-    sensitivity = STEPS_OF_SENSITIVITY * (1.0 + 1e-9) + 2.0 * math.sqrt(size)
-    values, scale = stages.answer(name, query, size=size, sensitivity=sensitivity, portion=portion)
-    return values.astype(np.float64) * unit, scale * unit
-
-
 def _step(
-    stages: Stages, passes: RecordPasses | None, grid: Quadrature, theta: FloatArray, covariance: FloatArray
+    curator: Curator, grid: Quadrature, theta: FloatArray, covariance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     r"""Where a step leads, and the covariance of its error, given that of the iterate.
 
@@ -313,13 +275,13 @@ def _step(
     before = back @ _bounded(covariance, grid.plan.box) @ back
     curvature, doubt = np.eye(m), _doubt(before)
     if grid.plan.newton:
-        seen, noise = _ask(stages, passes, grid, "hessian", -local.second, portions["hessian"])
+        seen, noise = curator.ask(RootQuery(grid, -local.second), portions["hessian"], "hessian")
         trust = doubt / (doubt + noise**2)  # what is beyond the doubt is noise, and not believed
         noisy = local.public_hessian + _unpacked(seen, m)
         values, axes = np.linalg.eigh(trust * noisy + (1.0 - trust) * np.eye(m))
         curvature = axes @ np.diag(np.clip(values, *CURVATURES)) @ axes.T
         doubt = trust * noise**2
-    seen, noise = _ask(stages, passes, grid, "gradient", 2.0 * local.first, portions["gradient"])
+    seen, noise = curator.ask(RootQuery(grid, 2.0 * local.first), portions["gradient"], "gradient")
     move = np.linalg.solve(curvature, seen - local.public_gradient)
     error = noise**2 * np.eye(m) + _remainder(before, doubt)
     spread = local.whitening @ np.linalg.inv(curvature)

@@ -20,7 +20,6 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -40,11 +39,11 @@ from fogline.algorithms.mixture_recursive import (
     settled,
 )
 from fogline.queries.ball_search import Ball, CountQuery
-from fogline.queries.block_learners import BlockMeans, chosen_learner
+from fogline.queries.block_learners import BlockMeans, Offers, chosen_learner
 from fogline.queries.gaussian import RINGS
 from fogline.queries.lattice import Frame
 from fogline.queries.partition import NearestParts, Partition, Parts
-from fogline.release.curator import RecordPasses, Stages
+from fogline.release.curator import Curator
 
 __all__ = ["PROOF", "AggregatePlan", "aggregated_parts", "learn_aggregate"]
 
@@ -66,9 +65,6 @@ ROWS = 4
 
 AGREED = Fraction(1, 2)
 """Part of the blocks that should offer about the same point."""
-
-EXPLAINED = 3.0
-"""A mean within so many radii of a released ball is explained by it."""
 
 APART = 3.0
 """Two centres count as two where their distance is so many times the sum of their balls' radii."""
@@ -149,76 +145,37 @@ class AggregatePlan:
         return {**self.scales.to_dict(), "radius": self.frame.radius, "learner": self.named}
 
     def payload(self) -> int:
-        """Most bytes that the answers of all stages, and what is kept with them, can take."""
+        """Most bytes that all answers, and what is remembered with them, can take."""
         d, k = self.frame.d, self.n_components
         moments = 1 + d + d * (d + 1) // 2
         last = k * (PLACE_STEPS * (RINGS + d) + len(SCATTER_SHARES) * moments + d * (d + 5) + 4)
         return self.rounds * self.ball(1).payload() + 8 * last + 2**16
 
 
-@dataclass(frozen=True, eq=False)
-class Offers:
-    """One point of each block: what a search is made over, instead of records.
-
-    Parameters
-    ----------
-    passes : RecordPasses
-    means : BlockMeans
-    balls : tuple of Ball
-        Released so far.
-    direction : array of shape (d,)
-    """
-
-    passes: RecordPasses
-    means: BlockMeans
-    balls: tuple[Ball, ...]
-    direction: FloatArray
-
-    def each(self, take: Callable[[FloatArray], object]) -> None:
-        """Hand over the offers of all blocks that have one."""
-        offers = [self.offer(means) for means in self.means.found(self.passes)]
-        take(np.concatenate([np.zeros((0, len(self.direction))), *offers]))
-
-    def offer(self, means: FloatArray) -> FloatArray:
-        """The farthest along the direction of those that are not explained: one row or none."""
-        for ball in self.balls:
-            means = means[((means - ball.centre) ** 2).sum(axis=1) > (EXPLAINED * ball.radius) ** 2]
-        along = (means * self.direction).sum(axis=1)
-        return means[np.argmax(along)][None] if len(means) else means
-
-
-def learn_aggregate(plan: AggregatePlan, stages: Stages, passes: RecordPasses | None) -> MixtureFit:
-    """Find the centres that blocks agree on, then learn the Gaussian next to each, as stages of one release."""
-    parts, frames, spent = aggregated_parts(plan, stages, passes)
+def learn_aggregate(plan: AggregatePlan, curator: Curator) -> MixtureFit:
+    """Find the centres that blocks agree on, then learn the Gaussian next to each."""
+    parts, frames, spent = aggregated_parts(plan, curator)
     left = 1 - spent
     place = left * SHARES["place"] / (SHARES["place"] + SHARES["shape"])
-    frames, _ = settled(stages, passes, parts, frames, portion=place, steps=PLACE_STEPS, **held(plan.scales))
-    learnt = learn_gaussians(stages, passes, parts, frames, left - place)
-    return gaussian_fit(learnt, stages, "sample-aggregate", plan.n_components)
+    frames, _ = settled(curator, parts, frames, share=place, steps=PLACE_STEPS, **held(plan.scales))
+    learnt = learn_gaussians(curator, parts, frames, left - place)
+    return gaussian_fit(learnt, curator, "sample-aggregate", plan.n_components)
 
 
-def aggregated_parts(
-    plan: AggregatePlan, stages: Stages, passes: RecordPasses | None
-) -> tuple[Parts, tuple[Frame, ...], Fraction]:
+def aggregated_parts(plan: AggregatePlan, curator: Curator) -> tuple[Parts, tuple[Frame, ...], Fraction]:
     """Parts of the records around what blocks agree on, where each may be, and what share of the budget that took."""
-    values, _ = stages.answer(
-        "count",
-        lambda: CountQuery().sum(passes),  # type: ignore[arg-type]
-        size=1,
-        sensitivity=CountQuery().sensitivity(stages.terms.max_contributions),
-        portion=SHARES["count"],
-    )
+    count, _ = curator.ask(CountQuery(), SHARES["count"], "count")
     spent = SHARES["count"]
-    blocks = plan.blocks(float(values[0]))
-    drawn = stages.keep("blocks", lambda: _keys(stages))
+    blocks = plan.blocks(count)
+    drawn = curator.remember("blocks", lambda: _keys(curator))
     means = BlockMeans(plan.frame, plan.learner, blocks, int(drawn["key"]), int(drawn["seed"]))
     balls: tuple[Ball, ...] = ()
     turn, rounds = 0, plan.rounds
     while turn < rounds and len(balls) < plan.n_components:
-        direction = stages.keep(f"direction{turn}", lambda: _direction(stages, plan.frame.d))["direction"]
-        offers = None if passes is None else Offers(passes, means, balls, direction)
+        direction = curator.remember(f"direction{turn}", lambda: _direction(curator, plan.frame.d))["direction"]
+        offers = Offers(means, balls, direction)
         share = SHARES["rounds"] / rounds
-        found = find_ball(stages, offers, plan.ball(blocks), share, Fraction(1, rounds), replaced=True)
+        found = find_ball(curator, plan.ball(blocks), share, Fraction(1, rounds), offers=offers)
         spent += share
         turn += 1
         if isinstance(found, Ball) and _apart(found, balls):
@@ -226,19 +183,19 @@ def aggregated_parts(
     if len(balls) < 2:
         return Partition(plan.frame.d), (plan.frame,), spent
     centres = np.stack([ball.centre for ball in balls])
-    reaches = stages.keep("reaches", lambda: {"radii": _reaches(centres, plan)})["radii"]
+    reaches = curator.remember("reaches", lambda: {"radii": _reaches(centres, plan)})["radii"]
     frames = tuple(Frame(centre, float(reach)) for centre, reach in zip(centres, reaches, strict=True))
     return NearestParts(plan.frame, centres), frames, spent
 
 
-def _keys(stages: Stages) -> dict[str, NDArray[Any]]:
+def _keys(curator: Curator) -> dict[str, NDArray[Any]]:
     """A key for the hash and a seed for the learners."""
-    key, seed = stages.generator("which block a record is in, and where learners start").integers(0, 2**62, 2)
+    key, seed = curator.generator("which block a record is in, and where learners start").integers(0, 2**62, 2)
     return {"key": np.array(key), "seed": np.array(seed)}
 
 
-def _direction(stages: Stages, d: int) -> dict[str, NDArray[Any]]:
-    return {"direction": stages.generator("which mean a block offers").standard_normal(d)}
+def _direction(curator: Curator, d: int) -> dict[str, NDArray[Any]]:
+    return {"direction": curator.generator("which mean a block offers").standard_normal(d)}
 
 
 def _apart(found: Ball, balls: tuple[Ball, ...]) -> bool:

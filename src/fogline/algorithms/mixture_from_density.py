@@ -2,7 +2,7 @@ r"""What is public about a private Gaussian mixture: checked before anything is 
 
 Reading of a private step of expectation-maximisation for mixtures: what the noise leaves to be believed.
 
-The sums are those of :class:`fogline.queries.em_step.StepQuery`. A step shows, for each component, the
+The sums are those of :class:`fogline.queries.em_step.StepSums`. A step shows, for each component, the
 offset of its mean and its covariance in the component's own whitened coordinates, where a component that is right has
 offset 0 and covariance I. Both come with noise of known variance :math:`\tau^2` an entry. The component itself is
 known up to an error of variance p from the steps before, so the m numbers y that a step shows have variance
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from fogline import _validation
 from fogline.accounting.budget import Budget
-from fogline.algorithms.clustering import FREQUENCIES, density_spec, projected_density
+from fogline.algorithms.clustering import FREQUENCIES, density_spec
 from fogline.algorithms.mixture_recursive import MixtureFit
 from fogline.density.components.matching import MatchedMixture, match
 from fogline.density.components.pursuit import Atoms, Frame, pursue
@@ -47,9 +47,11 @@ from fogline.queries.em_step import (
     FARTHEST_CENTRE,
     OFFSET_BITS,
     SHARE,
+    CentredRecords,
     GaussianClusters,
     Kind,
     StepQuery,
+    StepSums,
     mean_lever,
     square_lever,
 )
@@ -64,12 +66,14 @@ from fogline.queries.moments import (
     SpreadQuery,
     components_of,
 )
-from fogline.release.curator import RecordPasses, Stages, asked, no_records
+from fogline.queries.projected_density import ProjectedDensityQuery
+from fogline.release.curator import Curator
 
 __all__ = [
     "SHARES",
     "MixturePlan",
     "MixtureState",
+    "MixtureStepQuery",
     "covariance_noise",
     "find_mixture",
     "plan_mixture",
@@ -258,7 +262,7 @@ class MixtureState:
 
 def read_step(
     state: MixtureState,
-    query: StepQuery,
+    query: StepSums,
     values: IntArray,
     scale: float,
     *,
@@ -272,7 +276,7 @@ def read_step(
     ----------
     state : MixtureState
         Before the step.
-    query : StepQuery
+    query : StepSums
         Of the state's model.
     values, scale
         The released sums and their noise.
@@ -297,6 +301,28 @@ def read_step(
     model = GaussianClusters(sizes / sizes.sum(), np.clip(means, -farthest, farthest), covariances)
     weight_sds = np.full(k, scale / float(SHARE * count_unit) / max(float(sizes.sum()), 1.0))
     return MixtureState(model, mean_variances, shape_variances, weight_sds, query.kind)
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureStepQuery(StepQuery):
+    """A step that improves a mixture; parameters as for :func:`read_step`."""
+
+    state: MixtureState
+    count: float
+    least: float
+    variance_range: tuple[float, float]
+
+    def decode(self, values: IntArray, noise_scale: float) -> MixtureState:
+        """The improved mixture, and how well it is known."""
+        return read_step(
+            self.state,
+            self,
+            values,
+            noise_scale,
+            count=self.count,
+            least=self.least,
+            variance_range=self.variance_range,
+        )
 
 
 def believed(seen: FloatArray, noise: FloatArray, before: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -336,12 +362,12 @@ def step_kind(weights: FloatArray, r: int, count: float, scale: float) -> Kind:
 def covariance_noise(kind: Kind, r: int, records: float, scale: float) -> float:
     """Noise of a whitened covariance, as a Frobenius norm over the root of r, of a step with noise `scale`."""
     q = math.sqrt(r) + 0.5
-    norm = math.hypot(*StepQuery.lengths(kind), 1.0)
+    norm = math.hypot(*StepSums.lengths(kind), 1.0)
     return math.sqrt(r) * scale * q * q * norm / square_lever(r, q) / max(records, 1.0)
 
 
 def _shapes(
-    state: MixtureState, query: StepQuery, values: IntArray, scale: float, sizes: FloatArray, offsets: FloatArray
+    state: MixtureState, query: StepSums, values: IntArray, scale: float, sizes: FloatArray, offsets: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Whitened covariance of each component, and the variance of its entries' error."""
     k, r = query.k, query.r
@@ -382,18 +408,19 @@ PATIENCE = 3
 """Where the number of components is open: how many more than the best are tried before the search ends."""
 
 
-def find_mixture(plan: MixturePlan, stages: Stages, passes: RecordPasses | None) -> MixtureFit:
-    """Run all stages."""
-    each = no_records if passes is None else passes.each
-    spread, moments = _moments(plan, stages, each)
+def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
+    """Ask for scale, moments, density and steps, one after the other."""
+    spread = curator.ask(SpreadQuery(plan.lattice), plan.portions["scale"], "scale")
+    moments = curator.ask(MomentQuery.around(spread, plan.lattice), plan.portions["moments"], "moments")
     found = components_of(moments, plan.lattice, plan.most_directions)
-    parts = found.with_numbers(stages.keep("projection", found.numbers))
-    density = _density(plan, stages, each, parts)
-    kept = stages.keep("start", lambda: _start(plan, density, moments, parts))
+    parts = found.with_numbers(curator.remember("projection", found.numbers))
+    sums = ProjectedDensityQuery(parts.projection, density_spec(parts), curator.terms.guarantee())
+    density = curator.ask(sums, plan.portions["density"], "density")
+    kept = curator.remember("start", lambda: _start(plan, density, moments, parts))
     model = GaussianClusters(kept["weights"], kept["means"], kept["covariances"])
     criteria = {int(k): float(value) for k, value in zip(kept["tried"], kept["criteria"], strict=True)}
     start = MixtureState(model, kept["mean_variances"], np.zeros(len(model.weights)), kept["weight_sds"])
-    state = _steps(plan, stages, passes, start, spread, parts)
+    state = _steps(plan, curator, start, spread, parts)
     return _in_data_units(plan, state, spread, parts, density, criteria)
 
 
@@ -423,22 +450,6 @@ def _in_data_units(
         criteria=criteria,
         whole=(max(spread.count, 1.0), spread.count_sd),
     )
-
-
-def _moments(plan: MixturePlan, stages: Stages, each: Any) -> tuple[Spread, Moments]:
-    """Count, mean and spread, then mean and covariance with records clipped accordingly."""
-    lattice = plan.lattice
-    first = SpreadQuery(lattice)
-    spread = first.read(*asked(stages, each, "scale", first, plan.portions["scale"]))
-    second = MomentQuery(lattice, np.rint(spread.mean * lattice.steps), spread.radius(lattice))
-    return spread, second.read(*asked(stages, each, "moments", second, plan.portions["moments"]), spread)
-
-
-def _density(plan: MixturePlan, stages: Stages, each: Any, parts: PrivateComponents) -> PrivateDensity:
-    """Random features of the records on the leading directions."""
-    spec = density_spec(parts)
-    values, scale = projected_density(stages, each, parts, spec, plan.portions["density"])
-    return PrivateDensity(spec, values, scale=scale, guarantee=stages.terms.guarantee())
 
 
 def _start(plan: MixturePlan, density: PrivateDensity, moments: Moments, parts: PrivateComponents) -> dict[str, Any]:
@@ -512,46 +523,24 @@ def _lifted(
 
 
 def _steps(
-    plan: MixturePlan,
-    stages: Stages,
-    passes: RecordPasses | None,
-    start: MixtureState,
-    spread: Spread,
-    parts: PrivateComponents,
+    plan: MixturePlan, curator: Curator, start: MixtureState, spread: Spread, parts: PrivateComponents
 ) -> MixtureState:
     """Private steps of expectation-maximisation in all columns, later ones with more of the budget."""
-    terms, steps, state = stages.terms, plan.steps, start
+    steps, state = plan.steps, start
+    image = CentredRecords(plan.lattice, parts.projection.centre)
     for step in range(steps):
         portion = plan.portions["steps"] * Fraction(2 * (step + 1), steps * (steps + 1))
-        scale = 1 / math.sqrt(2 * float(portion) * terms.rho)
+        scale = 1 / math.sqrt(2 * float(portion) * curator.terms.rho)
         kind = step_kind(state.model.weights, plan.lattice.d, spread.count, scale)
-        query = StepQuery(state.model, plan.lattice.steps, kind)
-        values, noise = stages.answer(
-            "steps",
-            lambda query=query: query.sum(_vectors(passes, parts.projection.centre, plan)),  # type: ignore[misc]
-            size=query.size,
-            sensitivity=query.sensitivity(terms.neighbours, terms.max_contributions),
-            portion=portion,
-        )
-        state = read_step(
+        query = MixtureStepQuery(
+            state.model,
+            plan.lattice.steps,
+            kind,
+            image,
             state,
-            query,
-            values,
-            noise,
-            count=spread.count,
-            least=plan.least_weight,
-            variance_range=plan.variance_range,
+            spread.count,
+            plan.least_weight,
+            plan.variance_range,
         )
+        state = curator.ask(query, portion, "steps")
     return state
-
-
-def _vectors(passes: RecordPasses | None, centre: FloatArray, plan: MixturePlan) -> list[FloatArray]:
-    """Secret: records as whole numbers of lattice steps from the released mean, kept from one step to the next."""
-    if passes is None:
-        raise RuntimeError("there are no records in a release that is read again")
-    if "vectors" not in passes.memory:
-        batches: list[FloatArray] = []
-        passes.each(lambda rows: batches.append(plan.lattice.vectors(rows) - centre))
-        passes.memory["vectors"] = batches
-    kept: list[FloatArray] = passes.memory["vectors"]
-    return kept

@@ -15,7 +15,7 @@ References
 .. [1] G. Kamath, O. Sheffet, V. Singhal, J. Ullman, "Differentially private algorithms for learning mixtures of
    separated Gaussians", NeurIPS 2019, Algorithms 3 and 4.
 
-The Gaussian learner as stages of one release, for one part of the records or for many at once.
+The Gaussian learner, which asks several times, for one part of the records or for many at once.
 
 What every method of a private Gaussian mixture comes back with.
 """
@@ -36,11 +36,12 @@ from fogline.accounting import zcdp
 from fogline.density.private_density import PrivateDensity
 from fogline.queries.ball_search import NotSeparable
 from fogline.queries.gaussian import RINGS, Gaussian, PlaceQuery, ScatterQuery
-from fogline.queries.lattice import DIRECTION_BITS, Each, Frame, integer_directions
+from fogline.queries.lattice import DIRECTION_BITS, Frame, integer_directions
 from fogline.queries.partition import (
     BINS,
     Partition,
     Parts,
+    Profiles,
     Reassigned,
     Slabs,
     SlabsQuery,
@@ -48,7 +49,7 @@ from fogline.queries.partition import (
     valleys,
     whitening_of,
 )
-from fogline.release.curator import Stages, asked
+from fogline.release.curator import Curator
 
 __all__ = [
     "PROOF",
@@ -76,12 +77,11 @@ MARGIN = 1.1
 
 
 def settled(
-    stages: Stages,
-    passes: Each | None,
+    curator: Curator,
     partition: Parts,
     frames: tuple[Frame, ...],
     *,
-    portion: Fraction,
+    share: Fraction,
     steps: int,
     kept: float = KEPT,
     least: float = 0.0,
@@ -90,10 +90,10 @@ def settled(
 
     Parameters
     ----------
-    stages, passes, partition
+    curator, partition
     frames : tuple of Frame
         Where the search starts, one for each part.
-    portion : Fraction
+    share : Fraction
         Of the whole budget, for all steps.
     steps : int
         At least one.
@@ -104,28 +104,24 @@ def settled(
     """
     counts: list[float] = []
     for _ in range(steps):
-        query = PlaceQuery(partition, frames)
-        found = query.read(*asked(stages, passes, "place", query, portion / steps), kept)
+        found = curator.ask(PlaceQuery(partition, frames, kept), share / steps, "place")
         frames = tuple(Frame(frame.centre, max(frame.radius, least)) for frame, _ in found)
         counts = [count for _, count in found]
     return frames, counts
 
 
-def learn_gaussians(
-    stages: Stages, passes: Each | None, partition: Parts, frames: tuple[Frame, ...], portion: Fraction
-) -> list[Gaussian]:
+def learn_gaussians(curator: Curator, partition: Parts, frames: tuple[Frame, ...], share: Fraction) -> list[Gaussian]:
     """Mean and covariance of each part, from frames that hold most of its records."""
     d = partition.d
     whitenings = []
     for frame in frames:
         scale = MARGIN * frame.radius / math.sqrt(d)
         whitenings.append(whitening_of(frame.centre, scale * np.eye(d), math.sqrt(d)))
-    for share in SCATTER_SHARES[:-1]:
-        query = ScatterQuery(partition, tuple(whitenings))
-        found = query.read(*asked(stages, passes, "shape", query, portion * share))
+    for part in SCATTER_SHARES[:-1]:
+        found = curator.ask(ScatterQuery(partition, tuple(whitenings)), share * part, "shape")
         whitenings = [scatter.next_whitening() for scatter in found]
-    query = ScatterQuery(Reassigned(partition, tuple(whitenings)), tuple(whitenings))
-    found = query.read(*asked(stages, passes, "shape", query, portion * SCATTER_SHARES[-1]))
+    last = ScatterQuery(Reassigned(partition, tuple(whitenings)), tuple(whitenings))
+    found = curator.ask(last, share * SCATTER_SHARES[-1], "shape")
     return [scatter.unclipped().gaussian() for scatter in found]
 
 
@@ -297,7 +293,7 @@ class RecursivePlan:
         }
 
     def payload(self) -> int:
-        """Most bytes that the answers of all stages, and what is kept with them, can take."""
+        """Most bytes that all answers, and what is remembered with them, can take."""
         d, k = self.frame.d, self.n_components
         moments = 1 + d + d * (d + 1) // 2
         level = k * (2 * (RINGS + d) + moments + self.axes * (BINS + d) + 2 * BINS + d)
@@ -305,13 +301,13 @@ class RecursivePlan:
         return 8 * (self.levels * level + last) + 2**16
 
 
-def learn_recursive(plan: RecursivePlan, stages: Stages, passes: Each | None) -> MixtureFit:
-    """Cut the records into parts and learn the Gaussian of each, as stages of one release."""
-    partition, frames, spent = parted(plan, stages, passes)
+def learn_recursive(plan: RecursivePlan, curator: Curator) -> MixtureFit:
+    """Cut the records into parts and learn the Gaussian of each."""
+    partition, frames, spent = parted(plan, curator)
     left = 1 - spent
-    frames, _ = settled(stages, passes, partition, frames, portion=left * LAST_PLACE, steps=LAST_STEPS, **held(plan))
-    learnt = learn_gaussians(stages, passes, partition, frames, left * (1 - LAST_PLACE))
-    return gaussian_fit(learnt, stages, "recursive", plan.n_components)
+    frames, _ = settled(curator, partition, frames, share=left * LAST_PLACE, steps=LAST_STEPS, **held(plan))
+    learnt = learn_gaussians(curator, partition, frames, left * (1 - LAST_PLACE))
+    return gaussian_fit(learnt, curator, "recursive", plan.n_components)
 
 
 def held(plan: RecursivePlan) -> dict[str, float]:
@@ -319,7 +315,7 @@ def held(plan: RecursivePlan) -> dict[str, float]:
     return {"kept": 1 - min(0.03, plan.weight_min / 4), "least": plan.sigma_min * math.sqrt(plan.frame.d)}
 
 
-def parted(plan: RecursivePlan, stages: Stages, passes: Each | None) -> tuple[Partition, tuple[Frame, ...], Fraction]:
+def parted(plan: RecursivePlan, curator: Curator) -> tuple[Partition, tuple[Frame, ...], Fraction]:
     """The parts, where each may be, and what share of the budget it took to find them."""
     partition = Partition(plan.frame.d)
     frames: tuple[Frame, ...] = (plan.frame,)
@@ -327,15 +323,15 @@ def parted(plan: RecursivePlan, stages: Stages, passes: Each | None) -> tuple[Pa
     for level in range(plan.levels):
         share = plan.level_share
         before = [frame.radius for frame in frames]
-        frames, counts = settled(stages, passes, partition, frames, portion=share * PLACE, steps=2, **held(plan))
+        frames, counts = settled(curator, partition, frames, share=share * PLACE, steps=2, **held(plan))
         least = 0.5 * plan.weight_min * sum(counts)
-        leading = _leading(plan, stages, passes, partition, frames, share * SHAPE)
-        directions = stages.keep(f"directions{level}", partial(_turned, leading, fruitless))["whole"]
+        leading = _leading(plan, curator, partition, frames, share * SHAPE)
+        directions = curator.remember(f"directions{level}", partial(_turned, leading, fruitless))["whole"]
         query = SlabsQuery(partition, frames, directions)
-        values, scale = asked(stages, passes, "profiles", query, share * PROFILE)
+        profiles = curator.ask(query, share * PROFILE, "profiles")
         spent += share
         parts = partition.parts
-        partition, frames = _cut(plan, stages, query, values, scale, least, level)
+        partition, frames = _cut(plan, curator, query, profiles, least, level)
         shrunk = any(frame.radius < SHRUNK * old for frame, old in zip(frames, before, strict=False))
         fruitless = 0 if partition.parts > parts or shrunk else fruitless + 1
         if partition.parts >= plan.n_components or fruitless > PATIENCE:
@@ -344,12 +340,7 @@ def parted(plan: RecursivePlan, stages: Stages, passes: Each | None) -> tuple[Pa
 
 
 def _leading(
-    plan: RecursivePlan,
-    stages: Stages,
-    passes: Each | None,
-    partition: Partition,
-    frames: tuple[Frame, ...],
-    portion: Fraction,
+    plan: RecursivePlan, curator: Curator, partition: Partition, frames: tuple[Frame, ...], share: Fraction
 ) -> list[FloatArray]:
     """Leading directions of each part, in rows."""
     d = plan.frame.d
@@ -357,8 +348,7 @@ def _leading(
         return [np.eye(d)] * partition.parts
     scale = MARGIN / math.sqrt(d)
     maps = tuple(whitening_of(frame.centre, scale * frame.radius * np.eye(d), math.sqrt(d)) for frame in frames)
-    query = ScatterQuery(partition, maps)
-    found = query.read(*asked(stages, passes, "moments", query, portion))
+    found = curator.ask(ScatterQuery(partition, maps), share, "moments")
     return [np.linalg.eigh(scatter.covariance)[1][:, ::-1][:, : plan.axes].T for scatter in found]
 
 
@@ -370,27 +360,21 @@ def _turned(leading: list[FloatArray], turn: int) -> dict[str, NDArray[Any]]:
 
 
 def _cut(
-    plan: RecursivePlan,
-    stages: Stages,
-    query: SlabsQuery,
-    values: Any,
-    noise: float,
-    least: float,
-    level: int,
+    plan: RecursivePlan, curator: Curator, query: SlabsQuery, profiles: Profiles, least: float, level: int
 ) -> tuple[Partition, tuple[Frame, ...]]:
     """Cut every part where it falls apart, while there are fewer parts than components."""
-    profiles = query.profiles(values)
+    kind = VALLEYS[plan.constants]
     partition, frames = query.partition, list(query.frames)
     unit = 2.0**DIRECTION_BITS
     for part, frame in enumerate(query.frames):
-        slabs = [valleys(profile, noise, least, VALLEYS[plan.constants]) for profile in profiles[part]]
+        slabs = [valleys(profile, profiles.noise, least, kind) for profile in profiles.counts[part]]
         room = plan.n_components - partition.parts
 
         def chosen(slabs: list[Slabs] = slabs, room: int = room) -> dict[str, NDArray[Any]]:
             axis = max(range(len(slabs)), key=lambda index: (len(slabs[index].edges), float(slabs[index].scores.sum())))
             return {"axis": np.array(axis), "edges": slabs[axis].best(room)}
 
-        kept = stages.keep(f"cut{level}.{part}", chosen)
+        kept = curator.remember(f"cut{level}.{part}", chosen)
         axis, edges = int(kept["axis"]), kept["edges"]
         if not len(edges):
             continue
@@ -405,7 +389,7 @@ def _cut(
     return partition, tuple(frames)
 
 
-def gaussian_fit(learnt: list[Gaussian], stages: Stages, method: str, wanted: int) -> MixtureFit:
+def gaussian_fit(learnt: list[Gaussian], curator: Curator, method: str, wanted: int) -> MixtureFit:
     """The mixture of learnt Gaussians, and whether it has all the components that were asked for."""
 
     def numbers() -> dict[str, NDArray[Any]]:
@@ -419,7 +403,7 @@ def gaussian_fit(learnt: list[Gaussian], stages: Stages, method: str, wanted: in
             "mean_sd": np.stack([found.mean_sd for found in learnt]),
         }
 
-    kept = stages.keep("mixture", numbers)
+    kept = curator.remember("mixture", numbers)
     verdict = None
     if len(learnt) < wanted:
         advice = "take more records, a larger epsilon, fewer components, or method 'sketch' if they overlap"
@@ -432,25 +416,25 @@ def gaussian_fit(learnt: list[Gaussian], stages: Stages, method: str, wanted: in
         float(kept["count_sd"]),
         kept["mean_sd"],
         verdict,
-        composed_costs(stages),
+        composed_costs(curator),
     )
 
 
-def composed_costs(stages: Stages) -> dict[str, Any]:
-    r"""Cost of all stages as it is charged, and what advanced composition of the same releases would give.
+def composed_costs(curator: Curator) -> dict[str, Any]:
+    r"""Cost of all answers as it is charged, and what advanced composition of the same releases would give.
 
     Advanced composition takes each release at :math:`(\varepsilon_i, \delta/2T)` and says
     :math:`\sqrt{2\log(2/\delta)\sum\varepsilon_i^2} + \sum\varepsilon_i(e^{\varepsilon_i} - 1)`.
     """
-    terms = stages.terms
-    releases = len(stages.answers)
+    terms = curator.terms
+    releases = len(curator.transcript)
     each = terms.delta / (2 * releases)
-    epsilons = [zcdp.epsilon_of(rho, each) for rho in stages.spent]
+    epsilons = [zcdp.epsilon_of(rho, each) for rho in curator.spent]
     advanced = math.sqrt(2 * math.log(2 / terms.delta) * sum(e**2 for e in epsilons))
     advanced += sum(e * math.expm1(e) for e in epsilons)
     return {
         "releases": releases,
-        "rho": float(sum(stages.spent)),
+        "rho": float(sum(curator.spent)),
         "epsilon": terms.epsilon,
         "delta": terms.delta,
         "epsilon_by_advanced_composition": advanced,

@@ -29,9 +29,9 @@ from fogline.algorithms.mixture_recursive import (
     settled,
 )
 from fogline.queries.gaussian import Gaussian
-from fogline.queries.lattice import Each, Frame
+from fogline.queries.lattice import Frame
 from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
-from fogline.release.curator import Stages, asked
+from fogline.release.curator import Curator
 
 __all__ = ["PROOF", "learn_spherical"]
 
@@ -44,19 +44,17 @@ REACH = 3.0
 """Radius of the last ball beyond the root of the dimension, in standard deviations."""
 
 
-def learn_spherical(plan: RecursivePlan, stages: Stages, passes: Each | None) -> MixtureFit:
-    """Cut the records into parts and learn the sphere of each, as stages of one release."""
-    partition, frames, spent = parted(plan, stages, passes)
+def learn_spherical(plan: RecursivePlan, curator: Curator) -> MixtureFit:
+    """Cut the records into parts and learn the sphere of each."""
+    partition, frames, spent = parted(plan, curator)
     left = 1 - spent
-    frames, _ = settled(stages, passes, partition, frames, portion=left * PLACE, steps=LAST_STEPS, **held(plan))
+    frames, _ = settled(curator, partition, frames, share=left * PLACE, steps=LAST_STEPS, **held(plan))
     balls = tuple(Frame(frame.centre, MARGIN * frame.radius) for frame in frames)
-    first = SphericalQuery(partition, balls)
-    rough = first.read(*asked(stages, passes, "sphere", first, left * FIRST), plan.sigma_min)
-    second = SphericalQuery(partition, tuple(_ball(found, ball) for found, ball in zip(rough, balls, strict=True)))
-    spheres = second.read(*asked(stages, passes, "sphere", second, left * SECOND), plan.sigma_min)
-    return gaussian_fit(
-        [_gaussian(sphere, plan.sigma_max) for sphere in spheres], stages, "spherical", plan.n_components
-    )
+    rough = curator.ask(SphericalQuery(partition, balls, plan.sigma_min), left * FIRST, "sphere")
+    fitting = tuple(_ball(found, ball) for found, ball in zip(rough, balls, strict=True))
+    spheres = curator.ask(SphericalQuery(partition, fitting, plan.sigma_min), left * SECOND, "sphere")
+    learnt = [_gaussian(sphere, plan.sigma_max) for sphere in spheres]
+    return gaussian_fit(learnt, curator, "spherical", plan.n_components)
 
 
 def _ball(found: SphericalGaussian, before: Frame) -> Frame:

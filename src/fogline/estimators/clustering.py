@@ -30,9 +30,9 @@ from fogline.density.random_spec import plan_spec
 from fogline.density.spec import as_bandwidth
 from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.queries.em_step import GaussianClusters
-from fogline.release.curator import RecordPasses, Stages, staged_release
-from fogline.release.density_sketch import ReleaseTerms
+from fogline.release.curator import Curator
 from fogline.release.passes import release_source
+from fogline.release.terms import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ def staged_attributes(found: FoundClusters, guarantee: Guarantee, receipt: dict[
         "projected_standard_errors_": np.sqrt(found.centre_variances + drawn),
         "shares_": {name: float(portion) for name, portion in found.portions.items() if portion},
         "regions_": None,
-        "bandwidth_": found.spec.planned[0],
-        "density_": PrivateDensity(found.spec, found.released, scale=found.scale, guarantee=guarantee, receipt=receipt),
+        "bandwidth_": found.density.spec.planned[0],
+        "density_": found.density.under(guarantee, receipt),
         "receipt_": receipt,
         "guarantee_": guarantee,
         "message_": found.message,
@@ -420,16 +420,10 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     def _staged(self, source: Any, plan: ClusterPlan, terms: ReleaseTerms) -> tuple[FoundClusters, Any, Any]:
         columns = names_of(source)
-        passes = RecordPasses(source, plan.lattice.d)
+        curator = Curator(source, terms, width=plan.lattice.d)
         del source
-
-        def algorithm(stages: Stages, records: RecordPasses | None) -> FoundClusters:
-            return find_clusters(plan, stages, records)
-
-        return staged_release(
-            algorithm,
-            passes,
-            terms,
+        return curator.release(
+            lambda curator: find_clusters(plan, curator),
             mechanism=MECHANISM,
             proof=PROOF,
             name="clusters",

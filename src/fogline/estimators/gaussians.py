@@ -15,7 +15,7 @@ from fogline.queries.lattice import Frame
 from fogline.queries.moments import MOST_COLUMNS
 from fogline.queries.partition import Partition
 from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
-from fogline.release.curator import RecordPasses, Stages, asked, staged_release
+from fogline.release.curator import Curator
 from fogline.release.terms import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, unit_of
 
@@ -79,11 +79,11 @@ def private_gaussian(
     array([1., 5.])
     """
 
-    def algorithm(frame: Frame, stages: Stages, records: RecordPasses | None) -> Gaussian:
+    def algorithm(frame: Frame, curator: Curator) -> Gaussian:
         whole = Partition(frame.d)
-        frames, _ = settled(stages, records, whole, (frame,), portion=PLACE_SHARE, steps=PLACE_STEPS)
-        (found,) = learn_gaussians(stages, records, whole, frames, 1 - PLACE_SHARE)
-        kept = stages.keep("gaussian", lambda: dict(vars(found)))
+        frames, _ = settled(curator, whole, (frame,), share=PLACE_SHARE, steps=PLACE_STEPS)
+        (found,) = learn_gaussians(curator, whole, frames, 1 - PLACE_SHARE)
+        kept = curator.remember("gaussian", lambda: dict(vars(found)))
         return Gaussian(
             kept["mean"], kept["covariance"], float(kept["count"]), float(kept["count_sd"]), kept["mean_sd"]
         )
@@ -132,9 +132,9 @@ def private_spherical_gaussian(
     (True, True)
     """
 
-    def algorithm(frame: Frame, stages: Stages, records: RecordPasses | None) -> SphericalGaussian:
-        query = SphericalQuery(Partition(frame.d), (frame,))
-        return query.read(*asked(stages, records, "sphere", query, Fraction(1)))[0]
+    def algorithm(frame: Frame, curator: Curator) -> SphericalGaussian:
+        (found,) = curator.ask(SphericalQuery(Partition(frame.d), (frame,)), Fraction(1), "sphere")
+        return found
 
     wishes = (epsilon, delta, neighbours, max_contributions)
     return _learnt(X, algorithm, "spherical_gaussian", wishes, center, radius, ledger)
@@ -142,7 +142,7 @@ def private_spherical_gaussian(
 
 def _learnt(
     X: Any,
-    algorithm: Callable[[Frame, Stages, RecordPasses | None], T],
+    algorithm: Callable[[Frame, Curator], T],
     name: str,
     wishes: tuple[Any, Any, Any, Any],
     center: Any,
@@ -157,12 +157,10 @@ def _learnt(
     if frame.d > MOST_COLUMNS:
         raise ValueError(f"X has {frame.d} columns: the covariance of at most {MOST_COLUMNS} can be released")
     columns = names_of(source)
-    passes = RecordPasses(source, frame.d)
+    curator = Curator(source, terms, width=frame.d)
     del X, source
-    found, guarantee, _ = staged_release(
-        lambda stages, records: algorithm(frame, stages, records),
-        passes,
-        terms,
+    found, guarantee, _ = curator.release(
+        lambda curator: algorithm(frame, curator),
         mechanism="discrete Gaussian noise on clipped first and second moments",
         proof=f"{name.replace('_', '-')}-learner",
         name=name.replace("_", " "),

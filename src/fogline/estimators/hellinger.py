@@ -21,6 +21,7 @@ from fogline.accounting.costs import Cost
 from fogline.algorithms.hellinger_descent import (
     Descent,
     ExpectedFit,
+    answers_of,
     check_expectation,
     checked_guess,
     data_box,
@@ -29,7 +30,6 @@ from fogline.algorithms.hellinger_descent import (
     expected_fit,
     plan_descent,
     plan_sketch,
-    stages_of,
 )
 from fogline.density.hellinger.inference import (
     Explained,
@@ -49,9 +49,9 @@ from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.families import Family, family_named, parameter_box
 from fogline.families.named import family_id, family_id_before
 from fogline.queries.hellinger_descent import DescentPlan
-from fogline.release.curator import RecordPasses, staged_release
-from fogline.release.density_sketch import ReleaseTerms
+from fogline.release.curator import Curator
 from fogline.release.passes import release_source
+from fogline.release.terms import ReleaseTerms
 from fogline.sources.files import rows_of
 from fogline.sources.passes import as_source, names_of, unit_of
 
@@ -335,12 +335,10 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     def _descend(self, source: Any, plan: DescentPlan, terms: ReleaseTerms) -> tuple[Descent, Any, Any]:
         columns = names_of(source)
-        passes = RecordPasses(source, 1)
+        curator = Curator(source, terms, width=1)
         del source
-        return staged_release(
-            lambda stages, held: descend(stages, held, plan),
-            passes,
-            terms,
+        return curator.release(
+            lambda curator: descend(plan, curator),
             mechanism="discrete Gaussian noise on steps of a Hellinger descent",
             proof=PROOF,
             name=f"hellinger {self.method}",
@@ -354,7 +352,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
                 "n": plan.n,
                 "columns": None if columns is None else list(columns),
             },
-            max_payload=2**12 * stages_of(plan) + 2**16,
+            max_payload=2**12 * answers_of(plan) + 2**16,
             ledger=self.ledger,
             formerly={"family": family_id_before(plan.family)},
         )

@@ -12,7 +12,7 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.ball_search import BallPlan, LocatedTerms, find_ball
 from fogline.queries.ball_search import Ball, NotSeparable
 from fogline.queries.lattice import Frame
-from fogline.release.curator import RecordPasses, Stages, staged_release
+from fogline.release.curator import Curator
 from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 __all__ = ["one_cluster", "public_frame", "terrific_ball"]
@@ -188,16 +188,10 @@ def _ball(
     _validation.check_ledger(ledger)
     plan = _plan(source, *where, **terrific)
     columns = names_of(source)
-    passes = RecordPasses(source, plan.frame.d)
+    curator = Curator(source, terms, width=plan.frame.d)
     del X, source
-
-    def algorithm(stages: Stages, records: RecordPasses | None) -> Ball | NotSeparable:
-        return find_ball(stages, records, plan, Fraction(1), Fraction(1))
-
-    found, guarantee, _ = staged_release(
-        algorithm,
-        passes,
-        terms,
+    found, guarantee, _ = curator.release(
+        lambda curator: find_ball(curator, plan, Fraction(1), Fraction(1)),
         mechanism="above threshold, stable histogram and discrete Gaussian noise",
         proof=proof,
         name=name,

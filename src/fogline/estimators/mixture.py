@@ -34,7 +34,7 @@ from fogline.algorithms.mixture_spherical import learn_spherical
 from fogline.density.counted_records import check_expected, is_nothing, joined
 from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.queries.em_step import GaussianClusters
-from fogline.release.curator import RecordPasses, Stages, staged_release
+from fogline.release.curator import Curator
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
@@ -53,14 +53,14 @@ class Method:
         Takes the estimator and the number of columns, returns all that is public, checked, with ``to_dict`` and
         ``payload``.
     learn : callable
-        The staged algorithm.
+        The algorithm: takes the plan and a curator.
     mechanism, proof : str
         For the guarantee.
     """
 
     terms: Callable[[Any, str], ReleaseTerms]
     plan: Callable[[Any, int], Any]
-    learn: Callable[[Any, Stages, RecordPasses | None], MixtureFit]
+    learn: Callable[[Any, Curator], MixtureFit]
     mechanism: str
     proof: str
 
@@ -315,12 +315,10 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         plan = method.plan(self, d)
         columns = names_of(source)
         self._remember_features(source, d)
-        passes = RecordPasses(source, d)
+        curator = Curator(source, terms, width=d)
         del X, source
-        fit, guarantee, receipt = staged_release(
-            lambda stages, records: method.learn(plan, stages, records),
-            passes,
-            terms,
+        fit, guarantee, receipt = curator.release(
+            lambda curator: method.learn(plan, curator),
             mechanism=method.mechanism,
             proof=method.proof,
             name=f"mixture-{self.method}",

@@ -17,8 +17,6 @@ Ways to draw from a learnt density: by rejection, or from cells of equal base ma
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +31,6 @@ from fogline.accounting.costs import Cost, cost
 from fogline.accounting.guarantee import ROWS, IntegralBudget, IntegralGuarantee
 from fogline.estimators._base import ReleasedState
 from fogline.families.base_measures import base_named
-from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.mollified_cells import AXIS_BITS, cell_centres, counts_of, mollified_cells
 from fogline.mechanisms.mollified_draws import COIN, LOG_STEPS, check_drawable, log_width, mollified_draws, on_lattice
 from fogline.mechanisms.randomness import current_door, door_reason
@@ -48,14 +45,15 @@ from fogline.queries.boosted_density import (
     rehearse,
     train,
 )
+from fogline.queries.query import Records
 from fogline.release import secret_models as _vault
-from fogline.sources.passes import RecordPasses, as_source, names_of, public_width, unit_of
+from fogline.release.release import Charge, PaidQuestion
+from fogline.release.secret_models import Model, SecretTraining
+from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
-__all__ = ["MECHANISMS", "PROOFS", "IntegralSampler", "Model", "by_cells", "by_rejection"]
+__all__ = ["MECHANISMS", "PROOFS", "IntegralSampler", "by_cells", "by_rejection"]
 
 FloatArray = NDArray[np.float64]
-Model = tuple[Callable[[int], FloatArray], Callable[[FloatArray], FloatArray]]
-"""A function that makes draws, and the log-ratio to the base that they follow, up to a constant."""
 
 PROOFS = {"rejection": "mollified-draws", "cells": "mollified-cells"}
 MECHANISMS = {
@@ -240,7 +238,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         _validation.check_ledger(self.ledger)
         plan = self._plan(width)
         self._remember_features(source, plan.base.d)
-        columns, passes = names_of(source), RecordPasses(source, plan.base.d)
+        columns, training = names_of(source), SecretTraining(source, width=plan.base.d)
         cautions = budget_cautions(budget.repeated(draws).epsilon, 0.0)
         del X, source  # an error's traceback must not lead to the records
         _vault.forget(self)
@@ -248,12 +246,15 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         try:
             warn_of(cautions)
             rehearse(plan, rng)
-            if self.ledger is None:
-                holding, receipt = self._learnt(plan, passes, rng), None
-            else:
-                holding, receipt = self._paid(plan, passes, rng, columns)
+            holding, receipt = training.release(
+                lambda records: self._model(plan, records, rng),
+                plan.base,
+                draws,
+                self.ledger,
+                lambda: self._question(plan, draws, columns, training.facts),
+            )
         finally:
-            passes.forget()
+            training.forget()
         self.guarantee_ = IntegralGuarantee.of(
             budget.epsilon,
             draws=draws,
@@ -370,30 +371,17 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
             draws=_validation.check_count(self.training_draws, "training_draws", minimum=10),
         )
 
-    def _learnt(self, plan: TrainingPlan, passes: RecordPasses, rng: np.random.Generator) -> _vault.Holding:
-        """Train, and hold a way to draw."""
-        draw, log_ratio = sealed(lambda: self._model(plan, passes, rng))()
-        return _vault.Holding(draw, self._budget()[1], plan.base, log_ratio)
-
-    def _model(self, plan: TrainingPlan, passes: RecordPasses, rng: np.random.Generator) -> Model:
+    def _model(self, plan: TrainingPlan, records: Records, rng: np.random.Generator) -> Model:
         """Train: a way to draw, and the log-ratio to the base, both secret."""
-        ratio = train(plan, passes, rng, self.progress)
+        ratio = train(plan, records, rng, self.progress)
         return by_cells(ratio, plan) if self.drawing == "cells" else by_rejection(ratio, plan, bool(self.constant_time))
 
-    def _paid(
-        self, plan: TrainingPlan, passes: RecordPasses, rng: np.random.Generator, columns: tuple[str, ...] | None
-    ) -> tuple[_vault.Holding, dict[str, Any]]:
-        """Train and make all draws at once, paid for by the ledger, or take those that it has."""
-        draws = self._budget()[1]
-
-        def release() -> bytes:
-            draw, _ = self._model(plan, passes, rng)
-            file = io.BytesIO()
-            np.save(file, draw(draws), allow_pickle=False)
-            return file.getvalue()
-
-        answer = self.ledger.ask(
-            "integral draws",
+    def _question(
+        self, plan: TrainingPlan, draws: int, columns: tuple[str, ...] | None, facts: dict[str, Any]
+    ) -> PaidQuestion:
+        """What a ledger is asked, and charged for all draws."""
+        return PaidQuestion(
+            name="integral draws",
             code_version=CODE_VERSION,
             parameters={
                 "epsilon": plan.epsilon,
@@ -406,16 +394,14 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
                 "training_draws": plan.draws,
                 "currency": self.currency,
                 "columns": None if columns is None else list(columns),
-                **passes.facts,
+                **facts,
             },
-            cost=self.cost(),
-            neighbours=self.neighbours,
-            certified=not (door_reason() or plan.base.reason),
-            release=release,
+            charge=Charge(
+                cost=self.cost(),
+                neighbours=self.neighbours,
+                certified=not (door_reason() or plan.base.reason),
+                unit=None,  # integral privacy holds for changes of any number of records
+                gain_and_loss=True,
+            ),
             max_payload=8 * draws * plan.base.d + 2**12,
-            unit=None,  # integral privacy holds for changes of any number of records
-            gain_and_loss=True,
         )
-        stored = iter(np.load(io.BytesIO(answer.payload), allow_pickle=False))
-        holding = _vault.Holding(lambda size: np.array([next(stored) for _ in range(size)]), draws, plan.base)
-        return holding, answer.receipt.to_dict()

@@ -124,7 +124,7 @@ def _row(settings: Any, plan: ClusterPlan, guess: Spread, k: int, epsilon: float
     noise = scale(first, "scale")
     mean, smallest = noise / lattice.steps / n, 0.0
     if plan.projection is None:
-        second = MomentQuery(lattice, np.zeros(lattice.d), guess.radius(lattice))
+        second = MomentQuery(lattice, np.zeros(lattice.d), guess.radius(lattice), guess)
         squares = scale(second, "projection")
         again = squares / second.mean_unit / lattice.steps / n
         mean = mean * again / math.hypot(mean, again)

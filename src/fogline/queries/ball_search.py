@@ -29,8 +29,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.queries.lattice import Each, Frame, Thinning, finite, near_counts
+from fogline.queries.lattice import Frame, Thinning, finite, near_counts
 from fogline.queries.moments import ExactSum
+from fogline.queries.query import Records, rows_moved
 
 __all__ = [
     "AXES",
@@ -139,15 +140,19 @@ class CountQuery:
 
     size = 1
 
-    def sensitivity(self, max_contributions: int) -> float:
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far neighbours can be apart."""
-        return float(max_contributions)
+        return float(rows_moved(neighbours, max_contributions))
 
-    def sum(self, passes: Each) -> IntArray:
-        """Count."""
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the number."""
         total = ExactSum(1)
-        passes.each(lambda rows: total.add(np.array([float(len(finite(rows)))])))
+        records.each(lambda rows: total.add(np.array([float(len(finite(rows)))])))
         return total.cut()
+
+    def decode(self, values: IntArray, noise_scale: float) -> tuple[float, float]:
+        """Noisy number of records, at least one, and the deviation of its noise."""
+        return max(1.0, float(values[0])), noise_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +175,11 @@ class RadiusQuery:
     size: int
     target: int
 
-    def sensitivity(self, max_contributions: int) -> int:
-        """How far one of the averages can move."""
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:  # noqa: ARG002
+        """How far one of the averages can move: no further where a row is replaced."""
         return 2 * max_contributions
 
-    def sample(self, passes: Each) -> FloatArray:
+    def sample(self, records: Records) -> FloatArray:
         """Lattice vectors of the records that are kept."""
         parts: list[FloatArray] = [np.zeros((0, self.frame.d))]
 
@@ -182,21 +187,26 @@ class RadiusQuery:
             vectors = self.frame.vectors(finite(rows))
             parts.append(vectors[self.thinning.kept(vectors)])
 
-        passes.each(take)
+        records.each(take)
         return np.concatenate(parts)
 
     def scores(self, vectors: FloatArray) -> IntArray:
         """Capped number of neighbours of each record at each radius, shape (n, size)."""
         return np.minimum(near_counts(vectors, self.smallest, self.size), self.target)
 
-    def averages(self, passes: Each) -> IntArray:
-        """The averages at all radii."""
-        scores = self.scores(self.sample(passes))
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the averages at all radii."""
+        scores = self.scores(self.sample(records))
         return np.array([capped_average(column, self.target) for column in scores.T], dtype=np.int64)
 
     def radius(self, index: int) -> float:
         """A radius in data units."""
         return float(2.0 ** (self.smallest + index)) * self.frame.radius / self.frame.steps
+
+    def decode(self, values: IntArray, noise_scale: float) -> float | None:  # noqa: ARG002
+        """The radius at the index that was told; None where no average was above the threshold."""
+        index = int(values[0])
+        return None if index < 0 else self.radius(index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,11 +229,24 @@ class CellQuery:
     shift: FloatArray
     side: float
 
-    def keys(self, passes: Each) -> IntArray:
-        """One key for each record, shape (n, p)."""
+    @property
+    def size(self) -> int:
+        """Numbers in a key."""
+        return len(self.directions)
+
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
+        """How many keys come or go with a unit: one for each row."""
+        return rows_moved(neighbours, max_contributions)
+
+    def exact(self, records: Records) -> IntArray:
+        """Secret: one key for each record, shape (n, p)."""
         parts: list[IntArray] = [np.zeros((0, len(self.directions)), dtype=np.int64)]
-        passes.each(lambda rows: parts.append(np.floor(self._cells(finite(rows))).astype(np.int64)))
+        records.each(lambda rows: parts.append(np.floor(self._cells(finite(rows))).astype(np.int64)))
         return np.concatenate(parts)
+
+    def decode(self, values: IntArray, noise_scale: float) -> IntArray | None:  # noqa: ARG002
+        """The heaviest of the frequent cells; None where no cell is frequent."""
+        return None if not len(values) else values[np.argmax(values[:, -1]), :-1]
 
     def near(self, rows: FloatArray, cell: IntArray, margin: float) -> NDArray[np.bool_]:
         """Say which finite rows are in a cell, widened by a margin in units of its side."""
@@ -263,12 +286,13 @@ class BoxQuery:
         """Length of the vector of counts."""
         return len(self.basis) * BINS
 
-    def sensitivity(self, max_contributions: int) -> float:
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far neighbours can be apart: a record counts once on each axis."""
-        return math.nextafter(max_contributions * math.sqrt(len(self.basis)) * (1 + 1e-12), math.inf)
+        moved = rows_moved(neighbours, max_contributions)
+        return math.nextafter(moved * math.sqrt(len(self.basis)) * (1 + 1e-12), math.inf)
 
-    def sum(self, passes: Each) -> IntArray:
-        """Counts, axis by axis."""
+    def exact(self, records: Records) -> IntArray:
+        """Secret: counts, axis by axis."""
         counts = np.zeros(self.size, dtype=np.int64)
         offsets = BINS * np.arange(len(self.basis))
 
@@ -280,12 +304,12 @@ class BoxQuery:
             bins = (np.where(inside, places, 0).astype(np.int64) + offsets)[inside]
             counts[:] += np.bincount(bins, minlength=self.size)
 
-        passes.each(take)
+        records.each(take)
         return counts
 
-    def heaviest(self, counts: IntArray) -> FloatArray:
+    def decode(self, values: IntArray, noise_scale: float) -> FloatArray:  # noqa: ARG002
         """Middle of the two neighbouring intervals that hold most, on every axis."""
-        table = counts.reshape(-1, BINS)
+        table = values.reshape(-1, BINS)
         pairs = table[:, :-1] + table[:, 1:]
         return np.asarray(self.low + self.width * (1 + np.argmax(pairs, axis=1)))
 
@@ -318,12 +342,13 @@ class AverageQuery:
         """Radius of the ball in steps; also what a record adds to the count."""
         return self.frame.steps // 2
 
-    def sensitivity(self, max_contributions: int) -> float:
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far neighbours can be apart: a count and a vector, both of length up to `reach`."""
-        return math.nextafter(max_contributions * self.reach * math.sqrt(2) * (1 + 1e-12), math.inf)
+        moved = rows_moved(neighbours, max_contributions)
+        return math.nextafter(moved * self.reach * math.sqrt(2) * (1 + 1e-12), math.inf)
 
-    def sum(self, passes: Each) -> IntArray:
-        """Count and sum."""
+    def exact(self, records: Records) -> IntArray:
+        """Secret: count and sum."""
         total = ExactSum(self.size)
 
         def take(rows: FloatArray) -> None:
@@ -332,12 +357,12 @@ class AverageQuery:
             q = q[np.einsum("ij,ij->i", q, q) <= float(self.reach) ** 2]
             total.add(np.concatenate([[float(self.reach * len(q))], q.sum(axis=0)]))
 
-        passes.each(take)
+        records.each(take)
         return total.cut()
 
-    def read(self, values: IntArray, scale: float) -> FloatArray:
+    def decode(self, values: IntArray, noise_scale: float) -> FloatArray:
         """The average, in data units."""
-        count = max(float(values[0]), 2 * scale) / self.reach
+        count = max(float(values[0]), 2 * noise_scale) / self.reach
         return self.frame.places(np.clip(values[1:] / count, -self.reach, self.reach))
 
 
@@ -350,22 +375,25 @@ class RingQuery:
     centre : array of shape (d,)
     radii : array
         In data units, growing; less than a quarter of the largest is never resolved below the lattice.
+    target : int
+        How many records the ball should hold.
     """
 
     centre: FloatArray
     radii: FloatArray
+    target: int
 
     @property
     def size(self) -> int:
         """Number of rings."""
         return len(self.radii) + 1
 
-    def sensitivity(self, max_contributions: int) -> float:
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far neighbours can be apart: a record is in one ring."""
-        return float(max_contributions)
+        return float(rows_moved(neighbours, max_contributions))
 
-    def sum(self, passes: Each) -> IntArray:
-        """Counts, ring by ring."""
+    def exact(self, records: Records) -> IntArray:
+        """Secret: counts, ring by ring."""
         frame = Frame(self.centre, 4.0 * float(self.radii[-1]))
         limits = (self.radii / frame.radius * frame.steps) ** 2
         counts = np.zeros(self.size, dtype=np.int64)
@@ -375,5 +403,13 @@ class RingQuery:
             rings = np.searchsorted(limits, np.einsum("ij,ij->i", q, q))
             counts[:] += np.bincount(rings, minlength=self.size)
 
-        passes.each(take)
+        records.each(take)
         return counts
+
+    def decode(self, values: IntArray, noise_scale: float) -> Ball:
+        """The ball with the smallest of the radii at which enough records are inside."""
+        inside = np.cumsum(values[:-1])
+        noise = noise_scale * np.sqrt(np.arange(1, len(self.radii) + 1))
+        enough = np.flatnonzero(inside >= self.target - 3 * noise)
+        chosen = int(enough[0]) if len(enough) else len(self.radii) - 1
+        return Ball(self.centre, float(self.radii[chosen]), float(max(0, inside[chosen])), float(noise[chosen]))

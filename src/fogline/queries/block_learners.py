@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,19 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
+from fogline.queries.ball_search import Ball
 from fogline.queries.boosted_density import quiet
-from fogline.queries.lattice import Frame, RecordMemory, finite, hashed
+from fogline.queries.lattice import Frame, finite, hashed
+from fogline.queries.query import Query, Records, rows_moved
 
-__all__ = ["BlockMeans", "SpectralLearner", "chosen_learner"]
+__all__ = ["BlockMeans", "OfferQuery", "Offers", "SpectralLearner", "chosen_learner"]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+T = TypeVar("T")
+
+EXPLAINED = 3.0
+"""A mean within so many radii of a released ball is explained by it."""
 
 
 class SpectralLearner:
@@ -93,7 +101,7 @@ class BlockMeans:
     key: int
     seed: int
 
-    def dealt(self, passes: RecordMemory) -> list[FloatArray]:
+    def dealt(self, records: Records) -> list[FloatArray]:
         """Records of each block, in data units, in an order of their own.
 
         Equal records are told apart by their rank among themselves, so that copies do not end up in one block: of t
@@ -101,7 +109,7 @@ class BlockMeans:
         """
         frame = self.frame
         parts = [np.zeros((0, frame.d))]
-        passes.each(lambda rows: parts.append(frame.vectors(finite(rows)) + 0.0))  # no zero has a sign
+        records.each(lambda rows: parts.append(frame.vectors(finite(rows)) + 0.0))  # no zero has a sign
         vectors = np.concatenate(parts)
         vectors = vectors[np.lexsort(vectors.T)]
         places = np.arange(len(vectors))
@@ -114,11 +122,11 @@ class BlockMeans:
         edges = np.searchsorted(labels[order], np.arange(1, self.blocks))
         return np.split(frame.places(vectors[order]), edges)
 
-    def found(self, passes: RecordMemory) -> list[FloatArray]:
+    def found(self, records: Records) -> list[FloatArray]:
         """Means of each block; learnt once, and forgotten with the records."""
-        if "means" not in passes.memory:
-            passes.memory["means"] = [self._learnt(block, rows) for block, rows in enumerate(self.dealt(passes))]
-        means: list[FloatArray] = passes.memory["means"]
+        if "means" not in records.memory:
+            records.memory["means"] = [self._learnt(block, rows) for block, rows in enumerate(self.dealt(records))]
+        means: list[FloatArray] = records.memory["means"]
         return means
 
     def _learnt(self, block: int, rows: FloatArray) -> FloatArray:
@@ -138,3 +146,76 @@ class BlockMeans:
                 return self.frame.places(self.frame.vectors(finite(means))) if fits else nothing
         except (Exception, SystemExit):  # anything may go wrong in a block, and nobody must see that it did
             return nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Offers:
+    """One point of each block: what a search is made over, instead of records.
+
+    Parameters
+    ----------
+    means : BlockMeans
+    balls : tuple of Ball
+        Released so far.
+    direction : array of shape (d,)
+    """
+
+    means: BlockMeans
+    balls: tuple[Ball, ...]
+    direction: FloatArray
+
+    def offer(self, means: FloatArray) -> FloatArray:
+        """The farthest along the direction of those that are not explained: one row or none."""
+        for ball in self.balls:
+            means = means[((means - ball.centre) ** 2).sum(axis=1) > (EXPLAINED * ball.radius) ** 2]
+        along = (means * self.direction).sum(axis=1)
+        return means[np.argmax(along)][None] if len(means) else means
+
+
+@dataclass(frozen=True, eq=False)
+class _Offered:
+    """Secret: the offers of all blocks, in the place of records."""
+
+    offers: Offers
+    records: Records
+    memory: dict[str, Any] = field(default_factory=dict)
+
+    def each(self, take: Callable[[FloatArray], object]) -> None:
+        """Hand over the offers of all blocks that have one."""
+        points = [self.offers.offer(means) for means in self.offers.means.found(self.records)]
+        take(np.concatenate([np.zeros((0, len(self.offers.direction))), *points]))
+
+
+@dataclass(frozen=True, eq=False)
+class OfferQuery(Generic[T]):
+    """A query over the offers of blocks.
+
+    A record is in one block and changes its offer, if anything: a point comes, goes, or turns into another one. That is
+    what the query declares for a replaced row.
+
+    Parameters
+    ----------
+    query : Query
+        Over points.
+    offers : Offers
+    """
+
+    query: Query[T]
+    offers: Offers
+
+    @property
+    def size(self) -> int:
+        """How many whole numbers it gives."""
+        return self.query.size
+
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
+        """How far neighbours can be apart: each row that comes or goes turns one point into another."""
+        return self.query.sensitivity("replace", rows_moved(neighbours, max_contributions))
+
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the numbers of the offers."""
+        return self.query.exact(_Offered(self.offers, records))
+
+    def decode(self, values: IntArray, noise_scale: float) -> T:
+        """What the query reads."""
+        return self.query.decode(values, noise_scale)

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from fogline._validation import check_count, check_epsilon
 from fogline.families.base_measures import Base
 from fogline.mechanisms.mollified_draws import proposals_of
-from fogline.queries.lattice import RecordMemory
+from fogline.queries.query import Records
 
 __all__ = [
     "CLAMP",
@@ -282,7 +282,7 @@ def rehearse(plan: TrainingPlan, rng: np.random.Generator) -> None:
 
 
 def train(
-    plan: TrainingPlan, passes: RecordMemory, rng: np.random.Generator, progress: Progress | None = None
+    plan: TrainingPlan, source: Records, rng: np.random.Generator, progress: Progress | None = None
 ) -> BoostedRatio:
     """Learn a density; the result is secret, and is the logarithm of the probability to accept a point of the base.
 
@@ -290,7 +290,7 @@ def train(
     itself as an answer.
     """
     kept: list[FloatArray] = []
-    passes.each(lambda batch: kept.append(batch[plan.base.inside(batch)]))
+    source.each(lambda batch: kept.append(batch[plan.base.inside(batch)]))
     records = np.concatenate([np.empty((0, plan.base.d)), *kept])
     full = plan.schedule == "full"
     ratio = BoostedRatio(plan.base, floor=-plan.epsilon / 2 if full else -math.inf, clamp=math.inf if full else CLAMP)

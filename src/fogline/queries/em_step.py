@@ -15,16 +15,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi, chi2
 
-from fogline.queries.lattice import clipped
+from fogline.queries.lattice import Projection, RecordLattice, clipped
 from fogline.queries.moments import BESIDE, DIAGONAL, ExactSum
+from fogline.queries.query import Records
 
-__all__ = ["GaussianClusters", "Kind", "StepQuery", "best_kind", "mean_lever", "offset_noise", "square_lever"]
+__all__ = [
+    "CentredRecords",
+    "ClusterStep",
+    "ClusterStepQuery",
+    "GaussianClusters",
+    "Kind",
+    "ProjectedRecords",
+    "RecordImage",
+    "StepQuery",
+    "StepSums",
+    "best_kind",
+    "mean_lever",
+    "offset_noise",
+    "square_lever",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -87,9 +102,50 @@ class GaussianClusters:
         return result
 
 
+class RecordImage(Protocol):
+    """How a record becomes a vector of whole numbers: by the record and by released numbers alone."""
+
+    def vectors(self, rows: FloatArray) -> FloatArray:
+        """Whole numbers, as doubles, one vector for each row that counts."""
+
+
 @dataclass(frozen=True, eq=False)
-class StepQuery:
-    """Sums of one step over projected records.
+class ProjectedRecords:
+    """Records on a few released directions, rounded to lattice steps."""
+
+    projection: Projection
+
+    def vectors(self, rows: FloatArray) -> FloatArray:
+        """Projected coordinates in lattice steps."""
+        return np.rint(self.projection.coordinates(rows) * self.projection.lattice.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class CentredRecords:
+    """Records in all columns, less a released centre in lattice steps."""
+
+    lattice: RecordLattice
+    centre: FloatArray
+
+    def vectors(self, rows: FloatArray) -> FloatArray:
+        """Lattice vectors less the centre."""
+        return np.asarray(self.lattice.vectors(rows) - self.centre)
+
+
+def imaged(records: Records, image: RecordImage) -> list[FloatArray]:
+    """Secret: images of all records, kept from one step to the next as long as the image is the same."""
+    kept = records.memory.get("images")
+    if kept is None or kept[0] is not image:
+        batches: list[FloatArray] = []
+        records.each(lambda rows: batches.append(image.vectors(rows)))
+        kept = records.memory["images"] = (image, batches)
+    found: list[FloatArray] = kept[1]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class StepSums:
+    """Sums of one step over vectors of whole numbers.
 
     Parameters
     ----------
@@ -188,8 +244,8 @@ class StepQuery:
         likely = np.where(behind < FAR, EXPONENTIALS[behind], 0)
         return SHARE * likely // likely.sum(axis=1, keepdims=True), offsets
 
-    def sum(self, batches: list[FloatArray]) -> IntArray:
-        """Exact sum over batches of whole-number coordinates."""
+    def sums(self, batches: list[FloatArray]) -> IntArray:
+        """Secret: the sum over batches of whole-number coordinates."""
         count_unit, offset_unit, _ = self.units
         first, second = np.triu_indices(self.r)
         weights = np.where(first == second, DIAGONAL, BESIDE).astype(np.float64)
@@ -208,32 +264,72 @@ class StepQuery:
             total.add(np.concatenate([*parts, *squares]))
         return total.cut()
 
-    def read(
-        self, values: IntArray, scale: float, count: float, centre_variances: FloatArray
-    ) -> tuple[GaussianClusters, FloatArray, FloatArray]:
-        """Give the improved clusters, the variances of their centres' coordinates and the noise of each weight.
 
-        Parameters
-        ----------
-        values, scale
-            Noisy sums and the scale of their noise.
-        count : float
-            Released number of records.
-        centre_variances : array of shape (k, r)
-            What is known of the errors of the model's centres.
-        """
+@dataclass(frozen=True, eq=False)
+class StepQuery(StepSums):
+    """Sums of one step over the images of the records.
+
+    Parameters
+    ----------
+    image : RecordImage
+        The same one in all steps: images are made once.
+    """
+
+    image: RecordImage
+
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the sum over all records."""
+        return self.sums(imaged(records, self.image))
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterStep:
+    """What a step says of clusters.
+
+    Attributes
+    ----------
+    model : GaussianClusters
+        The improved clusters.
+    centre_variances : array of shape (k, r)
+        Variances of their centres' coordinates.
+    weight_sds : array of shape (k,)
+        Noise of each weight.
+    """
+
+    model: GaussianClusters
+    centre_variances: FloatArray
+    weight_sds: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterStepQuery(StepQuery):
+    """A step that improves clusters.
+
+    Parameters
+    ----------
+    count : float
+        Released number of records.
+    centre_variances : array of shape (k, r)
+        What is known of the errors of the model's centres.
+    """
+
+    count: float
+    centre_variances: FloatArray
+
+    def decode(self, values: IntArray, noise_scale: float) -> ClusterStep:
+        """The improved clusters, and how well they are known."""
         k, r, q = self.k, self.r, self.radius / 2.0**OFFSET_BITS
         count_unit, offset_unit, _ = self.units
         unit = 2.0**OFFSET_BITS
         counts = values[:k] / float(SHARE * count_unit)
-        count_sd = scale / float(SHARE * count_unit)
-        sizes = np.maximum(counts, max(0.25 * count / k, 1.0))
+        count_sd = noise_scale / float(SHARE * count_unit)
+        sizes = np.maximum(counts, max(0.25 * self.count / k, 1.0))
         offsets = values[k : k + k * r].reshape(k, r) / (SHARE * offset_unit * unit) / sizes[:, None] / mean_lever(r, q)
-        noise = scale / (SHARE * offset_unit * unit) / sizes / mean_lever(r, q)
+        noise = noise_scale / (SHARE * offset_unit * unit) / sizes / mean_lever(r, q)
         spreads = np.einsum("kii->ki", self.model.covariances)
-        gains = _gains(offsets, noise, np.mean(centre_variances / spreads, axis=1))
+        gains = _gains(offsets, noise, np.mean(self.centre_variances / spreads, axis=1))
         believed = gains[:, None] * offsets
-        shapes = self._shapes(values[k + k * r :], scale, sizes, believed)
+        shapes = self._shapes(values[k + k * r :], noise_scale, sizes, believed)
         means, covariances = np.empty((k, r)), np.empty((k, r, r))
         for j in range(k):
             factor = self.factors[j]
@@ -242,7 +338,8 @@ class StepQuery:
         weights = np.maximum(sizes / sizes.sum(), 0.2 / k)
         farthest = FARTHEST_CENTRE / self.steps  # no record is further from the centre of the projection
         model = GaussianClusters(weights / weights.sum(), np.clip(means, -farthest, farthest), covariances)
-        return model, (gains * noise**2)[:, None] * spreads, np.full(k, count_sd / max(count, 1.0))
+        variances = (gains * noise**2)[:, None] * spreads
+        return ClusterStep(model, variances, np.full(k, count_sd / max(self.count, 1.0)))
 
     def _shapes(self, values: IntArray, scale: float, sizes: FloatArray, offsets: FloatArray) -> FloatArray:
         """Whitened covariance of each cluster, shrunk to the identity by its noise."""

@@ -31,9 +31,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import chi2
 
-from fogline.queries.lattice import Each, Frame
+from fogline.queries.lattice import Frame
 from fogline.queries.moments import BESIDE, DIAGONAL
 from fogline.queries.partition import SCATTER_STEPS, Parts, Whitening, block_sensitivity, block_sum, whitening_of
+from fogline.queries.query import Records
 
 __all__ = ["Gaussian", "PlaceQuery", "Scatter", "ScatterQuery", "clip_radius"]
 
@@ -86,10 +87,13 @@ class PlaceQuery:
     partition : Parts
     frames : tuple of Frame
         One for each part.
+    kept : float
+        Share of a part's records that its next frame should hold.
     """
 
     partition: Parts
     frames: tuple[Frame, ...]
+    kept: float
 
     @property
     def block(self) -> int:
@@ -110,8 +114,8 @@ class PlaceQuery:
         """How far the sums of neighbours can be apart: a ring and a vector, both of length up to T."""
         return block_sensitivity(2 * self.steps**2, neighbours, max_contributions)
 
-    def sum(self, passes: Each) -> IntArray:
-        """Exact sum."""
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the sum over all records."""
         limits = float(self.steps) ** 2 * 0.5 ** np.arange(RINGS - 1, 0, -1)  # squares of the rings' outer radii
 
         def contribution(part: int, rows: FloatArray) -> FloatArray:
@@ -119,18 +123,18 @@ class PlaceQuery:
             rings = np.bincount(np.searchsorted(limits, np.einsum("ij,ij->i", q, q)), minlength=RINGS)
             return np.concatenate([rings * float(self.steps), q.sum(axis=0)])
 
-        return block_sum(self.partition, passes, self.block, contribution)
+        return block_sum(self.partition, records, self.block, contribution)
 
-    def read(self, values: IntArray, scale: float, kept: float) -> list[tuple[Frame, float]]:
-        """The next frame of each part, holding the given share of its records, and its noisy count."""
+    def decode(self, values: IntArray, noise_scale: float) -> tuple[tuple[Frame, float], ...]:
+        """The next frame of each part, and its noisy count."""
         blocks = values.reshape(-1, self.block)
-        return [self._read(frame, block, scale, kept) for frame, block in zip(self.frames, blocks, strict=True)]
+        return tuple(self._read(frame, block, noise_scale) for frame, block in zip(self.frames, blocks, strict=True))
 
-    def _read(self, frame: Frame, block: IntArray, scale: float, kept: float) -> tuple[Frame, float]:
+    def _read(self, frame: Frame, block: IntArray, scale: float) -> tuple[Frame, float]:
         noise = scale / self.steps
         inside = np.cumsum(block[:RINGS]) / self.steps  # rings are in the order of their radii
         count = max(float(inside[-1]), 2 * noise * math.sqrt(RINGS), 1.0)
-        enough = np.flatnonzero(inside >= kept * count - 2 * noise)
+        enough = np.flatnonzero(inside >= self.kept * count - 2 * noise)
         ring = int(enough[0]) if len(enough) else RINGS - 1
         seen = frame.radius * 2.0 ** (-(RINGS - 1 - ring) / 2)
         shift = block[RINGS:] / count / frame.steps * frame.radius
@@ -230,8 +234,8 @@ class ScatterQuery:
         first, second = np.triu_indices(self.d)
         return first, second, np.where(first == second, DIAGONAL, BESIDE).astype(np.float64)
 
-    def sum(self, passes: Each) -> IntArray:
-        """Exact sum."""
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the sum over all records."""
         first, second, weights = self._triangle
 
         def contribution(part: int, rows: FloatArray) -> FloatArray:
@@ -240,15 +244,15 @@ class ScatterQuery:
             count = float(self.count_unit) * len(z)
             return np.concatenate([[count], z.sum(axis=0) * self.mean_unit, square])
 
-        return block_sum(self.partition, passes, self.block, contribution)
+        return block_sum(self.partition, records, self.block, contribution)
 
-    def read(self, values: IntArray, scale: float) -> list[Scatter]:
+    def decode(self, values: IntArray, noise_scale: float) -> tuple[Scatter, ...]:
         """Mean and covariance of each part, in its whitened units."""
         first, second, weights = self._triangle
         found = []
         for whitening, block in zip(self.whitenings, values.reshape(-1, self.block), strict=True):
             unit = whitening.clip / SCATTER_STEPS
-            count_sd = scale / self.count_unit
+            count_sd = noise_scale / self.count_unit
             count = max(float(block[0]) / self.count_unit, 1.0)
             safe = max(count, 2 * count_sd)
             square = np.zeros((self.d, self.d))
@@ -261,13 +265,13 @@ class ScatterQuery:
                     count=count,
                     count_sd=count_sd,
                     shift=shift,
-                    shift_sd=scale / self.mean_unit / safe * unit,
+                    shift_sd=noise_scale / self.mean_unit / safe * unit,
                     covariance=square - np.outer(shift, shift),
-                    diagonal_sd=scale / DIAGONAL / safe * unit**2,
-                    beside_sd=scale / BESIDE / safe * unit**2,
+                    diagonal_sd=noise_scale / DIAGONAL / safe * unit**2,
+                    beside_sd=noise_scale / BESIDE / safe * unit**2,
                 )
             )
-        return found
+        return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)

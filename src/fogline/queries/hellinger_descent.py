@@ -1,4 +1,4 @@
-r"""The public grid of a Hellinger descent, and all that is public at one parameter.
+r"""The public grid of a Hellinger descent, all that is public at one parameter, and the queries of start and steps.
 
 On a grid with weight w a point, with the kernel estimate :math:`g = \frac1n\sum_i k_i`, each record's mass
 :math:`\sum_q w\,k_i(x_q) \le 1`, and the family :math:`m_\theta` smoothed by the same kernel, gradient and Hessian of
@@ -8,21 +8,29 @@ the distance are linear in :math:`\sqrt{g}`: what multiplies it is made here. Th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fogline.families import Family
-from fogline.queries.lattice import RecordMemory
+from fogline.queries.query import Records
 
-__all__ = ["DescentPlan", "Local", "Quadrature"]
+__all__ = ["BinCounts", "BinCountsQuery", "DescentPlan", "Local", "Quadrature", "RootQuery"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MOST_CELLS = 2048
 CELLS_PER_BANDWIDTH = 4
+
+COUNT_STEPS = 2.0**20
+"""Lattice steps of one record in the counts of the start."""
+
+START_BINS = 48
+
+STEPS_OF_SENSITIVITY = 2.0**24
+"""The lattice is so fine that neighbours are at most about this many steps apart."""
 
 NEGLIGIBLE = 1e-12
 """Points where the smoothed family is below this part of its peak are left out of the quadrature."""
@@ -84,23 +92,28 @@ class Quadrature:
         """Greatest Hellinger distance between the kernel estimates of neighbours."""
         return math.sqrt(2.0 * self.plan.max_contributions / max(self.plan.n, 1))
 
+    def bins(self) -> tuple[int, IntArray]:
+        """Number of the wide bins of the start, and the bin of each cell."""
+        bins = min(START_BINS, self.cells)
+        return bins, np.arange(self.cells) * bins // self.cells
+
     def cell_of(self, x: FloatArray) -> IntArray:
         """Cells of the usable records."""
         low, high = self.plan.bounds
         usable = x[(x >= low) & (x <= high)]  # not a number is neither
         return np.minimum((usable - low) / self.width, self.cells - 1).astype(np.int64)
 
-    def counts(self, passes: RecordMemory) -> IntArray:
+    def counts(self, records: Records) -> IntArray:
         """Secret: records in each cell."""
-        if "cells" not in passes.memory:
+        if "cells" not in records.memory:
             counts = np.zeros(self.cells, dtype=np.int64)
 
             def take(rows: FloatArray) -> None:
                 np.add.at(counts, self.cell_of(rows[:, 0]), 1)
 
-            passes.each(take)
-            passes.memory["cells"] = counts
-        return np.asarray(passes.memory["cells"])
+            records.each(take)
+            records.memory["cells"] = counts
+        return np.asarray(records.memory["cells"])
 
     def root(self, counts: IntArray) -> FloatArray:
         """Secret: the root of the kernel estimate, times that of the weight; its squares sum to at most 1."""
@@ -142,6 +155,92 @@ class Quadrature:
         influence = self.kernel.T @ (local.first / root[:, None])
         spread = (influence * masses[:, None]).T @ influence / max(self.plan.n, 1)
         return np.asarray(local.whitening @ spread @ local.whitening)
+
+
+def _require_replaced(neighbours: str) -> None:
+    if neighbours != "replace":
+        raise ValueError('neighbours must be "replace": the number of rows is public')
+
+
+@dataclass(frozen=True, eq=False)
+class BinCounts:
+    """Released numbers of records in a few wide bins, and the variance of their noise."""
+
+    counts: FloatArray
+    variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class BinCountsQuery:
+    """Numbers of records in the wide bins of a grid."""
+
+    grid: Quadrature
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return self.grid.bins()[0]
+
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
+        """How far the counts of neighbours can be apart: a replaced record moves one down and one up."""
+        _require_replaced(neighbours)
+        return max_contributions * math.sqrt(2.0) * COUNT_STEPS * (1.0 + 1e-12)
+
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the counts."""
+        bins, group = self.grid.bins()
+        counts = np.bincount(group, weights=self.grid.counts(records), minlength=bins)
+        return np.asarray(np.rint(counts * COUNT_STEPS), dtype=np.int64)
+
+    def decode(self, values: IntArray, noise_scale: float) -> BinCounts:
+        """Noisy counts of records."""
+        return BinCounts(values / COUNT_STEPS, (noise_scale / COUNT_STEPS) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class RootQuery:
+    """The product of a public matrix and the root of the kernel estimate.
+
+    Parameters
+    ----------
+    grid : Quadrature
+    matrix : array of shape (points, size)
+        From public parameters and released iterates.
+
+    Attributes
+    ----------
+    unit : float
+        Of the lattice that the product is rounded to; made once, before any record is seen.
+    """
+
+    grid: Quadrature
+    matrix: FloatArray
+    unit: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        norm = max(float(np.linalg.norm(self.matrix, 2)), 1e-12)
+        object.__setattr__(self, "unit", self.grid.sensitivity * norm / STEPS_OF_SENSITIVITY)
+
+    @property
+    def size(self) -> int:
+        """Length of the product."""
+        return int(self.matrix.shape[1])
+
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
+        """How far the products of neighbours can be apart; the unit counts on the contributions of the plan."""
+        _require_replaced(neighbours)
+        if max_contributions > self.grid.plan.max_contributions:
+            raise ValueError("max_contributions must not exceed that of the plan")
+        # On either side rounding moves an entry by half a step, and floating-point sums by less than another half.
+        return STEPS_OF_SENSITIVITY * (1.0 + 1e-9) + 2.0 * math.sqrt(self.size)
+
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the product, in lattice steps."""
+        return np.rint(self.matrix.T @ self.grid.root(self.grid.counts(records)) / self.unit).astype(np.int64)
+
+    def decode(self, values: IntArray, noise_scale: float) -> tuple[FloatArray, float]:
+        """The product and the deviation of its noise."""
+        return values.astype(np.float64) * self.unit, noise_scale * self.unit
 
 
 def _whitening(information: FloatArray, box: FloatArray) -> FloatArray:

@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,11 +48,9 @@ __all__ = [
     "BLOCK_CELLS",
     "DIRECTION_BITS",
     "BallLattice",
-    "Each",
     "Frame",
     "Projection",
     "RecordLattice",
-    "RecordMemory",
     "Thinning",
     "clipped",
     "finite",
@@ -364,19 +362,6 @@ EXACT_BITS = 52
 
 MOST_BITS = 24
 """Finest lattice: T is at most two to this."""
-
-
-class Each(Protocol):
-    """Anything that hands over all records, batch by batch."""
-
-    def each(self, take: Any) -> None:
-        """Call ``take`` with arrays of shape (rows, d)."""
-
-
-class RecordMemory(Each, Protocol):
-    """Records that are read more than once, with room for what one pass keeps for the next."""
-
-    memory: dict[str, Any]
 
 
 def finite(rows: FloatArray) -> FloatArray:

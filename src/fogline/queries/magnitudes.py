@@ -18,6 +18,7 @@ Dwork and Lei (2009), Differential privacy and robust statistics, for a spread f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,20 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
-__all__ = ["BINS", "CELLS", "ColumnCells", "bin_counts", "cell_counts", "coarse_range", "counts_sensitivity"]
+from fogline.queries.query import Records
+
+__all__ = [
+    "BINS",
+    "CELLS",
+    "CellsQuery",
+    "ColumnCells",
+    "ColumnMagnitudes",
+    "MagnitudesQuery",
+    "bin_counts",
+    "cell_counts",
+    "coarse_range",
+    "counts_sensitivity",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -102,6 +116,35 @@ def coarse_range(noisy: IntArray, scale: float) -> tuple[float, float] | None:
     return (low, high) if low < high else (-(2.0**LEAST_POWER), 2.0**LEAST_POWER)
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnMagnitudes:
+    """Released counts of a column's powers of two.
+
+    Attributes
+    ----------
+    noisy : int64 array of shape (BINS,)
+    scale : float
+        Of the discrete Gaussian noise on each.
+    """
+
+    noisy: IntArray
+    scale: float
+
+    def range(self) -> tuple[float, float] | None:
+        """The coarse range; None where no power of two stands out."""
+        return coarse_range(self.noisy, self.scale)
+
+    @property
+    def total(self) -> float:
+        """Released number of values, at least 1."""
+        return max(float(self.noisy.sum()), 1.0)
+
+    @property
+    def total_sd(self) -> float:
+        """Noise of that number."""
+        return self.scale * math.sqrt(BINS)
+
+
 @dataclass(frozen=True)
 class ColumnCells:
     """Released counts of a column's cells, and what can be read from them.
@@ -129,6 +172,11 @@ class ColumnCells:
     def total(self) -> float:
         """Released number of values in the range, at least 1."""
         return max(float(self.noisy.sum()), 1.0)
+
+    @property
+    def total_sd(self) -> float:
+        """Noise of that number."""
+        return self.scale * math.sqrt(CELLS)
 
     def inner(self, coverage: float) -> tuple[int, int]:
         """First and last cell to keep: what is beyond cannot be told from nothing, or is less than the coverage allows.
@@ -198,3 +246,93 @@ def _cut(noisy: IntArray, scale: float, allowed: float) -> int:
     """How many cells of the lower end can go before so many values might be lost."""
     lost = np.cumsum(noisy) + DEVIATIONS * scale * np.sqrt(np.arange(1, CELLS + 1))
     return int(np.argmax(lost > allowed)) if (lost > allowed).any() else 0
+
+
+def _of_all_columns(
+    records: Records, name: str, made_for: object, shape: tuple[int, int], add: Callable[[IntArray, FloatArray], None]
+) -> IntArray:
+    """Secret: counts of all columns, made in one pass and kept for the queries of the other columns."""
+    kept = records.memory.get(name)
+    if kept is None or kept[0] != made_for:
+        total = np.zeros(shape, dtype=np.int64)
+        records.each(lambda rows: add(total, rows))
+        kept = records.memory[name] = (made_for, total)
+    found: IntArray = kept[1]
+    return found
+
+
+@dataclass(frozen=True)
+class MagnitudesQuery:
+    """Counts of one column by sign and power of two.
+
+    Parameters
+    ----------
+    column : int
+    width : int
+        Number of columns.
+    """
+
+    column: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return BINS
+
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
+        """How far the counts of neighbours can be apart."""
+        return counts_sensitivity(neighbours, max_contributions)
+
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the counts."""
+
+        def add(total: IntArray, rows: FloatArray) -> None:
+            for j in range(self.width):
+                total[j] += bin_counts(rows[:, j])
+
+        return _of_all_columns(records, "magnitudes", self.width, (self.width, BINS), add)[self.column]
+
+    def decode(self, values: IntArray, noise_scale: float) -> ColumnMagnitudes:
+        """Noisy counts, from which the coarse range is read."""
+        return ColumnMagnitudes(values, noise_scale)
+
+
+@dataclass(frozen=True)
+class CellsQuery:
+    """Counts of one column in cells of its coarse range.
+
+    Parameters
+    ----------
+    column : int
+    ranges : tuple of (low, high) or None
+        Released coarse ranges of all columns; that of this one is known.
+    """
+
+    column: int
+    ranges: tuple[tuple[float, float] | None, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return CELLS
+
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
+        """How far the counts of neighbours can be apart."""
+        return counts_sensitivity(neighbours, max_contributions)
+
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the counts."""
+
+        def add(total: IntArray, rows: FloatArray) -> None:
+            for j, found in enumerate(self.ranges):
+                if found is not None:
+                    total[j] += cell_counts(rows[:, j], *found)
+
+        return _of_all_columns(records, "cells", self.ranges, (len(self.ranges), CELLS), add)[self.column]
+
+    def decode(self, values: IntArray, noise_scale: float) -> ColumnCells:
+        """Noisy counts of the cells."""
+        found = self.ranges[self.column]
+        assert found is not None
+        return ColumnCells(*found, values, noise_scale)

@@ -20,7 +20,6 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.queries.lattice import Projection, RecordLattice, clipped
+from fogline.queries.query import Records
 
 __all__ = [
     "MOST_COLUMNS",
@@ -139,20 +139,20 @@ class SpreadQuery:
         capped = np.minimum(spread, float(int(SPREAD_WEIGHT * self.longest)))
         return np.column_stack([np.full(len(q), float(self.count_unit)), q, capped])
 
-    def sum(self, each: Callable[[Callable[[FloatArray], object]], None]) -> IntArray:
-        """Exact sum over all batches of rows."""
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the sum over all records."""
         total = ExactSum(self.size)
-        each(lambda rows: total.add(self.vectors(self.lattice.vectors(rows)).sum(axis=0)))
+        records.each(lambda rows: total.add(self.vectors(self.lattice.vectors(rows)).sum(axis=0)))
         return total.cut()
 
-    def read(self, values: IntArray, scale: float) -> Spread:
+    def decode(self, values: IntArray, noise_scale: float) -> Spread:
         """Count, mean and spread from the released sum."""
         d, steps = self.lattice.d, float(self.lattice.steps)
-        count_sd = scale / self.count_unit
+        count_sd = noise_scale / self.count_unit
         count = max(float(values[0]) / self.count_unit, 1.0)
         safe = max(count, 2 * count_sd)
         mean = values[1:-1] / steps / safe
-        mean_sd = scale / steps / safe
+        mean_sd = noise_scale / steps / safe
         length = float(mean @ mean)
         squared = float(values[-1]) * self.longest / SPREAD_WEIGHT / steps**2 / safe
         spread = squared - max(length - d * mean_sd**2, 0.0)
@@ -162,7 +162,7 @@ class SpreadQuery:
             mean=np.clip(mean, -1.0, 1.0),
             mean_sd=mean_sd,
             variance=float(np.clip(spread, LEAST_SPREAD * d, max((self.longest / steps) ** 2, 2 * LEAST_SPREAD * d))),
-            variance_sd=scale * self.longest / SPREAD_WEIGHT / steps**2 / safe,
+            variance_sd=noise_scale * self.longest / SPREAD_WEIGHT / steps**2 / safe,
         )
 
 
@@ -189,11 +189,27 @@ class MomentQuery:
 
     A record contributes :math:`(Mv,\; 5v_i^2,\; 7v_iv_j\;(i<j))`, with :math:`M = \lfloor 3.5B \rfloor`. Since
     :math:`49 \le 2\cdot 25`, the second part is no longer than :math:`5|v|^2 \le 5B^2`.
+
+    Parameters
+    ----------
+    lattice : RecordLattice
+    centre : array of shape (d,)
+        In lattice steps.
+    radius : int
+        The radius B, in lattice steps.
+    spread : Spread
+        Released before; its count divides the sums.
     """
 
     lattice: RecordLattice
     centre: FloatArray
     radius: int
+    spread: Spread
+
+    @classmethod
+    def around(cls, spread: Spread, lattice: RecordLattice) -> MomentQuery:
+        """The moments about a released mean, clipped at the released radius."""
+        return cls(lattice, np.rint(spread.mean * lattice.steps), spread.radius(lattice), spread)
 
     @property
     def mean_unit(self) -> int:
@@ -212,8 +228,8 @@ class MomentQuery:
         squared = linear + quadratic if neighbours == "add-remove" else 4 * linear + 2 * quadratic
         return math.nextafter(max_contributions * math.sqrt(squared) * (1 + 1e-12), math.inf)
 
-    def sum(self, each: Callable[[Callable[[FloatArray], object]], None]) -> IntArray:
-        """Exact sum over all batches of rows."""
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the sum over all records."""
         d = self.lattice.d
         first, second = np.triu_indices(d)
         weights = np.where(first == second, DIAGONAL, BESIDE).astype(np.float64)
@@ -224,15 +240,15 @@ class MomentQuery:
             square = (v.T @ v)[first, second] * weights  # whole numbers below 2**53 for any batch of 2**16 rows
             total.add(np.concatenate([v.sum(axis=0) * self.mean_unit, square]))
 
-        each(take)
+        records.each(take)
         return total.cut()
 
-    def read(self, values: IntArray, scale: float, spread: Spread) -> Moments:
+    def decode(self, values: IntArray, noise_scale: float) -> Moments:
         """Mean and covariance from the released sum."""
-        d, steps = self.lattice.d, float(self.lattice.steps)
+        d, steps, spread = self.lattice.d, float(self.lattice.steps), self.spread
         count = max(spread.count, 2 * spread.count_sd)
         shift = values[:d] / self.mean_unit / steps / count
-        shift_sd = scale / self.mean_unit / steps / count
+        shift_sd = noise_scale / self.mean_unit / steps / count
         square = np.zeros((d, d))
         first, second = np.triu_indices(d)
         square[first, second] = values[d:] / np.where(first == second, DIAGONAL, BESIDE) / steps**2 / count
@@ -242,7 +258,7 @@ class MomentQuery:
             mean=np.clip(self.centre / steps + kept * shift, -1.0, 1.0),
             mean_sd=shift_sd * math.sqrt(kept),
             covariance=square - kept**2 * np.outer(shift, shift),
-            noise_sd=scale / BESIDE / steps**2 / count,
+            noise_sd=noise_scale / BESIDE / steps**2 / count,
         )
 
 

@@ -33,8 +33,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.queries.lattice import DIRECTION_BITS, Each, Frame, clipped, finite
+from fogline.queries.lattice import DIRECTION_BITS, Frame, clipped, finite
 from fogline.queries.moments import ExactSum
+from fogline.queries.query import Records
 
 __all__ = [
     "BINS",
@@ -43,6 +44,7 @@ __all__ = [
     "NearestParts",
     "Partition",
     "Parts",
+    "Profiles",
     "Reassigned",
     "Slabs",
     "SlabsQuery",
@@ -176,14 +178,14 @@ class NearestParts:
 
 
 def block_sum(
-    partition: Parts, passes: Each, size: int, contribution: Callable[[int, FloatArray], FloatArray]
+    partition: Parts, records: Records, size: int, contribution: Callable[[int, FloatArray], FloatArray]
 ) -> IntArray:
-    """Exact sum of one block for each part.
+    """Secret: the sum of one block for each part.
 
     Parameters
     ----------
     partition : Parts
-    passes : Each
+    records : Records
     size : int
         Of a block.
     contribution : callable
@@ -197,7 +199,7 @@ def block_sum(
         blocks = [contribution(part, rows[labels == part]) for part in range(partition.parts)]
         total.add(np.concatenate(blocks))
 
-    passes.each(take)
+    records.each(take)
     return total.cut()
 
 
@@ -258,8 +260,8 @@ class SlabsQuery:
         """How far the counts of neighbours can be apart: a record counts once on each direction of its part."""
         return block_sensitivity(self.axes, neighbours, max_contributions)
 
-    def sum(self, passes: Each) -> IntArray:
-        """Exact counts."""
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the counts."""
         offsets = BINS * np.arange(self.axes)
 
         def contribution(part: int, rows: FloatArray) -> FloatArray:
@@ -267,15 +269,30 @@ class SlabsQuery:
             places = np.clip(np.floor(products / self.width) + BINS // 2, 0, BINS - 1).astype(np.int64)
             return np.bincount((places + offsets).ravel(), minlength=self.block).astype(np.float64)
 
-        return block_sum(self.partition, passes, self.block, contribution)
+        return block_sum(self.partition, records, self.block, contribution)
 
-    def profiles(self, values: IntArray) -> FloatArray:
-        """The counts as an array of shape (parts, p, BINS)."""
-        return values.reshape(self.partition.parts, self.axes, BINS).astype(np.float64)
+    def decode(self, values: IntArray, noise_scale: float) -> Profiles:
+        """Noisy profiles of each part."""
+        return Profiles(values.reshape(self.partition.parts, self.axes, BINS).astype(np.float64), noise_scale)
 
     def products(self, edges: FloatArray) -> FloatArray:
         """Edges between intervals in the units of the products of lattice vectors and directions."""
         return np.asarray((edges - BINS // 2) * self.width)
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """Released counts along the directions of each part.
+
+    Attributes
+    ----------
+    counts : array of shape (parts, p, BINS)
+    noise : float
+        Standard deviation of each.
+    """
+
+    counts: FloatArray
+    noise: float
 
 
 @dataclass(frozen=True, eq=False)

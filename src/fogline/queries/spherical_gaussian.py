@@ -23,8 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.queries.lattice import Each, Frame
+from fogline.queries.lattice import Frame
 from fogline.queries.partition import Partition, block_sensitivity, block_sum
+from fogline.queries.query import Records
 
 __all__ = ["SphericalGaussian", "SphericalQuery"]
 
@@ -67,10 +68,13 @@ class SphericalQuery:
     partition : Partition
     frames : tuple of Frame
         One for each part, all of one dimension.
+    sigma_min : float
+        No sigma is believed to be smaller.
     """
 
     partition: Partition
     frames: tuple[Frame, ...]
+    sigma_min: float = 0.0
 
     @property
     def steps(self) -> int:
@@ -102,8 +106,8 @@ class SphericalQuery:
         longest = self.count_unit**2 + self.steps**2 + self.square_unit**2
         return block_sensitivity(longest, neighbours, max_contributions)
 
-    def sum(self, passes: Each) -> IntArray:
-        """Exact sum."""
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the sum over all records."""
 
         def contribution(part: int, rows: FloatArray) -> FloatArray:
             q = self.frames[part].vectors(rows)
@@ -111,16 +115,14 @@ class SphericalQuery:
             capped = np.minimum(np.floor(squared), float(self.square_unit))
             return np.concatenate([[float(self.count_unit * len(q))], q.sum(axis=0), [capped.sum()]])
 
-        return block_sum(self.partition, passes, self.block, contribution)
+        return block_sum(self.partition, records, self.block, contribution)
 
-    def read(self, values: IntArray, scale: float, sigma_min: float = 0.0) -> list[SphericalGaussian]:
-        """The Gaussian of each part; no sigma is below `sigma_min`."""
-        return [
-            self._read(frame, block, scale, sigma_min)
-            for frame, block in zip(self.frames, values.reshape(-1, self.block), strict=True)
-        ]
+    def decode(self, values: IntArray, noise_scale: float) -> tuple[SphericalGaussian, ...]:
+        """The Gaussian of each part."""
+        blocks = values.reshape(-1, self.block)
+        return tuple(self._read(frame, block, noise_scale) for frame, block in zip(self.frames, blocks, strict=True))
 
-    def _read(self, frame: Frame, block: IntArray, scale: float, sigma_min: float) -> SphericalGaussian:
+    def _read(self, frame: Frame, block: IntArray, scale: float) -> SphericalGaussian:
         unit = frame.radius / frame.steps
         count_sd = scale / self.count_unit
         count = max(float(block[0]) / self.count_unit, 1.0)
@@ -132,7 +134,7 @@ class SphericalQuery:
         variance = (square - length) / frame.d
         return SphericalGaussian(
             mean=frame.centre + np.clip(shift, -frame.radius, frame.radius),
-            sigma=math.sqrt(max(variance, sigma_min**2, unit**2)),
+            sigma=math.sqrt(max(variance, self.sigma_min**2, unit**2)),
             count=count,
             count_sd=count_sd,
             mean_sd=mean_sd,

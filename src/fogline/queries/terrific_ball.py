@@ -27,8 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.queries.ball_search import RadiusQuery
-from fogline.queries.lattice import Each, Frame, finite, near_counts
+from fogline.queries.ball_search import Ball, RadiusQuery
+from fogline.queries.lattice import Frame, finite, near_counts
+from fogline.queries.query import Records, rows_moved
 
 __all__ = ["SeclusionQuery", "TerrificRadiusQuery"]
 
@@ -50,6 +51,10 @@ class TerrificRadiusQuery(RadiusQuery):
 
     stretch: float = 5.0
     largest: bool = False
+
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
+        """How far one of the averages can move; a replaced row is one that goes and one that comes."""
+        return 2 * rows_moved(neighbours, max_contributions)
 
     def scores(self, vectors: FloatArray) -> IntArray:
         """Q of each record at each radius, shape (n, size)."""
@@ -88,12 +93,12 @@ class SeclusionQuery:
         """Number of radii."""
         return len(self.radii)
 
-    def sensitivity(self, max_contributions: int) -> int:
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far one of the numbers can move."""
-        return max_contributions
+        return rows_moved(neighbours, max_contributions)
 
-    def least_counts(self, passes: Each) -> IntArray:
-        """The least of the three counts, for each radius."""
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the least of the three counts, for each radius."""
         frame = Frame(self.centre, 2.0 * self.stretch * float(self.radii.max()))
         inner = (self.radii / frame.radius * frame.steps) ** 2
         outer = (self.stretch * self.radii / frame.radius * frame.steps) ** 2
@@ -107,5 +112,12 @@ class SeclusionQuery:
             counts[1] += (~within).sum(axis=0)
             counts[2] += (within & ~inside).sum(axis=0)
 
-        passes.each(take)
+        records.each(take)
         return np.asarray(np.minimum(np.minimum(counts[0], counts[1]), self.target - counts[2]))
+
+    def decode(self, values: IntArray, noise_scale: float) -> Ball | None:  # noqa: ARG002
+        """The ball at the index that was told; None where none is terrific."""
+        index = int(values[0])
+        if index < 0:
+            return None
+        return Ball(self.centre, float(self.radii[index]), float(self.target), 0.5 * self.target, self.stretch)

@@ -31,7 +31,6 @@ from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec, Spec, plan_spec
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.errors import sealed
-from fogline.mechanisms.randomness import door_reason
 from fogline.queries.fourier_sums import CellCounts, covers_gain_and_loss, lattice_sensitivity, lattice_sums
 from fogline.queries.random_feature_sums import PhaseSums
 from fogline.release.origins import (
@@ -44,6 +43,7 @@ from fogline.release.origins import (
     require_apart,
     require_own,
 )
+from fogline.release.release import PaidQuestion, release
 from fogline.release.sketch_file import (
     NOTHING,
     ON_TRUST,
@@ -459,7 +459,7 @@ def release_density(
     fresh = replace(spec)  # without the caches that counting records has filled
     proof = RANDOM_PROOF if isinstance(spec, RandomSpec) else PROOF
 
-    def release() -> PrivateDensity:
+    def make() -> PrivateDensity:
         noisy = add_gaussian(
             sealed(lambda: read() if isinstance(spec, RandomSpec) else lattice_sums(read(), spec)),
             size=spec.n_coefficients,
@@ -468,24 +468,25 @@ def release_density(
         )
         return PrivateDensity(fresh, noisy.values, scale=noisy.scale, guarantee=terms.guarantee(proof))
 
-    if ledger is None:
-        return release()
-    answer = ledger.ask(
-        "density",
-        code_version=CODE_VERSION,
-        parameters={
-            "spec": spec.to_dict(),
-            **terms.question(),
-            "columns": None if columns is None else list(columns),
-            **(facts or {}),
-        },
-        cost=terms.cost(),
-        neighbours=terms.neighbours,
-        certified=not door_reason(),
-        release=lambda: release().to_bytes(),
-        max_payload=8 * (spec.n_coefficients + len(json.dumps(spec.to_dict()))) + 2**16,
-        gain_and_loss=covers_gain_and_loss(spec, terms.max_contributions),
-        also_reads=FORMER_VERSIONS,
-        **terms.protects(),
+    def question() -> PaidQuestion:
+        return PaidQuestion(
+            name="density",
+            code_version=CODE_VERSION,
+            parameters={
+                "spec": spec.to_dict(),
+                **terms.question(),
+                "columns": None if columns is None else list(columns),
+                **(facts or {}),
+            },
+            charge=terms.charge(gain_and_loss=covers_gain_and_loss(spec, terms.max_contributions)),
+            max_payload=8 * (spec.n_coefficients + len(json.dumps(spec.to_dict()))) + 2**16,
+            also_reads=FORMER_VERSIONS,
+        )
+
+    return release(
+        make,
+        ledger,
+        question,
+        write=PrivateDensity.to_bytes,
+        read=lambda payload, receipt: PrivateDensity.from_bytes(payload, receipt=receipt),
     )
-    return PrivateDensity.from_bytes(answer.payload, receipt=answer.receipt.to_dict())

@@ -1,11 +1,13 @@
-"""Where secret models are kept: not on the estimator, so that no attribute, repr or pickle of it leads to them.
+"""Where secret models are learnt and kept: not on the estimator, so that no attribute, repr or pickle leads to them.
 
-One entry for each fitted sampler that has draws left. It goes when the last draw is taken, when the sampler is fitted
-again or dropped, and in every forked process: two processes must not spend the same draws.
+:class:`SecretTraining` holds the records while a model is learnt from them. What the model may draw is kept here: one
+entry for each fitted sampler that has draws left. It goes when the last draw is taken, when the sampler is fitted again
+or dropped, and in every forked process: two processes must not spend the same draws.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import threading
 from collections.abc import Callable
@@ -16,10 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.families.base_measures import Base
+from fogline.mechanisms.errors import sealed
+from fogline.queries.query import Records
+from fogline.release.release import PaidQuestion, release
+from fogline.sources.passes import RecordPasses
 
-__all__ = ["Holding", "forget", "held", "hold"]
+__all__ = ["Holding", "Model", "SecretTraining", "forget", "held", "hold"]
 
 FloatArray = NDArray[np.float64]
+Model = tuple[Callable[[int], FloatArray], Callable[[FloatArray], FloatArray]]
+"""A function that makes draws, and the log-ratio to the base that they follow, up to a constant."""
 
 
 class Holding:
@@ -69,6 +77,69 @@ class Holding:
                 raise ValueError(f"n_samples={size}: only {self.left} of the draws that were paid for are left")
             self.left -= size
             return self._draw(size)
+
+
+class SecretTraining:
+    """Holder of a source's records while a secret model is learnt from them; errors of its schema come first.
+
+    Parameters
+    ----------
+    source : array, frame, path or Table
+    width : int
+        Number of columns that are wanted.
+    """
+
+    def __init__(self, source: Any, *, width: int) -> None:
+        self._records = RecordPasses(source, width)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What of the source, beside columns and unit, belongs into a ledger's question."""
+        return self._records.facts
+
+    def release(
+        self,
+        learn: Callable[[Records], Model],
+        base: Base,
+        draws: int,
+        ledger: Any,
+        question: Callable[[], PaidQuestion],
+    ) -> tuple[Holding, dict[str, Any] | None]:
+        """Learn a model and hold what it may draw; with a ledger all draws are made at once and stored.
+
+        Parameters
+        ----------
+        learn : callable
+            Takes the records and returns the model.
+        base : Base
+        draws : int
+            How many draws are paid for.
+        ledger, question
+            As for :func:`fogline.release.release.release`.
+
+        Returns
+        -------
+        holding, receipt
+        """
+
+        def make() -> tuple[Holding, dict[str, Any] | None]:
+            draw, log_ratio = sealed(lambda: learn(self._records))()
+            return Holding(draw, draws, base, log_ratio), None
+
+        def write(made: tuple[Holding, dict[str, Any] | None]) -> bytes:
+            file = io.BytesIO()
+            np.save(file, made[0].take(draws), allow_pickle=False)
+            return file.getvalue()
+
+        def read(payload: bytes, receipt: dict[str, Any]) -> tuple[Holding, dict[str, Any] | None]:
+            stored = iter(np.load(io.BytesIO(payload), allow_pickle=False))
+            return Holding(lambda size: np.array([next(stored) for _ in range(size)]), draws, base), receipt
+
+        return release(make, ledger, question, write=write, read=read)
+
+    def forget(self) -> None:
+        """Let go of the records: an error's traceback must not lead to them."""
+        self._records.forget()
 
 
 _HELD: WeakKeyDictionary[Any, Holding] = WeakKeyDictionary()

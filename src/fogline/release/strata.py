@@ -14,8 +14,8 @@ from fogline.density.random_spec import Spec
 from fogline.density.strata import Strata
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.errors import sealed
-from fogline.mechanisms.randomness import door_reason
 from fogline.queries.fourier_sums import covers_gain_and_loss, strata_sensitivity
+from fogline.release.release import PaidQuestion, release
 from fogline.release.terms import ReleaseTerms
 
 __all__ = ["release_strata"]
@@ -68,7 +68,7 @@ def release_strata(
     kind = f"discrete Gaussian noise on Fourier sums of {len(names)} strata"
     guarantee = replace(terms.guarantee(PROOF), mechanism=terms.stated(kind))
 
-    def release() -> Strata:
+    def make() -> Strata:
         noisy = add_gaussian(
             sealed(read),
             size=size,
@@ -85,26 +85,27 @@ def release_strata(
             weight_bound=weight_bound,
         )
 
-    if ledger is None:
-        return release()
-    answer = ledger.ask(
-        "strata",
-        code_version=CODE_VERSION,
-        parameters={
-            "spec": spec.to_dict(),
-            **terms.question(),
-            "strata": list(names),
-            "columns": None if columns is None else list(columns),
-            "weight_bound": weight_bound,
-            **(facts or {}),
-        },
-        cost=terms.cost(),
-        neighbours=terms.neighbours,
-        certified=not door_reason(),
-        release=lambda: release().to_bytes(),
-        max_payload=8 * (size + len(json.dumps([spec.to_dict(), names, columns]))) + 2**16,
-        gain_and_loss=covers_gain_and_loss(spec, terms.max_contributions, len(names)),
-        also_reads=FORMER_VERSIONS,
-        **terms.protects(),
+    def question() -> PaidQuestion:
+        return PaidQuestion(
+            name="strata",
+            code_version=CODE_VERSION,
+            parameters={
+                "spec": spec.to_dict(),
+                **terms.question(),
+                "strata": list(names),
+                "columns": None if columns is None else list(columns),
+                "weight_bound": weight_bound,
+                **(facts or {}),
+            },
+            charge=terms.charge(gain_and_loss=covers_gain_and_loss(spec, terms.max_contributions, len(names))),
+            max_payload=8 * (size + len(json.dumps([spec.to_dict(), names, columns]))) + 2**16,
+            also_reads=FORMER_VERSIONS,
+        )
+
+    return release(
+        make,
+        ledger,
+        question,
+        write=Strata.to_bytes,
+        read=lambda payload, receipt: Strata.from_bytes(payload, receipt=receipt),
     )
-    return Strata.from_bytes(answer.payload, receipt=answer.receipt.to_dict())

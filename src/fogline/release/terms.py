@@ -12,6 +12,7 @@ from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, whole_units
 from fogline.accounting.guarantee import ROWS, Guarantee
 from fogline.mechanisms.randomness import door_reason
+from fogline.release.release import Charge
 
 __all__ = ["LEAST_SENSITIVITY", "PROOF", "ReleaseTerms"]
 
@@ -107,9 +108,17 @@ class ReleaseTerms:
             asked["remark"] = self.remark
         return asked
 
-    def protects(self) -> dict[str, Any]:
-        """Whom the cost protects, as a ledger's `ask` takes it."""
-        return {"unit": self.unit, "max_contributions": self.max_contributions, "enforced": self.is_enforced}
+    def charge(self, *, gain_and_loss: bool = False) -> Charge:
+        """What a ledger is charged for a release made now, through the current door, and whom that protects."""
+        return Charge(
+            cost=self.cost(),
+            neighbours=self.neighbours,
+            certified=not door_reason(),
+            unit=self.unit,
+            max_contributions=self.max_contributions,
+            enforced=self.is_enforced,
+            gain_and_loss=gain_and_loss,
+        )
 
     def stated(self, mechanism: str) -> str:
         """The name of a mechanism with what was asked of it, if that was HDP or PDP, and the remark."""

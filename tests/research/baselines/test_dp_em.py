@@ -62,7 +62,7 @@ def test_one_record_is_bounded():
     query = _PlainStep(model, 2**15, "full")
     directions = rng.normal(size=(200, 2))
     rows = np.trunc(directions / np.linalg.norm(directions, axis=1, keepdims=True) * 2**15 * (1 - 1e-9))
-    norms = [np.sqrt(float(np.sum(query.sum([row[None]]).astype(object) ** 2))) for row in rows]
+    norms = [np.sqrt(float(np.sum(query.sums([row[None]]).astype(object) ** 2))) for row in rows]
     assert 0.9 * query.sensitivity() < max(norms) <= query.sensitivity()
 
 
@@ -81,7 +81,7 @@ def test_bad_parameters_are_named(options, named):
 
 
 def test_a_failure_after_the_noise_says_nothing(monkeypatch):
-    monkeypatch.setattr(_PlainStep, "sum", lambda _, batches: 1 // (len(batches[0]) - 4))
+    monkeypatch.setattr(_PlainStep, "sums", lambda _, batches: 1 // (len(batches[0]) - 4))
     with pytest.raises(ReleaseFailed) as caught:
         dp_em(np.zeros((4, 2)), **SETTINGS)
     assert caught.value.__cause__ is caught.value.__context__ is None

@@ -32,7 +32,7 @@ from fogline.accounting.zcdp import rho_of
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.randomness import door_reason
-from fogline.queries.em_step import SHARE, GaussianClusters, StepQuery
+from fogline.queries.em_step import SHARE, GaussianClusters, StepSums
 from fogline.queries.lattice import BallLattice
 from fogline.queries.moments import BESIDE, DIAGONAL, ExactSum
 
@@ -74,7 +74,7 @@ class DPEMResult:
         return np.asarray(np.logaddexp.reduce(scores, axis=1))
 
 
-class _PlainStep(StepQuery):
+class _PlainStep(StepSums):
     """Responsibilities as in fogline's own steps; sums of the records as they are, not whitened."""
 
     @property
@@ -95,7 +95,7 @@ class _PlainStep(StepQuery):
         squared = SHARE**2 * (count**2 + (mean * q) ** 2 + (square * q * q) ** 2)
         return math.nextafter(math.sqrt(squared) * (1 + 1e-12), math.inf)
 
-    def sum(self, batches: list[FloatArray]) -> IntArray:
+    def sums(self, batches: list[FloatArray]) -> IntArray:
         """Exact sum over batches of whole-number coordinates."""
         count_unit, mean_unit, _ = self.units
         first, second = np.triu_indices(self.r)
@@ -178,7 +178,7 @@ def dp_em(
     for _ in range(count):
         query = _PlainStep(model, lattice.steps, "full")
         release = add_gaussian(
-            sealed(lambda query=query: query.sum(_batches(rows, lattice))),  # type: ignore[misc]
+            sealed(lambda query=query: query.sums(_batches(rows, lattice))),  # type: ignore[misc]
             size=query.size,
             sensitivity=query.sensitivity(),
             rho=part,
