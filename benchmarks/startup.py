@@ -29,7 +29,10 @@ COMMANDS = {
     "wrong bounds": (["-m", "fogline.cli", "modes", "t.csv", "--bounds", "10:0", *BUDGET], 2),
     "missing column": (["-m", "fogline.cli", "modes", "t.csv", "--columns", "z", "--bounds", "0:10", *BUDGET], 2),
     "modes": (["-m", "fogline.cli", "modes", "t.csv", "--columns", "a", "--bounds", "0:10", *BUDGET], 0),
-    "modes as JSON": (["-m", "fogline.cli", "modes", "t.csv", "--columns", "a", "--bounds", "0:10", *BUDGET, "--json"], 0),
+    "modes as JSON": (
+        ["-m", "fogline.cli", "modes", "t.csv", "--columns", "a", "--bounds", "0:10", *BUDGET, "--json"],
+        0,
+    ),
     "modes, two columns": (["-m", "fogline.cli", "modes", "t.csv", "--bounds", "0:10,0:10", *BUDGET], 0),
     "modes with a page": (
         ["-m", "fogline.cli", "modes", "t.csv", "--columns", "a", "--bounds", "0:10", *BUDGET, "--report", "page.html"],

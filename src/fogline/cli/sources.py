@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fogline.cli.common import need
-from fogline.cli.parse import columns_option
+from fogline.cli.parse import columns_option, refused
 
 if TYPE_CHECKING:
     from fogline.sources.tables import Table
@@ -94,11 +94,16 @@ def source_options(command: Decorated) -> Decorated:
 
 
 def need_reader(file: str) -> None:
-    """Refuse to go on without the library that reads such a source."""
-    from fogline.sources.registry import ADDRESSES
+    """Refuse to go on without the library that reads such a source, or where there is no such file."""
+    from fogline.sources.paths import ADDRESSES, matching_files
 
     if not file.startswith(ADDRESSES):
         need("duckdb")
+        if "://" not in file:
+            try:
+                matching_files(file)
+            except (OSError, ValueError) as error:
+                raise refused(error) from None
     elif not file.startswith("sqlite"):
         from fogline.sources.databases import require_psycopg
 
@@ -132,8 +137,7 @@ def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
 
 def source_files(file: str) -> list[Path]:
     """Files that FILE stands for, which nothing may be written over; none if it is a server, or cannot be found."""
-    from fogline.sources.files import matching_files
-    from fogline.sources.registry import ADDRESSES
+    from fogline.sources.paths import ADDRESSES, matching_files
 
     if file.startswith(ADDRESSES):
         kind, _, place = file.partition(":///")
