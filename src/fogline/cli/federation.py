@@ -9,7 +9,15 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Phase, Unreadable, need, print_json, writable, write
-from fogline.cli.release import EXIT_CODES, ask, checked_outputs, output_options, privacy_options, publish
+from fogline.cli.release import (
+    EXIT_CODES,
+    ask,
+    checked_outputs,
+    checked_words,
+    output_options,
+    privacy_options,
+    publish,
+)
 from fogline.cli.sources import FILE, need_reader, source_options, source_table, wide_bounds
 
 if TYPE_CHECKING:
@@ -102,6 +110,7 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     steps = parse.steps_option(options["steps"])
     bandwidth = parse.bandwidth_option(options["bandwidth"])
     sites = parse.columns_option(options["sites"])
+    checked_words(options, bounds=bounds)
     from fogline import _validation
     from fogline.density.random_spec import plan_spec
     from fogline.federation import PairKeys
@@ -111,7 +120,6 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     try:
         check_site(options["site"])
         _validation.check_name(options["pass_name"], "pass")
-        _validation.check_max_contributions(options["max_contributions"])
         source = source_table(options, columns)
         if options["unit_name"] is not None:
             if not source.is_enforced:

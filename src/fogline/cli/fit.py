@@ -8,7 +8,15 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command
-from fogline.cli.release import EXIT_CODES, checked_places, currency_options, output_options, publish, release
+from fogline.cli.release import (
+    EXIT_CODES,
+    checked_places,
+    checked_words,
+    currency_options,
+    output_options,
+    publish,
+    release,
+)
 from fogline.cli.sources import FILE, reading_keywords, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
@@ -94,6 +102,7 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateHellinger, Any]:
     if all(options[name] is None for name in ("epsilon", "rho", "hdp", "pdp")):
         raise click.BadParameter("a budget must be given in one of them", param_hint=CURRENCIES)
     _checked_method(options)
+    checked_words(options, bounds=chosen["bounds"] or [])
     from fogline.estimators import PrivateHellinger
     from fogline.sources.files import CountedFile
 

@@ -17,15 +17,15 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Phase, Unreadable, need, opened, print_json, refusals, writable, write
-from fogline.cli.sources import need_reader, source_files
+from fogline.cli.sources import check_file, need_reader, source_files
 
 __all__ = [
     "EXIT_CODES",
     "ask",
     "budget_options",
-    "checked_budget",
     "checked_outputs",
     "checked_places",
+    "checked_words",
     "currency_options",
     "fit",
     "ledger_options",
@@ -146,14 +146,37 @@ def checked_outputs(options: dict[str, Any], *names: str) -> None:
         taken += [] if options[name] is None else [options[name]]
 
 
-def checked_budget(options: dict[str, Any]) -> None:
-    """Raise an error unless the public parameters that all these commands have can be used."""
+def checked_words(options: dict[str, Any], **bounds: Sequence[tuple[float, float]]) -> None:
+    """Refuse numbers that cannot be used, ranges that are none and a file that is not there.
+
+    All of it before a numerical library is imported: a typing error is answered at once.
+
+    Parameters
+    ----------
+    options : dict
+        Of the command; those that it does not have are not checked.
+    **bounds
+        Ranges, by the names of their options.
+    """
     from fogline import _validation
 
-    _validation.check_epsilon(options["epsilon"])
-    _validation.check_delta(options["delta"])
-    _validation.check_level(options["level"])
-    _validation.check_max_contributions(options["max_contributions"])
+    checks: dict[str, Callable[[Any], object]] = {
+        "epsilon": _validation.check_epsilon,
+        "delta": _validation.check_delta,
+        "level": _validation.check_level,
+        "confidence": lambda value: _validation.check_level(value, "confidence"),
+        "max_contributions": _validation.check_max_contributions,
+        "n_modes": lambda value: _validation.check_count(value, "n_modes"),
+    }
+    try:
+        for name, check in checks.items():
+            if options.get(name) is not None:
+                check(options[name])
+        for name, pairs in bounds.items():
+            _validation.check_pairs(pairs, name=name)
+        check_file(str(options["file"]))
+    except (ValueError, TypeError, OSError) as error:
+        raise parse.refused(error) from None
 
 
 def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, Any] | None:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fogline.cli.common import need
-from fogline.cli.parse import columns_option, refused
+from fogline.cli.parse import columns_option
 
 if TYPE_CHECKING:
     from fogline.sources.tables import Table
 
 __all__ = [
     "FILE",
+    "check_file",
     "need_reader",
     "query_option",
     "reading_keywords",
@@ -94,16 +95,11 @@ def source_options(command: Decorated) -> Decorated:
 
 
 def need_reader(file: str) -> None:
-    """Refuse to go on without the library that reads such a source, or where there is no such file."""
-    from fogline.sources.paths import ADDRESSES, matching_files
+    """Refuse to go on without the library that reads such a source."""
+    from fogline.sources.paths import ADDRESSES
 
     if not file.startswith(ADDRESSES):
         need("duckdb")
-        if "://" not in file:
-            try:
-                matching_files(file)
-            except (OSError, ValueError) as error:
-                raise refused(error) from None
     elif not file.startswith("sqlite"):
         from fogline.sources.databases import require_psycopg
 
@@ -111,6 +107,14 @@ def need_reader(file: str) -> None:
             require_psycopg()
         except ImportError as error:
             raise click.ClickException(str(error)) from None
+
+
+def check_file(file: str) -> None:
+    """Raise an error where there is no such file; an address is tried when its table is made."""
+    from fogline.sources.paths import matching_files
+
+    if "://" not in file:
+        matching_files(file)
 
 
 def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.estimators import PrivateModes
+from fogline.estimators.mode_fit import ModeFit
 from fogline.report._plots import (
     MOST_COLUMNS,
     Plane,
@@ -94,13 +94,13 @@ class WideFindings:
 
     Attributes
     ----------
-    estimator : PrivateModes
+    estimator : ModeFit
         Fitted.
     columns : tuple of str
     picture : Plane
     """
 
-    estimator: PrivateModes
+    estimator: ModeFit
     columns: tuple[str, ...]
     picture: Plane
 
@@ -120,7 +120,7 @@ class WideFindings:
         return telling_columns(self.estimator.modes_, np.asarray(self.bounds), MOST_COLUMNS)
 
 
-def find_wide_modes(estimator: PrivateModes, columns: Sequence[str] | None = None) -> WideFindings:
+def find_wide_modes(estimator: ModeFit, columns: Sequence[str] | None = None) -> WideFindings:
     """Read what a page shows from a fitted estimator; costs no privacy."""
     density, modes = estimator.density_, estimator.modes_
     names = column_names(estimator, columns)
