@@ -12,6 +12,7 @@ from fogline._lazy import lazy_names
 if TYPE_CHECKING:
     from fogline._validation.containment import contained, quiet
     from fogline._validation.deprecation import user_stacklevel, warn_deprecated
+    from fogline._validation.loops import compiled_loops, plain_loops
     from fogline._validation.parameters import (
         Neighbours,
         check_bounds,
@@ -46,7 +47,9 @@ __all__ = [
     "check_pairs",
     "check_positive",
     "check_real",
+    "compiled_loops",
     "contained",
+    "plain_loops",
     "quiet",
     "records",
     "source_text",
@@ -73,7 +76,9 @@ __getattr__, __dir__ = lazy_names(
         "check_pairs": "parameters",
         "check_positive": "parameters",
         "check_real": "parameters",
+        "compiled_loops": "loops",
         "contained": "containment",
+        "plain_loops": "loops",
         "quiet": "containment",
         "records": "rows",
         "source_text": "places",

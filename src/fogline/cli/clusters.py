@@ -69,9 +69,7 @@ def clusters(ctx: click.Context, /, **options: Any) -> None:
     checked_places(options)
     estimator, table = _planned(options)
     paid = release(estimator, table, options)
-    from fogline.cli.show import show_clusters
-
-    publish(estimator, options, paid, show=show_clusters, command=str(ctx.meta["fogline.command"]))
+    publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
 
 
 def _planned(options: dict[str, Any]) -> tuple[PrivateModeClustering, Any]:

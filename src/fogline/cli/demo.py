@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ def demo(ctx: click.Context, out: Path) -> None:
     Three releases of epsilon = 1, delta = 1e-5 each.
     """
     need("rich", "jinja2")
-    from fogline.cli import show
+    from fogline.cli.show import show_findings
     from fogline.datasets.tables import load_faithful
     from fogline.estimators import PrivateModalRegression, PrivateModeClustering, PrivateModes
     from fogline.report import find, render_report
@@ -38,30 +37,27 @@ def demo(ctx: click.Context, out: Path) -> None:
     budget: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "steps": table.steps}
     x_bounds, y_bounds = table.bounds
     command = str(ctx.meta["fogline.command"])
-    parts: list[tuple[str, str, Any, Callable[[Any], None]]] = [
+    parts: list[tuple[str, str, Any]] = [
         (
             "fogline-demo.html",
             "Old Faithful: how long it erupts, how long one waits",
             PrivateModes(bounds=table.bounds, **budget),
-            show.show_modes,
         ),
         (
             "fogline-demo-clusters.html",
             "Old Faithful: kinds of eruption",
             PrivateModeClustering(bounds=table.bounds, **budget),
-            show.show_clusters,
         ),
         (
             "fogline-demo-regression.html",
             "Old Faithful: the wait after an eruption",
             PrivateModalRegression(x_bounds=[x_bounds], y_bounds=y_bounds, **budget),
-            show.show_branches,
         ),
     ]
-    for name, title, estimator, tell in parts:
+    for name, title, estimator in parts:
         with Phase("releasing the density of the table once, reading it"):
             findings = find(estimator.fit(table.X), table.columns)
-        tell(findings)
+        show_findings(findings)
         page = render_report(findings, title=title, command=command)
         write(lambda name=name, page=page: (out / name).write_text(page, encoding="utf-8"), "--out")  # type: ignore[misc]
         click.echo(f"report: {out / name}")

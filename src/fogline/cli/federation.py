@@ -234,7 +234,5 @@ def release(ctx: click.Context, /, **options: Any) -> None:
     chosen.pop("disjoint_persons")
     chosen |= {name: options[name] for name in ("n_modes", "level", "expect_records")}
     estimator = PrivateModes(bounds=density.spec.bounds, **chosen)
-    from fogline.cli.show import show_modes
-
     estimator.read(density)
-    publish(estimator, options, paid, show=show_modes, command=str(ctx.meta["fogline.command"]), columns=columns)
+    publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]), columns=columns)

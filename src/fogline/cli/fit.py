@@ -81,10 +81,8 @@ def fit(ctx: click.Context, /, **options: Any) -> None:
     checked_places(options)
     estimator, table = _planned(options)
     paid = release(estimator, table, options)
-    from fogline.cli.show import show_fit
-
     command = str(ctx.meta["fogline.command"])
-    publish(estimator, options, paid, show=show_fit, command=command, columns=table.columns)
+    publish(estimator, options, paid, command=command, columns=table.columns)
 
 
 def _planned(options: dict[str, Any]) -> tuple[PrivateHellinger, Any]:

@@ -63,9 +63,7 @@ def mixture(ctx: click.Context, /, **options: Any) -> None:
     checked_places(options)
     estimator, table = _planned(options)
     paid = release(estimator, table, options)
-    from fogline.cli.show import show_mixture
-
-    publish(estimator, options, paid, show=show_mixture, command=str(ctx.meta["fogline.command"]))
+    publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
 
 
 def _planned(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:

@@ -66,9 +66,7 @@ def modes(ctx: click.Context, /, **options: Any) -> None:
     checked_places(options)
     estimator, table = _planned(options)
     paid = release(estimator, table, options)
-    from fogline.cli.show import show_modes
-
-    publish(estimator, options, paid, show=show_modes, command=str(ctx.meta["fogline.command"]))
+    publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
 
 
 def _planned(options: dict[str, Any]) -> tuple[ModeFit, Any]:

@@ -58,10 +58,8 @@ def regress(ctx: click.Context, /, **options: Any) -> None:
     checked_places(options)
     estimator, table = _planned(options)
     paid = release(estimator, table, options)
-    from fogline.cli.show import show_branches
-
     command = str(ctx.meta["fogline.command"])
-    publish(estimator, options, paid, show=show_branches, command=command, columns=table.columns)
+    publish(estimator, options, paid, command=command, columns=table.columns)
 
 
 def _planned(options: dict[str, Any]) -> tuple[PrivateModalRegression, Any]:

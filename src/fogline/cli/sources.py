@@ -8,6 +8,7 @@ repeated: see :func:`fogline.cli.parse.masked`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FILE",
     "check_file",
+    "loops_for",
     "need_reader",
     "query_option",
     "reading_keywords",
@@ -137,6 +139,25 @@ def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
     return table(
         options["file"], columns, query=options["query"], unit=options.get("unit"), **reading_keywords(options)
     )
+
+
+MANY_RECORDS = 500_000
+"""From how many expected records on compiled loops win the time in which they are loaded."""
+
+
+def loops_for(options: dict[str, Any], table: Table) -> AbstractContextManager[None]:
+    """Choose compiled or plain loops over the records by public facts: the command's words and the schema.
+
+    One text file of up to three columns is read by plain loops, unless the user expects many records. Neither the
+    number of records nor the size of the file is looked at: what a command does must not tell them.
+    """
+    from fogline._validation import plain_loops
+    from fogline.sources.paths import TEXT
+
+    file = Path(options["file"])
+    small = (options.get("expect_records") or 0) < MANY_RECORDS
+    plain = small and options.get("unit") is None and table.width <= 3
+    return plain_loops() if plain and file.suffix.lower() in TEXT and file.is_file() else nullcontext()
 
 
 def source_files(file: str) -> list[Path]:

@@ -79,7 +79,11 @@ def default_parameters(estimator: type) -> dict[str, Any]:
     0.05
     """
     taken = inspect.signature(estimator.__init__).parameters.values()  # type: ignore[misc]
-    return {parameter.name: parameter.default for parameter in sorted(taken, key=lambda one: one.name) if parameter.name != "self"}
+    return {
+        parameter.name: parameter.default
+        for parameter in sorted(taken, key=lambda one: one.name)
+        if parameter.name != "self"
+    }
 
 
 def warn_of_count(guarantee: Guarantee, count: float) -> None:

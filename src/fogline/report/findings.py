@@ -13,7 +13,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,11 +23,13 @@ from fogline.density.modes.on_grid import make_ladder
 from fogline.density.modes.peaks import Basins, basins, find_peaks
 from fogline.density.modes.significance import null_of, tested_rungs
 from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import RandomSpec
 from fogline.estimators._base import default_parameters
 from fogline.estimators.mode_fit import ModeFit
 
 if TYPE_CHECKING:
     from fogline.density.modes.significance import Ground
+    from fogline.report.modes import WideFindings
 
 __all__ = [
     "Findings",
@@ -177,6 +179,7 @@ class Findings:
         From where a peak is measured, and how far above it must rise.
     """
 
+    kind: ClassVar[str] = "modes"
     estimator: ModeFit
     columns: tuple[str, ...]
     bandwidth: FloatArray
@@ -213,8 +216,16 @@ class Findings:
         return tuple((float(low), float(high)) for low, high in self.estimator.density_.spec.bounds)
 
 
-def find_modes(estimator: ModeFit, columns: Sequence[str] | None = None) -> Findings:
+def find_modes(estimator: ModeFit, columns: Sequence[str] | None = None) -> Findings | WideFindings:
     """Read what a page shows from a fitted estimator; costs no privacy."""
+    if isinstance(estimator.density_.spec, RandomSpec):
+        from fogline.report.modes import find_wide_modes
+
+        return find_wide_modes(estimator, columns)
+    return _find_on_grid(estimator, columns)
+
+
+def _find_on_grid(estimator: ModeFit, columns: Sequence[str] | None) -> Findings:
     density = estimator.density_
     names = column_names(estimator, columns)
     seen = standings(density, estimator.modes_, level=estimator.level, bandwidth=estimator.bandwidth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from pathlib import Path
 
-__all__ = ["ADDRESSES", "is_parquet", "is_text", "matching_files"]
+__all__ = ["ADDRESSES", "TEXT", "is_parquet", "is_text", "matching_files"]
 
 ADDRESSES = ("postgres://", "postgresql://", "sqlite://")
 """How the address of a database begins."""
