@@ -70,8 +70,13 @@ WRONG = {
     "bounds": ("bounds", "none.csv", *BUDGET),
     "check": ("check", "none.csv"),
     "sketch": ("sketch", "none.csv", "--bounds", "0:1", "--site", "s", "--pass", "p", "--out", "s.sketch"),
+    "merge": ("merge", "none.sketch", "--out", "all.sketch"),
+    "release": ("release", "none.sketch", *BUDGET),
+    "plan of no range": ("plan", "--bounds", "1:0", "--n", "100", "--delta", "1e-5"),
+    "plan of no file": ("plan", "--bounds", "0:1", "--n", "100", "--delta", "1e-5", "--shape", "none.csv"),
     "plan": ("plan", "--bounds", "ten", "--n", "100", "--delta", "1e-5"),
     "audit": ("audit", "PrivateModes", "--bounds", "ten", *BUDGET),
+    "audit of no range": ("audit", "PrivateModes", "--bounds", "1:0", *BUDGET),
     "demo": ("demo", "--out"),
 }
 

@@ -12,6 +12,7 @@ from fogline.cli.common import Command, Phase, Unreadable, need, print_json, wri
 from fogline.cli.release import (
     EXIT_CODES,
     ask,
+    checked_numbers,
     checked_outputs,
     checked_words,
     output_options,
@@ -135,6 +136,12 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     return source, spec, keys
 
 
+def _check_sketch(path: Path) -> None:
+    """Refuse a sketch that is not there."""
+    if not path.is_file():
+        raise parse.refused(FileNotFoundError(f"path: there is no file {str(path.resolve())!r}"))
+
+
 def _counted(options: dict[str, Any], source: Any, spec: Any, keys: Any) -> SiteSketch:
     from fogline.federation import SiteSketch
     from fogline.release import sketch as count
@@ -180,6 +187,8 @@ def merge(files: tuple[Path, ...], out: Path, as_json: bool) -> None:
     Sketches that do not belong together are refused with what differs. Nothing is released.
     """
     writable(out, "--out")
+    for path in files:
+        _check_sketch(path)
     from fogline.federation import SiteSketch, merge_sites
 
     try:
@@ -216,13 +225,12 @@ def release(ctx: click.Context, /, **options: Any) -> None:
     """
     need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
     checked_outputs(options, "report", "save")
-    from fogline import PrivateModes, _validation
+    checked_numbers(options)
+    _check_sketch(options["file"])
+    from fogline.estimators.mode_fit import ModeFit
     from fogline.federation import SiteSketch, release_file
 
     try:
-        _validation.check_level(options["level"])
-        if options["n_modes"] is not None:
-            _validation.check_count(options["n_modes"], "n_modes")
         columns = SiteSketch.load(options["file"]).columns
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
@@ -233,6 +241,6 @@ def release(ctx: click.Context, /, **options: Any) -> None:
     )
     chosen.pop("disjoint_persons")
     chosen |= {name: options[name] for name in ("n_modes", "level", "expect_records")}
-    estimator = PrivateModes(bounds=density.spec.bounds, **chosen)
+    estimator = ModeFit(bounds=density.spec.bounds, **chosen)
     estimator.read(density)
     publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]), columns=columns)

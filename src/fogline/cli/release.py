@@ -23,6 +23,7 @@ __all__ = [
     "EXIT_CODES",
     "ask",
     "budget_options",
+    "checked_numbers",
     "checked_outputs",
     "checked_places",
     "checked_words",
@@ -148,9 +149,18 @@ def checked_outputs(options: dict[str, Any], *names: str) -> None:
 
 
 def checked_words(options: dict[str, Any], **bounds: Sequence[tuple[float, float]]) -> None:
-    """Refuse numbers that cannot be used, ranges that are none and a file that is not there.
+    """Refuse numbers that cannot be used, ranges that are none and a FILE that is not there, as early as can be."""
+    checked_numbers(options, **bounds)
+    try:
+        check_file(str(options["file"]))
+    except (ValueError, OSError) as error:
+        raise parse.refused(error) from None
 
-    All of it before a numerical library is imported: a typing error is answered at once.
+
+def checked_numbers(options: dict[str, Any], **bounds: Sequence[tuple[float, float]]) -> None:
+    """Refuse numbers that cannot be used and ranges that are none.
+
+    This is done before a numerical library is imported: a typing error is answered at once.
 
     Parameters
     ----------
@@ -175,8 +185,7 @@ def checked_words(options: dict[str, Any], **bounds: Sequence[tuple[float, float
                 check(options[name])
         for name, pairs in bounds.items():
             _validation.check_pairs(pairs, name=name)
-        check_file(str(options["file"]))
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError) as error:
         raise parse.refused(error) from None
 
 
