@@ -8,7 +8,7 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, need, print_json
-from fogline.cli.release import EXIT_CODES, ask, budget_options, ledger_options
+from fogline.cli.release import EXIT_CODES, ask, budget_options, checked_words, ledger_options
 from fogline.cli.sources import FILE, need_reader, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def bounds(ctx: click.Context, /, **options: Any) -> None:
     need(*([] if options["as_json"] else ["rich"]))
     columns = parse.columns_option(options["columns"])
     shares = _shares(options["shares"])
+    checked_words(options)
 
     def question(view: Any) -> PrivateBounds:
         from fogline import private_bounds

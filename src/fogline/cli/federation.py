@@ -9,7 +9,16 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Phase, Unreadable, need, print_json, writable, write
-from fogline.cli.release import EXIT_CODES, ask, checked_outputs, output_options, privacy_options, publish
+from fogline.cli.release import (
+    EXIT_CODES,
+    ask,
+    checked_numbers,
+    checked_outputs,
+    checked_words,
+    output_options,
+    privacy_options,
+    publish,
+)
 from fogline.cli.sources import FILE, need_reader, source_options, source_table, wide_bounds
 
 if TYPE_CHECKING:
@@ -102,6 +111,7 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     steps = parse.steps_option(options["steps"])
     bandwidth = parse.bandwidth_option(options["bandwidth"])
     sites = parse.columns_option(options["sites"])
+    checked_words(options, bounds=bounds)
     from fogline import _validation
     from fogline.density.random_spec import plan_spec
     from fogline.federation import PairKeys
@@ -111,7 +121,6 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     try:
         check_site(options["site"])
         _validation.check_name(options["pass_name"], "pass")
-        _validation.check_max_contributions(options["max_contributions"])
         source = source_table(options, columns)
         if options["unit_name"] is not None:
             if not source.is_enforced:
@@ -125,6 +134,12 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
     return source, spec, keys
+
+
+def _check_sketch(path: Path) -> None:
+    """Refuse a sketch that is not there."""
+    if not path.is_file():
+        raise parse.refused(FileNotFoundError(f"path: there is no file {str(path.resolve())!r}"))
 
 
 def _counted(options: dict[str, Any], source: Any, spec: Any, keys: Any) -> SiteSketch:
@@ -172,6 +187,8 @@ def merge(files: tuple[Path, ...], out: Path, as_json: bool) -> None:
     Sketches that do not belong together are refused with what differs. Nothing is released.
     """
     writable(out, "--out")
+    for path in files:
+        _check_sketch(path)
     from fogline.federation import SiteSketch, merge_sites
 
     try:
@@ -208,13 +225,12 @@ def release(ctx: click.Context, /, **options: Any) -> None:
     """
     need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
     checked_outputs(options, "report", "save")
-    from fogline import PrivateModes, _validation
+    checked_numbers(options)
+    _check_sketch(options["file"])
+    from fogline.estimators.mode_fit import ModeFit
     from fogline.federation import SiteSketch, release_file
 
     try:
-        _validation.check_level(options["level"])
-        if options["n_modes"] is not None:
-            _validation.check_count(options["n_modes"], "n_modes")
         columns = SiteSketch.load(options["file"]).columns
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
@@ -225,8 +241,6 @@ def release(ctx: click.Context, /, **options: Any) -> None:
     )
     chosen.pop("disjoint_persons")
     chosen |= {name: options[name] for name in ("n_modes", "level", "expect_records")}
-    estimator = PrivateModes(bounds=density.spec.bounds, **chosen)
-    from fogline.cli.show import show_modes
-
+    estimator = ModeFit(bounds=density.spec.bounds, **chosen)
     estimator.read(density)
-    publish(estimator, options, paid, show=show_modes, command=str(ctx.meta["fogline.command"]), columns=columns)
+    publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]), columns=columns)

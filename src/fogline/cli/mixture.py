@@ -8,7 +8,15 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command
-from fogline.cli.release import EXIT_CODES, budget_options, checked_places, output_options, publish, release
+from fogline.cli.release import (
+    EXIT_CODES,
+    budget_options,
+    checked_places,
+    checked_words,
+    output_options,
+    publish,
+    release,
+)
 from fogline.cli.sources import FILE, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
@@ -55,15 +63,14 @@ def mixture(ctx: click.Context, /, **options: Any) -> None:
     checked_places(options)
     estimator, table = _planned(options)
     paid = release(estimator, table, options)
-    from fogline.cli.show import show_mixture
-
-    publish(estimator, options, paid, show=show_mixture, command=str(ctx.meta["fogline.command"]))
+    publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
 
 
 def _planned(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:
     """Check all that is public, in the order in which a user would."""
     columns = parse.columns_option(options["columns"])
     center = parse.numbers_option(options["center"], "--center")
+    checked_words(options)
     from fogline.estimators import PrivateGaussianMixture
 
     names = ("epsilon", "delta", "radius", "method", "sigma_min", "sigma_max", "weight_min", "neighbours")

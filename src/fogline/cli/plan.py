@@ -9,6 +9,7 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Phase, drawable, need, print_json, writable, write
+from fogline.cli.release import checked_numbers
 from fogline.cli.sources import need_reader, query_option, reading_options, source_table
 
 __all__ = ["plan"]
@@ -73,8 +74,9 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
     drawable(options["picture"], "--picture", (".svg", ".html", ".htm"))
     writable(options["picture"], "--picture", [Path(options["shape"] or "uniform")])
     bounds = parse.bounds_option(options["bounds"])
-    estimator = _estimator(options, bounds)
+    checked_numbers(options, bounds=bounds)
     guess = _shape(options, len(bounds))
+    estimator = _estimator(options, bounds)
     with Phase("simulating fits; no private data are touched", quiet=as_json):
         try:
             expected = _expected(estimator, options, guess)
@@ -114,14 +116,18 @@ def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> An
         steps = steps * len(bounds)
     chosen = {name: options[name] for name in ("delta", "level", "neighbours", "max_contributions")}
     chosen |= {"bandwidth": parse.bandwidth_option(options["bandwidth"]), "steps": steps}
-    from fogline import PrivateModalRegression, PrivateModeClustering, PrivateModes
-
     if options["kind"] == "modes":
-        return PrivateModes(bounds=bounds, n_modes=options["n_modes"], **chosen)
+        from fogline.estimators.mode_fit import ModeFit
+
+        return ModeFit(bounds=bounds, n_modes=options["n_modes"], **chosen)
     if options["kind"] == "clusters":
+        from fogline.estimators import PrivateModeClustering
+
         return PrivateModeClustering(bounds=bounds, n_clusters=options["n_clusters"], **chosen)
     if len(bounds) < 2:
         raise click.BadParameter("expected a pair for each x and one for y", param_hint="--bounds")
+    from fogline.estimators import PrivateModalRegression
+
     return PrivateModalRegression(x_bounds=bounds[:-1], y_bounds=bounds[-1], **chosen)
 
 

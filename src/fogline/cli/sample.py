@@ -12,7 +12,15 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Unreadable, need, opened, print_json, refusals, write
-from fogline.cli.release import EXIT_CODES, checked_outputs, fit, ledger_options, only_with_a_ledger, view_of
+from fogline.cli.release import (
+    EXIT_CODES,
+    checked_outputs,
+    checked_words,
+    fit,
+    ledger_options,
+    only_with_a_ledger,
+    view_of,
+)
 from fogline.cli.sources import FILE, need_reader, query_option, reading_options, source_argument, source_table
 
 if TYPE_CHECKING:
@@ -131,6 +139,7 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
     bounds = None if options["bounds"] is None else parse.bounds_option(options["bounds"])
     if options["base"] == "uniform" and bounds is None:
         raise click.BadParameter("a uniform base needs the box that it is flat on", param_hint="--bounds")
+    checked_words(options, bounds=bounds or [])
     from fogline.estimators import IntegralSampler
     from fogline.mechanisms.mollified_cells import AXIS_BITS
 

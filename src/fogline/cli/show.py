@@ -3,189 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fogline.cli.common import console_for_people
-from fogline.report._plots import MOST_COLUMNS, telling_columns
-from fogline.report._svg import plus_minus, significant
-from fogline.report.clusters import ClusterFindings, shown_columns
-from fogline.report.findings import Findings
-from fogline.report.fit import FitFindings, privacy_words
-from fogline.report.frame import as_sentence, p_value
-from fogline.report.mixture import MixtureFindings
-from fogline.report.modes import WideFindings
-from fogline.report.regression import COVERAGE, BranchFindings, described_rows
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fogline.planning.clustering import ExpectedClusterError
     from fogline.planning.modes import ExpectedError
     from fogline.planning.regression import ExpectedBranches
+    from fogline.report.console import ConsoleTable
 
 __all__ = [
     "console_for_people",
     "outlook_document",
     "payment_words",
     "progress_bar",
-    "show_branches",
-    "show_clusters",
-    "show_fit",
-    "show_mixture",
-    "show_modes",
+    "show_findings",
     "show_outlook",
     "show_payment",
 ]
 
 
-def show_modes(findings: Findings | WideFindings) -> None:
-    """Print modes with their errors and shares, the count, the guarantee, and what would help."""
-    wide = isinstance(findings, WideFindings)
-    shown = findings.shown if isinstance(findings, WideFindings) else list(range(len(findings.columns)))
+def show_findings(findings: Any) -> None:
+    """Print the table of some findings, the count, the guarantee, and what would help."""
     from rich.table import Table
     from rich.text import Text
 
-    estimator, console = findings.estimator, console_for_people()
-    if findings.k:
-        table = Table(title=Text("Modes, highest first"), title_justify="left")
-        table.add_column("mode", justify="right")
-        for j in shown:
-            table.add_column(Text(findings.columns[j]), justify="right")
-        for heading in ("density", "p-value", *(() if wide else ("prominence", "share of mass"))):
-            table.add_column(heading, justify="right")
-        for k in range(findings.k):
-            where = zip(estimator.modes_[k, shown], estimator.standard_errors_[k, shown], strict=True)
-            cells = [" ± ".join(plus_minus(float(value), [float(error)])) for value, error in where]
-            cells += [significant(float(estimator.heights_[k])), p_value(float(estimator.p_values_[k]))]
-            if isinstance(findings, Findings):
-                cells.append(f"{significant(findings.standings.modes[k].ratio, 2)} × fogline")
-                shares, errors = findings.basins.shares, findings.basins.share_errors
-                cells.append(f"{100 * shares[k]:.0f}% ± {100 * errors[k]:.0f}%")
-            table.add_row(str(k + 1), *cells)
-        console.print(table)
-        _show_left_out(console, findings.columns, shown)
-    _show_rest(console, estimator)
-
-
-def show_clusters(findings: ClusterFindings) -> None:
-    """Print centres and sizes with their errors, the count, the guarantee, and what would help."""
-    from rich.table import Table
-    from rich.text import Text
-
-    estimator, console = findings.estimator, console_for_people()
-    if findings.k:
-        shown = shown_columns(findings)
-        table = Table(title=Text("Clusters"), title_justify="left")
-        table.add_column("cluster", justify="right")
-        for j in shown:
-            table.add_column(Text(findings.columns[j]), justify="right")
-        for heading in ("records", "share"):
-            table.add_column(heading, justify="right")
-        for k in range(findings.k):
-            where = zip(estimator.cluster_centers_[k, shown], estimator.standard_errors_[k, shown], strict=True)
-            table.add_row(
-                str(k + 1),
-                *(" ± ".join(plus_minus(float(value), [float(error)])) for value, error in where),
-                f"{estimator.sizes_[k]:.0f} ± {estimator.size_standard_errors_[k]:.0f}",
-                f"{100 * findings.shares[k]:.0f}%",
-            )
-        console.print(table)
-        _show_left_out(console, findings.columns, shown)
-    _show_rest(console, estimator)
-
-
-def show_branches(findings: BranchFindings) -> None:
-    """Print the modes and the prediction set at some x, the count, the guarantee, and what would help."""
-    from rich.table import Table
-    from rich.text import Text
+    from fogline.report.kinds import kind_of
 
     console = console_for_people()
-    response = findings.columns[-1]
-    if findings.k:
-        table = Table(title=Text(f"Typical {response}: number of the branch and value"), title_justify="left")
-        for name in findings.columns[:-1]:
-            table.add_column(Text(name), justify="right")
-        table.add_column(Text(response))
-        table.add_column(f"{100 * COVERAGE:.0f}% prediction set")
-        for row in described_rows(findings):
-            modes = [f"({mode['number']}) {' ± '.join(mode['value'])}" for mode in row["modes"]]
-            table.add_row(*row["x"], ", ".join(modes) or "in the fog", row["set"])
+    found: ConsoleTable = kind_of(findings).get("table")(findings)
+    if found.rows:
+        table = Table(title=Text(found.title), title_justify="left")
+        for j, heading in enumerate(found.headings):
+            table.add_column(Text(heading), justify="left" if j in found.left else "right")
+        for row in found.rows:
+            table.add_row(*map(Text, row))
         console.print(table)
-    _show_rest(console, findings.estimator)
-
-
-def show_fit(findings: FitFindings) -> None:
-    """Print parameters with their errors and intervals, what is explained, the count and the guarantee."""
-    from rich.table import Table
-    from rich.text import Text
-
-    estimator, console = findings.estimator, console_for_people()
-    table = Table(title=Text(findings.title), title_justify="left")
-    interval = f"{100 * estimator.confidence:g}% interval"
-    for heading in ("parameter", "estimate", "standard error", "privacy", "sampling", interval):
-        table.add_column(heading, justify="left" if heading == "parameter" else "right")
-    for label, row in zip(findings.labels, findings.rows, strict=True):
-        table.add_row(Text(label), *row.words, " to ".join(row.interval_words))
-    console.print(table)
-    if estimator.explained_ is not None:
-        told = str(estimator.explained_)
-        console.print(f"{told[:1].upper()}{told[1:]}.", soft_wrap=True)
-    _show_rest(console, estimator)
-    for words in privacy_words(estimator):
+        if found.left_out:
+            console.print(found.left_out)
+    for words in found.remarks:
+        console.print(words, soft_wrap=True)
+    for words in found.sentences:
         console.print(words)
-
-
-def show_mixture(findings: MixtureFindings) -> None:
-    """Print weights, means and spreads with their errors, the guarantee, and what would help."""
-    from rich.table import Table
-    from rich.text import Text
-
-    estimator, console = findings.estimator, console_for_people()
-    shown = telling_columns(estimator.means_, findings.limits, MOST_COLUMNS)
-    table = Table(title="Components: mean ± its error, spread", title_justify="left")
-    table.add_column("", justify="right")
-    for j in shown:
-        table.add_column(Text(findings.columns[j]), justify="right")
-    table.add_column("records", justify="right")
-    table.add_column("weight", justify="right")
-    for k in range(findings.k):
-        where = zip(estimator.means_[k, shown], estimator.standard_errors_[k, shown], strict=True)
-        spreads = findings.deviations[k, shown]
-        table.add_row(
-            str(k + 1),
-            *(
-                f"{' ± '.join(plus_minus(float(value), [float(error)]))}, {significant(float(spread), 2)}"
-                for (value, error), spread in zip(where, spreads, strict=True)
-            ),
-            f"{estimator.counts_[k]:.0f} ± {findings.size_errors[k]:.0f}",
-            f"{100 * estimator.weights_[k]:.1f}%",
-        )
-    console.print(table)
-    _show_left_out(console, findings.columns, shown)
-    if estimator.message_:
-        console.print(as_sentence(estimator.message_))
-    console.print(str(estimator.guarantee_))
-
-
-def _show_left_out(console: Console, columns: Sequence[str], shown: Sequence[int]) -> None:
-    more = len(columns) - len(shown)
-    if more:
-        console.print(
-            f"{more} more column{'' if more == 1 else 's'}, of less difference, are in the document of --json."
-        )
-
-
-def _show_rest(console: Console, estimator: Any) -> None:
-    density = estimator.density_
-    if estimator.message_:
-        console.print(as_sentence(estimator.message_))
-    if density is not None:  # where records were projected, the density's own count leaves some of them out
-        count = getattr(estimator, "count_", density.count)
-        error = getattr(estimator, "count_standard_error_", density.count_sd)
-        console.print(f"Records within the bounds, as released: {count:.0f} ± {error:.0f}.")
-    console.print(str(estimator.guarantee_))
 
 
 def show_payment(paid: dict[str, Any]) -> None:
@@ -328,8 +190,6 @@ def _terms(options: dict[str, Any]) -> str:
 def _print(title: str, headings: list[str], rows: list[list[str]], note: str) -> None:
     from rich.table import Table
     from rich.text import Text
-
-    pass
 
     console = console_for_people()
     table = Table(title=Text(title), title_justify="left")

@@ -8,6 +8,7 @@ repeated: see :func:`fogline.cli.parse.masked`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FILE",
+    "check_file",
+    "loops_for",
     "need_reader",
     "query_option",
     "reading_keywords",
@@ -95,7 +98,7 @@ def source_options(command: Decorated) -> Decorated:
 
 def need_reader(file: str) -> None:
     """Refuse to go on without the library that reads such a source."""
-    from fogline.sources.registry import ADDRESSES
+    from fogline.sources.paths import ADDRESSES
 
     if not file.startswith(ADDRESSES):
         need("duckdb")
@@ -106,6 +109,14 @@ def need_reader(file: str) -> None:
             require_psycopg()
         except ImportError as error:
             raise click.ClickException(str(error)) from None
+
+
+def check_file(file: str) -> None:
+    """Raise an error where there is no such file; an address is tried when its table is made."""
+    from fogline.sources.paths import matching_files
+
+    if "://" not in file:
+        matching_files(file)
 
 
 def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
@@ -130,10 +141,28 @@ def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
     )
 
 
+MANY_RECORDS = 500_000
+"""From how many expected records on compiled loops win the time in which they are loaded."""
+
+
+def loops_for(options: dict[str, Any], table: Table) -> AbstractContextManager[None]:
+    """Choose compiled or plain loops over the records by public facts: the command's words and the schema.
+
+    One text file of up to three columns is read by plain loops, unless the user expects many records. Neither the
+    number of records nor the size of the file is looked at: what a command does must not tell them.
+    """
+    from fogline._validation import plain_loops
+    from fogline.sources.paths import TEXT
+
+    file = Path(options["file"])
+    small = (options.get("expect_records") or 0) < MANY_RECORDS
+    plain = small and options.get("unit") is None and table.width <= 3
+    return plain_loops() if plain and file.suffix.lower() in TEXT and file.is_file() else nullcontext()
+
+
 def source_files(file: str) -> list[Path]:
     """Files that FILE stands for, which nothing may be written over; none if it is a server, or cannot be found."""
-    from fogline.sources.files import matching_files
-    from fogline.sources.registry import ADDRESSES
+    from fogline.sources.paths import ADDRESSES, matching_files
 
     if file.startswith(ADDRESSES):
         kind, _, place = file.partition(":///")

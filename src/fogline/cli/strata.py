@@ -10,7 +10,7 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, drawable, need, print_json, write
-from fogline.cli.release import EXIT_CODES, ask, budget_options, checked_outputs, ledger_options
+from fogline.cli.release import EXIT_CODES, ask, budget_options, checked_outputs, checked_words, ledger_options
 from fogline.cli.sources import FILE, need_reader, query_option, reading_keywords, reading_options, source_argument
 
 if TYPE_CHECKING:
@@ -87,12 +87,7 @@ def _question(options: dict[str, Any]) -> Any:
     steps = parse.steps_option(options["steps"])
     categories = parse.columns_option(options["categories"])
     others = None if options["others"].strip().lower() == "none" else options["others"]
-    from fogline import _validation
-
-    try:
-        _validation.check_level(options["level"])
-    except (ValueError, TypeError) as error:
-        raise parse.refused(error) from None
+    checked_words(options, bounds=bounds)
     if isinstance(steps, list) and len(steps) == 1:
         steps = steps[0]
 

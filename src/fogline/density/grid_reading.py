@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft as scipy_fft
 
 from fogline.density.spec import SketchSpec
 
@@ -118,7 +117,9 @@ class Reading:
             np.ceil(self.spec.periods / self.bandwidth * per_bandwidth),
             2 * np.abs(self.frequencies).max(axis=0) + 1,
         )
-        return tuple(int(scipy_fft.next_fast_len(int(n))) for n in wanted)
+        from scipy.fft import next_fast_len
+
+        return tuple(int(next_fast_len(int(n))) for n in wanted)
 
     def grid_axes(self, shape: tuple[int, ...]) -> tuple[FloatArray, ...]:
         """Coordinates of the grid points within the box, starting at the lower bound."""
@@ -141,9 +142,11 @@ class Reading:
 
     def torus_fields(self, coefficients: ComplexArray, shape: tuple[int, ...]) -> FloatArray:
         """Fields of several coefficient vectors on a grid of the whole torus that starts at the lower bound."""
+        from scipy.fft import ifftn
+
         d = self.spec.d
         start = np.exp(1j * (self.angular @ (self.spec.lower - self.spec.origin)))
         table = np.zeros((len(coefficients), *shape), dtype=complex)
         index = tuple(self.frequencies.T % np.array(shape)[:, None])
         table[(slice(None), *index)] = coefficients * start
-        return np.asarray(scipy_fft.ifftn(table, axes=tuple(range(1, d + 1)), norm="forward").real)
+        return np.asarray(ifftn(table, axes=tuple(range(1, d + 1)), norm="forward").real)

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.fft import next_fast_len
 
 from fogline._validation import check_bounds
 
@@ -325,6 +324,8 @@ class SketchSpec(PublicBox):
     @cached_property
     def torus_cells(self) -> tuple[int, ...]:
         """Number of cells of the torus, an axis."""
+        from scipy.fft import next_fast_len  # here: a mistake in a schema is told without it
+
         margin = 2 * PAD * self.planned[-1] / self.cell_widths
         return tuple(
             int(next_fast_len(int(np.ceil(n + m)), real=True)) for n, m in zip(self.cells, margin, strict=True)

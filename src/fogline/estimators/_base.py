@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from fogline._validation import records
 from fogline.accounting.cautions import LARGE_DELTA, delta_caution, warn_of
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.counted_records import check_expected, release_message
 
-__all__ = ["ReleasedState", "warn_of_count"]
+__all__ = ["ReleasedState", "default_parameters", "warn_of_count"]
 
 
 class ReleasedState:
@@ -26,7 +26,7 @@ class ReleasedState:
     _released_attributes: ClassVar[tuple[str, ...]] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        allowed = {*self.get_params(deep=False), *self._released_attributes}  # type: ignore[attr-defined]
+        allowed = {*default_parameters(type(self)), *self._released_attributes}
         allowed |= {"n_features_in_", "feature_names_in_", "_sklearn_version"}
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {name: value for name, value in state.items() if name in allowed}
@@ -56,6 +56,8 @@ class ReleasedState:
 
     def _rows_like_fitted(self, X: Any) -> NDArray[np.float64]:
         """Rows to read the fitted values at: as many columns as ``fit`` saw."""
+        from sklearn.utils.validation import check_is_fitted
+
         check_is_fitted(self)
         rows, wanted = records(X, public=True), self.n_features_in_
         if rows.shape[1] != wanted:
@@ -65,6 +67,23 @@ class ReleasedState:
                 + flat
             )
         return rows
+
+
+def default_parameters(estimator: type) -> dict[str, Any]:
+    """Parameters of an estimator and their defaults, by name.
+
+    Examples
+    --------
+    >>> from fogline.estimators.mode_fit import ModeFit
+    >>> default_parameters(ModeFit)["level"]
+    0.05
+    """
+    taken = inspect.signature(estimator.__init__).parameters.values()  # type: ignore[misc]
+    return {
+        parameter.name: parameter.default
+        for parameter in sorted(taken, key=lambda one: one.name)
+        if parameter.name != "self"
+    }
 
 
 def warn_of_count(guarantee: Guarantee, count: float) -> None:

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._validation import quiet
+from fogline._validation import compiled_loops, quiet
 from fogline.density.random_spec import RandomSpec, Spec
 from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, SketchSpec
 from fogline.queries.random_feature_sums import random_sensitivity
@@ -285,6 +285,8 @@ _counter_known = False
 def _fast_counter() -> Callable[[FloatArray, SketchSpec, IntArray], None] | None:
     """Give the numba counter where the ``fast`` extra is installed, else nothing."""
     global _counter, _counter_known
+    if not compiled_loops():
+        return None
     if not _counter_known:
         try:
             from fogline.queries._numba import count_rows

@@ -4,7 +4,21 @@
 :func:`~fogline.release.passes.sketch` counts those of any source.
 """
 
-from fogline.release.density_sketch import DensitySketch
-from fogline.release.passes import feed, sketch
+from typing import TYPE_CHECKING
+
+from fogline._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fogline.release.density_sketch import DensitySketch
+    from fogline.release.passes import feed, sketch
 
 __all__ = ["DensitySketch", "feed", "sketch"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "DensitySketch": "density_sketch",
+        "feed": "passes",
+        "sketch": "passes",
+    },
+)

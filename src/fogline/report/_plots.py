@@ -25,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt, gaussian_filter
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec
@@ -56,6 +56,7 @@ __all__ = [
     "badge",
     "canvas",
     "density_levels",
+    "ellipse_radius",
     "figures",
     "free_spot",
     "heat",
@@ -206,7 +207,20 @@ def size_chart(sizes: FloatArray, errors: FloatArray) -> str:
 
 PAPER, INK, FOG = "#f6f8f9", "#16232c", "#8fa3ad"
 LEVELS = 10
-RADIUS = float(np.sqrt(chi2.ppf(0.95, 2)))
+
+
+def ellipse_radius(share: float, d: int = 2) -> float:
+    """Standard deviations within which a Gaussian law of some dimensions has a share of its mass.
+
+    Examples
+    --------
+    >>> round(ellipse_radius(0.95), 3), round(ellipse_radius(0.95, 1), 3)
+    (2.448, 1.96)
+    """
+    return float(np.sqrt(2 * gammaincinv(d / 2, share)))  # chi-squared; scipy.stats takes half a second to load
+
+
+RADIUS = ellipse_radius(0.95)
 
 
 def canvas(width: float, height: float, label: str, *children: str, class_: str) -> str:
@@ -400,7 +414,7 @@ def _soft_region(labels: IntArray, k: int) -> FloatArray:
     return np.asarray(gaussian_filter(mine.astype(np.float64), 1.0, mode="nearest"))
 
 
-PROFILE_RADIUS = float(np.sqrt(chi2.ppf(0.95, 1)))
+PROFILE_RADIUS = ellipse_radius(0.95, 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,22 @@ from fogline.report._plots import (
     telling_columns,
 )
 from fogline.report._svg import HUES, plus_minus, significant, tick_label
+from fogline.report.console import ConsoleTable, count_words, left_out_words, values_with_errors
 from fogline.report.findings import column_names, python_call, versions
-from fogline.report.frame import frame_content, listed
+from fogline.report.frame import few_listed, frame_content, listed
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModeClustering
 
-__all__ = ["ClusterFindings", "cluster_content", "cluster_document", "find_clusters", "shown_columns"]
+__all__ = [
+    "ClusterFindings",
+    "cluster_content",
+    "cluster_document",
+    "cluster_table",
+    "cluster_title",
+    "find_clusters",
+    "shown_columns",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -54,6 +63,7 @@ class ClusterFindings:
         At which the picture is read, along the axes of the density.
     """
 
+    kind: ClassVar[str] = "clusters"
     estimator: PrivateModeClustering
     columns: tuple[str, ...]
     picture: Plane | Profile
@@ -221,3 +231,25 @@ def _component_rows(findings: ClusterFindings) -> list[tuple[str, str]]:
         words = [f"{significant(float(row[j]), 2)} {findings.columns[j]}" for j in heaviest if abs(row[j]) > 1e-9]
         said.append((f"component {number + 1}", ", ".join(words)))
     return said
+
+
+def cluster_title(findings: ClusterFindings) -> str:
+    """Return the title of a page that was given none."""
+    return f"Clusters of {few_listed(findings.columns)}"
+
+
+def cluster_table(findings: ClusterFindings) -> ConsoleTable:
+    """Centres and sizes with their errors, the count, the guarantee, and what would help."""
+    estimator, rows = findings.estimator, []
+    shown = shown_columns(findings) if findings.k else []
+    for k in range(findings.k):
+        where = values_with_errors(estimator.cluster_centers_[k, shown], estimator.standard_errors_[k, shown])
+        size = f"{estimator.sizes_[k]:.0f} ± {estimator.size_standard_errors_[k]:.0f}"
+        rows.append((str(k + 1), *where, size, f"{100 * findings.shares[k]:.0f}%"))
+    return ConsoleTable(
+        "Clusters",
+        ("cluster", *(findings.columns[j] for j in shown), "records", "share"),
+        tuple(rows),
+        left_out=left_out_words(findings.columns, shown),
+        sentences=count_words(estimator),
+    )

@@ -13,7 +13,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,10 +23,13 @@ from fogline.density.modes.on_grid import make_ladder
 from fogline.density.modes.peaks import Basins, basins, find_peaks
 from fogline.density.modes.significance import null_of, tested_rungs
 from fogline.density.private_density import PrivateDensity
-from fogline.estimators import PrivateModes
+from fogline.density.random_spec import RandomSpec
+from fogline.estimators._base import default_parameters
+from fogline.estimators.mode_fit import ModeFit
 
 if TYPE_CHECKING:
     from fogline.density.modes.significance import Ground
+    from fogline.report.modes import WideFindings
 
 __all__ = [
     "Findings",
@@ -161,7 +164,7 @@ class Findings:
 
     Attributes
     ----------
-    estimator : PrivateModes
+    estimator : ModeFit
         Fitted.
     columns : tuple of str
     bandwidth : array of shape (d,)
@@ -176,7 +179,8 @@ class Findings:
         From where a peak is measured, and how far above it must rise.
     """
 
-    estimator: PrivateModes
+    kind: ClassVar[str] = "modes"
+    estimator: ModeFit
     columns: tuple[str, ...]
     bandwidth: FloatArray
     basins: Basins
@@ -212,8 +216,16 @@ class Findings:
         return tuple((float(low), float(high)) for low, high in self.estimator.density_.spec.bounds)
 
 
-def find_modes(estimator: PrivateModes, columns: Sequence[str] | None = None) -> Findings:
+def find_modes(estimator: ModeFit, columns: Sequence[str] | None = None) -> Findings | WideFindings:
     """Read what a page shows from a fitted estimator; costs no privacy."""
+    if isinstance(estimator.density_.spec, RandomSpec):
+        from fogline.report.modes import find_wide_modes
+
+        return find_wide_modes(estimator, columns)
+    return _find_on_grid(estimator, columns)
+
+
+def _find_on_grid(estimator: ModeFit, columns: Sequence[str] | None) -> Findings:
     density = estimator.density_
     names = column_names(estimator, columns)
     seen = standings(density, estimator.modes_, level=estimator.level, bandwidth=estimator.bandwidth)
@@ -236,15 +248,13 @@ def find_modes(estimator: PrivateModes, columns: Sequence[str] | None = None) ->
     )
 
 
-def _picture_bandwidth(estimator: PrivateModes, seen: Standings) -> FloatArray:
+def _picture_bandwidth(estimator: ModeFit, seen: Standings) -> FloatArray:
     if len(estimator.modes_):
         return np.asarray(np.min(estimator.bandwidth_, axis=0))
     return estimator.density_.bandwidth if seen.other is None else np.array(seen.other.bandwidth)
 
 
-def _fog(
-    estimator: PrivateModes, found: Basins, bandwidth: FloatArray, seen: Standings
-) -> tuple[FloatArray, FloatArray]:
+def _fog(estimator: ModeFit, found: Basins, bandwidth: FloatArray, seen: Standings) -> tuple[FloatArray, FloatArray]:
     """Where the fog begins and how thick it is, along one column: it lies in the passes between the peaks.
 
     Without a mode all is fog, up to where the highest summit would have to rise.
@@ -282,7 +292,7 @@ def python_call(estimator: Any) -> str:
     >>> python_call(PrivateModes(epsilon=1.0, delta=1e-6, bounds=[(0, 1)]))
     'PrivateModes(epsilon=1.0, delta=1e-06, bounds=[(0, 1)]).fit(X)'
     """
-    defaults = type(estimator)().get_params(deep=False)
+    defaults = default_parameters(type(estimator))
     first = [name for name in ("epsilon", "delta", "bounds", "x_bounds", "y_bounds") if name in defaults]
     shown = []
     for name in (*first, *(n for n in defaults if n not in first)):
@@ -291,7 +301,8 @@ def python_call(estimator: Any) -> str:
         if repr(value) != repr(defaults[name]):
             shown.append(f"{name}={'...' if name == 'ledger' else repr(value)}")
     data = "X, y" if "y_bounds" in defaults else "X"
-    return f"{type(estimator).__name__}({', '.join(shown)}).fit({data})"
+    name = "PrivateModes" if type(estimator) is ModeFit else type(estimator).__name__
+    return f"{name}({', '.join(shown)}).fit({data})"
 
 
 def versions() -> dict[str, str]:
@@ -325,7 +336,7 @@ def modes_document(findings: Findings, command: str | None = None) -> dict[str, 
 
 
 def estimator_document(
-    estimator: PrivateModes,
+    estimator: ModeFit,
     columns: Sequence[str],
     bounds: list[list[float]],
     found: list[dict[str, Any]],
@@ -356,7 +367,7 @@ def estimator_document(
     }
 
 
-def mode_values(estimator: PrivateModes, k: int) -> dict[str, Any]:
+def mode_values(estimator: ModeFit, k: int) -> dict[str, Any]:
     """Return one mode as plain values."""
     return {
         "position": estimator.modes_[k].tolist(),

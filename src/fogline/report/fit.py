@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
 
 from fogline.accounting import HellingerBudget
 from fogline.families import Family, MultivariateNormal
-from fogline.report._plots import INK, canvas, heat, line
+from fogline.report._plots import INK, canvas, ellipse_radius, heat, line
 from fogline.report._svg import HUES, Frame, element, error_ellipse, path, plus_minus, short, significant, tick_label
+from fogline.report.console import ConsoleTable, count_words
 from fogline.report.findings import column_names, python_call, versions
 from fogline.report.frame import count_content, listed, promise_content
 
@@ -35,6 +35,8 @@ __all__ = [
     "fit_curve",
     "fit_document",
     "fit_map",
+    "fit_table",
+    "fit_title",
     "privacy_words",
 ]
 
@@ -109,6 +111,7 @@ class FitFindings:
         Where there is one column.
     """
 
+    kind: ClassVar[str] = "fit"
     estimator: PrivateHellinger
     columns: tuple[str, ...]
     family: Family
@@ -445,9 +448,33 @@ def _ellipses(findings: FitFindings, frame: Frame, i: int, j: int) -> str:
     except ValueError:  # estimates of correlations, each within its bounds, may belong to no distribution together
         return ""
     parts = [
-        error_ellipse(frame, theta[[i, j]], covariance, float(np.sqrt(chi2.ppf(part, 2))), class_)
+        error_ellipse(frame, theta[[i, j]], covariance, ellipse_radius(part), class_)
         for part in HELD
         for class_ in ("ellipse-halo", "ellipse")
     ]
     x, y = (float(v) for v in frame.at(theta[None, [i, j]])[0])
     return "".join([*parts, element("circle", cx=x, cy=y, r=2.6, class_="dot")])
+
+
+def fit_title(findings: FitFindings) -> str:
+    """Return the title of a page that was given none."""
+    return findings.title
+
+
+def fit_table(findings: FitFindings) -> ConsoleTable:
+    """Parameters with their errors and intervals, what is explained, the count and the guarantee."""
+    estimator = findings.estimator
+    rows = [
+        (label, *row.words, " to ".join(row.interval_words))
+        for label, row in zip(findings.labels, findings.rows, strict=True)
+    ]
+    told = "" if estimator.explained_ is None else str(estimator.explained_)
+    interval = f"{100 * estimator.confidence:g}% interval"
+    return ConsoleTable(
+        findings.title,
+        ("parameter", "estimate", "standard error", "privacy", "sampling", interval),
+        tuple(rows),
+        left=(0,),
+        remarks=(f"{told[:1].upper()}{told[1:]}.",) if told else (),
+        sentences=(*count_words(estimator), *privacy_words(estimator)),
+    )

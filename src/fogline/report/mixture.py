@@ -9,16 +9,16 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
 
 from fogline.report._plots import (
     MOST_COLUMNS,
     badge,
     canvas,
+    ellipse_radius,
     free_spot,
     heat,
     line,
@@ -27,13 +27,21 @@ from fogline.report._plots import (
     telling_columns,
 )
 from fogline.report._svg import HUES, Frame, element, error_ellipse, plus_minus, short, significant, tick_label
+from fogline.report.console import ConsoleTable, count_words, left_out_words, values_with_errors
 from fogline.report.findings import column_names, python_call, versions
-from fogline.report.frame import count_content, promise_content
+from fogline.report.frame import count_content, few_listed, promise_content
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateGaussianMixture
 
-__all__ = ["MixtureFindings", "find_mixture", "mixture_content", "mixture_document"]
+__all__ = [
+    "MixtureFindings",
+    "find_mixture",
+    "mixture_content",
+    "mixture_document",
+    "mixture_table",
+    "mixture_title",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -54,6 +62,7 @@ class MixtureFindings:
         Columns whose pairs are drawn: those in which the components differ most.
     """
 
+    kind: ClassVar[str] = "mixture"
     estimator: PrivateGaussianMixture
     columns: tuple[str, ...]
     drawn: list[int]
@@ -260,7 +269,7 @@ def _ellipses(findings: MixtureFindings, frame: Frame, i: int, j: int) -> str:
         covariance = estimator.covariances_[k][np.ix_([i, j], [i, j])]
         for share in HELD:
             for class_ in ("ellipse-halo", "ellipse"):
-                radius = float(np.sqrt(chi2.ppf(share, 2)))
+                radius = ellipse_radius(share)
                 parts.append(error_ellipse(frame, estimator.means_[k, [i, j]], covariance, radius, class_))
         x, y = (float(v) for v in places[k])
         parts.append(element("circle", cx=x, cy=y, r=2.6, class_="dot"))
@@ -268,3 +277,27 @@ def _ellipses(findings: MixtureFindings, frame: Frame, i: int, j: int) -> str:
         taken.append(spot)
         parts.append(badge(k, spot, hue=HUES[k % len(HUES)]))
     return "".join(parts)
+
+
+def mixture_title(findings: MixtureFindings) -> str:
+    """Return the title of a page that was given none."""
+    return f"A mixture for {few_listed(findings.columns)}"
+
+
+def mixture_table(findings: MixtureFindings) -> ConsoleTable:
+    """Weights, means and spreads with their errors, the guarantee, and what would help."""
+    estimator, rows = findings.estimator, []
+    shown = telling_columns(estimator.means_, findings.limits, MOST_COLUMNS)
+    for k in range(findings.k):
+        where = values_with_errors(estimator.means_[k, shown], estimator.standard_errors_[k, shown])
+        spreads = [significant(float(spread), 2) for spread in findings.deviations[k, shown]]
+        cells = [f"{mean}, {spread}" for mean, spread in zip(where, spreads, strict=True)]
+        size = f"{estimator.counts_[k]:.0f} ± {findings.size_errors[k]:.0f}"
+        rows.append((str(k + 1), *cells, size, f"{100 * estimator.weights_[k]:.1f}%"))
+    return ConsoleTable(
+        "Components: mean ± its error, spread",
+        ("", *(findings.columns[j] for j in shown), "records", "weight"),
+        tuple(rows),
+        left_out=left_out_words(findings.columns, shown),
+        sentences=count_words(estimator, counted=False),
+    )

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.estimators import PrivateModes
+from fogline.estimators.mode_fit import ModeFit
 from fogline.report._plots import (
     MOST_COLUMNS,
     Plane,
@@ -28,10 +28,20 @@ from fogline.report._plots import (
     telling_columns,
 )
 from fogline.report._svg import HUES, plus_minus, significant, tick_label
+from fogline.report.console import ConsoleTable, count_words, left_out_words, values_with_errors
 from fogline.report.findings import Findings, column_names, estimator_document, mode_values
 from fogline.report.frame import frame_content, listed, p_value
 
-__all__ = ["WideFindings", "find_wide_modes", "modes_content", "wide_modes_content", "wide_modes_document"]
+__all__ = [
+    "WideFindings",
+    "find_wide_modes",
+    "modes_content",
+    "modes_title",
+    "wide_modes_content",
+    "wide_modes_document",
+    "wide_modes_table",
+    "wide_modes_title",
+]
 
 
 def modes_content(findings: Findings) -> dict[str, Any]:
@@ -56,6 +66,11 @@ def modes_content(findings: Findings) -> dict[str, Any]:
         "chart": standing_chart(findings),
         "bar": share_bar(findings),
     }
+
+
+def modes_title(findings: Findings) -> str:
+    """Return the title of a page that was given none."""
+    return f"The shape of {listed(findings.columns)}"
 
 
 def _mode(findings: Findings, k: int) -> dict[str, Any]:
@@ -94,13 +109,14 @@ class WideFindings:
 
     Attributes
     ----------
-    estimator : PrivateModes
+    estimator : ModeFit
         Fitted.
     columns : tuple of str
     picture : Plane
     """
 
-    estimator: PrivateModes
+    kind: ClassVar[str] = "wide modes"
+    estimator: ModeFit
     columns: tuple[str, ...]
     picture: Plane
 
@@ -120,7 +136,7 @@ class WideFindings:
         return telling_columns(self.estimator.modes_, np.asarray(self.bounds), MOST_COLUMNS)
 
 
-def find_wide_modes(estimator: PrivateModes, columns: Sequence[str] | None = None) -> WideFindings:
+def find_wide_modes(estimator: ModeFit, columns: Sequence[str] | None = None) -> WideFindings:
     """Read what a page shows from a fitted estimator; costs no privacy."""
     density, modes = estimator.density_, estimator.modes_
     names = column_names(estimator, columns)
@@ -167,3 +183,24 @@ def wide_modes_content(findings: WideFindings) -> dict[str, Any]:
         "known": estimator.n_modes is not None,
         "figures": [plane_map(findings.picture)],
     }
+
+
+def wide_modes_title(findings: WideFindings) -> str:
+    """Return the title of a page that was given none."""
+    return f"The shape of {len(findings.columns)} columns"
+
+
+def wide_modes_table(findings: WideFindings) -> ConsoleTable:
+    """Modes with their errors in the columns that tell most, the count, the guarantee, and what would help."""
+    estimator, shown, rows = findings.estimator, findings.shown, []
+    for k in range(findings.k):
+        where = values_with_errors(estimator.modes_[k, shown], estimator.standard_errors_[k, shown])
+        height = [significant(float(estimator.heights_[k])), p_value(float(estimator.p_values_[k]))]
+        rows.append((str(k + 1), *where, *height))
+    return ConsoleTable(
+        "Modes, highest first",
+        ("mode", *(findings.columns[j] for j in shown), "density", "p-value"),
+        tuple(rows),
+        left_out=left_out_words(findings.columns, shown),
+        sentences=count_words(estimator),
+    )

@@ -11,15 +11,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from fogline.report._plots import badge, canvas, free_spot, heat, line, outline
 from fogline.report._svg import HUES, Frame, element, path, plus_minus, short, significant, tick_label
+from fogline.report.console import ConsoleTable, count_words
 from fogline.report.findings import column_names, python_call, versions
 from fogline.report.frame import frame_content, listed
 
@@ -33,6 +34,8 @@ __all__ = [
     "branch_content",
     "branch_document",
     "branch_map",
+    "branch_table",
+    "branch_title",
     "described_rows",
     "find_branches",
 ]
@@ -130,6 +133,7 @@ class BranchFindings:
     rows : tuple of Row
     """
 
+    kind: ClassVar[str] = "regression"
     estimator: PrivateModalRegression
     columns: tuple[str, ...]
     panels: tuple[Panel, ...]
@@ -267,7 +271,7 @@ def _described(row: Row) -> dict[str, Any]:
     }
 
 
-RADIUS = float(norm.ppf(0.975))
+RADIUS = float(ndtri(0.975))
 
 
 def branch_content(findings: BranchFindings) -> dict[str, Any]:
@@ -369,3 +373,24 @@ def _within(frame: Frame, points: Any) -> Any:
     """Keep points of a drawing inside of its frame."""
     low = np.array([frame.left, frame.top])
     return np.clip(points, low, low + np.array([frame.width, frame.height]))
+
+
+def branch_title(findings: BranchFindings) -> str:
+    """Return the title of a page that was given none."""
+    return f"{findings.columns[-1]} by {listed(findings.columns[:-1])}"
+
+
+def branch_table(findings: BranchFindings) -> ConsoleTable:
+    """Modes and the prediction set at some x, the count, the guarantee, and what would help."""
+    *known, response = findings.columns
+    rows = []
+    for row in described_rows(findings) if findings.k else []:
+        modes = [f"({mode['number']}) {' ± '.join(mode['value'])}" for mode in row["modes"]]
+        rows.append((*row["x"], ", ".join(modes) or "in the fog", row["set"]))
+    return ConsoleTable(
+        f"Typical {response}: number of the branch and value",
+        (*known, response, f"{100 * COVERAGE:.0f}% prediction set"),
+        tuple(rows),
+        left=(len(known), len(known) + 1),
+        sentences=count_words(findings.estimator),
+    )

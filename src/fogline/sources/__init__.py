@@ -1,18 +1,32 @@
 """Where records come from: arrays, frames, files, databases, clusters. An engine adds up exactly and keeps nothing."""
 
-from fogline.sources.check import FileCheck, check
-from fogline.sources.files import CountedFile, FileTable
-from fogline.sources.reading import ReadingOptions
-from fogline.sources.registry import table
-from fogline.sources.tables import ReadFailed, Table
+from typing import TYPE_CHECKING
+
+from fogline._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fogline.sources.files import CountedFile, FileTable
+    from fogline.sources.reading import ReadingOptions
+    from fogline.sources.registry import table
+    from fogline.sources.tables import ReadFailed, Table
 
 __all__ = [
     "CountedFile",
-    "FileCheck",
     "FileTable",
     "ReadFailed",
     "ReadingOptions",
     "Table",
-    "check",
     "table",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "CountedFile": "files",
+        "FileTable": "files",
+        "ReadFailed": "tables",
+        "ReadingOptions": "reading",
+        "Table": "tables",
+        "table": "registry",
+    },
+)

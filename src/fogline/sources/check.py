@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fogline.sources.files import FileTable
-from fogline.sources.headers import COMPRESSED, Header
+from fogline.sources.headers import Header
+from fogline.sources.paths import COMPRESSED
 from fogline.sources.reading import ReadingOptions
 
 __all__ = ["FileCheck", "check"]

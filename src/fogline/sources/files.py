@@ -19,7 +19,6 @@ Files whose number of rows is declared by their owner: for what needs a public n
 
 from __future__ import annotations
 
-import glob
 import math
 import os
 import re
@@ -36,7 +35,8 @@ from fogline._validation import check_count, records, source_text
 from fogline.density.random_spec import Spec
 from fogline.density.spec import SketchSpec
 from fogline.sources.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql, quoted
-from fogline.sources.headers import Header, is_text, opened, read_header
+from fogline.sources.headers import Header, opened, read_header
+from fogline.sources.paths import is_parquet, matching_files
 from fogline.sources.reading import ReadingOptions, require_text_source
 from fogline.sources.tables import BATCH_ROWS, Progress, ReadFailed, State, Table, Take, chosen_columns
 from fogline.sources.text_lines import Layout, blocks_of, scan_blocks
@@ -174,7 +174,6 @@ def scan_text_ids(files: Sequence[Path], columns: Sequence[str], unit: str, take
                 take(records(batch.select(list(columns))), batch.column(unit))
 
 
-PARQUET = (".parquet", ".pq")
 SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 INTEGERS = (*SIGNED, *(f"U{name}" for name in SIGNED))
 NUMBERS = (*INTEGERS, "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
@@ -243,7 +242,7 @@ class FileTable(Table):
         self.path = Path(path)
         self._given = source_text(path)
         self._files = matching_files(path)
-        self._is_parquet = _is_parquet(self._files[0])
+        self._is_parquet = is_parquet(self._files[0])
         if self._is_parquet:
             require_text_source(self._options, "a Parquet file")
         schema = _parquet_schema(self._files) if self._is_parquet else self._text_schema()
@@ -354,36 +353,6 @@ def common_header(files: list[Path], options: ReadingOptions) -> Header:
         if (other.names, other.delimiter) != (first.names, first.delimiter):
             raise ValueError(f"path: {file.name} has another header than {files[0].name}")
     return first
-
-
-def matching_files(path: str | Path) -> list[Path]:
-    """Files that a path stands for, all of one kind: a file, a folder's, or those that match a pattern.
-
-    A path that names a file is that file, whatever signs are in its name.
-    """
-    place = Path(path)
-    if place.is_file():
-        if not (is_text(place) or _is_parquet(place)):
-            raise ValueError(
-                "path: expected a .csv, .tsv, .txt or .parquet file (text perhaps with .gz or .zst), "
-                f"got {''.join(place.suffixes[-2:])!r}"
-            )
-        return [place]
-    found = place.rglob("*") if place.is_dir() else map(Path, glob.iglob(str(path), recursive=True))
-    files = sorted(
-        file
-        for file in found
-        if file.is_file() and (is_text(file) or _is_parquet(file)) and not file.name.startswith((".", "_"))
-    )
-    if not files:
-        raise FileNotFoundError(f"path: there is no file {str(path)!r}")
-    if len(set(map(_is_parquet, files))) > 1:
-        raise ValueError(f"path: {str(path)!r} has both text and Parquet files; name one kind by a pattern")
-    return files
-
-
-def _is_parquet(file: Path) -> bool:
-    return file.suffix.lower() in PARQUET
 
 
 def _parquet_schema(files: list[Path]) -> Schema:

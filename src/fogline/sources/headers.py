@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from fogline.sources.paths import COMPRESSED
 from fogline.sources.reading import ReadingOptions
 from fogline.sources.text_lines import BOM, cells_of
 
-__all__ = ["Header", "is_text", "looks_like_value", "opened", "read_header"]
+__all__ = ["Header", "looks_like_value", "opened", "read_header"]
 
 DELIMITERS = (",", ";", "\t", "|")
-TEXT = (".csv", ".tsv", ".txt")
-COMPRESSED = (".gz", ".zst")
 MAX_HEADER = 1_000_000
 
 _VALUE = re.compile(
@@ -52,12 +51,6 @@ class Header:
     delimiter: str
     line_end: str | None = None
     has_bom: bool | None = None
-
-
-def is_text(file: Path) -> bool:
-    """Whether the name is that of a text file, perhaps compressed."""
-    suffix = file.suffix.lower()
-    return suffix in TEXT or (suffix in COMPRESSED and Path(file.stem).suffix.lower() in TEXT)
 
 
 def opened(file: Path) -> BinaryIO:

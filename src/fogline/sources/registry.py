@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fogline.sources.files import FileTable
+from fogline.sources.paths import ADDRESSES
 from fogline.sources.reading import ReadingOptions, require_text_source
 from fogline.sources.tables import Progress, Table
 
@@ -24,8 +25,6 @@ ADAPTERS = {
     "dask": "fogline.sources.dask",
 }
 """Modules that adapt the types of a library, by the library's name; they have a function ``adapt``."""
-
-ADDRESSES = ("postgres://", "postgresql://", "sqlite://")
 
 
 def table(

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._validation import compiled_loops
 from fogline.sources.reading import NumberRule, ReadingOptions
 from fogline.sources.tables import Take
 
@@ -188,7 +189,7 @@ def ids_of(cells: Iterable[bytes], options: ReadingOptions, rule: NumberRule) ->
 def scan_blocks(blocks: Iterable[bytes], layout: Layout, take: Take) -> None:
     """Hand over the rows of all blocks, in their order."""
     rule = NumberRule(layout.options)
-    fast = _fast_reader()
+    fast = _fast_reader() if compiled_loops() else None
     if fast is None:
         for block in blocks:
             for batch in plain_batches(block, layout, rule):

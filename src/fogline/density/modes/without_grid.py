@@ -82,7 +82,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import eval_hermitenorm, ndtr
-from scipy.stats import qmc
 
 from fogline.density.counted_records import nothing_counted
 from fogline.density.feature_reading import RandomReading
@@ -140,6 +139,8 @@ class Summits:
 @lru_cache(maxsize=8)
 def public_points(d: int) -> FloatArray:
     """Well spread points of the unit cube, the same for every release."""
+    from scipy.stats import qmc  # slow to load, and needed beyond three columns only
+
     points = qmc.Sobol(d, rng=np.random.default_rng(SEED)).random_base2(SCAN_POWER)
     return np.array(points)  # a copy: scipy's is a view of memory that was in part never written
 
