@@ -3,7 +3,7 @@
     python tools/rename_words.py --check     print every hit of every rule, and what would clash; change nothing
     python tools/rename_words.py             do it in the work tree; then run ``make format``
 
-The table is ``tools/words.toml``. It has four kinds of rules:
+The table is ``tools/words.toml``. It has five kinds of rules:
 
 ``[[names]]``
     ``old``, ``new``, ``of``: a name at the top of a module of ``of`` (a module, or a package and all below it). It is
@@ -15,6 +15,8 @@ The table is ``tools/words.toml``. It has four kinds of rules:
     ``old``, ``new``, ``in``: variables and parameters of functions and keywords of calls, in the files of ``in``.
 ``[[aliases]]``
     ``old``, ``new``, ``in``: what an import is called in these files (``import module as old``).
+``[[wording]]``
+    ``old``, ``new``, ``in``: plain text, replaced last; for what names an identifier where no rule can see it.
 
 A rule without hits is reported and is no error: the script can be run again, also after the code has changed. Names of
 tests, the changelog and strings that are no names of code are never touched. A function in which the new name is taken
@@ -63,7 +65,7 @@ class Rule:
 
     def __str__(self) -> str:
         where = self.of or ", ".join(self.files)
-        return f"{self.kind:8} {self.old} -> {self.new} ({where})"
+        return f"{self.kind:8} {self.old} -> {self.new} ({where})" if self.kind != "wording" else f"{self.old!r:.60}"
 
     def is_in(self, path: str) -> bool:
         """Whether a rule limited to files covers this one."""
@@ -76,7 +78,7 @@ def read_rules(path: Path) -> list[Rule]:
     names = [Rule("names", row["old"], row["new"], of=row["of"]) for row in rows.get("names", [])]
     return names + [
         Rule(kind, row["old"], row["new"], files=tuple(row["in"]))
-        for kind in ("members", "locals", "aliases")
+        for kind in ("members", "locals", "aliases", "wording")
         for row in rows.get(kind, [])
     ]
 
@@ -302,6 +304,12 @@ class Tree:
     def candidates(self, kind: str, name: str, path: str) -> list[Rule]:
         """Rules for a name in a file; the first that meets nothing is taken."""
         return [rule for rule in self.by_old.get(name, ()) if rule.kind == kind and rule.is_in(path)]
+
+    def patched(self, module: str, name: str) -> Rule | None:
+        """Rule for a name that is put into a module by a patch; it need not be there yet."""
+        own = [rule for rule in self.by_old.get(name, ()) if rule.kind == "names"]
+        is_there = module in self.modules and name in self.modules[module].scopes.top.bound
+        return self.named(module, name) if is_there or len(own) != 1 or not _is_distinct(name) else own[0]
 
     def limited(self, kind: str, name: str, path: str) -> Rule | None:
         """First rule for a name in a file."""
@@ -535,7 +543,7 @@ class Source:
             if isinstance(word, ast.Constant) and isinstance(word.value, str) and word.value in self.tree.by_old:
                 module = self._module_of(node.args[0])
                 found = (
-                    self.tree.named(module, word.value)
+                    self.tree.patched(module, word.value)
                     if module is not None
                     else self.tree.limited("members", word.value, self.path)
                 )
@@ -635,6 +643,8 @@ class Words:
             sibling = path.replace(".proof.md", ".py")
             near = [one for one in tree.by_path.values() if one.path.rpartition("/")[0] == folder]
             near.sort(key=lambda one: one.path != sibling)
+            proof = (ROOT / path).read_text(encoding="utf-8")
+            near += [one for one in tree.by_path.values() if f"`{one.path.removeprefix('src/fogline/')}`" in proof]
         else:
             near = []
         for module in near:
@@ -808,9 +818,18 @@ def rename(tree: Tree) -> dict[str, str]:
             old, new = (ROOT / path).read_text(encoding="utf-8"), renamed_document(tree, path)
         else:
             continue
+        new = _reworded(tree, path, new)
         if old != new:
             changed[path] = new
     return changed
+
+
+def _reworded(tree: Tree, path: str, text: str) -> str:
+    for rule in tree.rules:
+        if rule.kind == "wording" and rule.is_in(path) and rule.old in text:
+            tree.hits[rule][path] += text.count(rule.old)
+            text = text.replace(rule.old, rule.new)
+    return text
 
 
 def main() -> int:
