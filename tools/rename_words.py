@@ -3,7 +3,7 @@
     python tools/rename_words.py --check     print every hit of every rule, and what would clash; change nothing
     python tools/rename_words.py             do it in the work tree; then run ``make format``
 
-The table is ``tools/words.toml``. It has five kinds of rules:
+The table is ``tools/words.toml``. It has six kinds of rules:
 
 ``[[names]]``
     ``old``, ``new``, ``of``: a name at the top of a module of ``of`` (a module, or a package and all below it). It is
@@ -15,6 +15,8 @@ The table is ``tools/words.toml``. It has five kinds of rules:
     ``old``, ``new``, ``in``: variables and parameters of functions and keywords of calls, in the files of ``in``.
 ``[[aliases]]``
     ``old``, ``new``, ``in``: what an import is called in these files (``import module as old``).
+``[[modules]]``
+    ``old``, ``new``: a file of a module and its new path; its dotted name and its path are replaced as text.
 ``[[wording]]``
     ``old``, ``new``, ``in``: plain text, replaced last; for what names an identifier where no rule can see it.
 
@@ -64,7 +66,7 @@ class Rule:
     files: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        where = self.of or ", ".join(self.files)
+        where = self.of or ", ".join(self.files) or "module"
         return f"{self.kind:8} {self.old} -> {self.new} ({where})" if self.kind != "wording" else f"{self.old!r:.60}"
 
     def is_in(self, path: str) -> bool:
@@ -76,11 +78,15 @@ def read_rules(path: Path) -> list[Rule]:
     """Read the table."""
     rows = tomllib.loads(path.read_text())
     names = [Rule("names", row["old"], row["new"], of=row["of"]) for row in rows.get("names", [])]
-    return names + [
-        Rule(kind, row["old"], row["new"], files=tuple(row["in"]))
-        for kind in ("members", "locals", "aliases", "wording")
-        for row in rows.get(kind, [])
-    ]
+    return (
+        names
+        + [
+            Rule(kind, row["old"], row["new"], files=tuple(row["in"]))
+            for kind in ("members", "locals", "aliases", "wording")
+            for row in rows.get(kind, [])
+        ]
+        + [Rule("modules", row["old"], row["new"]) for row in rows.get("modules", [])]
+    )
 
 
 # -- scopes -----------------------------------------------------------------------------------------------
@@ -829,7 +835,26 @@ def _reworded(tree: Tree, path: str, text: str) -> str:
         if rule.kind == "wording" and rule.is_in(path) and rule.old in text:
             tree.hits[rule][path] += text.count(rule.old)
             text = text.replace(rule.old, rule.new)
+        elif rule.kind == "modules":
+            old, new = module_name(rule.old), module_name(rule.new)
+            named = rf"(?<![\w.]){re.escape(old)}(?!\w)|(?<![\w]){re.escape(rule.old)}(?!\w)"
+            text, count = re.subn(named, lambda match: new if match[0] == old else rule.new, text)  # noqa: B023
+            package, _, last = old.rpartition(".")
+            taken = rf"(from {re.escape(package)} import ){last}(?= as \w+\n)"
+            text, aliased = re.subn(taken, rf"\g<1>{new.rpartition('.')[2]}", text)
+            count += aliased
+            if re.search(rf"from {re.escape(package)} import [^\n]*\b{last}\b", text):
+                tree.clashes.append(f"{path}: imports {old} by its bare name; write the import in full first")
+            if count:
+                tree.hits[rule][path] += count
     return text
+
+
+def move_modules(tree: Tree) -> None:
+    """Give files of modules their new names."""
+    for rule in tree.rules:
+        if rule.kind == "modules" and (ROOT / rule.old).is_file():
+            subprocess.run(["git", "mv", rule.old, rule.new], cwd=ROOT, check=True)
 
 
 def main() -> int:
@@ -857,6 +882,7 @@ def main() -> int:
     if not options.check:
         for path, text in changed.items():
             (ROOT / path).write_text(text, encoding="utf-8")
+        move_modules(tree)
     print(f"{len(changed)} files {'would change' if options.check else 'changed'}")
     return 0
 
