@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +51,7 @@ def identifiers(source: str, own: set[str]) -> Iterator[tuple[str, int]]:
             yield node.name, line
         elif isinstance(node, ast.arg):
             yield node.arg, line
-        elif isinstance(node, ast.Call) and root(node.func) not in others and root(node.func) not in dir(builtins):
+        elif isinstance(node, ast.Call) and root(node.func) not in others and not hasattr(builtins, root(node.func)):
             yield from ((keyword.arg, keyword.lineno) for keyword in node.keywords if keyword.arg)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in own:
             yield from ((part, line) for part in (node.module or "").split("."))
@@ -70,7 +71,9 @@ def forbidden(path: str) -> set[str]:
 
 def given_up(path: str, source: str, own: set[str]) -> list[str]:
     """Words that a file uses all the same, also as its own name."""
-    words = forbidden(path)
+    words = forbidden(path) & {*re.findall(r"\w+", source), *Path(path).with_suffix("").parts}
+    if not words:
+        return []
     found = [f"{path}:{line}: {name}" for name, line in identifiers(source, own) if name in words]
     return found + [f"{path}: is a module {part}" for part in Path(path).with_suffix("").parts if part in words]
 

@@ -413,6 +413,10 @@ class Source:
                 self._edit(node, number, start + match.start(), rule)
                 return
 
+    def _inside(self, node: ast.expr, text: str) -> int:
+        """Column of the text of a string, behind its prefix and quote."""
+        return self.lines[node.lineno - 1].index(text.encode(), node.col_offset)
+
     # - what things mean -
 
     def _module_of(self, node: ast.expr) -> str | None:
@@ -516,9 +520,11 @@ class Source:
             return
         module = self._module_of(node.value)
         if module is not None:
-            rule = self.tree.named(module, node.attr)
-        else:
-            rule = None if self._is_foreign(node.value) else self.tree.limited("members", node.attr, self.path)
+            rule = self.tree.patched(module, node.attr)
+        elif self._is_foreign(node.value):
+            rule = None
+        else:  # a module in a variable can be meant too, if nothing else is called so
+            rule = self.tree.limited("members", node.attr, self.path) or self.tree.patched("", node.attr)
         if rule:
             end = (node.end_col_offset or 0) - len(node.attr.encode())
             self._edit(node, node.end_lineno or node.lineno, end, rule)
@@ -554,7 +560,7 @@ class Source:
                     else self.tree.limited("members", word.value, self.path)
                 )
                 if found:
-                    self._edit(word, word.lineno, word.col_offset + 1, found)
+                    self._edit(word, word.lineno, self._inside(word, found.old), found)
 
     def _visit_assignment(self, node: ast.Assign) -> None:
         names = [target.id for target in node.targets if isinstance(target, ast.Name)]
@@ -568,21 +574,24 @@ class Source:
                 if isinstance(item, ast.Constant) and (
                     rule := self.tree.limited("members", str(item.value), self.path)
                 ):
-                    self._edit(item, item.lineno, item.col_offset + 1, rule)
+                    self._edit(item, item.lineno, self._inside(item, rule.old), rule)
         for named in strings:
             if isinstance(named, ast.Constant) and (rule := self.tree.named(self.scopes.module, str(named.value))):
-                self._edit(named, named.lineno, named.col_offset + 1, rule)
+                self._edit(named, named.lineno, self._inside(named, rule.old), rule)
 
     def _is_homes(self, node: ast.Assign) -> bool:
         values = node.value.values if isinstance(node.value, ast.Dict) else []
         return any(isinstance(v, ast.Constant) and str(v.value).startswith("fogline") for v in values)
 
     def _visit_string(self, node: ast.Constant, text: str) -> None:
-        """Rename in strings that are one dotted name, such as targets of patches."""
-        if DOTTED.fullmatch(text):
+        """Rename in strings that are one name which means nothing else, or a dotted one, such as targets of patches."""
+        if node not in self.in_fstring and (rule := self.tree.patched("", text)):
+            self.edits.setdefault((node.lineno, self._inside(node, text)), (text, rule.new))
+            self.tree.hits[rule][self.path] += 1
+        elif DOTTED.fullmatch(text):
             new = _dotted(self.tree, text, self.path)
             if new != text and node.lineno == node.end_lineno and node not in self.in_fstring:
-                self.edits[(node.lineno, node.col_offset + 1)] = (text, new)
+                self.edits[(node.lineno, self._inside(node, text))] = (text, new)
 
 
 def _in_braces(text: str, names: dict[str, str]) -> str:
@@ -682,7 +691,7 @@ class Words:
 
     def _quoted(self, match: re.Match[str]) -> str:
         """A name in backticks, alone, with a call or with members; not words in a sentence of code."""
-        inner = re.sub(r"(?<![\w./\-\"'])[A-Za-z_]\w*(?![\w\"'/])", self._swap, match[2])
+        inner = re.sub(r"(?<![\w./\-\"'])[A-Za-z_]\w*(?![\w\"'/]|\.(?:py|md|csv|toml)\b)", self._swap, match[2])
         inner = re.sub(r"(?<=[\w\])]\.)[A-Za-z_]\w*", self._swap_member, inner)
         return f"{match[1]}{inner}{match[1]}"
 
@@ -850,6 +859,22 @@ def _reworded(tree: Tree, path: str, text: str) -> str:
     return text
 
 
+def left_over(tree: Tree, texts: dict[str, str]) -> Iterator[str]:
+    """Attributes, and strings that are no plain words, which are still called as a top-level name was."""
+    old = {rule.old for rule in tree.rules if rule.kind == "names"}
+    new = {rule.new for rule in tree.rules}
+    for path, text in texts.items():
+        source = Source.of(tree, path, text)
+        for node in ast.walk(source.parsed):
+            if isinstance(node, ast.Attribute):
+                name = "" if source._is_foreign(node.value) else node.attr
+            else:
+                name = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+                name = "" if name.islower() and "_" not in name else name
+            if name in old - new:
+                yield f"{path}:{node.lineno}: {text.splitlines()[node.lineno - 1].strip()}"  # type: ignore[attr-defined]
+
+
 def move_modules(tree: Tree) -> None:
     """Give files of modules their new names."""
     for rule in tree.rules:
@@ -879,6 +904,9 @@ def main() -> int:
                     print(f"        {count:4} {path}")
     for clash in sorted(set(tree.clashes)):
         print("CLASH", clash)
+    if options.check:
+        for found in left_over(tree, {path: changed.get(path, one.text) for path, one in tree.by_path.items()}):
+            print("LEFT?", found)
     if not options.check:
         for path, text in changed.items():
             (ROOT / path).write_text(text, encoding="utf-8")
