@@ -74,7 +74,7 @@ def cpu_seconds(words: tuple[str, ...], code: int, folder: Path, source: Path) -
     ended = os.times()
     if done.returncode != code:
         raise SystemExit(f"{words} ended with {done.returncode}, expected {code}: {done.stderr.decode()}")
-    return ended.children_user - began.children_user + ended.children_system - began.children_system
+    return round(ended.children_user - began.children_user + ended.children_system - began.children_system, 2)
 
 
 def median_seconds(words: tuple[str, ...], code: int, source: Path, runs: int) -> float:

@@ -76,12 +76,11 @@ def _planned(options: dict[str, Any]) -> tuple[ModeFit, Any]:
     steps = parse.steps_option(options["steps"])
     bandwidth = parse.bandwidth_option(options["bandwidth"])
     checked_words(options, bounds=bounds)
-    from fogline.density.random_spec import plan_spec
-    from fogline.density.spec import as_bandwidth
-    from fogline.estimators.mode_fit import ModeFit
-
     try:
         table = source_table(options, columns)
+        from fogline.density.random_spec import plan_spec
+        from fogline.density.spec import as_bandwidth
+
         bounds = wide_bounds(table, bounds)
         if isinstance(steps, list) and len(steps) == 1:
             steps = steps * table.width
@@ -95,6 +94,8 @@ def _planned(options: dict[str, Any]) -> tuple[ModeFit, Any]:
             )
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
+    from fogline.estimators.mode_fit import ModeFit  # not before the schema is known to be right
+
     names = ("epsilon", "delta", "n_modes", "level", "neighbours", "max_contributions", "expect_records")
     chosen = {name: options[name] for name in names}
     return ModeFit(bounds=bounds, steps=steps, bandwidth=bandwidth, **chosen), table
