@@ -132,7 +132,7 @@ def double_spend(patch):
 
 def raw_n(patch):
     """Normalise by the number of records instead of the noisy count."""
-    feed_module = importlib.import_module("fogline.sources.passes")  # its package has a function of that name
+    feed_module = importlib.import_module("fogline.release.passes")  # its package has a function of that name
     real = feed_module.release_density
 
     def release_density(spec, terms, read, *rest, **options):
