@@ -291,7 +291,8 @@ class MagnitudesQuery:
             for j in range(self.width):
                 total[j] += bin_counts(rows[:, j])
 
-        return _of_all_columns(records, "magnitudes", self.width, (self.width, BINS), add)[self.column]
+        counts = _of_all_columns(records, "magnitudes", self.width, (self.width, BINS), add)
+        return np.asarray(counts[self.column])
 
     def decode(self, values: IntArray, noise_scale: float) -> ColumnMagnitudes:
         """Noisy counts, from which the coarse range is read."""
@@ -329,7 +330,8 @@ class CellsQuery:
                 if found is not None:
                     total[j] += cell_counts(rows[:, j], *found)
 
-        return _of_all_columns(records, "cells", self.ranges, (len(self.ranges), CELLS), add)[self.column]
+        counts = _of_all_columns(records, "cells", self.ranges, (len(self.ranges), CELLS), add)
+        return np.asarray(counts[self.column])
 
     def decode(self, values: IntArray, noise_scale: float) -> ColumnCells:
         """Noisy counts of the cells."""

@@ -22,15 +22,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Records(Protocol):
-    """Secret: all records of a source, as often as a query needs them.
+    """Secret: all records of a source, as often as a query needs them."""
 
-    Attributes
-    ----------
-    memory : dict
-        What one query keeps for the next. It is forgotten with the records.
-    """
-
-    memory: dict[str, Any]
+    @property
+    def memory(self) -> dict[str, Any]:
+        """What one query keeps for the next; it is forgotten with the records."""
 
     def each(self, take: Callable[[FloatArray], object], /) -> None:
         """Call ``take`` with all records, batch by batch, as arrays of shape (rows, d)."""
