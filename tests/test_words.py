@@ -63,7 +63,10 @@ def identifiers(source: str, own: set[str]) -> Iterator[tuple[str, int]]:
 def forbidden(path: str) -> set[str]:
     """Words that a file may not use."""
     within = {
-        name for row in WORDS["within"] for name in row["names"] if path.startswith(tuple(f"{f}/" for f in row["folders"]))
+        name
+        for row in WORDS["within"]
+        for name in row["names"]
+        if path.startswith(tuple(f"{f}/" for f in row["folders"]))
     }
     excepted = {name for row in WORDS["excepted"] if path in row["files"] for name in row["names"]}
     return ({*WORDS["everywhere"]} | within) - excepted
