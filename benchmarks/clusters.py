@@ -120,7 +120,7 @@ def certified(name: str, epsilon: float, run: int) -> dict[str, float]:  # noqa:
     return {**found, "seconds": seconds}
 
 
-def published(name: str, epsilon: float, run: int) -> dict[str, float]:
+def as_published(name: str, epsilon: float, run: int) -> dict[str, float]:
     X, y = table(name)
     k = len(np.unique(y))
     rng = np.random.default_rng([run, int(10 * epsilon)])
@@ -164,7 +164,7 @@ def no_data(name: str, epsilon: float, run: int) -> dict[str, float]:  # noqa: A
 
 METHODS: dict[str, Callable[[str, float, int], dict[str, float]]] = {
     "certified": certified,
-    "published": published,
+    "published": as_published,
     "kmeans": kmeans,
     "mean_shift": mean_shift,
     "no_data": no_data,

@@ -32,7 +32,7 @@ from fogline.mechanisms import (
     stable_histogram,
 )
 from fogline.release import density_sketch
-from fogline.release.passes import Pass
+from fogline.release.passes import CountingPass
 from fogline.report import find, render_report, write_report
 from fogline.testing import seeded_noise
 from fogline_research import as_published as published
@@ -254,7 +254,7 @@ def own_frames(error: BaseException) -> list:
 
 def test_a_frame_that_held_the_records_would_be_found(ledger, monkeypatch):
     X = failing("arithmetic", monkeypatch)
-    monkeypatch.setattr(Pass, "forget", lambda self: None)
+    monkeypatch.setattr(CountingPass, "forget", lambda self: None)
     raised = outcome(lambda: modes(ledger=ledger).fit(X))
     assert isinstance(raised, ReleaseFailed)
     assert any(shows(frame.f_locals) for frame in own_frames(raised))

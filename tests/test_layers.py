@@ -378,3 +378,9 @@ def test_no_file_knows_the_machine_it_was_written_on():
     files = repository_files()
     assert PACKAGE / "__init__.py" in files
     assert not [str(p.relative_to(ROOT)) for p in files if pattern.search(p.read_bytes())]
+
+
+def test_every_public_name_of_a_package_is_there():
+    packages = [importlib.import_module(dotted(path)) for path in FILES if path.name == "__init__.py"]
+    missing = {p.__name__: [name for name in getattr(p, "__all__", []) if not hasattr(p, name)] for p in packages}
+    assert {name: names for name, names in missing.items() if names} == {}

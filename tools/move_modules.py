@@ -302,8 +302,10 @@ def _without_own_names(moves: Moves, old: str, new: str) -> str:
 
 
 def _joined(parts: Parts, docstring: str) -> str:
-    mark, end = 'r"""' if parts.raw else '"""', '\n"""' if "\n" in docstring else '"""'
-    text = f"{mark}{docstring}{end}\n\nfrom __future__ import annotations\n\n" + "".join(dict.fromkeys(parts.imports))
+    opening, end = 'r"""' if parts.raw else '"""', '\n"""' if "\n" in docstring else '"""'
+    text = f"{opening}{docstring}{end}\n\nfrom __future__ import annotations\n\n" + "".join(
+        dict.fromkeys(parts.imports)
+    )
     if parts.typed:
         text += "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n" + "".join(dict.fromkeys(parts.typed))
     if parts.names:

@@ -148,7 +148,7 @@ def test_a_step_asks_linear_algebra_before_it_sees_a_record(monkeypatch):
 
 def another_machine(monkeypatch):
     """Linear algebra that finds other directions, and other clusters, from the same answers."""
-    real_components, real_pursuit = components_of, staged.pursue
+    real_components, real_pursuit = components_of, staged.matching_pursuit
 
     def components(*args):
         found = real_components(*args)
@@ -161,7 +161,7 @@ def another_machine(monkeypatch):
 
     monkeypatch.setattr(staged, "components_of", components)
     monkeypatch.setattr(pca, "components_of", components)
-    monkeypatch.setattr(staged, "pursue", pursue)
+    monkeypatch.setattr(staged, "matching_pursuit", pursue)
     monkeypatch.setattr(staged, "_refinement", lambda *args: (7, "tied"))
 
 

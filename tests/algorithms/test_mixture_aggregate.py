@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 
 from fogline import Ledger, PrivacyWarning, PrivateGaussianMixture
-from fogline.algorithms.mixture_aggregate import SHARES
+from fogline.algorithms.mixture_aggregate import AGGREGATE_SHARES
 from fogline.audit import canary_pairs, replay
 from fogline.audit.neighbour_pairs import Pair
 from fogline.queries.ball_search import AverageQuery, Ball, BoxQuery, RingQuery
 from fogline.queries.block_learners import BlockMeans, OfferQuery, Offers, SpectralLearner
-from fogline.queries.lattice import Frame
+from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.partition import NearestParts
 from fogline.sources.passes import RecordPasses
 from fogline.testing import seeded_noise
@@ -187,7 +187,7 @@ def test_a_ledger_answers_the_same_question_for_free(tmp_path):
 
 
 def test_shares_are_the_whole():
-    assert sum(SHARES.values()) == 1
+    assert sum(AGGREGATE_SHARES.values()) == 1
 
 
 def test_the_spectral_learner_projects_before_it_clusters():
@@ -199,7 +199,7 @@ def test_the_spectral_learner_projects_before_it_clusters():
     assert found.weights_.sum() == pytest.approx(1.0)
 
 
-FRAME = Frame.around([0.0, 0.0], 10.0)
+FRAME = CentredBallLattice.around([0.0, 0.0], 10.0)
 few_rows = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), max_size=40)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fogline_research.audit_campaign import __main__ as audit
-from fogline_research.audit_campaign import published as broken
+from fogline_research.audit_campaign import as_published as broken
 from fogline_research.audit_campaign.__main__ import Line, main, page
 
 

@@ -94,9 +94,9 @@ def test_mirrors_make_even_responses_look_even():
 def test_links_follow_neighbours_and_never_double_a_place():
     place = np.array([0, 1, 2, 3, 0, 1, 2, 3])
     position = np.array([0.0, 0.1, 0.2, 0.3, 1.0, 0.8, 0.6, 0.4])
-    threads = link((4,), place, position, 0.25)
-    assert threads.count == 2
-    assert len(set(threads.member[:4])) == len(set(threads.member[4:])) == 1
+    branch_links = link((4,), place, position, 0.25)
+    assert branch_links.count == 2
+    assert len(set(branch_links.member[:4])) == len(set(branch_links.member[4:])) == 1
     apart = link((6,), np.array([0, 1, 4, 5]), np.zeros(4), 1.0)
     assert apart.count == 2, "a gap is no neighbour"
     assert link((4,), place, position * 0, 1.0).count == 2, "one mode a place and branch"

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import check_grad
 
 from fogline import DensitySketch
-from fogline.density.components.matching import _Match, match
-from fogline.density.components.pursuit import Frame, pursue
+from fogline.density.components.matching import _Match, fit_characteristic_function
+from fogline.density.components.pursuit import ClusterPrior, matching_pursuit
 from fogline.testing import seeded_noise
 
 MEANS = np.array([[-2.0, 0.0, 0.0, 0.5], [2.0, 0.0, 1.0, -0.5]])
@@ -23,7 +23,7 @@ def density():
 
 
 def start(density, k):
-    return pursue(density, k, Frame.of_box(np.full(4, -6.0), np.full(4, 6.0), (0.01, 4.0)))
+    return matching_pursuit(density, k, ClusterPrior.of_box(np.full(4, -6.0), np.full(4, 6.0), (0.01, 4.0)))
 
 
 def test_slopes_are_those_of_the_loss(density):
@@ -37,16 +37,16 @@ def test_slopes_are_those_of_the_loss(density):
 
 
 def test_shapes_are_found(density):
-    found = match(density, start(density, 2))
+    found = fit_characteristic_function(density, start(density, 2))
     np.testing.assert_allclose(found.weights, [0.6, 0.4], atol=0.03)
     np.testing.assert_allclose(found.means, MEANS, atol=0.15)
     np.testing.assert_allclose(np.sqrt(np.einsum("kii->ki", found.covariances)), SPREADS, atol=0.15)
 
 
 def test_the_criterion_knows_how_many(density):
-    values = [match(density, start(density, k)).criterion for k in (1, 2, 3, 4)]
+    values = [fit_characteristic_function(density, start(density, k)).criterion for k in (1, 2, 3, 4)]
     assert int(np.argmin(values)) == 1
 
 
 def test_no_component_at_all(density):
-    assert match(density, start(density, 0)).weights.shape == (0,)
+    assert fit_characteristic_function(density, start(density, 0)).weights.shape == (0,)

@@ -5,11 +5,11 @@ import pytest
 from scipy.optimize import check_grad
 
 from fogline import DensitySketch
-from fogline.density.components.pursuit import Frame, _Task, pursue
+from fogline.density.components.pursuit import ClusterPrior, _Task, matching_pursuit
 from fogline.testing import seeded_noise
 
 BOX = [(-5.0, 5.0)] * 4
-FRAME = Frame.of_box(np.full(4, -5.0), np.full(4, 5.0), (0.01, 4.0))
+FRAME = ClusterPrior.of_box(np.full(4, -5.0), np.full(4, 5.0), (0.01, 4.0))
 CENTRES = np.array([[-2, -2, 0, 0], [2, -2, 0, 1], [0, 2, 1, -1.0]])
 
 
@@ -22,7 +22,7 @@ def released(n=6000, seed=0, centres=CENTRES, epsilon=1.0):
 
 @pytest.mark.parametrize("k", [3, None])
 def test_clusters_are_found_where_they_are(k):
-    found = pursue(released(), k, FRAME)
+    found = matching_pursuit(released(), k, FRAME)
     assert len(found.weights) == 3
     distance = np.linalg.norm(found.centres[:, None] - CENTRES, axis=2)
     assert sorted(distance.argmin(axis=1)) == [0, 1, 2]
@@ -36,7 +36,7 @@ def test_clusters_are_found_where_they_are(k):
 def test_errors_are_as_large_as_they_are_said_to_be():
     ratios = []
     for seed in range(6):
-        found = pursue(released(seed=seed), 3, FRAME)
+        found = matching_pursuit(released(seed=seed), 3, FRAME)
         order = np.linalg.norm(found.centres[:, None] - CENTRES, axis=2).argmin(axis=1)
         drawn = 0.25 / 2000
         ratios.append(((found.centres - CENTRES[order]) ** 2 / (found.centre_variances + drawn)).mean())
@@ -45,19 +45,21 @@ def test_errors_are_as_large_as_they_are_said_to_be():
 
 def test_the_same_release_gives_the_same_answer():
     density = released()
-    first, second = pursue(density, 2, FRAME), pursue(density, 2, FRAME)
+    first, second = matching_pursuit(density, 2, FRAME), matching_pursuit(density, 2, FRAME)
     assert first.centres.tobytes() == second.centres.tobytes()
 
 
 def test_noise_alone_shows_nothing():
     with seeded_noise(3):
         density = DensitySketch(BOX, features=512).update(np.zeros((0, 4))).release(epsilon=1.0, delta=1e-6)
-    assert len(pursue(density, None, FRAME).weights) <= 1
+    assert len(matching_pursuit(density, None, FRAME).weights) <= 1
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_slopes_are_those_of_the_loss(known):
-    frame = Frame(FRAME.lower, FRAME.upper, (0.01, 4.0), np.zeros(4), np.full(4, 0.1), np.full(4, 2.0), np.full(4, 0.2))
+    frame = ClusterPrior(
+        FRAME.lower, FRAME.upper, (0.01, 4.0), np.zeros(4), np.full(4, 0.1), np.full(4, 2.0), np.full(4, 0.2)
+    )
     task = _Task.of(released(500), frame, known=known)
     atoms = np.column_stack([CENTRES + 0.3, np.full(3, -1.0), [0.2, 0.3, 0.4]]).ravel()
     size = np.linalg.norm(task.loss(atoms)[1])

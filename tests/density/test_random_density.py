@@ -13,7 +13,7 @@ from fogline.ledger import Ledger
 from fogline.queries import fourier_sums as sensitivity
 from fogline.queries import random_feature_sums as random_features
 from fogline.release.density_sketch import AlreadyReleased, ReleaseTerms, lattice_sensitivity
-from fogline.release.passes import feed, release_source
+from fogline.release.passes import count_into, release_source
 from fogline.sources.files import FileTable
 from fogline.testing import seeded_noise
 
@@ -213,7 +213,7 @@ def test_files_are_read_as_arrays_are(tmp_path, kind, monkeypatch):
         pandas.DataFrame(X, columns=list("abcde")).to_parquet(path)
     spec = plan_spec(BOX, 0.2, features=200)
     by_file, by_array = DensitySketch.of(spec), DensitySketch.of(spec).update(X)
-    feed(by_file, FileTable(path))
+    count_into(by_file, FileTable(path))
     assert all(np.array_equal(a, b) for a, b in zip(by_file.state(), by_array.state(), strict=True))
     terms = ReleaseTerms.checked(1.0, 1e-5, "add-remove", 1)
     with seeded_noise(3):

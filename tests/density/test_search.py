@@ -10,9 +10,9 @@ from scipy.special import ndtr
 from scipy.stats import chi2
 
 from fogline import DensitySketch
-from fogline.density.modes.on_grid import make_ladder
-from fogline.density.modes.side_lobes import Atoms, ClearedReading, Field, fit_atoms, scan
-from fogline.density.modes.without_grid import Fog, excursion_chances, survey_of
+from fogline.density.modes.on_grid import make_scale_space
+from fogline.density.modes.side_lobes import ClearedReading, Field, SideLobeModel, fit_side_lobes, scan
+from fogline.density.modes.without_grid import ReadingNoise, excursion_chances, survey_of
 from fogline.testing import seeded_noise
 
 
@@ -69,20 +69,20 @@ def test_simulated_noise_reaches_the_heights_it_should():
 def test_the_fog_is_the_noise_where_there_are_no_records():
     density = release(np.zeros((0, 5)), 5)
     reading = density.reading(0.15)
-    fog = Fog.of(reading, density.count)
-    assert fog.variance == pytest.approx(fog.privacy, rel=0.15)
-    assert fog.privacy * reading.unit**2 == pytest.approx(reading.noise_sd**2)
+    noise = ReadingNoise.of(reading, density.count)
+    assert noise.variance == pytest.approx(noise.privacy, rel=0.15)
+    assert noise.privacy * reading.unit**2 == pytest.approx(reading.noise_sd**2)
     points = np.random.default_rng(0).uniform(-8, 8, (4000, 5))
-    assert np.std(fog.field.relative(points)) == pytest.approx(np.sqrt(fog.variance), rel=0.2)
+    assert np.std(noise.field.relative(points)) == pytest.approx(np.sqrt(noise.variance), rel=0.2)
 
 
 def test_the_fog_holds_the_side_lobes():
     density = release(np.zeros((10**5, 5)), 5, features=256)
-    fog = Fog.of(density.reading(0.1), density.count)
+    noise = ReadingNoise.of(density.reading(0.1), density.count)
     far = np.random.default_rng(0).uniform(-8, 8, (4000, 5))
     far = far[np.linalg.norm(far, axis=1) > 7]
-    assert fog.variance > 100 * fog.privacy
-    assert np.std(fog.field.relative(far)) == pytest.approx(np.sqrt(fog.variance), rel=0.3)
+    assert noise.variance > 100 * noise.privacy
+    assert np.std(noise.field.relative(far)) == pytest.approx(np.sqrt(noise.variance), rel=0.3)
 
 
 # -- fast fields and atoms ------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_the_fog_holds_the_side_lobes():
 def some_atoms(d):
     rng = np.random.default_rng(d)
     factors = rng.standard_normal((2, d, d))
-    return Atoms(np.array([0.6, 0.4]), rng.uniform(-3, 3, (2, d)), factors @ factors.transpose(0, 2, 1) / d)
+    return SideLobeModel(np.array([0.6, 0.4]), rng.uniform(-3, 3, (2, d)), factors @ factors.transpose(0, 2, 1) / d)
 
 
 @pytest.mark.parametrize("cleared", [False, True])
@@ -140,7 +140,7 @@ def test_atoms_are_recovered_from_their_spectrum(d):
     atoms = some_atoms(d)
     reading = release(np.zeros((0, d)), d).reading(0.2)
     sums = atoms.spectrum(reading.spec.angular, reading.spec.origin)
-    fitted = fit_atoms(reading, sums, atoms.centres + 0.3, np.ones((2, d)))
+    fitted = fit_side_lobes(reading, sums, atoms.centres + 0.3, np.ones((2, d)))
     assert fitted.weights == pytest.approx(atoms.weights, abs=0.02 if d < 9 else 0.1)
     assert fitted.centres == pytest.approx(atoms.centres, abs=0.05 if d < 9 else 0.3)
     if d == 5:  # with few parameters, covariances too
@@ -151,7 +151,7 @@ def test_atoms_invent_nothing():
     """Whatever the atoms, a cleared reading is the reading up to their side lobes."""
     density = release(clusters(THREE[:1], [5000]), 4, features=8192)
     reading = density.reading(0.15)
-    wrong = Atoms(np.array([0.5]), np.full((1, 4), 4.0), np.eye(4)[None])
+    wrong = SideLobeModel(np.array([0.5]), np.full((1, 4), 4.0), np.eye(4)[None])
     points = np.random.default_rng(0).uniform(-6, 6, (300, 4))
     points[:20] = 4.0 + 0.3 * np.random.default_rng(1).standard_normal((20, 4))
     difference = (ClearedReading(reading, wrong).value(points) - reading.value(points)) / reading.unit
@@ -239,7 +239,7 @@ def test_a_light_cluster_beside_a_heavy_one():
     found = density.modes()
     assert len(found.positions) == 2
     assert found.positions[1] == pytest.approx(np.full(5, 2.0), abs=0.6)
-    survey = survey_of(density, make_ladder(density))
+    survey = survey_of(density, make_scale_space(density))
     assert survey.atoms is not None
     assert survey.atoms.weights.sum() == pytest.approx(1, abs=0.05)
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fogline.sources.tables import Table
+from fogline.sources.tables import Source
 from fogline_research.audit_campaign import isolation_measures
 from fogline_research.audit_campaign.forms import is_available, source_named
 from fogline_research.audit_campaign.isolation import check_isolation
 
 
-class Leaky(Table):
+class Leaky(Source):
     """A table of rows and ids that were read by a careless reader."""
 
     def __init__(self, rows, ids, width, unit):

@@ -72,7 +72,7 @@ def test_a_mark_that_is_compared_on_opening_only_lets_copies_spend(tmp_path, mon
 
 def test_without_the_marks_lock_a_copy_slips_between_comparison_and_move(tmp_path, monkeypatch):
     """Both compare, both write, one moves the mark; the other must notice at the latest there, before data."""
-    monkeypatch.setattr(HighWater, "held", lambda self, ledger: nullcontext())
+    monkeypatch.setattr(HighWater, "locked", lambda self, ledger: nullcontext())
     with trials.new_ledger(tmp_path, 5) as original:
         shutil.copy(tmp_path / "ledger", tmp_path / "copy")
         with Ledger.open(tmp_path / "copy", high_water=tmp_path / "marks") as copy:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fogline.queries.ball_search import RadiusQuery
-from fogline.queries.lattice import Frame, Thinning
+from fogline.queries.lattice import CentredBallLattice, Thinning
 from fogline.queries.partition import Partition
 from fogline.queries.spherical_gaussian import SphericalQuery
 
@@ -34,7 +34,7 @@ def test_an_uncentred_sum_moves_by_far_more_than_two_radii():
     X = CENTRE + np.random.default_rng(0).uniform(-0.5, 0.5, size=(50, 2))
     moved = np.linalg.norm(printed_sum(X) - printed_sum(X[1:]))
     assert moved > 40 * 2 * RADIUS
-    query = SphericalQuery(Partition(2), (Frame(CENTRE, RADIUS),))
+    query = SphericalQuery(Partition(2), (CentredBallLattice(CENTRE, RADIUS),))
     apart = (query.exact(Rows(X)) - query.exact(Rows(X[1:]))).astype(float)
     assert np.linalg.norm(apart) <= query.sensitivity("add-remove", 1)
     assert query.sensitivity("add-remove", 1) < 1.3 * query.steps  # a little more than one radius
@@ -45,11 +45,11 @@ def test_pairs_by_index_are_all_shifted_by_one_record():
     left, right = CENTRE - aside, CENTRE + aside
     X = np.array([left, left, right, right] * 50)
     assert abs(printed_squares(X) - printed_squares(X[1:])) > 50 * 2 * RADIUS**2
-    query = SphericalQuery(Partition(2), (Frame(CENTRE, RADIUS),))
+    query = SphericalQuery(Partition(2), (CentredBallLattice(CENTRE, RADIUS),))
     assert abs(int(query.exact(Rows(X))[-1]) - int(query.exact(Rows(X[1:]))[-1])) <= query.square_unit
 
 
 def test_fewer_than_t_records_have_an_average():
-    query = RadiusQuery(Frame(CENTRE, RADIUS), Thinning(0, 1.0), 10, 5, 40)
+    query = RadiusQuery(CentredBallLattice(CENTRE, RADIUS), Thinning(0, 1.0), 10, 5, 40)
     few = CENTRE + np.zeros((7, 2))
     assert query.exact(Rows(few)).tolist() == [7 * 7 // 40] * 5

@@ -12,14 +12,14 @@ from fogline.audit import canary_pairs, replay
 from fogline.queries import gaussian as learner
 from fogline.queries import partition as maps
 from fogline.queries.gaussian import PlaceQuery, ScatterQuery, clip_radius, clipped_variance, unclipped_variance
-from fogline.queries.lattice import Frame
+from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.partition import Partition, Reassigned, whitening_of
 from fogline.queries.spherical_gaussian import SphericalQuery
 from fogline.testing import seeded_noise
 
 CELL = st.sampled_from([-9.0, -1.0, -0.01, 0.0, 0.3, 2.0, 7.0, 1e308, float("nan"), float("-inf")])
 ROW = st.lists(CELL, min_size=2, max_size=2)
-FRAMES = (Frame.around([0.0, 0.0], 8.0), Frame.around([2.0, 1.0], 0.5))
+FRAMES = (CentredBallLattice.around([0.0, 0.0], 8.0), CentredBallLattice.around([2.0, 1.0], 0.5))
 HALVES = Partition(2).divided(0, FRAMES[0], np.array([2.0**20, 2.0**18]), np.array([0.0]))
 TERMS = {"epsilon": 1.0, "delta": 1e-6, "radius": 5000.0}
 

@@ -11,11 +11,11 @@ from fogline import Ledger, one_cluster, terrific_ball
 from fogline.audit import canary_pairs, replay
 from fogline.queries import ball_search as parts
 from fogline.queries.ball_search import AverageQuery, BoxQuery, CellQuery, RadiusQuery, RingQuery, capped_average
-from fogline.queries.lattice import Frame, Thinning, near_counts
+from fogline.queries.lattice import CentredBallLattice, Thinning, near_counts
 from fogline.queries.terrific_ball import SeclusionQuery, TerrificRadiusQuery
 from fogline.testing import seeded_noise
 
-FRAME = Frame.around([0.0, 0.0], 8.0)
+FRAME = CentredBallLattice.around([0.0, 0.0], 8.0)
 EVERY = Thinning(0, 1.0)
 CELL = st.sampled_from([-9.0, -7.0, -1.0, -0.9, 0.0, 0.1, 0.2, 3.0, 6.5, 1e300, float("nan"), float("inf")])
 ROW = st.lists(CELL, min_size=2, max_size=2)
@@ -54,7 +54,7 @@ def sum_queries():
     return [
         parts.CountQuery(),
         BoxQuery(*near, np.array([[2.0**20, 0.0], [0.0, 2.0**20]]), low, 2.0**38),
-        AverageQuery(*near, Frame.around([0.1, 0.0], 2.0)),
+        AverageQuery(*near, CentredBallLattice.around([0.1, 0.0], 2.0)),
         RingQuery(np.array([0.1, 0.1]), np.array([0.1, 1.0, 5.0]), 5),
     ]
 
@@ -75,7 +75,7 @@ def test_an_average_really_moves_by_more_than_one():
     # Nothing is near anything until z comes: then t records gain one each, and z itself counts t.
     t = 4
     ring = [[np.cos(angle), np.sin(angle)] for angle in 2 * np.pi * np.arange(t) / t]
-    apart = RadiusQuery(Frame.around([0.0, 0.0], 1.0), EVERY, 24, 1, t)
+    apart = RadiusQuery(CentredBallLattice.around([0.0, 0.0], 1.0), EVERY, 24, 1, t)
     moved = apart.exact(Batches([*ring, [0.0, 0.0]])) - apart.exact(Batches(ring))
     assert moved.max() >= 1
     assert apart.sensitivity("add-remove", 3) == 6

@@ -11,7 +11,7 @@ import pytest
 from fogline import DensitySketch, PrivateModes
 from fogline.density.random_spec import plan_spec
 from fogline.queries.fourier_sums import lattice_sensitivity, lattice_sums
-from fogline.release import feed, sketch
+from fogline.release import count_into, sketch
 from fogline.release.sketch_file import NOTHING, ON_TRUST, ROW_BY_ROW, Provenance
 from fogline.sources.contributions import ContributionBound
 from fogline.sources.passes import RecordPasses
@@ -95,8 +95,8 @@ def test_records_of_nobody_knows_whom_are_refused(tmp_path):
         lambda: cut.add_cells(np.array([3]), np.array([1])),
         lambda: cut.merge(rows),
         lambda: rows.merge(cut),
-        lambda: feed(cut, [[1.0]]),
-        lambda: feed(rows, people([1.0], [1])),
+        lambda: count_into(cut, [[1.0]]),
+        lambda: count_into(rows, people([1.0], [1])),
         lambda: saved(cut, tmp_path).update([[5.0]]),
         lambda: cut.merge(DensitySketch.from_state(LINE, rows.state())),
     ):
@@ -147,15 +147,15 @@ def test_a_merge_moves_by_what_is_left_in_both(fixed_key):
 
 def test_a_source_with_a_unit_is_fed_as_it_is_cut():
     fed = DensitySketch.of(LINE)
-    feed(fed, people([1.0, 2.0, 3.0], [1, 1, 2]), max_contributions=2)
+    count_into(fed, people([1.0, 2.0, 3.0], [1, 1, 2]), max_contributions=2)
     assert fed.provenance == Provenance("unit", 2)
-    feed(fed, people([1.0], [1]), max_contributions=1)
+    count_into(fed, people([1.0], [1]), max_contributions=1)
     assert fed.provenance.most == 3
     with pytest.raises(ValueError, match="at least 3"):
         fed.release(**BUDGET)
     plain = DensitySketch.of(LINE)
-    feed(plain, [[1.0]])
-    feed(plain, table(np.array([[2.0]])))
+    count_into(plain, [[1.0]])
+    count_into(plain, table(np.array([[2.0]])))
     assert plain.provenance == ROW_BY_ROW
 
 

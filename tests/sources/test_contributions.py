@@ -13,7 +13,14 @@ from fogline.density.random_spec import plan_spec
 from fogline.ledger import LedgerRefused
 from fogline.release import sketch
 from fogline.sources import contributions
-from fogline.sources.contributions import ContributionBound, Gathering, Identities, PlainChoice, kept_state, new_choice
+from fogline.sources.contributions import (
+    ContributionBound,
+    Identities,
+    PlainSampler,
+    UnitBuckets,
+    kept_state,
+    new_sampler,
+)
 from fogline.sources.files import FileTable
 from fogline.sources.passes import RecordPasses
 from fogline.sources.registry import table
@@ -66,15 +73,15 @@ def test_order_does_not_matter(people, most, random):
     assert np.array_equal(one, other)
 
 
-def chosen(who, marks, wanted, bound, names=None):
+def chosen(who, record_digests, wanted, bound, names=None):
     """Pairs that the compiled choice keeps, and those of numpy; fed in batches, the second as texts by number."""
     pairs = []
-    for choice in (new_choice(bound, True, 2**16), PlainChoice(bound)):
+    for sampler in (new_sampler(bound, True, 2**16), PlainSampler(bound)):
         for start in range(0, len(who), 1000):
             here = slice(start, start + 1000)
-            choice.add(who[here], marks[here], wanted[here], start)
-        kept, places = choice.kept(names)
-        assert np.array_equal(marks[places], kept)
+            sampler.add(who[here], record_digests[here], wanted[here], start)
+        kept, places = sampler.kept(names)
+        assert np.array_equal(record_digests[places], kept)
         assert wanted[places].all()
         assert len(set(places.tolist())) == len(places)
         pairs.append(sorted(zip(who[places].tolist(), kept.tolist(), strict=True)))
@@ -89,17 +96,17 @@ def test_the_compiled_choice_is_that_of_numpy(seed, size, most, people, texts):
     who = (
         rng.integers(0, people, size) if texts else rng.integers(-(2**63), 2**63, people)[rng.integers(0, people, size)]
     )
-    marks = rng.integers(0, 1 + seed % 500, size).astype(np.uint32 if seed % 2 else np.uint64)
+    record_digests = rng.integers(0, 1 + seed % 500, size).astype(np.uint32 if seed % 2 else np.uint64)
     names = rng.integers(0, 2**63, people).astype(np.uint64) if texts else None
-    compiled, plain = chosen(who, marks, rng.random(size) < 0.9, ContributionBound(most, KEY), names)
+    compiled, plain = chosen(who, record_digests, rng.random(size) < 0.9, ContributionBound(most, KEY), names)
     assert compiled == plain
 
 
 @pytest.mark.parametrize("size", [1, 31, 32, 33, 20_000])
 def test_many_records_of_one_person_take_the_same_choice_compiled(size):
     pytest.importorskip("numba")
-    marks = np.random.default_rng(0).integers(0, 300, size).astype(np.uint64)
-    compiled, plain = chosen(np.full(size, 7), marks, np.ones(size, dtype=bool), ContributionBound(30, KEY))
+    record_digests = np.random.default_rng(0).integers(0, 300, size).astype(np.uint64)
+    compiled, plain = chosen(np.full(size, 7), record_digests, np.ones(size, dtype=bool), ContributionBound(30, KEY))
     assert compiled == plain
     assert len(plain) == min(size, 30)
 
@@ -110,10 +117,10 @@ def test_which_of_equal_marks_is_kept_does_not_depend_on_others():
     rng = np.random.default_rng(0)
     seen = set()
     for crowd in (0, 100, 300_000):
-        choice = new_choice(ContributionBound(2, KEY), True, 2**16)
+        sampler = new_sampler(ContributionBound(2, KEY), True, 2**16)
         who = np.concatenate([np.zeros(3, dtype=np.int64), rng.integers(1, 9, crowd), np.zeros(3, dtype=np.int64)])
-        choice.add(who, np.full(len(who), 5, dtype=np.uint64), np.ones(len(who), dtype=bool), 0)
-        places = np.sort(choice.kept(None)[1])
+        sampler.add(who, np.full(len(who), 5, dtype=np.uint64), np.ones(len(who), dtype=bool), 0)
+        places = np.sort(sampler.kept(None)[1])
         mine = places[who[places] == 0]
         seen.add(tuple(np.searchsorted(np.flatnonzero(who == 0), mine).tolist()))
     assert len(seen) == 1
@@ -122,13 +129,13 @@ def test_which_of_equal_marks_is_kept_does_not_depend_on_others():
 def test_threads_choose_the_same_records(monkeypatch):
     fast = pytest.importorskip("fogline.sources._contributions_numba")
     rng = np.random.default_rng(0)
-    who, marks = rng.integers(0, 30_000, 200_000), rng.integers(0, 500, 200_000).astype(np.uint32)
+    who, record_digests = rng.integers(0, 30_000, 200_000), rng.integers(0, 500, 200_000).astype(np.uint32)
     kept = []
     for many in (10**9, 0):
         monkeypatch.setattr(fast, "MANY", many)
-        choice = new_choice(ContributionBound(3, KEY), True, 2**28)
-        choice.add(who, marks, np.ones(len(who), dtype=bool), 0)
-        kept.append(choice.kept(None))
+        sampler = new_sampler(ContributionBound(3, KEY), True, 2**28)
+        sampler.add(who, record_digests, np.ones(len(who), dtype=bool), 0)
+        kept.append(sampler.kept(None))
     for mine, theirs in zip(*kept, strict=True):
         assert np.array_equal(mine, theirs)
 
@@ -348,8 +355,8 @@ def test_sketch_bounds_what_it_is_told_to():
     frame = visits(1000)
     kept = sketch(table(frame, unit="person_id"), LINE, max_contributions=1)
     assert kept.state()[1].sum() <= frame.person_id.nunique()
-    gathering = Gathering(contributions._cells_of(LINE), ContributionBound(1, KEY))
-    assert len(gathering.kept()[0]) == 0
+    buckets = UnitBuckets(contributions._cells_of(LINE), ContributionBound(1, KEY))
+    assert len(buckets.kept()[0]) == 0
     assert kept_state(LINE, ContributionBound(1, KEY), lambda take: None)[1].sum() == 0
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from fogline import DensitySketch
 from fogline._validation import records
-from fogline.release import feed
+from fogline.release import count_into
 
 pytestmark = pytest.mark.quick
 
@@ -50,8 +50,8 @@ def test_an_error_does_not_depend_on_which_cells_are_missing():
 def test_an_arrow_table_is_fed_like_an_array():
     rows = np.random.default_rng(0).normal(5, 1, size=(300, 2))
     sketches = [DensitySketch([(0, 10)] * 2) for _ in range(2)]
-    feed(sketches[0], rows)
-    feed(sketches[1], pa.table({"x": rows[:, 0], "y": rows[:, 1]}))
+    count_into(sketches[0], rows)
+    count_into(sketches[1], pa.table({"x": rows[:, 0], "y": rows[:, 1]}))
     for mine, theirs in zip(sketches[0].state(), sketches[1].state(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 

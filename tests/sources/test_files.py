@@ -14,7 +14,7 @@ from optional_packages import optional
 from fogline import DensitySketch
 from fogline.density.spec import SketchSpec
 from fogline.queries.fourier_sums import cell_keys
-from fogline.release import feed
+from fogline.release import count_into
 from fogline.sources.cell_sql import DUCKDB, CellSql
 from fogline.sources.files import FileTable, ReadFailed
 from fogline.sources.passes import as_source, width_of
@@ -401,7 +401,7 @@ def test_feed_takes_arrays_paths_and_tables_alike(tmp_path):
     states = []
     for source in sources:
         sketch = DensitySketch([(0, 100)] * 2)
-        feed(sketch, source)
+        count_into(sketch, source)
         states.append([part.tolist() for part in sketch.state()])
     assert sum(states[0][1]) == 500
     assert all(state == states[0] for state in states)

@@ -12,7 +12,7 @@ from fogline import DensitySketch
 from fogline.density.random_spec import plan_spec
 from fogline.queries import fourier_sums as histogram
 from fogline.queries import random_feature_sums as random_features
-from fogline.release.passes import Pass, sketch
+from fogline.release.passes import CountingPass, sketch
 from fogline.sources import contributions as choice
 from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.sources.contributions import (
@@ -22,8 +22,8 @@ from fogline.sources.contributions import (
     ClusterTable,
     ContributionBound,
     Identities,
-    PlainChoice,
-    new_choice,
+    PlainSampler,
+    new_sampler,
     unit_buckets,
 )
 from fogline.sources.passes import RecordPasses, facts_of, public_width, width_of
@@ -45,7 +45,7 @@ def uncompiled(monkeypatch):
     monkeypatch.delattr("fogline.sources._contributions_numba", raising=False)
     monkeypatch.setattr(histogram, "_counter_known", False)
     monkeypatch.setattr(histogram, "_counter", None)  # both are put back, whatever is found meanwhile
-    caches = (random_features._fast_adder, choice._fast_choice)
+    caches = (random_features._fast_adder, choice._fast_sampler)
     for cached in caches:
         cached.cache_clear()
     yield
@@ -73,14 +73,14 @@ def compiled_states():
 
 
 def test_the_same_without_compiled_loops(compiled_states, uncompiled):
-    assert isinstance(new_choice(ContributionBound(1, KEY), True, 100), PlainChoice)
+    assert isinstance(new_sampler(ContributionBound(1, KEY), True, 100), PlainSampler)
     assert histogram._fast_counter() is None
     for mine, theirs in zip(cut_states(*rows_and_ids()), compiled_states, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
 
 def test_a_choice_of_nothing():
-    marks, places = PlainChoice(ContributionBound(1, KEY)).kept(None)
+    marks, places = PlainSampler(ContributionBound(1, KEY)).kept(None)
     assert len(marks) == len(places) == 0
 
 
@@ -142,7 +142,7 @@ def test_rows_of_a_cluster_are_cut_here():
 
 
 def test_passes_that_are_over():
-    one = Pass([[1.0]], DensitySketch.of(LINE))
+    one = CountingPass([[1.0]], DensitySketch.of(LINE))
     one.forget()
     with pytest.raises(RuntimeError, match="over"):
         one.run()

@@ -25,20 +25,20 @@ def reproduce() -> None:
     """Rerun tables of the papers, beside the figures that they print."""
 
 
-def _options(runs: int, cells: str, what: str, published: str | None, contenders: str) -> Callable[[Any], Any]:
-    """Give a command the options that all reruns have; `published` where there is something to be run as published."""
+def _options(runs: int, cells: str, what: str, as_published: str | None, baselines: str) -> Callable[[Any], Any]:
+    """Give a command the options that all reruns have; `as_published` where something can be run as published."""
     choice = click.Choice(["small", "all"])
     target = click.Path(path_type=Path, dir_okay=False)
     options = [
         click.option("--runs", type=int, default=runs, show_default=True, help=what),
         click.option("--cells", type=choice, default="small", show_default=True, help=cells),
-        click.option("--contenders", is_flag=True, help=contenders),
+        click.option("--contenders", is_flag=True, help=baselines),
         click.option("--seed", type=int, help="Seed of the data; the certified noise has none."),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
         click.option("--csv", "csv_file", type=target, help="Write the rows to a file."),
     ]
-    if published is not None:
-        options.insert(2, click.option("--published", is_flag=True, help=published))
+    if as_published is not None:
+        options.insert(2, click.option("--published", is_flag=True, help=as_published))
 
     def decorate(command: Any) -> Any:
         for option in reversed(options):
@@ -132,8 +132,8 @@ def integral_command(ctx: click.Context, /, **options: Any) -> None:
     from fogline_research.experiments import reproduce_integral
 
     source = "integral-privacy paper, section 5 (it prints no tables)"
-    contenders = ["certified_box", "certified_cells", "bernstein", "bernstein_sup", "dpgan"]
-    _rerun(ctx, options, reproduce_integral, contenders, _show_integral, source=source)
+    baselines = ["certified_box", "certified_cells", "bernstein", "bernstein_sup", "dpgan"]
+    _rerun(ctx, options, reproduce_integral, baselines, _show_integral, source=source)
 
 
 @reproduce.command("mixtures", cls=Command, epilog=_epilog("mixtures", "--contenders"))
@@ -157,7 +157,7 @@ def _rerun(
     ctx: click.Context,
     options: dict[str, Any],
     engine: Callable[..., list[Any]],
-    contenders: Sequence[str],
+    baselines: Sequence[str],
     show_table: Callable[[list[Any]], None],
     summarised: Callable[[list[Any]], dict[str, Any]] | None = None,
     source: str = "DP-GRAMS paper, supplement tables",
@@ -171,7 +171,7 @@ def _rerun(
     from fogline_research import rows as rows_of
 
     methods = ["certified", *(["published"] if options.get("published") else [])]
-    methods += contenders if options["contenders"] else []
+    methods += baselines if options["contenders"] else []
     uncertified = [name for name in UNCERTIFIED if name in methods]
     if uncertified:
         click.echo(f"warning: {' and '.join(uncertified)} run as published, without a certified guarantee", err=True)

@@ -139,7 +139,7 @@ class Guarantee:
         enforced : bool, optional
             By default true only where there is nothing to enforce: single records.
         reason : str
-            What stands in the way after all, such as seeded noise (`fogline.mechanisms.door_reason()`); when
+            What stands in the way after all, such as seeded noise (`fogline.mechanisms.provider_reason()`); when
             it is not empty the guarantee is not certified.
 
         Examples

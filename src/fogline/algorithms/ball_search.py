@@ -31,7 +31,7 @@ from fogline.queries.ball_search import (
     RingQuery,
 )
 from fogline.queries.block_learners import OfferQuery, Offers
-from fogline.queries.lattice import DIRECTION_BITS, Frame, Thinning, random_directions
+from fogline.queries.lattice import DIRECTION_BITS, CentredBallLattice, Thinning, random_directions
 from fogline.queries.query import Query
 from fogline.queries.terrific_ball import SeclusionQuery, TerrificRadiusQuery
 from fogline.release.curator import Curator
@@ -46,7 +46,7 @@ T = TypeVar("T")
 ASIDE = Fraction(1, 8)
 """Part of delta that a stable histogram may use; the rest converts rho into epsilon."""
 
-SHARES = {
+BALL_SEARCH_SHARES = {
     "count": Fraction(1, 20),
     "radius": Fraction(3, 10),
     "cells": Fraction(1, 5),
@@ -110,7 +110,7 @@ class BallPlan:
 
     Attributes
     ----------
-    frame : Frame
+    frame : CentredBallLattice
         The public ball.
     radius_min : float
         Smallest radius that is tried.
@@ -125,7 +125,7 @@ class BallPlan:
     constants : {"practical", "theory"}
     """
 
-    frame: Frame
+    frame: CentredBallLattice
     radius_min: float
     fraction: float | None = None
     target: int | None = None
@@ -218,7 +218,7 @@ class _Search:
         return query if self._offers is None else OfferQuery(query, self._offers)
 
     def _ask(self, name: str, query: Query[T], part: Fraction = Fraction(1)) -> T:
-        return self._curator.ask(self._over(query), self._share * SHARES[name] * part, name)
+        return self._curator.ask(self._over(query), self._share * BALL_SEARCH_SHARES[name] * part, name)
 
     def _key(self, purpose: str) -> NDArray[np.int64]:
         """A fresh key."""
@@ -253,7 +253,7 @@ class _Search:
 
     def _first_above(self, name: str, query: Query[T], target: int, part: Fraction = Fraction(1)) -> T:
         """Ask for the first of several counts that is about as large as the target."""
-        over, share, terms = self._over(query), self._share * SHARES[name] * part, self._curator.terms
+        over, share, terms = self._over(query), self._share * BALL_SEARCH_SHARES[name] * part, self._curator.terms
         epsilon = math.sqrt(2 * float(share) * terms.rho)
         sensitivity = math.ceil(over.sensitivity(terms.neighbours, terms.max_contributions))
         threshold = target - gamma(over.size, FAILURE, sensitivity=sensitivity, epsilon=epsilon)
@@ -278,7 +278,9 @@ class _Search:
         self._drawn = self._curator.remember(f"directions{self._name}", draw)
         side = CELL * plan.half_width(radius, count) * 2.0**DIRECTION_BITS
         cells = CellQuery(plan.frame, self._drawn["directions"], self._drawn["shift"], side)
-        found = self._curator.frequent(self._over(cells), self._share * SHARES["cells"], "cells", aside=aside)
+        found = self._curator.frequent(
+            self._over(cells), self._share * BALL_SEARCH_SHARES["cells"], "cells", aside=aside
+        )
         return None if found is None else (cells, found)
 
     def centre(self, radius: float, count: float, cells: CellQuery, cell: IntArray) -> FloatArray:
@@ -296,7 +298,7 @@ class _Search:
             boxes = BoxQuery(cells, cell, margin, basis, middle - BINS / 2 * width, width)
             middle = self._ask("boxes", boxes, Fraction(1, len(widths)))
         kept = self._curator.remember(f"middle{self._name}", lambda: {"place": frame.places(middle @ basis / unit**2)})
-        around = Frame(kept["place"], 2 * BALL * radius)
+        around = CentredBallLattice(kept["place"], 2 * BALL * radius)
         return self._ask("average", AverageQuery(cells, cell, margin, around))
 
     def rings(self, centre: FloatArray, radius: float, target: int) -> Ball:

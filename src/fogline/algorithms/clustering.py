@@ -4,7 +4,7 @@ Which clusters can be seen, and what would help where few can: from released num
 
 One cluster is reported, where their number is not given, only if the records are less spread than the uniform law on
 the box: in half widths that law has the variance d/3, and the released spread has a noise of known size. Of several,
-:func:`fogline.density.components.pursuit.tell_apart` says how many there are.
+:func:`fogline.density.components.pursuit.count_separable` says how many there are.
 
 Clusters of many columns, in four releases: scale, projection, density, refinement.
 
@@ -32,7 +32,13 @@ from scipy.stats import norm
 
 from fogline import _validation
 from fogline.accounting.budget import Budget
-from fogline.density.components.pursuit import MOST_ATOMS, Atoms, Frame, pursue, tell_apart
+from fogline.density.components.pursuit import (
+    MOST_SPHERICAL_COMPONENTS,
+    ClusterPrior,
+    SphericalComponents,
+    count_separable,
+    matching_pursuit,
+)
 from fogline.density.counted_records import is_nothing, joined
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import plan_spec
@@ -61,9 +67,9 @@ from fogline.release.curator import Curator
 from fogline.release.terms import ReleaseTerms
 
 __all__ = [
+    "CLUSTERING_SHARES",
     "FREQUENCIES",
     "MOST_STEPS",
-    "SHARES",
     "WORTH",
     "ClusterPlan",
     "FoundClusters",
@@ -74,11 +80,11 @@ __all__ = [
     "find_clusters",
     "groups_with_dips",
     "plan_clusters",
-    "seen_atoms",
-    "what_to_say",
+    "seen_components",
+    "shortfall_message",
 ]
 
-SHARES = {"scale": "1/5", "projection": "3/10", "density": "1/5", "refinement": "3/10"}
+CLUSTERING_SHARES = {"scale": "1/5", "projection": "3/10", "density": "1/5", "refinement": "3/10"}
 """Default shares of the budget."""
 
 MOST_CLUSTERS = 256
@@ -163,7 +169,7 @@ class ClusterPlan:
 
     def payload(self) -> int:
         """Most bytes that the answers of all stages, and what is kept with them, can take."""
-        d, r, k = self.lattice.d, self.most, self.n_clusters or MOST_ATOMS
+        d, r, k = self.lattice.d, self.most, self.n_clusters or MOST_SPHERICAL_COMPONENTS
         moments = d * (d + 3) // 2 if self.projection is None else 0
         steps = (MOST_STEPS if self.steps is None else self.steps) * k * (1 + r + r * (r + 1) // 2)
         kept = r * (d + 1) + k * (2 * r + 5)
@@ -269,7 +275,7 @@ def _portions(shares: Any, *, private: bool, refined: bool) -> dict[str, Fractio
     """Portions of the budget by name; by default what is not needed goes to the density."""
     names = {"scale", "density"} | ({"projection"} if private else set()) | ({"refinement"} if refined else set())
     if shares is None:
-        chosen = {name: Fraction(share) for name, share in SHARES.items() if name in names}
+        chosen = {name: Fraction(share) for name, share in CLUSTERING_SHARES.items() if name in names}
         chosen["density"] += 1 - sum(chosen.values())
         return chosen
     if not isinstance(shares, Mapping) or set(shares) != names:
@@ -311,7 +317,7 @@ def _drowned_share(plan: ClusterPlan, terms: ReleaseTerms) -> float:
     return 2 * scale / DIAGONAL / plan.lattice.steps**2 * math.sqrt(d) / (d / 3.0)
 
 
-def what_to_say(plan: ClusterPlan, terms: ReleaseTerms, spread: Spread, r: int, found: int, apart: int) -> str:
+def shortfall_message(plan: ClusterPlan, terms: ReleaseTerms, spread: Spread, r: int, found: int, apart: int) -> str:
     """Message about clusters that were hoped for; empty where all were found. No advice where nothing was counted.
 
     Parameters
@@ -338,10 +344,10 @@ def what_to_say(plan: ClusterPlan, terms: ReleaseTerms, spread: Spread, r: int, 
         said = ""
     if not said or is_nothing(spread.count, spread.count_sd):
         return said
-    return joined(said, _remedy(plan, terms, spread.count, r))
+    return joined(said, _shortfall_advice(plan, terms, spread.count, r))
 
 
-def _remedy(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: int) -> str:
+def _shortfall_advice(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: int) -> str:
     """How many records, or how much budget, would do: noise falls like one over both."""
     k = plan.n_clusters or 5
     relative = terms.max_contributions * (1.0 if terms.neighbours == "add-remove" else 2.0)
@@ -421,10 +427,10 @@ def _same(means: FloatArray, covariances: FloatArray, noise: FloatArray) -> tupl
     return None
 
 
-def seen_atoms(atoms: Atoms, least: float) -> Atoms:
+def seen_components(atoms: SphericalComponents, least: float) -> SphericalComponents:
     """Atoms of at least so many deviations of the noise."""
     seen = atoms.heights > least
-    return Atoms(
+    return SphericalComponents(
         atoms.weights[seen],
         atoms.centres[seen],
         atoms.variances[seen],
@@ -452,7 +458,7 @@ PRECISE = 0.1
 ROUND_STEPS = 0.6
 """Part of the steps, the first ones, that move centres only: shapes are learnt once the centres are about right."""
 
-VISIBLE = 1.0
+VISIBLE_WEIGHT = 1.0
 """A cluster is seen where its weight is this many deviations of the noise."""
 
 
@@ -503,7 +509,7 @@ def find_clusters(plan: ClusterPlan, curator: Curator) -> FoundClusters:
     density = curator.ask(sums, portions["density"], "density")
     pursued: dict[str, Any] = curator.remember("clusters", lambda: _pursued(plan, density, _frame(parts), spread))
     apart = int(pursued.pop("apart"))
-    atoms = seen_atoms(Atoms(**(pursued | {"misfit": float(pursued["misfit"])})), VISIBLE)
+    atoms = seen_components(SphericalComponents(**(pursued | {"misfit": float(pursued["misfit"])})), VISIBLE_WEIGHT)
     model = _start(atoms, pooled=kind != "full")
     found = FoundClusters(
         parts.projection,
@@ -522,28 +528,28 @@ def find_clusters(plan: ClusterPlan, curator: Curator) -> FoundClusters:
     clusters, centre_variances, weight_sds = distinct(found.clusters, found.centre_variances, found.weight_sds)
     if found.steps:  # what the density alone cannot tell apart, the steps may
         apart = max(apart, groups_with_dips(clusters, centre_variances))
-    message = what_to_say(plan, curator.terms, spread, parts.projection.r, len(clusters.weights), apart)
+    message = shortfall_message(plan, curator.terms, spread, parts.projection.r, len(clusters.weights), apart)
     return replace(found, clusters=clusters, centre_variances=centre_variances, weight_sds=weight_sds, message=message)
 
 
-def _pursued(plan: ClusterPlan, density: PrivateDensity, frame: Frame, spread: Spread) -> dict[str, Any]:
+def _pursued(plan: ClusterPlan, density: PrivateDensity, frame: ClusterPrior, spread: Spread) -> dict[str, Any]:
     """Atoms of the density, as many as are wanted or can be seen, and how many can be told apart."""
     wanted, half = plan.n_clusters, plan.level / 2  # half for more than there are, half for one where there is none
-    if wanted is not None and not 1 < wanted <= MOST_ATOMS:
-        return {**vars(pursue(density, wanted, frame)), "apart": wanted}
-    apart = tell_apart(density, frame, level=half, most=MOST_ATOMS if wanted is None else wanted)
+    if wanted is not None and not 1 < wanted <= MOST_SPHERICAL_COMPONENTS:
+        return {**vars(matching_pursuit(density, wanted, frame)), "apart": wanted}
+    apart = count_separable(density, frame, level=half, most=MOST_SPHERICAL_COMPONENTS if wanted is None else wanted)
     if apart < 2 and not concentrated(spread, plan.lattice.d, half):
         apart = 0
-    return {**vars(pursue(density, apart if wanted is None else wanted, frame)), "apart": apart}
+    return {**vars(matching_pursuit(density, apart if wanted is None else wanted, frame)), "apart": apart}
 
 
-def _frame(parts: PrivateComponents) -> Frame:
+def _frame(parts: PrivateComponents) -> ClusterPrior:
     """Where clusters may lie: within the image of the box and a few deviations, and with the released moments."""
     low, high = parts.projection.extent()
     reach = INNER * np.sqrt(parts.variances)
     leading = float(parts.variances[0])
     noise = parts.edge / (2 * math.sqrt(parts.projection.lattice.d)) * math.sqrt(2)
-    return Frame(
+    return ClusterPrior(
         lower=np.maximum(-reach, low),
         upper=np.minimum(reach, high),
         variance_range=(0.0064 * leading, leading),
@@ -622,7 +628,7 @@ def density_spec(parts: PrivateComponents, bandwidth: Any = "auto") -> Any:
     return plan_spec(bounds, wanted, features=FREQUENCIES, shares=shares)
 
 
-def _start(atoms: Atoms, *, pooled: bool) -> GaussianClusters:
+def _start(atoms: SphericalComponents, *, pooled: bool) -> GaussianClusters:
     """Round clusters as a mixture; noisy weights and widths are drawn to their common mean."""
     k, r = atoms.centres.shape
     if k == 0:

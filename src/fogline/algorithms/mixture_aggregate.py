@@ -33,15 +33,15 @@ from fogline.algorithms.mixture_recursive import (
     SCATTER_SHARES,
     MixtureFit,
     RecursivePlan,
+    ball_constraints,
     gaussian_fit,
-    held,
     learn_gaussians,
-    settled,
+    refine_balls,
 )
 from fogline.queries.ball_search import Ball, CountQuery
 from fogline.queries.block_learners import BlockMeans, Offers, chosen_learner
 from fogline.queries.gaussian import RINGS
-from fogline.queries.lattice import Frame
+from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.partition import NearestParts, Partition, Parts
 from fogline.release.curator import Curator
 
@@ -51,7 +51,12 @@ FloatArray = NDArray[np.float64]
 
 PROOF = "mixture-aggregate"
 
-SHARES = {"count": Fraction(1, 50), "rounds": Fraction(7, 10), "place": Fraction(3, 100), "shape": Fraction(1, 4)}
+AGGREGATE_SHARES = {
+    "count": Fraction(1, 50),
+    "rounds": Fraction(7, 10),
+    "place": Fraction(3, 100),
+    "shape": Fraction(1, 4),
+}
 """Shares of the budget; all rounds together have theirs."""
 
 USEFUL_BLOCKS = 4000
@@ -81,7 +86,7 @@ class AggregatePlan:
 
     Attributes
     ----------
-    frame : Frame
+    frame : CentredBallLattice
         The public ball.
     scales : RecursivePlan
         Number, range and least weight of the components.
@@ -93,7 +98,7 @@ class AggregatePlan:
         Most blocks.
     """
 
-    frame: Frame
+    frame: CentredBallLattice
     scales: RecursivePlan
     learner: Any
     named: str
@@ -118,7 +123,7 @@ class AggregatePlan:
         learner, named = chosen_learner(settings.learner, scales.n_components, scales.sigma_min)
         useful = USEFUL_BLOCKS / _validation.check_epsilon(settings.epsilon)
         most = int(min(max(useful, LEAST_BLOCKS), MOST_BLOCKS))
-        return cls(Frame(scales.frame.centre, radius), scales, learner, named, most)
+        return cls(CentredBallLattice(scales.frame.centre, radius), scales, learner, named, most)
 
     @property
     def n_components(self) -> int:
@@ -156,16 +161,16 @@ def learn_aggregate(plan: AggregatePlan, curator: Curator) -> MixtureFit:
     """Find the centres that blocks agree on, then learn the Gaussian next to each."""
     parts, frames, spent = aggregated_parts(plan, curator)
     left = 1 - spent
-    place = left * SHARES["place"] / (SHARES["place"] + SHARES["shape"])
-    frames, _ = settled(curator, parts, frames, share=place, steps=PLACE_STEPS, **held(plan.scales))
+    place = left * AGGREGATE_SHARES["place"] / (AGGREGATE_SHARES["place"] + AGGREGATE_SHARES["shape"])
+    frames, _ = refine_balls(curator, parts, frames, share=place, steps=PLACE_STEPS, **ball_constraints(plan.scales))
     learnt = learn_gaussians(curator, parts, frames, left - place)
     return gaussian_fit(learnt, curator, "sample-aggregate", plan.n_components)
 
 
-def aggregated_parts(plan: AggregatePlan, curator: Curator) -> tuple[Parts, tuple[Frame, ...], Fraction]:
+def aggregated_parts(plan: AggregatePlan, curator: Curator) -> tuple[Parts, tuple[CentredBallLattice, ...], Fraction]:
     """Parts of the records around what blocks agree on, where each may be, and what share of the budget that took."""
-    count, _ = curator.ask(CountQuery(), SHARES["count"], "count")
-    spent = SHARES["count"]
+    count, _ = curator.ask(CountQuery(), AGGREGATE_SHARES["count"], "count")
+    spent = AGGREGATE_SHARES["count"]
     blocks = plan.blocks(count)
     drawn = curator.remember("blocks", lambda: _keys(curator))
     means = BlockMeans(plan.frame, plan.learner, blocks, int(drawn["key"]), int(drawn["seed"]))
@@ -174,7 +179,7 @@ def aggregated_parts(plan: AggregatePlan, curator: Curator) -> tuple[Parts, tupl
     while turn < rounds and len(balls) < plan.n_components:
         direction = curator.remember(f"direction{turn}", lambda: _direction(curator, plan.frame.d))["direction"]
         offers = Offers(means, balls, direction)
-        share = SHARES["rounds"] / rounds
+        share = AGGREGATE_SHARES["rounds"] / rounds
         found = find_ball(curator, plan.ball(blocks), share, Fraction(1, rounds), offers=offers)
         spent += share
         turn += 1
@@ -184,7 +189,7 @@ def aggregated_parts(plan: AggregatePlan, curator: Curator) -> tuple[Parts, tupl
         return Partition(plan.frame.d), (plan.frame,), spent
     centres = np.stack([ball.centre for ball in balls])
     reaches = curator.remember("reaches", lambda: {"radii": _reaches(centres, plan)})["radii"]
-    frames = tuple(Frame(centre, float(reach)) for centre, reach in zip(centres, reaches, strict=True))
+    frames = tuple(CentredBallLattice(centre, float(reach)) for centre, reach in zip(centres, reaches, strict=True))
     return NearestParts(plan.frame, centres), frames, spent
 
 

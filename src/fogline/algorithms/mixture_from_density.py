@@ -40,8 +40,8 @@ from fogline import _validation
 from fogline.accounting.budget import Budget
 from fogline.algorithms.clustering import FREQUENCIES, density_spec
 from fogline.algorithms.mixture_recursive import MixtureFit
-from fogline.density.components.matching import MatchedMixture, match
-from fogline.density.components.pursuit import Atoms, Frame, pursue
+from fogline.density.components.matching import MatchedMixture, fit_characteristic_function
+from fogline.density.components.pursuit import ClusterPrior, SphericalComponents, matching_pursuit
 from fogline.density.private_density import PrivateDensity
 from fogline.queries.em_step import (
     FARTHEST_CENTRE,
@@ -70,7 +70,7 @@ from fogline.queries.projected_density import ProjectedDensityQuery
 from fogline.release.curator import Curator
 
 __all__ = [
-    "SHARES",
+    "MIXTURE_SHARES",
     "MixturePlan",
     "MixtureState",
     "MixtureStepQuery",
@@ -81,7 +81,7 @@ __all__ = [
     "step_kind",
 ]
 
-SHARES = {"scale": "1/50", "moments": "1/10", "density": "9/50", "steps": "7/10"}
+MIXTURE_SHARES = {"scale": "1/50", "moments": "1/10", "density": "9/50", "steps": "7/10"}
 """Default shares of the budget."""
 
 MOST_COMPONENTS = 64
@@ -214,8 +214,8 @@ def variance_range(settings: Any) -> tuple[float, float]:
 def _portions(shares: Any) -> dict[str, Fraction]:
     """Portions of the budget by name."""
     if shares is None:
-        return {name: Fraction(share) for name, share in SHARES.items()}
-    if not isinstance(shares, Mapping) or not {"scale", "moments", "density"} <= set(shares) <= set(SHARES):
+        return {name: Fraction(share) for name, share in MIXTURE_SHARES.items()}
+    if not isinstance(shares, Mapping) or not {"scale", "moments", "density"} <= set(shares) <= set(MIXTURE_SHARES):
         raise ValueError("shares must name scale, moments, density and, where steps are made, steps")
     try:
         split = Budget(rho=1.0).split(**shares)
@@ -458,8 +458,8 @@ def _start(plan: MixturePlan, density: PrivateDensity, moments: Moments, parts: 
     numbers = range(1, plan.most_components + 1) if plan.n_components is None else [plan.n_components]
     tried: dict[int, float] = {}
     for k in numbers:
-        atoms = pursue(density, k, frame)
-        matched = match(density, atoms)
+        atoms = matching_pursuit(density, k, frame)
+        matched = fit_characteristic_function(density, atoms)
         if not tried or matched.criterion < min(tried.values()):
             best = atoms, matched
         tried[k] = matched.criterion
@@ -472,7 +472,7 @@ def _start(plan: MixturePlan, density: PrivateDensity, moments: Moments, parts: 
     }
 
 
-def _frame(plan: MixturePlan, parts: PrivateComponents) -> Frame:
+def _frame(plan: MixturePlan, parts: PrivateComponents) -> ClusterPrior:
     """Where components may lie: within the image of the ball and a few deviations, with the released moments."""
     low, high = parts.projection.extent()
     reach = INNER * np.sqrt(parts.variances)
@@ -480,7 +480,7 @@ def _frame(plan: MixturePlan, parts: PrivateComponents) -> Frame:
     noise = parts.edge / (2 * math.sqrt(plan.lattice.d)) * math.sqrt(2)
     least, most = plan.variance_range
     smallest = float(np.clip(0.0016 * leading, least, leading / 2))
-    return Frame(
+    return ClusterPrior(
         lower=np.maximum(-reach, low),
         upper=np.minimum(reach, high),
         variance_range=(smallest, float(np.clip(most, 2 * smallest, leading))),
@@ -492,7 +492,7 @@ def _frame(plan: MixturePlan, parts: PrivateComponents) -> Frame:
 
 
 def _lifted(
-    plan: MixturePlan, atoms: Atoms, matched: MatchedMixture, moments: Moments, parts: PrivateComponents
+    plan: MixturePlan, atoms: SphericalComponents, matched: MatchedMixture, moments: Moments, parts: PrivateComponents
 ) -> dict[str, FloatArray]:
     """Components on the leading directions as a mixture in all columns.
 

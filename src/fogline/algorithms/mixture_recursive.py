@@ -36,7 +36,7 @@ from fogline.accounting import zcdp
 from fogline.density.private_density import PrivateDensity
 from fogline.queries.ball_search import NotSeparable
 from fogline.queries.gaussian import RINGS, Gaussian, PlaceQuery, ScatterQuery
-from fogline.queries.lattice import DIRECTION_BITS, Frame, integer_directions
+from fogline.queries.lattice import DIRECTION_BITS, CentredBallLattice, integer_directions
 from fogline.queries.partition import (
     BINS,
     Partition,
@@ -55,13 +55,13 @@ __all__ = [
     "PROOF",
     "MixtureFit",
     "RecursivePlan",
+    "ball_constraints",
     "composed_costs",
     "gaussian_fit",
-    "held",
     "learn_gaussians",
     "learn_recursive",
-    "parted",
-    "settled",
+    "partition_recursively",
+    "refine_balls",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -76,22 +76,22 @@ MARGIN = 1.1
 """Widening of that radius."""
 
 
-def settled(
+def refine_balls(
     curator: Curator,
     partition: Parts,
-    frames: tuple[Frame, ...],
+    frames: tuple[CentredBallLattice, ...],
     *,
     share: Fraction,
     steps: int,
     kept: float = KEPT,
     least: float = 0.0,
-) -> tuple[tuple[Frame, ...], list[float]]:
+) -> tuple[tuple[CentredBallLattice, ...], list[float]]:
     """Bring each part's frame to its records, and count them.
 
     Parameters
     ----------
     curator, partition
-    frames : tuple of Frame
+    frames : tuple of CentredBallLattice
         Where the search starts, one for each part.
     share : Fraction
         Of the whole budget, for all steps.
@@ -105,12 +105,14 @@ def settled(
     counts: list[float] = []
     for _ in range(steps):
         found = curator.ask(PlaceQuery(partition, frames, kept), share / steps, "place")
-        frames = tuple(Frame(frame.centre, max(frame.radius, least)) for frame, _ in found)
+        frames = tuple(CentredBallLattice(frame.centre, max(frame.radius, least)) for frame, _ in found)
         counts = [count for _, count in found]
     return frames, counts
 
 
-def learn_gaussians(curator: Curator, partition: Parts, frames: tuple[Frame, ...], share: Fraction) -> list[Gaussian]:
+def learn_gaussians(
+    curator: Curator, partition: Parts, frames: tuple[CentredBallLattice, ...], share: Fraction
+) -> list[Gaussian]:
     """Mean and covariance of each part, from frames that hold most of its records."""
     d = partition.d
     whitenings = []
@@ -216,7 +218,7 @@ class RecursivePlan:
 
     Attributes
     ----------
-    frame : Frame
+    frame : CentredBallLattice
         The public ball, widened for components that reach out of it.
     n_components : int
     sigma_min, sigma_max : float
@@ -224,7 +226,7 @@ class RecursivePlan:
     constants : {"practical", "theory"}
     """
 
-    frame: Frame
+    frame: CentredBallLattice
     n_components: int
     sigma_min: float
     sigma_max: float
@@ -262,9 +264,9 @@ class RecursivePlan:
             raise ValueError(f"weight_min must be at most 1/n_components = {1 / k:.4g}, got {least}")
         if constants not in VALLEYS:
             raise ValueError(f"constants must be one of {', '.join(VALLEYS)}, got {constants!r}")
-        public = Frame.around(middle, radius)
+        public = CentredBallLattice.around(middle, radius)
         reach = public.radius + high * (math.sqrt(d) + 4.0)
-        return cls(Frame(public.centre, reach), k, low, high, least, constants)
+        return cls(CentredBallLattice(public.centre, reach), k, low, high, least, constants)
 
     @property
     def levels(self) -> int:
@@ -303,27 +305,33 @@ class RecursivePlan:
 
 def learn_recursive(plan: RecursivePlan, curator: Curator) -> MixtureFit:
     """Cut the records into parts and learn the Gaussian of each."""
-    partition, frames, spent = parted(plan, curator)
+    partition, frames, spent = partition_recursively(plan, curator)
     left = 1 - spent
-    frames, _ = settled(curator, partition, frames, share=left * LAST_PLACE, steps=LAST_STEPS, **held(plan))
+    frames, _ = refine_balls(
+        curator, partition, frames, share=left * LAST_PLACE, steps=LAST_STEPS, **ball_constraints(plan)
+    )
     learnt = learn_gaussians(curator, partition, frames, left * (1 - LAST_PLACE))
     return gaussian_fit(learnt, curator, "recursive", plan.n_components)
 
 
-def held(plan: RecursivePlan) -> dict[str, float]:
+def ball_constraints(plan: RecursivePlan) -> dict[str, float]:
     """What a frame should hold (all but a part of the lightest component) and how narrow it may be."""
     return {"kept": 1 - min(0.03, plan.weight_min / 4), "least": plan.sigma_min * math.sqrt(plan.frame.d)}
 
 
-def parted(plan: RecursivePlan, curator: Curator) -> tuple[Partition, tuple[Frame, ...], Fraction]:
+def partition_recursively(
+    plan: RecursivePlan, curator: Curator
+) -> tuple[Partition, tuple[CentredBallLattice, ...], Fraction]:
     """The parts, where each may be, and what share of the budget it took to find them."""
     partition = Partition(plan.frame.d)
-    frames: tuple[Frame, ...] = (plan.frame,)
+    frames: tuple[CentredBallLattice, ...] = (plan.frame,)
     spent, fruitless = Fraction(0), 0
     for level in range(plan.levels):
         share = plan.level_share
         before = [frame.radius for frame in frames]
-        frames, counts = settled(curator, partition, frames, share=share * PLACE, steps=2, **held(plan))
+        frames, counts = refine_balls(
+            curator, partition, frames, share=share * PLACE, steps=2, **ball_constraints(plan)
+        )
         least = 0.5 * plan.weight_min * sum(counts)
         leading = _leading(plan, curator, partition, frames, share * SHAPE)
         directions = curator.remember(f"directions{level}", partial(_turned, leading, fruitless))["whole"]
@@ -340,7 +348,7 @@ def parted(plan: RecursivePlan, curator: Curator) -> tuple[Partition, tuple[Fram
 
 
 def _leading(
-    plan: RecursivePlan, curator: Curator, partition: Partition, frames: tuple[Frame, ...], share: Fraction
+    plan: RecursivePlan, curator: Curator, partition: Partition, frames: tuple[CentredBallLattice, ...], share: Fraction
 ) -> list[FloatArray]:
     """Leading directions of each part, in rows."""
     d = plan.frame.d
@@ -361,18 +369,18 @@ def _turned(leading: list[FloatArray], turn: int) -> dict[str, NDArray[Any]]:
 
 def _cut(
     plan: RecursivePlan, curator: Curator, query: SlabsQuery, profiles: Profiles, least: float, level: int
-) -> tuple[Partition, tuple[Frame, ...]]:
+) -> tuple[Partition, tuple[CentredBallLattice, ...]]:
     """Cut every part where it falls apart, while there are fewer parts than components."""
     kind = VALLEYS[plan.constants]
     partition, frames = query.partition, list(query.frames)
     unit = 2.0**DIRECTION_BITS
     for part, frame in enumerate(query.frames):
         slabs = [valleys(profile, profiles.noise, least, kind) for profile in profiles.counts[part]]
-        room = plan.n_components - partition.parts
+        spare = plan.n_components - partition.parts
 
-        def chosen(slabs: list[Slabs] = slabs, room: int = room) -> dict[str, NDArray[Any]]:
+        def chosen(slabs: list[Slabs] = slabs, spare: int = spare) -> dict[str, NDArray[Any]]:
             axis = max(range(len(slabs)), key=lambda index: (len(slabs[index].edges), float(slabs[index].scores.sum())))
-            return {"axis": np.array(axis), "edges": slabs[axis].best(room)}
+            return {"axis": np.array(axis), "edges": slabs[axis].best(spare)}
 
         kept = curator.remember(f"cut{level}.{part}", chosen)
         axis, edges = int(kept["axis"]), kept["edges"]
@@ -382,7 +390,7 @@ def _cut(
         moved = []
         for low, high in zip([0.0, *edges], [*edges, float(BINS)], strict=True):
             offset = float(query.products(np.array(slabs[axis].middle(low, high)))) / unit
-            moved.append(Frame(frame.places(direction / unit * offset), frame.radius))
+            moved.append(CentredBallLattice(frame.places(direction / unit * offset), frame.radius))
         frames[part] = moved[0]
         frames.extend(moved[1:])
         partition = partition.divided(part, frame, direction, query.products(edges))

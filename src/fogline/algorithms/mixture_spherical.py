@@ -23,13 +23,13 @@ from fogline.algorithms.mixture_recursive import (
     MARGIN,
     MixtureFit,
     RecursivePlan,
+    ball_constraints,
     gaussian_fit,
-    held,
-    parted,
-    settled,
+    partition_recursively,
+    refine_balls,
 )
 from fogline.queries.gaussian import Gaussian
-from fogline.queries.lattice import Frame
+from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
 from fogline.release.curator import Curator
 
@@ -46,10 +46,10 @@ REACH = 3.0
 
 def learn_spherical(plan: RecursivePlan, curator: Curator) -> MixtureFit:
     """Cut the records into parts and learn the sphere of each."""
-    partition, frames, spent = parted(plan, curator)
+    partition, frames, spent = partition_recursively(plan, curator)
     left = 1 - spent
-    frames, _ = settled(curator, partition, frames, share=left * PLACE, steps=LAST_STEPS, **held(plan))
-    balls = tuple(Frame(frame.centre, MARGIN * frame.radius) for frame in frames)
+    frames, _ = refine_balls(curator, partition, frames, share=left * PLACE, steps=LAST_STEPS, **ball_constraints(plan))
+    balls = tuple(CentredBallLattice(frame.centre, MARGIN * frame.radius) for frame in frames)
     rough = curator.ask(SphericalQuery(partition, balls, plan.sigma_min), left * FIRST, "sphere")
     fitting = tuple(_ball(found, ball) for found, ball in zip(rough, balls, strict=True))
     spheres = curator.ask(SphericalQuery(partition, fitting, plan.sigma_min), left * SECOND, "sphere")
@@ -57,12 +57,12 @@ def learn_spherical(plan: RecursivePlan, curator: Curator) -> MixtureFit:
     return gaussian_fit(learnt, curator, "spherical", plan.n_components)
 
 
-def _ball(found: SphericalGaussian, before: Frame) -> Frame:
+def _ball(found: SphericalGaussian, before: CentredBallLattice) -> CentredBallLattice:
     """A ball that holds nearly all records of a sphere, never wider than the one before."""
     d = before.d
     sigma = math.sqrt(found.sigma**2 + found.variance_sd)
     reach = sigma * (math.sqrt(d) + REACH) + 2 * found.mean_sd * math.sqrt(d)
-    return Frame(found.mean, min(reach, before.radius))
+    return CentredBallLattice(found.mean, min(reach, before.radius))
 
 
 def _gaussian(sphere: SphericalGaussian, sigma_max: float) -> Gaussian:

@@ -11,7 +11,7 @@
 
 from fogline.audit.attack import (
     AttackReport,
-    Witness,
+    DistinguishingEvent,
     attack,
     likelihood_ratio,
     sketch_attack,
@@ -20,17 +20,17 @@ from fogline.audit.attack import (
 from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
 from fogline.audit.neighbour_pairs import Pair, canary_pairs, random_pairs
 from fogline.audit.noise_fit import NoiseFit, noise_fit
-from fogline.audit.replay import PairReport, RecordingDoor, ReplayingDoor, ReplayReport, replay
+from fogline.audit.replay import PairReport, RecordingProvider, ReplayingProvider, ReplayReport, replay
 
 __all__ = [
     "AttackReport",
+    "DistinguishingEvent",
     "NoiseFit",
     "Pair",
     "PairReport",
-    "RecordingDoor",
+    "RecordingProvider",
     "ReplayReport",
-    "ReplayingDoor",
-    "Witness",
+    "ReplayingProvider",
     "attack",
     "canary_pairs",
     "epsilon_lower_bound",

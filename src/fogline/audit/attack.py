@@ -37,15 +37,23 @@ from fogline._validation import check_count, check_delta, check_level
 from fogline.accounting import gdp, zcdp
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
-from fogline.audit.replay import MechanismStep, RecordingDoor
+from fogline.audit.replay import MechanismStep, RecordingProvider
 from fogline.audit.scores import canary_of, fixed_scores, learnt_scores, trained_scores
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
-from fogline.mechanisms.randomness import IntArray, Source, use_door
+from fogline.mechanisms.randomness import EntropySource, IntArray, use_provider
 from fogline.release.density_sketch import DensitySketch
 from fogline.testing import SeededSource
 
-__all__ = ["AttackReport", "Witness", "attack", "find_witnesses", "likelihood_ratio", "sketch_attack", "vector_attack"]
+__all__ = [
+    "AttackReport",
+    "DistinguishingEvent",
+    "attack",
+    "best_events",
+    "likelihood_ratio",
+    "sketch_attack",
+    "vector_attack",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -53,7 +61,7 @@ _CANDIDATES = 60
 
 
 @dataclass(frozen=True)
-class Witness:
+class DistinguishingEvent:
     """One event and how often it happened on fresh runs.
 
     Attributes
@@ -79,7 +87,7 @@ class Witness:
     mu_lower: float
 
 
-def find_witnesses(
+def best_events(
     null: FloatArray,
     other: FloatArray,
     delta: float,
@@ -87,7 +95,7 @@ def find_witnesses(
     threshold: float | None,
     *,
     midpoint: float | None = None,
-) -> tuple[Witness, ...]:
+) -> tuple[DistinguishingEvent, ...]:
     """Count events on fresh runs; without a threshold, choose four on the first half and split the error.
 
     Parameters
@@ -107,7 +115,7 @@ def find_witnesses(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> found = find_witnesses(rng.normal(0, 1, 4000), rng.normal(1, 1, 4000), 1e-5, 0.99, None)
+    >>> found = best_events(rng.normal(0, 1, 4000), rng.normal(1, 1, 4000), 1e-5, 0.99, None)
     >>> [witness.name for witness in found]
     ['best for mu', 'best for epsilon', 'upper tail', 'lower tail']
     >>> 0.8 < max(witness.mu_lower for witness in found) < 1.0
@@ -144,7 +152,7 @@ def _choose(null: FloatArray, other: FloatArray, delta: float, error: float) -> 
 
 def _count(
     name: str, null: FloatArray, other: FloatArray, threshold: float, above: bool, delta: float, error: float
-) -> Witness:
+) -> DistinguishingEvent:
     """Count an event and bound what it shows; an event below is frequent on the null side."""
     rare, frequent = (null, other) if above else (other, null)
     hits = [int(np.sum(s >= threshold if above else s <= threshold)) for s in (frequent, rare)]
@@ -153,7 +161,7 @@ def _count(
     high = proportion_upper(hits[1], runs, error=error / 2)
     mu = float(ndtri(low) - ndtri(high)) if low > 0 and high < 1 else 0.0
     epsilon = epsilon_lower_bound(hits[0], runs, hits[1], runs, delta=delta, confidence=1.0 - error)
-    return Witness(name, threshold, above, hits[0], hits[1], runs, epsilon, max(0.0, mu))
+    return DistinguishingEvent(name, threshold, above, hits[0], hits[1], runs, epsilon, max(0.0, mu))
 
 
 Score = Callable[[Any], float]
@@ -172,7 +180,7 @@ class AttackReport:
         The claim.
     mu : float or None
         The claim as Gaussian differential privacy, where it is one: not for noise of a few lattice steps.
-    witnesses : tuple of Witness
+    witnesses : tuple of DistinguishingEvent
     confidence : float
         With which all lower bounds hold together.
     """
@@ -180,7 +188,7 @@ class AttackReport:
     epsilon: float
     delta: float
     mu: float | None
-    witnesses: tuple[Witness, ...]
+    witnesses: tuple[DistinguishingEvent, ...]
     confidence: float
 
     @property
@@ -315,7 +323,7 @@ def attack(
         raise TypeError("threshold needs one score that it is a threshold of")
     if callable(score):
         scores = [np.array([score(release(data)) for _ in range(runs)], dtype=np.float64) for data in (D, D_prime)]
-        witnesses = find_witnesses(scores[0], scores[1], chosen_delta, level, threshold)
+        witnesses = best_events(scores[0], scores[1], chosen_delta, level, threshold)
         return AttackReport(epsilon, chosen_delta, mu, witnesses, confidence)
     outputs = [[release(data) for _ in range(runs)] for data in (D, D_prime)]
     sizes = (len(D), len(D_prime)) if hasattr(D, "__len__") and hasattr(D_prime, "__len__") else None
@@ -324,7 +332,7 @@ def attack(
     found = [
         replace(witness, name=f"{name}, {witness.name}")
         for name, (null, other) in listed.items()
-        for witness in find_witnesses(null, other, chosen_delta, each, None)
+        for witness in best_events(null, other, chosen_delta, each, None)
     ]
     return AttackReport(epsilon, chosen_delta, mu, tuple(found), confidence)
 
@@ -337,7 +345,7 @@ def vector_attack(
     claim: Guarantee | float | None = None,
     delta: float | None = None,
     runs: int = 50_000,
-    source: Source | None = None,
+    source: EntropySource | None = None,
     confidence: float = 0.99,
 ) -> AttackReport:
     """Attack a release of one vector with Gaussian noise by its likelihood ratio.
@@ -353,7 +361,7 @@ def vector_attack(
         As in `attack`; by default the guarantee that the release states.
     runs : int
         On each side.
-    source : Source, optional
+    source : EntropySource, optional
         Of the noise: by default seeded, with the same law.
     confidence : float
 
@@ -384,7 +392,7 @@ def vector_attack(
     scores = [_noisy_scores(step, direction, runs, noise) for step in (first, second)]
     middle = float((first.exact + second.exact.astype(np.float64)) @ direction) / 2
     level = check_level(confidence, "confidence")
-    witnesses = find_witnesses(scores[0], scores[1], chosen_delta, level, None, midpoint=middle)
+    witnesses = best_events(scores[0], scores[1], chosen_delta, level, None, midpoint=middle)
     return AttackReport(epsilon, chosen_delta, mu, witnesses, confidence)
 
 
@@ -397,7 +405,7 @@ def sketch_attack(
     delta: float,
     neighbours: str = "add-remove",
     runs: int = 50_000,
-    source: Source | None = None,
+    source: EntropySource | None = None,
     confidence: float = 0.99,
 ) -> AttackReport:
     """Attack the release of a density sketch by its likelihood ratio.
@@ -462,7 +470,7 @@ def _scored(
 
 def _shown(null: FloatArray, other: FloatArray) -> float:
     """Return how much epsilon a score would seem to show; only to choose a direction."""
-    return max(witness.epsilon_lower for witness in find_witnesses(null, other, 0.0, 0.5, None))
+    return max(witness.epsilon_lower for witness in best_events(null, other, 0.0, 0.5, None))
 
 
 def _claimed(claim: Guarantee | float, delta: float | None, gaussian: bool) -> tuple[float, float, float | None]:
@@ -480,10 +488,10 @@ def _claimed(claim: Guarantee | float, delta: float | None, gaussian: bool) -> t
 
 
 def _recorded(release: Callable[[Any], Any], data: Any) -> tuple[MechanismStep, Guarantee | None]:
-    door = RecordingDoor()
-    with use_door(door):
+    provider = RecordingProvider()
+    with use_provider(provider):
         result = release(data)
-    steps = [step for step in door.steps if isinstance(step, MechanismStep)]
+    steps = [step for step in provider.steps if isinstance(step, MechanismStep)]
     if [step.call.mechanism for step in steps] != ["gaussian"]:
         raise ValueError("release must use the Gaussian mechanism exactly once")
     stated = getattr(result, "guarantee", getattr(result, "guarantee_", None))
@@ -494,7 +502,7 @@ def _recorded(release: Callable[[Any], Any], data: Any) -> tuple[MechanismStep, 
 class _Batch:
     """A source that draws for many runs at once: one row a run."""
 
-    source: Source
+    source: EntropySource
     rows: int
 
     @property
@@ -520,7 +528,7 @@ def _direction(z: NDArray[Any], z_prime: NDArray[Any]) -> FloatArray:
     return direction / length
 
 
-def _noisy_scores(step: MechanismStep, direction: FloatArray, runs: int, source: Source) -> FloatArray:
+def _noisy_scores(step: MechanismStep, direction: FloatArray, runs: int, source: EntropySource) -> FloatArray:
     """Scores of so many releases of one exact vector."""
     rows = max(1, _CELLS_AT_A_TIME // max(1, step.exact.size))
     scores = []

@@ -42,7 +42,7 @@ from fogline.accounting.events import (
     StableHistogramEvent,
 )
 from fogline.audit.noise_fit import noise_fit
-from fogline.mechanisms.randomness import Call, IntArray, Sample, Source
+from fogline.mechanisms.randomness import Call, EntropySource, IntArray, Sample
 from fogline.testing import SeededSource
 
 __all__ = [
@@ -95,7 +95,7 @@ Step = MechanismStep | GeneratorStep
 class SourceSpy:
     """A source that keeps what is drawn from it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: EntropySource) -> None:
         self._source = source
         self.draws: list[Draw] = []
 
@@ -209,7 +209,7 @@ def noise_failures(step: MechanismStep) -> list[str]:
     Parameters
     ----------
     step : MechanismStep
-        As recorded by `fogline.audit.RecordingDoor`.
+        As recorded by `fogline.audit.RecordingProvider`.
 
     Returns
     -------
@@ -218,11 +218,11 @@ def noise_failures(step: MechanismStep) -> list[str]:
 
     Examples
     --------
-    >>> from fogline.audit import RecordingDoor
-    >>> from fogline.mechanisms import choose, use_door
-    >>> with use_door(RecordingDoor()) as door:
+    >>> from fogline.audit import RecordingProvider
+    >>> from fogline.mechanisms import choose, use_provider
+    >>> with use_provider(RecordingProvider()) as provider:
     ...     index = choose(lambda: np.array([0, 1, 2]), size=3, sensitivity=1, epsilon=0.5)
-    >>> noise_failures(door.steps[0])
+    >>> noise_failures(provider.steps[0])
     []
     """
     check = NOISE_CHECKS.get(type(step.call.event))
@@ -369,8 +369,8 @@ def _require_threshold(threshold: int, scale: float, delta: float, units: int) -
     if threshold < units:
         raise _Wrong("the threshold is below what one unit may hold")
     log_tails = [
-        -(threshold - held) / scale - math.log1p(math.exp(-1.0 / scale)) + math.log(keys)
-        for held, keys in ((units, 1), (1, units))
+        -(threshold - records) / scale - math.log1p(math.exp(-1.0 / scale)) + math.log(keys)
+        for records, keys in ((units, 1), (1, units))
     ]
     if max(log_tails) > math.log(delta) + 1e-9 * max(1.0, threshold / scale):
         raise _Wrong("the threshold does not hide the keys of one unit")

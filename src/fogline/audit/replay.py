@@ -21,10 +21,10 @@ Running time is not compared.
 
 Two doors for an audit: one keeps what passes through it, the other plays it back.
 
-`RecordingDoor` stands before another door. Of every use of a mechanism it keeps the public `Call`, the exact
+`RecordingProvider` stands before another door. Of every use of a mechanism it keeps the public `Call`, the exact
 value, the answer, and what noise was drawn; of every auxiliary generator its seed.
 
-`ReplayingDoor` gives a second run, on a neighbour, the answers of the first. It checks that the calls are the
+`ReplayingProvider` gives a second run, on a neighbour, the answers of the first. It checks that the calls are the
 same, in the same order, and that the exact values :math:`q(D)` and :math:`q(D')` satisfy
 
 .. math:: \lVert q(D) - q(D') \rVert \le \Delta
@@ -80,19 +80,27 @@ from fogline.audit.noise_laws import (
 )
 from fogline.audit.observation import differences, observe
 from fogline.audit.surroundings import Surroundings, empty_caches, rewind
-from fogline.mechanisms.randomness import Call, Door, Query, Sample, Source, SystemDoor, use_door
-from fogline.testing import SeededDoor, SeededSource
+from fogline.mechanisms.randomness import (
+    Call,
+    EntropySource,
+    NoiseProvider,
+    Query,
+    Sample,
+    SystemProvider,
+    use_provider,
+)
+from fogline.testing import SeededProvider, SeededSource
 
 __all__ = [
     "AUDITED",
-    "Diverged",
     "Draw",
     "GeneratorStep",
     "MechanismStep",
     "PairReport",
-    "RecordingDoor",
+    "RecordingProvider",
+    "ReplayDiverged",
     "ReplayReport",
-    "ReplayingDoor",
+    "ReplayingProvider",
     "Step",
     "replay",
     "sensitivity_ratio",
@@ -102,19 +110,19 @@ AUDITED = "the noise was recorded for an audit"
 """The one reason that guarantees made behind these doors give."""
 
 
-class Diverged(RuntimeError):
+class ReplayDiverged(RuntimeError):
     """The second run asked for something that the first did not; the door has noted what."""
 
 
 S = TypeVar("S", MechanismStep, GeneratorStep)
 
 
-class RecordingDoor:
+class RecordingProvider:
     """Keep everything that passes to and from another door.
 
     Parameters
     ----------
-    door : Door, optional
+    provider : NoiseProvider, optional
         Who answers; by default a seeded one.
 
     Attributes
@@ -125,20 +133,20 @@ class RecordingDoor:
 
     Examples
     --------
-    >>> from fogline.mechanisms import add_gaussian, use_door
-    >>> with use_door(RecordingDoor(SeededDoor(1))) as door:
+    >>> from fogline.mechanisms import add_gaussian, use_provider
+    >>> with use_provider(RecordingProvider(SeededProvider(1))) as provider:
     ...     release = add_gaussian(lambda: np.array([5, 7]), size=2, sensitivity=1, rho=0.5)
-    >>> door.steps[0].call.mechanism, door.steps[0].exact.tolist()
+    >>> provider.steps[0].call.mechanism, provider.steps[0].exact.tolist()
     ('gaussian', [5, 7])
-    >>> bool((door.steps[0].answer == release.values).all())
+    >>> bool((provider.steps[0].answer == release.values).all())
     True
     """
 
     certified = False
     reason = AUDITED
 
-    def __init__(self, door: Door | None = None) -> None:
-        self._door = SeededDoor(0) if door is None else door
+    def __init__(self, provider: NoiseProvider | None = None) -> None:
+        self._provider = SeededProvider(0) if provider is None else provider
         self.steps: list[Step] = []
         self.failures: list[str] = []
 
@@ -152,11 +160,11 @@ class RecordingDoor:
             asked.append(value.copy())
             return value
 
-        def spied(source: Source) -> Callable[[NDArray[Any]], NDArray[Any]]:
+        def spied(source: EntropySource) -> Callable[[NDArray[Any]], NDArray[Any]]:
             spies.append(SourceSpy(source))
             return sample(spies[-1])
 
-        answer = self._door.answer(call, kept, spied)
+        answer = self._provider.answer(call, kept, spied)
         if len(asked) != 1:
             self.failures.append(f"{call.mechanism}: the exact query was asked {len(asked)} times, not once")
         exact = asked[0] if asked else np.zeros(0, dtype=np.int64)
@@ -173,12 +181,12 @@ class RecordingDoor:
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Return a generator whose seed is kept."""
-        seed = int.from_bytes(self._door.generator(purpose).bytes(16))
+        seed = int.from_bytes(self._provider.generator(purpose).bytes(16))
         self.steps.append(GeneratorStep(purpose, seed))
         return np.random.default_rng(seed)
 
 
-class ReplayingDoor:
+class ReplayingProvider:
     """Give a run on a neighbour the answers of a recorded run, and check that it asks the same.
 
     Parameters
@@ -195,12 +203,12 @@ class ReplayingDoor:
 
     Examples
     --------
-    >>> from fogline.mechanisms import add_laplace, use_door
+    >>> from fogline.mechanisms import add_laplace, use_provider
     >>> def release(count):
     ...     return add_laplace(lambda: np.array([count]), size=1, sensitivity=2, epsilon=1.0).values
-    >>> with use_door(RecordingDoor()) as first:
+    >>> with use_provider(RecordingProvider()) as first:
     ...     published = release(10)
-    >>> with use_door(ReplayingDoor(first.steps)) as second:
+    >>> with use_provider(ReplayingProvider(first.steps)) as second:
     ...     bool(release(11) == published), second.ratios
     (True, [0.5])
     """
@@ -252,9 +260,9 @@ class ReplayingDoor:
             return step
         raise self._diverged(f"call {self._next} of the second run is {wanted}, which the first run did not ask for")
 
-    def _diverged(self, what: str) -> Diverged:
+    def _diverged(self, what: str) -> ReplayDiverged:
         self.failures.append(what)
-        return Diverged(what)
+        return ReplayDiverged(what)
 
 
 def _shows_more(answer: Any) -> bool:
@@ -449,8 +457,8 @@ def replay(
         if number == 0:
             _warm_up(audited, pair)
         relation = check_neighbours(pair.neighbours if neighbours is None else neighbours)
-        door: Door = SystemDoor() if seed is None else SeededDoor(_mixed(seed, number))
-        recorder = RecordingDoor(door)
+        provider: NoiseProvider = SystemProvider() if seed is None else SeededProvider(_mixed(seed, number))
+        recorder = RecordingProvider(provider)
         look = thorough or number < _LOOKED_AT or number % _NOW_AND_THEN == 0
         report, before = _replay_pair(audited, pair, relation, recorder, before if look else None, look=look)
         reports.append(report)
@@ -467,7 +475,7 @@ def _warm_up(audited: _Audited, pair: Pair) -> None:
     Garbage of earlier work goes first: collected between two looks, it would show as a difference.
     """
     gc.collect()
-    with use_door(RecordingDoor()):
+    with use_provider(RecordingProvider()):
         seen = observe(audited.fit, pair.D, watched=audited.watched)
     if seen.before is not None:
         rewind(seen.before)
@@ -492,7 +500,7 @@ def _replay_pair(
     audited: _Audited,
     pair: Pair,
     relation: Neighbours,
-    recorder: RecordingDoor,
+    recorder: RecordingProvider,
     before: Surroundings | None,
     *,
     look: bool,
@@ -501,12 +509,12 @@ def _replay_pair(
     fit, claim = audited.fit, audited.claim
     if look and before is not None and empty_caches(before):
         before = None  # what was cached so far is no longer there: look again
-    with use_door(recorder):
+    with use_provider(recorder):
         first = observe(fit, pair.D, watched=audited.watched, before=before, look=look)
-    player = ReplayingDoor(recorder.steps)
+    player = ReplayingProvider(recorder.steps)
     if first.before is not None:
         rewind(first.before)
-    with use_door(player):
+    with use_provider(player):
         second = observe(fit, pair.D_prime, watched=audited.watched, before=first.before, look=look)
     if not player.failures:
         player.finished()

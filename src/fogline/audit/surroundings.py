@@ -43,7 +43,7 @@ __all__ = [
 
 ALLOWED_STATE = {
     "fogline.mechanisms.randomness._mechanism": "samplers by their public scales; a second run of a replay needs none",
-    "fogline.release.secret_models._HELD": "secret models of samplers, kept apart from them by design",
+    "fogline.release.secret_models._PAID": "secret models of samplers, kept apart from them by design",
     "fogline.queries.fourier_sums._counter_known": "whether the compiled counter was looked for: once in a process",
     "fogline.ledger.session._sessions": "open ledgers, held weakly: garbage collection may remove one at any time",
     "fogline.release.origins._KNOWN": "random numbers of the sketches that are alive, held weakly",
@@ -119,14 +119,14 @@ class Surroundings:
     bare: list[types.FunctionType] = field(default_factory=list)
 
 
-def look_around(watched: Iterable[str] = (), *, held: Any = None) -> Surroundings:
+def look_around(watched: Iterable[str] = (), *, inspected: Any = None) -> Surroundings:
     """Look at the state of the process.
 
     Parameters
     ----------
     watched : iterable of str
         Further modules to look into.
-    held : object, optional
+    inspected : object, optional
         Something else to look into, such as the audited function with its closure.
 
     Examples
@@ -149,8 +149,8 @@ def look_around(watched: Iterable[str] = (), *, held: Any = None) -> Surrounding
             _look_into(value, f"{name}.{bound}", seen)
         registry = names[name].get("__warningregistry__", {})
         seen.contents[f"{name}.__warningregistry__"] = sorted(repr(key) for key in registry if key != "version")
-    if held is not None:
-        flatten(held, "the audited function", seen.contents, met=Apart())
+    if inspected is not None:
+        flatten(inspected, "the audited function", seen.contents, met=Apart())
     return seen
 
 
@@ -313,10 +313,10 @@ def empty_caches(seen: Surroundings) -> bool:
     >>> empty_caches(look_around()), empty_caches(look_around())
     (True, False)
     """
-    held = [cache for cache, _ in seen.caches if cache.cache_info().currsize]
-    for cache in held:
+    inspected = [cache for cache, _ in seen.caches if cache.cache_info().currsize]
+    for cache in inspected:
         cache.cache_clear()
-    return bool(held)
+    return bool(inspected)
 
 
 def _put_back_names(holder: Any, path: str, before: dict[str, Any]) -> None:

@@ -198,10 +198,10 @@ def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, An
             fit(estimator, table)
         return None
 
-    with opened(options["ledger"], options["high_water"]) as books:
+    with opened(options["ledger"], options["high_water"]) as open_ledger:
         with refusals():
-            view = view_of(books, options)
-            before = len(books.history())
+            view = view_of(open_ledger, options)
+            before = len(open_ledger.history())
         estimator.ledger = view
         with Phase(doing, quiet=options["as_json"]), refusals(), loops_for(options, table):
             fit(estimator, table)
@@ -211,9 +211,9 @@ def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, An
     return {"receipt": receipt, "cached": receipt["commit"] < before}
 
 
-def view_of(books: Any, options: dict[str, Any]) -> Any:
+def view_of(open_ledger: Any, options: dict[str, Any]) -> Any:
     """Return the ledger as the one who asks sees it."""
-    view = books.on(options["dataset"], analyst=options["analyst"])
+    view = open_ledger.on(options["dataset"], analyst=options["analyst"])
     return view.afresh() if options.get("afresh") else view
 
 
@@ -308,10 +308,10 @@ def ask(question: Callable[[Any], T], options: dict[str, Any], doing: str) -> tu
     if options["ledger"] is None:
         with Phase(doing, quiet=options["as_json"]):
             return _asked(question, None), None
-    with opened(options["ledger"], options["high_water"]) as books:
+    with opened(options["ledger"], options["high_water"]) as open_ledger:
         with refusals():
-            view = view_of(books, options)
-            before = len(books.history())
+            view = view_of(open_ledger, options)
+            before = len(open_ledger.history())
         with Phase(doing, quiet=options["as_json"]), refusals():
             answer = _asked(question, view)
     receipt = getattr(answer, "receipt", None)

@@ -179,10 +179,10 @@ def _fitted(estimator: IntegralSampler, table: Any, options: dict[str, Any]) -> 
             estimator.progress = progress
             fit(estimator, table)
         return None
-    with opened(options["ledger"], options["high_water"]) as books:
+    with opened(options["ledger"], options["high_water"]) as open_ledger:
         with refusals():
-            estimator.ledger = view_of(books, options)
-            before = len(books.history())
+            estimator.ledger = view_of(open_ledger, options)
+            before = len(open_ledger.history())
         with progress_bar(quiet=quiet) as progress, refusals():
             estimator.progress = progress
             fit(estimator, table)

@@ -18,7 +18,7 @@ from fogline.cli.common import need
 from fogline.cli.parse import columns_option
 
 if TYPE_CHECKING:
-    from fogline.sources.tables import Table
+    from fogline.sources.tables import Source
 
 __all__ = [
     "FILE",
@@ -119,7 +119,7 @@ def check_file(file: str) -> None:
         matching_files(file)
 
 
-def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
+def source_table(options: dict[str, Any], columns: list[str] | None) -> Source:
     """Return the columns of FILE by its schema, which is all that is read of it here.
 
     Parameters
@@ -145,7 +145,7 @@ MANY_RECORDS = 500_000
 """From how many expected records on compiled loops win the time in which they are loaded."""
 
 
-def loops_for(options: dict[str, Any], table: Table) -> AbstractContextManager[None]:
+def loops_for(options: dict[str, Any], table: Source) -> AbstractContextManager[None]:
     """Choose compiled or plain loops over the records by public facts: the command's words and the schema.
 
     One text file of up to three columns is read by plain loops, unless the user expects many records. Neither the
@@ -173,7 +173,7 @@ def source_files(file: str) -> list[Path]:
         return [Path(file)]
 
 
-def wide_bounds(table: Table, bounds: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def wide_bounds(table: Source, bounds: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return a range for each column; one range serves all of them."""
     from fogline import _validation
 

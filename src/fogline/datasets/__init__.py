@@ -14,15 +14,15 @@ from fogline.datasets.simulated import (
     t_mixture5,
     uniform_box,
 )
-from fogline.datasets.tables import Table, load_faithful
+from fogline.datasets.tables import ExampleTable, load_faithful
 
 __all__ = [
     "GAUSSIAN_MIXTURE4",
     "OWN_MIXTURES",
     "T_MIXTURE5",
+    "ExampleTable",
     "Mixture",
     "Sample",
-    "Table",
     "gaussian_mixture4",
     "load_faithful",
     "mixture_modes",

@@ -30,7 +30,7 @@ __all__ = ["PrivateDensity"]
 FloatArray = NDArray[np.float64]
 
 FORMAT = "fogline-density-1"
-VISIBLE = 8.0
+DEFAULT_BANDWIDTH_HEIGHT = 8.0
 """The default bandwidth is the smallest at which the highest peak stands this many noise deviations high."""
 
 
@@ -183,7 +183,7 @@ class PrivateDensity:
             chosen = candidates[-1]
             for h in candidates:
                 reading = self.reading(h)
-                if self._height(reading) >= VISIBLE * reading.noise_sd:
+                if self._height(reading) >= DEFAULT_BANDWIDTH_HEIGHT * reading.noise_sd:
                     chosen = h
                     break
             self._memory["bandwidth"] = chosen

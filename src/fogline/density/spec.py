@@ -449,11 +449,11 @@ class SketchSpec(PublicBox):
         if excess > 1:
             fitting = self.planned[0] / self.widths * excess ** (1 / self.d) * 1.05
             shown = ", ".join(f"{f:.2g}" for f in fitting)
-            cure = f"a smallest bandwidth of about [{shown}] of the box width would fit"
+            advice = f"a smallest bandwidth of about [{shown}] of the box width would fit"
             if np.any((np.array(self.steps) > 0) & (self.cell_widths < self.planned[0] / (2 * CELLS_PER_BANDWIDTH))):
-                cure = "steps so fine need no mention: leave them out"
+                advice = "steps so fine need no mention: leave them out"
             raise ValueError(
-                f"bandwidths are too small for this box ({coefficients:.3g} coefficients, {cells:.3g} cells): {cure}"
+                f"bandwidths are too small for this box ({coefficients:.3g} coefficients, {cells:.3g} cells): {advice}"
             )
 
 

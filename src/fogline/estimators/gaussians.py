@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
-from fogline.algorithms.mixture_recursive import learn_gaussians, settled
+from fogline.algorithms.mixture_recursive import learn_gaussians, refine_balls
 from fogline.estimators.locating import public_frame
 from fogline.queries.gaussian import Gaussian
-from fogline.queries.lattice import Frame
+from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.moments import MOST_COLUMNS
 from fogline.queries.partition import Partition
 from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
@@ -79,9 +79,9 @@ def private_gaussian(
     array([1., 5.])
     """
 
-    def algorithm(frame: Frame, curator: Curator) -> Gaussian:
+    def algorithm(frame: CentredBallLattice, curator: Curator) -> Gaussian:
         whole = Partition(frame.d)
-        frames, _ = settled(curator, whole, (frame,), share=PLACE_SHARE, steps=PLACE_STEPS)
+        frames, _ = refine_balls(curator, whole, (frame,), share=PLACE_SHARE, steps=PLACE_STEPS)
         (found,) = learn_gaussians(curator, whole, frames, 1 - PLACE_SHARE)
         kept = curator.remember("gaussian", lambda: dict(vars(found)))
         return Gaussian(
@@ -132,7 +132,7 @@ def private_spherical_gaussian(
     (True, True)
     """
 
-    def algorithm(frame: Frame, curator: Curator) -> SphericalGaussian:
+    def algorithm(frame: CentredBallLattice, curator: Curator) -> SphericalGaussian:
         (found,) = curator.ask(SphericalQuery(Partition(frame.d), (frame,)), Fraction(1), "sphere")
         return found
 
@@ -142,7 +142,7 @@ def private_spherical_gaussian(
 
 def _learnt(
     X: Any,
-    algorithm: Callable[[Frame, Curator], T],
+    algorithm: Callable[[CentredBallLattice, Curator], T],
     name: str,
     wishes: tuple[Any, Any, Any, Any],
     center: Any,

@@ -11,7 +11,7 @@ from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.ball_search import BallPlan, LocatedTerms, find_ball
 from fogline.queries.ball_search import Ball, NotSeparable
-from fogline.queries.lattice import Frame
+from fogline.queries.lattice import CentredBallLattice
 from fogline.release.curator import Curator
 from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
@@ -29,14 +29,14 @@ MOST_STRETCH = 2.0**40
 """Greatest c: beyond the ratio of the lattice's radii no ball leaves a record out, and squares must stay finite."""
 
 
-def public_frame(source: Any, center: Any, radius: Any) -> Frame:
+def public_frame(source: Any, center: Any, radius: Any) -> CentredBallLattice:
     """Check the public ball; where no centre is given it is the origin."""
     if center is not None:
-        return Frame.around(center, radius)
+        return CentredBallLattice.around(center, radius)
     width = width_of(source)
     if width is None:
         raise ValueError("center must be given: the source does not tell how many columns it has")
-    return Frame.around(np.zeros(width), radius)
+    return CentredBallLattice.around(np.zeros(width), radius)
 
 
 def one_cluster(

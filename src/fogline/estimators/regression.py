@@ -32,7 +32,7 @@ from fogline.release.density_sketch import ReleaseTerms
 from fogline.release.passes import release_source
 from fogline.sources.labelled import joined
 from fogline.sources.passes import as_source, names_of, unit_of, width_of
-from fogline.sources.tables import Table
+from fogline.sources.tables import Source
 
 if TYPE_CHECKING:
     from fogline.planning.regression import ExpectedBranches
@@ -68,9 +68,9 @@ def draw_branches(density: PrivateDensity, found: BranchMap, ax: Any, names: Any
         alpha=0.8,
     )
     for branch in np.unique(found.branch):
-        nodes = np.flatnonzero(found.branch == branch)
-        nodes = nodes[np.argsort(found.place[nodes])]
-        for part in np.split(nodes, np.flatnonzero(np.diff(found.place[nodes]) > 1) + 1):
+        branch_points = np.flatnonzero(found.branch == branch)
+        branch_points = branch_points[np.argsort(found.place[branch_points])]
+        for part in np.split(branch_points, np.flatnonzero(np.diff(found.place[branch_points]) > 1) + 1):
             place, mode = found.axes[0][found.place[part]], found.positions[part]
             band = 2 * np.hypot(found.privacy_errors[part], found.sampling_errors[part])
             (line,) = ax.plot(place, mode, marker="." if len(part) == 1 else "", color=f"C{1 + int(branch) % 8}")
@@ -88,7 +88,7 @@ MOST_X = 2
 """Columns of x at most: a joint density of more is lost in the noise."""
 
 SCALES = ((0.04, 0.02), (0.1, 0.05))
-SHARES = (0.2, 0.8)
+SCALE_SHARES = (0.2, 0.8)
 """Planned bandwidths of x and y, in widths of their ranges, and their shares of the release, for one column of x.
 
 A branch is located best by a kernel as wide as the branch is across, and smoothed along x by more."""
@@ -222,7 +222,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         level = _validation.check_level(self.level)
         wide = width_of(as_source(X))
         apart = y is not None and not isinstance(y, str)
-        if apart and isinstance(as_source(X), Table):
+        if apart and isinstance(as_source(X), Source):
             raise TypeError(
                 "y must be a column of X, by name or the last, where X is a file, sparse or an engine's table"
             )
@@ -353,7 +353,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         if isinstance(self.bandwidth, str):
             if self.bandwidth == "auto" and len(bounds) == 2:
                 planned = np.array(SCALES) * (bounds[:, 1] - bounds[:, 0])
-                return SketchSpec.plan(bounds, planned.tolist(), self.steps, shares=SHARES)
+                return SketchSpec.plan(bounds, planned.tolist(), self.steps, shares=SCALE_SHARES)
             return SketchSpec.plan(bounds, self.bandwidth, self.steps)
         fixed = as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
         spec = SketchSpec.plan(bounds, [fixed], self.steps)

@@ -33,7 +33,7 @@ from fogline.estimators._base import ReleasedState
 from fogline.families.base_measures import base_named
 from fogline.mechanisms.mollified_cells import AXIS_BITS, cell_centres, counts_of, mollified_cells
 from fogline.mechanisms.mollified_draws import COIN, LOG_STEPS, check_drawable, log_width, mollified_draws, on_lattice
-from fogline.mechanisms.randomness import current_door, door_reason
+from fogline.mechanisms.randomness import current_provider, provider_reason
 from fogline.queries.boosted_density import (
     SCHEDULES,
     BoostedRatio,
@@ -46,7 +46,7 @@ from fogline.queries.boosted_density import (
     train,
 )
 from fogline.queries.query import Records
-from fogline.release import secret_models as _vault
+from fogline.release import secret_models
 from fogline.release.release import Charge, PaidQuestion
 from fogline.release.secret_models import Model, SecretTraining
 from fogline.sources.passes import as_source, names_of, public_width, unit_of
@@ -241,12 +241,12 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         columns, training = names_of(source), SecretTraining(source, width=plan.base.d)
         cautions = budget_cautions(budget.repeated(draws).epsilon, 0.0)
         del X, source  # an error's traceback must not lead to the records
-        _vault.forget(self)
-        rng = current_door().generator("training")
+        secret_models.forget(self)
+        rng = current_provider().generator("training")
         try:
             warn_of(cautions)
             rehearse(plan, rng)
-            holding, receipt = training.release(
+            paid_draws, receipt = training.release(
                 lambda records: self._model(plan, records, rng),
                 plan.base,
                 draws,
@@ -261,11 +261,11 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
             mechanism=MECHANISMS[self.drawing],
             proof=PROOFS[self.drawing],
             neighbours=_validation.check_neighbours(self.neighbours),
-            reason=door_reason() or plan.base.reason,
+            reason=provider_reason() or plan.base.reason,
         )
         self.receipt_ = receipt
         self.message_ = "; ".join(cautions)
-        _vault.hold(self, holding)
+        secret_models.hold(self, paid_draws)
         return self
 
     def sample(self, n_samples: int = 1) -> FloatArray:
@@ -286,29 +286,29 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "guarantee_")
         size = _validation.check_count(n_samples, "n_samples")
-        holding = _vault.held(self)
-        if holding is None:
+        paid_draws = secret_models.paid_draws_of(self)
+        if paid_draws is None:
             raise ValueError(
                 f"n_samples={size}: all {self.guarantee_.draws} draws are taken, or this is another process; the model"
                 " is forgotten, and a new fit costs a new budget"
             )
-        if (reason := door_reason()) and self.receipt_ is None and self.guarantee_.certified:
+        if (reason := provider_reason()) and self.receipt_ is None and self.guarantee_.certified:
             self.guarantee_ = replace(self.guarantee_, certified=False, reason=reason)  # drawn here, through this door
-        drawn = holding.take(size)
-        if holding.left == 0:
-            _vault.forget(self)
+        drawn = paid_draws.take(size)
+        if paid_draws.left == 0:
+            secret_models.forget(self)
         return drawn
 
     @property
     def draws_left_(self) -> int:
         """How many draws may still be made."""
         check_is_fitted(self, "guarantee_")
-        holding = _vault.held(self)
-        return 0 if holding is None else holding.left
+        paid_draws = secret_models.paid_draws_of(self)
+        return 0 if paid_draws is None else paid_draws.left
 
     def forget(self) -> None:
         """Let go of the model now; the draws that are left lapse."""
-        _vault.forget(self)
+        secret_models.forget(self)
 
     def cost(self) -> Any:
         """What one ``fit`` with all its draws costs, from the parameters alone, in the currency of choice.
@@ -329,7 +329,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         return IntegralCost(budget.epsilon, draws=draws)
 
     def __getstate__(self) -> dict[str, Any]:
-        if _vault.held(self) is not None:
+        if secret_models.paid_draws_of(self) is not None:
             raise TypeError(
                 "a fitted IntegralSampler cannot be pickled or copied: its model is secret, and its draws are counted "
                 "in one place; save what sample() returns, or call forget() first"
@@ -399,7 +399,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
             charge=Charge(
                 cost=self.cost(),
                 neighbours=self.neighbours,
-                certified=not (door_reason() or plan.base.reason),
+                certified=not (provider_reason() or plan.base.reason),
                 unit=None,  # integral privacy holds for changes of any number of records
                 gain_and_loss=True,
             ),

@@ -359,7 +359,7 @@ def _words(frozen: Any) -> str:
         named = f"{kind.name}{tuple(frozen.args)!r}{sorted(frozen.kwds.items())!r}"
         if type(getattr(stats, str(kind.name), None)) is type(kind):
             return named
-        return f"{named} with quantiles {[f'{mark:.9g}' for mark in frozen.ppf(_MARKS).tolist()]}"
+        return f"{named} with quantiles {[f'{quantile:.9g}' for quantile in frozen.ppf(_MARKS).tolist()]}"
     given = {name: value for name, value in vars(frozen).items() if isinstance(value, int | float | np.ndarray)}
     return re.sub(r"\s+", " ", f"{type(frozen).__name__}{sorted((name, repr(v)) for name, v in given.items())}")
 
@@ -390,8 +390,8 @@ class LogRange:
 
     def within(self, bound: float) -> bool:
         """Say whether both ends lie within plus or minus `bound`, compared without rounding."""
-        finite = math.isfinite(self.low) and math.isfinite(self.high)
-        return finite and max(-Fraction(self.low), Fraction(self.high)) <= Fraction(bound)
+        finite_values = math.isfinite(self.low) and math.isfinite(self.high)
+        return finite_values and max(-Fraction(self.low), Fraction(self.high)) <= Fraction(bound)
 
     def in_mollifier(self, epsilon: float) -> bool:
         """Say whether a density with this range of log-ratios to the base lies in the mollifier of `epsilon`."""

@@ -1,9 +1,9 @@
 """The budget on disk: what may still be learnt from a data set, what was, and for whom.
 
 `ledger` is the public face; `protocol` the seven steps of a question; `session` an open file and its writers;
-`store` the SQLite file; `books` what its entries add up to; `charges` and `tallies` the arithmetic; `admission` and
-`units` what may be asked; `high_water` the mark kept elsewhere; `disk` all that is read and written; `locks` one
-question at a time; `founding` how a ledger begins. `stress` tries to break it.
+`store` the SQLite file; `accounts` what its entries add up to, with the arithmetic; `question` and `units` what may be
+asked; `files` the high-water mark, the locks and how a ledger begins; `disk` all that is read and written; `receipts`
+what an answer is given with; `view` one analyst's part of it.
 """
 
 import os

@@ -50,9 +50,9 @@ __all__ = [
     "GENESIS",
     "UNITS",
     "Account",
+    "Accounts",
     "AnyCost",
     "ApproximateCost",
-    "Books",
     "Caps",
     "Charge",
     "Currency",
@@ -400,15 +400,15 @@ class Dataset:
 
 
 @dataclass
-class Books:
+class Accounts:
     """All that the entries so far add up to.
 
     Examples
     --------
-    >>> books = Books()
-    >>> content = books.compose({"kind": "genesis", "ledger": "a" * 32, "format": FORMAT}, "2024-01-01T00:00:00")
-    >>> _ = books.apply(0, content, chain(GENESIS, content))
-    >>> books.next_seq
+    >>> accounts = Accounts()
+    >>> content = accounts.compose({"kind": "genesis", "ledger": "a" * 32, "format": FORMAT}, "2024-01-01T00:00:00")
+    >>> _ = accounts.apply(0, content, chain(GENESIS, content))
+    >>> accounts.next_seq
     1
     """
 
@@ -584,16 +584,16 @@ class Books:
 
 
 _HANDLERS = {
-    "genesis": Books._genesis,
-    "adopt": Books._adopt,
-    "marks": Books._kept,
-    "dataset": Books._dataset,
-    "version": Books._version,
-    "partition": Books._partition,
-    "analyst": Books._analyst,
-    "cap": Books._cap,
-    "reserve": Books._reserve,
-    "commit": Books._commit,
+    "genesis": Accounts._genesis,
+    "adopt": Accounts._adopt,
+    "marks": Accounts._kept,
+    "dataset": Accounts._dataset,
+    "version": Accounts._version,
+    "partition": Accounts._partition,
+    "analyst": Accounts._analyst,
+    "cap": Accounts._cap,
+    "reserve": Accounts._reserve,
+    "commit": Accounts._commit,
 }
 
 

@@ -33,16 +33,16 @@ from pathlib import Path
 from typing import Any
 
 from fogline._validation import state_directory
-from fogline.ledger.accounts import FORMAT, Books
+from fogline.ledger.accounts import FORMAT, Accounts
 from fogline.ledger.disk import current_disk, network_file_system
 from fogline.ledger.question import LedgerRefused, canonical
 from fogline.ledger.steps import reached
 from fogline.ledger.store import Store, StoreFailed
 
 __all__ = [
+    "DiskReservation",
     "HighWater",
     "Mark",
-    "Room",
     "check_file_limit",
     "default_directory",
     "found",
@@ -106,7 +106,7 @@ class HighWater:
     >>> folder = tempfile.TemporaryDirectory()
     >>> marks = HighWater(Path(folder.name))
     >>> first, second = Mark("a" * 32, 3, "b" * 64, "c" * 32), Mark("a" * 32, 4, "d" * 64, "c" * 32)
-    >>> with marks.held("a" * 32):
+    >>> with marks.locked("a" * 32):
     ...     marks.move(None, first)
     ...     marks.move(first, second)
     >>> marks.read("a" * 32).seq
@@ -133,7 +133,7 @@ class HighWater:
         return hashlib.sha256(keeper.encode("ascii") + b"\n" + place).hexdigest()[:32]
 
     @contextmanager
-    def held(self, ledger: str) -> Iterator[None]:
+    def locked(self, ledger: str) -> Iterator[None]:
         """Hold the lock of a ledger's mark, against all threads and processes; raise OSError if there is no place."""
         disk = current_disk()
         disk.make_directory(self.directory)
@@ -149,42 +149,47 @@ class HighWater:
         except OSError:
             raise LedgerRefused("high-water", "the high-water mark cannot be read") from None
         try:
-            mark = Mark(**json.loads(text))
+            high_water_mark = Mark(**json.loads(text))
         except (ValueError, TypeError):
             raise LedgerRefused("high-water", "the high-water mark is damaged") from None
-        if mark.ledger != ledger:
+        if high_water_mark.ledger != ledger:
             raise LedgerRefused("high-water", "the high-water mark belongs to another ledger")
-        return mark
+        return high_water_mark
 
     def prepare(self, ledger: str) -> None:
         """Take the room of a mark on the disk, before anything is charged; raise OSError if there is none."""
         current_disk().write(self._draft(ledger), b" " * _SIZE, forced=False)
 
-    def move(self, before: Mark | None, mark: Mark) -> None:
+    def move(self, before: Mark | None, high_water_mark: Mark) -> None:
         """Write a mark in place of the one before it, so that it survives a power cut. The lock must be held."""
-        if self.read(mark.ledger) != before:
+        if self.read(high_water_mark.ledger) != before:
             raise LedgerRefused("high-water", "the high-water mark was moved by somebody else")
-        disk, draft = current_disk(), self._draft(mark.ledger)
-        content = {"ledger": mark.ledger, "seq": mark.seq, "hash": mark.hash, "keeper": mark.keeper}
+        disk, draft = current_disk(), self._draft(high_water_mark.ledger)
+        content = {
+            "ledger": high_water_mark.ledger,
+            "seq": high_water_mark.seq,
+            "hash": high_water_mark.hash,
+            "keeper": high_water_mark.keeper,
+        }
         disk.write(draft, canonical(content).ljust(_SIZE), forced=True)
         reached("mark written")
-        disk.rename(draft, self._file(mark.ledger))
+        disk.rename(draft, self._file(high_water_mark.ledger))
         reached("mark renamed")
         disk.force_directory(self.directory)
-        self._confirmed = mark
+        self._confirmed = high_water_mark
         reached("mark durable")
         with suppress(OSError):  # room for the mark of the answer, should the disk be full by then
-            self.prepare(mark.ledger)
+            self.prepare(high_water_mark.ledger)
 
-    def confirm(self, mark: Mark) -> None:
+    def confirm(self, high_water_mark: Mark) -> None:
         """Force a mark that is there to the disk, unless it was written here. The lock must be held.
 
         Whoever wrote it may have died before it was durable. If the file went on from it and the power failed then,
         the file would be two groups of entries ahead of the mark that is left, and refused.
         """
-        if mark != self._confirmed:
+        if high_water_mark != self._confirmed:
             current_disk().force_directory(self.directory)
-            self._confirmed = mark
+            self._confirmed = high_water_mark
 
     def sweep(self, ledger: str) -> None:
         """Remove the drafts of processes that are no more."""
@@ -282,7 +287,7 @@ def found(
         keeper = new_keeper()
         genesis = {"kind": "genesis", "ledger": identity, "format": FORMAT, "marks": marks.identity(keeper)}
         seq, digest = _write(draft, [genesis, *declarations])
-        with marks.held(identity):
+        with marks.locked(identity):
             marks.move(None, Mark(identity, seq, digest, keeper))
         marks.discard(identity)
         os.link(draft, target)  # unlike a rename, this refuses a file that has come meanwhile
@@ -299,7 +304,7 @@ def found(
     return target
 
 
-def check_file_limit(path: Path, room: int) -> None:
+def check_file_limit(path: Path, disk_reservation: int) -> None:
     """Refuse when this process may not write files as large as the ledger would become.
 
     Examples
@@ -307,20 +312,20 @@ def check_file_limit(path: Path, room: int) -> None:
     >>> check_file_limit(Path("."), 4096)
     """
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-    if limit != resource.RLIM_INFINITY and path.stat().st_size + room > limit:
+    if limit != resource.RLIM_INFINITY and path.stat().st_size + disk_reservation > limit:
         raise LedgerRefused("disk", "this process may not write a file as large as the answer needs")
 
 
 def _write(draft: Path, contents: Sequence[dict[str, Any]]) -> tuple[int, str]:
     """Write the first entries, as one group; return number and hash of the last."""
-    store, books = Store.create(draft), Books()
+    store, accounts = Store.create(draft), Accounts()
     try:
         with store.writing():
             for content in contents:
-                store.append(books, books.compose(content, current_disk().now()))
+                store.append(accounts, accounts.compose(content, current_disk().now()))
     finally:
         store.close()
-    return books.next_seq - 1, books.tip.hex()
+    return accounts.next_seq - 1, accounts.tip.hex()
 
 
 def _check_place(path: Path) -> None:
@@ -332,7 +337,7 @@ def _check_place(path: Path) -> None:
 _PREFIX = "room."
 
 
-class Room:
+class DiskReservation:
     """The room that this process keeps.
 
     Parameters
@@ -343,12 +348,12 @@ class Room:
     --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> room = Room(Path(folder.name))
-    >>> room.take(4096)
-    >>> room.give_back(4096)  # the file stays as it is: the next will need it
-    >>> room.path.stat().st_size
+    >>> disk_reservation = DiskReservation(Path(folder.name))
+    >>> disk_reservation.take(4096)
+    >>> disk_reservation.give_back(4096)  # the file stays as it is: the next will need it
+    >>> disk_reservation.path.stat().st_size
     4096
-    >>> room.close()
+    >>> disk_reservation.close()
     >>> folder.cleanup()
     """
 

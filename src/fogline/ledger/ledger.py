@@ -24,8 +24,8 @@ from fogline._validation import check_name, check_neighbours
 from fogline.accounting.costs import whole_units
 from fogline.accounting.zcdp import rho_of
 from fogline.ledger.accounts import GENESIS, Account, AnyCost, Caps, Charge, Place, chain
-from fogline.ledger.files import Room, found, located, marks_for, sweep
-from fogline.ledger.protocol import Desk, Request, answer_at, paid_answers, receipt_at, spend
+from fogline.ledger.files import DiskReservation, found, located, marks_for, sweep
+from fogline.ledger.protocol import LedgerContext, Request, answer_at, paid_answers, receipt_at, spend
 from fogline.ledger.question import LedgerRefused, Question, canonical
 from fogline.ledger.receipts import Answer, Entry, PaidAnswer, Plan, Receipt, Remaining
 from fogline.ledger.session import MarkFailed, Purpose, Session
@@ -142,7 +142,7 @@ class Ledger:
         try:
             locks.mkdir(mode=0o700, exist_ok=True)
             sweep(locks)
-            self._desk = Desk(session, locks, Room(locks))
+            self._context = LedgerContext(session, locks, DiskReservation(locks))
         except OSError:
             session.close()
             raise LedgerRefused("read-only", "there is no place for locks beside the ledger") from None
@@ -207,7 +207,7 @@ class Ledger:
     def close(self) -> None:
         """Close the file; whatever is asked afterwards is refused."""
         self._session.close()
-        self._desk.room.close()
+        self._context.disk_reservation.close()
 
     def __enter__(self) -> Self:
         return self
@@ -216,7 +216,7 @@ class Ledger:
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_desk"):
+        if hasattr(self, "_context"):
             self.close()
 
     def __repr__(self) -> str:
@@ -428,7 +428,7 @@ class Ledger:
             formerly=formerly,
         )
         try:
-            return spend(self._desk, request, release)
+            return spend(self._context, request, release)
         finally:
             del release  # an error's traceback must not lead to the data
 
@@ -457,22 +457,22 @@ class Ledger:
 
     def version(self, dataset: str | None = None) -> str:
         """Return the current version of a data set."""
-        books = self._session
-        return books.read(lambda: books.books.dataset(self._only(dataset)).versions[-1])
+        accounts = self._session
+        return accounts.read(lambda: accounts.accounts.dataset(self._only(dataset)).versions[-1])
 
     @property
     def datasets(self) -> tuple[str, ...]:
         """The names of the data sets."""
-        return self._session.read(lambda: tuple(self._session.books.datasets))
+        return self._session.read(lambda: tuple(self._session.accounts.datasets))
 
     @property
     def analysts(self) -> tuple[str, ...]:
         """The names of the analysts."""
-        return self._session.read(lambda: tuple(self._session.books.analysts))
+        return self._session.read(lambda: tuple(self._session.accounts.analysts))
 
     def unit(self, dataset: str | None = None) -> ProtectedUnit | None:
         """Return what a data set protects as a whole; None until it is declared, or fixed by a first release."""
-        return self._session.read(lambda: self._session.books.dataset(self._only(dataset)).unit)
+        return self._session.read(lambda: self._session.accounts.dataset(self._only(dataset)).unit)
 
     def answers(self, dataset: str | None = None) -> tuple[PaidAnswer, ...]:
         """Return all answers that were paid for, oldest first, whichever edition of a mechanism gave them. Free.
@@ -498,7 +498,7 @@ class Ledger:
 
         def look() -> tuple[PaidAnswer, ...]:
             name = None if dataset is None else self._only(dataset)
-            seqs = sorted(seq for listed in session.books.answered.values() for seq in listed)
+            seqs = sorted(seq for listed in session.accounts.answered.values() for seq in listed)
             found = paid_answers(session.store, session.ledger, seqs)
             return tuple(paid for paid in found if name is None or paid.question.dataset == name)
 
@@ -529,7 +529,7 @@ class Ledger:
 
         def look() -> Plan:
             name = self._only(dataset)
-            place = Place(name, self._session.books.dataset(name).neighbours, partition)
+            place = Place(name, self._session.accounts.dataset(name).neighbours, partition)
             return planned(self._accounts(name, analyst), charge, place)
 
         return self._session.read(look)
@@ -550,20 +550,20 @@ class Ledger:
         write_lines(target, self.history())
 
     def _only(self, dataset: str | None) -> str:
-        known = self._session.books.datasets
+        known = self._session.accounts.datasets
         if dataset is None:
             if len(known) != 1:
                 raise LedgerRefused("dataset", f"name one of the data sets: {', '.join(map(repr, known))}")
             return next(iter(known))
-        self._session.books.dataset(dataset)
+        self._session.accounts.dataset(dataset)
         return dataset
 
     def _accounts(self, dataset: str, analyst: str | None) -> list[Account]:
-        books = self._session.books
-        accounts = [books.dataset(dataset).account]
-        return accounts if analyst is None else [*accounts, books.analyst(analyst)]
+        ledger_accounts = self._session.accounts
+        accounts = [ledger_accounts.dataset(dataset).account]
+        return accounts if analyst is None else [*accounts, ledger_accounts.analyst(analyst)]
 
     def _holds(self, receipt: Receipt) -> bool:
         session = self._session
-        held = session.read(lambda: receipt_at(session.store, receipt.commit, session.ledger))
-        return held is not None and receipt.agrees(held)
+        stored = session.read(lambda: receipt_at(session.store, receipt.commit, session.ledger))
+        return stored is not None and receipt.agrees(stored)

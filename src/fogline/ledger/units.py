@@ -17,7 +17,7 @@ from fogline.accounting.guarantee import ROWS
 from fogline.ledger.question import LedgerRefused
 
 if TYPE_CHECKING:
-    from fogline.ledger.accounts import Books, Dataset
+    from fogline.ledger.accounts import Accounts, Dataset
     from fogline.ledger.protocol import Request
 
 __all__ = ["AFRESH", "ProtectedUnit", "check_asker", "check_new", "check_unit", "checked_sources", "source_of"]
@@ -164,14 +164,14 @@ def checked_sources(sources: Sequence[str] | None) -> list[str] | None:
     return [source_text(source) for source in sources]
 
 
-def check_asker(books: Books, request: Request) -> Dataset:
+def check_asker(accounts: Accounts, request: Request) -> Dataset:
     """Check who asks what of whom, also where the answer is known already; return the data set."""
     question = request.question
-    dataset = books.dataset(question.dataset)
+    dataset = accounts.dataset(question.dataset)
     if request.analyst is not None:
-        books.analyst(request.analyst)
-    elif books.analysts:
-        names = ", ".join(map(repr, books.analysts))
+        accounts.analyst(request.analyst)
+    elif accounts.analysts:
+        names = ", ".join(map(repr, accounts.analysts))
         raise LedgerRefused("analyst", f"say who asks, by analyst= or --analyst: this ledger has analysts ({names})")
     if request.neighbours != dataset.neighbours:
         message = f"data set {question.dataset!r} is accounted under {dataset.neighbours!r}, not {request.neighbours!r}"

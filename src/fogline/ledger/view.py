@@ -146,17 +146,17 @@ class LedgerView:
         *,
         analyst: str | None = None,
         partition: tuple[str, str] | None = None,
-        mark: str | None = None,
+        nonce: str | None = None,
     ) -> None:
         self.ledger = ledger
         self.dataset = dataset
         self.analyst = analyst
         self.partition = partition
-        self.mark = mark
+        self.nonce = nonce
 
     def __repr__(self) -> str:
         shown = f"LedgerView({str(self.ledger.path)!r}, {self.dataset!r}, {self.analyst!r}, {self.partition!r}"
-        return f"{shown})" if self.mark is None else f"{shown}, mark={self.mark!r})"
+        return f"{shown})" if self.nonce is None else f"{shown}, mark={self.nonce!r})"
 
     def __copy__(self) -> Self:
         return self
@@ -173,11 +173,11 @@ class LedgerView:
             dataset or self.dataset,
             analyst=analyst or self.analyst,
             partition=partition or self.partition,
-            mark=self.mark,
+            nonce=self.nonce,
         )
 
     def afresh(self) -> LedgerView:
-        """Return this view with a new mark: what is asked through it was never asked before, and is paid for.
+        """Return this view with a new nonce: what is asked through it was never asked before, and is paid for.
 
         Through the *same* view a question asked again has its answer from the ledger, as always.
 
@@ -201,7 +201,7 @@ class LedgerView:
             self.dataset,
             analyst=self.analyst,
             partition=self.partition,
-            mark=secrets.token_hex(8),
+            nonce=secrets.token_hex(8),
         )
 
     def rho_of(self, epsilon: float, delta: float) -> float:
@@ -222,7 +222,7 @@ class LedgerView:
     ) -> Answer:
         """Ask the current version of the data set; everything else, and `options`, is as in `Ledger.spend`."""
         dataset = self.dataset or str(self.ledger.on().dataset)
-        told = dict(parameters) if self.mark is None else {**parameters, AFRESH: self.mark}
+        told = dict(parameters) if self.nonce is None else {**parameters, AFRESH: self.nonce}
         question = Question(dataset, self.ledger.version(dataset), mechanism, code_version, told)
         try:
             return self.ledger.spend(

@@ -28,7 +28,15 @@ from fogline.accounting.costs import cost
 from fogline.accounting.events import GaussianEvent
 from fogline.mechanisms import randomness as _opendp
 from fogline.mechanisms.lattice import exact_integers, in_steps, noisy_sum, sampled_scale
-from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door, current_door
+from fogline.mechanisms.randomness import (
+    Call,
+    EntropySource,
+    Finish,
+    IntArray,
+    Parameters,
+    ask_provider,
+    current_provider,
+)
 
 __all__ = ["NoisyVector", "add_gaussian", "gaussian_scale"]
 
@@ -113,13 +121,13 @@ def add_gaussian(
     sensitivity, rho = in_steps(sensitivity), check_positive(rho, "rho")
     scale = gaussian_scale(sensitivity, rho)
     event = GaussianEvent(sensitivity=sensitivity, scale=scale)
-    door = current_door()
-    if cost(event).rho > rho or (door.certified and _opendp.gaussian_rho(scale, sensitivity) > rho):
+    provider = current_provider()
+    if cost(event).rho > rho or (provider.certified and _opendp.gaussian_rho(scale, sensitivity) > rho):
         raise RuntimeError("the noise scale does not meet rho: nothing was released")
 
-    def sample(source: Source) -> Finish:
+    def sample(source: EntropySource) -> Finish:
         noise = source.gaussian(scale, size)
         return lambda exact: noisy_sum(exact_integers(exact, size), noise)
 
     call = Call("gaussian", (("size", size), ("scale", scale), *parameters), sensitivity, "l2", event)
-    return NoisyVector(ask_door(call, query, sample), scale, event)
+    return NoisyVector(ask_provider(call, query, sample), scale, event)

@@ -28,7 +28,15 @@ from fogline.accounting._rounding import round_up
 from fogline.accounting.events import LaplaceEvent
 from fogline.mechanisms import randomness as _opendp
 from fogline.mechanisms.lattice import exact_integers, in_steps, noisy_sum, sampled_scale
-from fogline.mechanisms.randomness import Call, Finish, IntArray, Parameters, Source, ask_door, current_door
+from fogline.mechanisms.randomness import (
+    Call,
+    EntropySource,
+    Finish,
+    IntArray,
+    Parameters,
+    ask_provider,
+    current_provider,
+)
 
 __all__ = ["NoisyCounts", "add_laplace", "laplace_reach", "laplace_scale", "laplace_tail"]
 
@@ -113,17 +121,17 @@ def add_laplace(
     sensitivity, epsilon = in_steps(sensitivity), check_epsilon(epsilon)
     scale = laplace_scale(sensitivity, epsilon)
     event = LaplaceEvent(sensitivity=sensitivity, scale=scale)
-    door = current_door()
+    provider = current_provider()
     spent = Fraction(sensitivity) / Fraction(scale)
-    if spent > epsilon or (door.certified and _opendp.laplace_epsilon(scale, sensitivity) > epsilon):
+    if spent > epsilon or (provider.certified and _opendp.laplace_epsilon(scale, sensitivity) > epsilon):
         raise RuntimeError("the noise scale does not meet epsilon: nothing was released")
 
-    def sample(source: Source) -> Finish:
+    def sample(source: EntropySource) -> Finish:
         noise = source.laplace(scale, size)
         return lambda exact: noisy_sum(exact_integers(exact, size), noise)
 
     call = Call("laplace", (("size", size), ("scale", scale), *parameters), sensitivity, "l1", event)
-    return NoisyCounts(ask_door(call, query, sample), scale, event)
+    return NoisyCounts(ask_provider(call, query, sample), scale, event)
 
 
 def laplace_tail(scale: float, start: int) -> Decimal:

@@ -35,22 +35,22 @@ from fogline.mechanisms.errors import quiet, sealed
 
 __all__ = [
     "Call",
-    "Door",
+    "EntropySource",
     "Finish",
     "IntArray",
+    "NoiseProvider",
     "Parameters",
     "Query",
     "Sample",
-    "Source",
-    "SystemDoor",
+    "SystemProvider",
     "SystemSource",
-    "ask_door",
-    "current_door",
-    "door_reason",
+    "ask_provider",
+    "current_provider",
     "draw",
     "gaussian_rho",
     "laplace_epsilon",
-    "use_door",
+    "provider_reason",
+    "use_provider",
 ]
 
 
@@ -136,7 +136,7 @@ class Call:
     event: Event
 
 
-class Source(Protocol):
+class EntropySource(Protocol):
     """Where noise comes from. `certified` says that it is fit for real data."""
 
     @property
@@ -155,10 +155,10 @@ class Source(Protocol):
 
 Query = Callable[[], NDArray[Any]]
 Finish = Callable[[NDArray[Any]], NDArray[Any]]
-Sample = Callable[[Source], Finish]
+Sample = Callable[[EntropySource], Finish]
 
 
-class Door(Protocol):
+class NoiseProvider(Protocol):
     """Through which a mechanism asks for its answer.
 
     A door may also have an attribute `reason`, which says why its answers cannot be certified.
@@ -213,14 +213,14 @@ class SystemSource:
 
 
 @dataclass(frozen=True)
-class SystemDoor:
+class SystemProvider:
     """The door of everyday use: noise first, then the data, from the operating system's entropy.
 
     There is no state, so that a forked process cannot repeat the noise of its parent.
 
     Examples
     --------
-    >>> SystemDoor().certified
+    >>> SystemProvider().certified
     True
     """
 
@@ -237,39 +237,39 @@ class SystemDoor:
         return np.random.default_rng(secrets.randbits(256))
 
 
-_SYSTEM = SystemDoor()
-_DOOR: ContextVar[Door | None] = ContextVar("fogline_door", default=None)
+_SYSTEM = SystemProvider()
+_PROVIDER: ContextVar[NoiseProvider | None] = ContextVar("fogline_door", default=None)
 
 
-def current_door() -> Door:
-    """Return the door in use here: the system's, unless `use_door` says otherwise.
+def current_provider() -> NoiseProvider:
+    """Return the door in use here: the system's, unless `use_provider` says otherwise.
 
     Examples
     --------
-    >>> current_door().certified
+    >>> current_provider().certified
     True
     """
-    return _DOOR.get() or _SYSTEM
+    return _PROVIDER.get() or _SYSTEM
 
 
 @contextmanager
-def use_door(door: Door) -> Iterator[Door]:
+def use_provider(provider: NoiseProvider) -> Iterator[NoiseProvider]:
     """Use another door within this context (and only in this thread or task).
 
     Examples
     --------
-    >>> with use_door(SystemDoor()) as door:
-    ...     current_door() is door
+    >>> with use_provider(SystemProvider()) as provider:
+    ...     current_provider() is provider
     True
     """
-    token = _DOOR.set(door)
+    token = _PROVIDER.set(provider)
     try:
-        yield door
+        yield provider
     finally:
-        _DOOR.reset(token)
+        _PROVIDER.reset(token)
 
 
-def ask_door(call: Call, query: Query, sample: Sample) -> NDArray[Any]:
+def ask_provider(call: Call, query: Query, sample: Sample) -> NDArray[Any]:
     """Return the noisy answer of the door in use here: how every mechanism asks.
 
     The query is sealed, and the noise is added in the same fixed numeric error state: no setting of the program that
@@ -279,11 +279,11 @@ def ask_door(call: Call, query: Query, sample: Sample) -> NDArray[Any]:
     --------
     >>> from fogline.accounting.events import GaussianEvent
     >>> call = Call("gaussian", (), 1.0, "l2", GaussianEvent(1.0, 4.0))
-    >>> ask_door(call, lambda: np.array([5]), lambda source: lambda exact: exact + source.gaussian(4.0, 1)).shape
+    >>> ask_provider(call, lambda: np.array([5]), lambda source: lambda exact: exact + source.gaussian(4.0, 1)).shape
     (1,)
     """
 
-    def quiet_sample(source: Source) -> Finish:
+    def quiet_sample(source: EntropySource) -> Finish:
         finish = sample(source)
 
         def quiet_finish(exact: NDArray[Any]) -> NDArray[Any]:
@@ -292,18 +292,18 @@ def ask_door(call: Call, query: Query, sample: Sample) -> NDArray[Any]:
 
         return quiet_finish
 
-    return current_door().answer(call, sealed(query), quiet_sample)
+    return current_provider().answer(call, sealed(query), quiet_sample)
 
 
-def door_reason() -> str:
+def provider_reason() -> str:
     """Return why a release made here cannot be certified; empty for the system's door.
 
     Examples
     --------
-    >>> door_reason()
+    >>> provider_reason()
     ''
     """
-    door = current_door()
-    if type(door) is SystemDoor:  # what another door says of itself does not count
+    provider = current_provider()
+    if type(provider) is SystemProvider:  # what another door says of itself does not count
         return ""
-    return str(getattr(door, "reason", "")) or "the noise did not come from the operating system"
+    return str(getattr(provider, "reason", "")) or "the noise did not come from the operating system"

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from fogline import _validation
 from fogline.accounting import zcdp
-from fogline.density.modes.on_grid import ModeTable, make_ladder
-from fogline.density.modes.significance import kernel_energy, null_of, smooth_reading, tested_rungs
+from fogline.density.modes.on_grid import ModeTable, make_scale_space
+from fogline.density.modes.significance import kernel_energy, null_of, smooth_reading, tested_scales
 from fogline.density.modes.without_grid import fog_anywhere
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec, plan_spec
@@ -296,17 +296,17 @@ def _at_epsilon(
 
 def _matched(modes: FloatArray, table: ModeTable) -> IntArray:
     """Return for each true mode the found one that belongs to it, or -1; nearest pairs first, each once."""
-    match = np.full(len(modes), -1)
+    matched = np.full(len(modes), -1)
     if not len(modes) or not len(table.positions):
-        return match
+        return matched
     apart = modes[:, None] - table.positions[None]
     reach = np.maximum(NEAR * table.bandwidths, 4 * table.standard_errors)
     distance = np.linalg.norm(apart / reach, axis=-1)
     for pair in np.argsort(distance, axis=None, kind="stable"):
         true, found = np.unravel_index(pair, distance.shape)
-        if distance[true, found] <= 1 and match[true] < 0 and found not in match:
-            match[true] = found
-    return match
+        if distance[true, found] <= 1 and matched[true] < 0 and found not in matched:
+            matched[true] = found
+    return matched
 
 
 def _root_mean(variances: FloatArray, seen: NDArray[np.bool_]) -> FloatArray:
@@ -319,19 +319,19 @@ def _root_mean(variances: FloatArray, seen: NDArray[np.bool_]) -> FloatArray:
 def _fog(setting: Setting, density: PrivateDensity) -> tuple[float, FloatArray, float]:
     """Return the fogline where it hides the smallest share, the bandwidth there, and that share."""
     fixed = setting.bandwidth if isinstance(setting.bandwidth, str) else np.array(setting.bandwidth)
-    ladder = make_ladder(density, fixed)
+    scale_space = make_scale_space(density, fixed)
     if isinstance(setting.spec, RandomSpec):
-        return fog_anywhere(density, ladder, setting.level)
-    rungs = tested_rungs(ladder)
-    null = null_of(density, [ladder.readings[q] for q in rungs])
+        return fog_anywhere(density, scale_space, setting.level)
+    scales = tested_scales(scale_space)
+    null = null_of(density, [scale_space.readings[q] for q in scales])
     height = max(float(smooth_reading(density).on_grid(2.0).values.max()), 0.0)
-    best = (np.inf, 0.0, ladder.readings[0].bandwidth)
-    for scale, q in enumerate(rungs):
-        reading = ladder.readings[q]
+    best = (np.inf, 0.0, scale_space.readings[0].bandwidth)
+    for scale, q in enumerate(scales):
+        reading = scale_space.readings[q]
         sd = np.sqrt(reading.noise_sd**2 + kernel_energy(reading) * height / density.count)
         prominence = float(null.needed(scale, setting.level) * sd)
         best = min(
-            best, (prominence * float(ladder.peak[q]), prominence, reading.bandwidth), key=lambda found: found[0]
+            best, (prominence * float(scale_space.peak[q]), prominence, reading.bandwidth), key=lambda found: found[0]
         )
     return best[1], np.asarray(best[2]), min(best[0], 1.0)
 

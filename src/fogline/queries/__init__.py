@@ -7,14 +7,14 @@ from fogline._lazy import lazy_names
 if TYPE_CHECKING:
     from fogline.queries.ball_search import Ball, NotSeparable
     from fogline.queries.gaussian import Gaussian
-    from fogline.queries.lattice import Frame, Projection, RecordLattice
+    from fogline.queries.lattice import CentredBallLattice, Projection, RecordLattice
     from fogline.queries.moments import PrivateComponents
     from fogline.queries.partition import Partition
     from fogline.queries.spherical_gaussian import SphericalGaussian
 
 __all__ = [
     "Ball",
-    "Frame",
+    "CentredBallLattice",
     "Gaussian",
     "NotSeparable",
     "Partition",
@@ -28,7 +28,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "Ball": "ball_search",
-        "Frame": "lattice",
+        "CentredBallLattice": "lattice",
         "Gaussian": "gaussian",
         "NotSeparable": "ball_search",
         "Partition": "partition",

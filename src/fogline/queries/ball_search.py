@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.queries.lattice import Frame, Thinning, finite, near_counts
+from fogline.queries.lattice import CentredBallLattice, Thinning, drop_nonfinite, near_counts
 from fogline.queries.moments import ExactSum
 from fogline.queries.query import Records, rows_moved
 
@@ -147,7 +147,7 @@ class CountQuery:
     def exact(self, records: Records) -> IntArray:
         """Secret: the number."""
         total = ExactSum(1)
-        records.each(lambda rows: total.add(np.array([float(len(finite(rows)))])))
+        records.each(lambda rows: total.add(np.array([float(len(drop_nonfinite(rows)))])))
         return total.cut()
 
     def decode(self, values: IntArray, noise_scale: float) -> tuple[float, float]:
@@ -161,7 +161,7 @@ class RadiusQuery:
 
     Parameters
     ----------
-    frame : Frame
+    frame : CentredBallLattice
     thinning : Thinning
     smallest, size : int
         The exponent s, and the number of radii.
@@ -169,7 +169,7 @@ class RadiusQuery:
         The number t, public.
     """
 
-    frame: Frame
+    frame: CentredBallLattice
     thinning: Thinning
     smallest: int
     size: int
@@ -184,7 +184,7 @@ class RadiusQuery:
         parts: list[FloatArray] = [np.zeros((0, self.frame.d))]
 
         def take(rows: FloatArray) -> None:
-            vectors = self.frame.vectors(finite(rows))
+            vectors = self.frame.vectors(drop_nonfinite(rows))
             parts.append(vectors[self.thinning.kept(vectors)])
 
         records.each(take)
@@ -215,7 +215,7 @@ class CellQuery:
 
     Parameters
     ----------
-    frame : Frame
+    frame : CentredBallLattice
     directions : array of shape (p, d)
         Integer directions.
     shift : array of shape (p,)
@@ -224,7 +224,7 @@ class CellQuery:
         Of a cell, in the units of the products of lattice vectors and directions.
     """
 
-    frame: Frame
+    frame: CentredBallLattice
     directions: FloatArray
     shift: FloatArray
     side: float
@@ -241,7 +241,7 @@ class CellQuery:
     def exact(self, records: Records) -> IntArray:
         """Secret: one key for each record, shape (n, p)."""
         parts: list[IntArray] = [np.zeros((0, len(self.directions)), dtype=np.int64)]
-        records.each(lambda rows: parts.append(np.floor(self._cells(finite(rows))).astype(np.int64)))
+        records.each(lambda rows: parts.append(np.floor(self._cells(drop_nonfinite(rows))).astype(np.int64)))
         return np.concatenate(parts)
 
     def decode(self, values: IntArray, noise_scale: float) -> IntArray | None:  # noqa: ARG002
@@ -297,7 +297,7 @@ class BoxQuery:
         offsets = BINS * np.arange(len(self.basis))
 
         def take(rows: FloatArray) -> None:
-            rows = finite(rows)
+            rows = drop_nonfinite(rows)
             near = rows[self.cells.near(rows, self.cell, self.margin)]
             places = np.floor((self.cells.frame.vectors(near) @ self.basis.T - self.low) / self.width)
             inside = (places >= 0) & (places < BINS)
@@ -323,14 +323,14 @@ class AverageQuery:
     cells : CellQuery
     cell : int array
     margin : float
-    frame : Frame
+    frame : CentredBallLattice
         Twice as wide as the ball: records beyond half its radius contribute nothing.
     """
 
     cells: CellQuery
     cell: IntArray
     margin: float
-    frame: Frame
+    frame: CentredBallLattice
 
     @property
     def size(self) -> int:
@@ -352,7 +352,7 @@ class AverageQuery:
         total = ExactSum(self.size)
 
         def take(rows: FloatArray) -> None:
-            rows = finite(rows)
+            rows = drop_nonfinite(rows)
             q = self.frame.vectors(rows[self.cells.near(rows, self.cell, self.margin)])
             q = q[np.einsum("ij,ij->i", q, q) <= float(self.reach) ** 2]
             total.add(np.concatenate([[float(self.reach * len(q))], q.sum(axis=0)]))
@@ -394,12 +394,12 @@ class RingQuery:
 
     def exact(self, records: Records) -> IntArray:
         """Secret: counts, ring by ring."""
-        frame = Frame(self.centre, 4.0 * float(self.radii[-1]))
+        frame = CentredBallLattice(self.centre, 4.0 * float(self.radii[-1]))
         limits = (self.radii / frame.radius * frame.steps) ** 2
         counts = np.zeros(self.size, dtype=np.int64)
 
         def take(rows: FloatArray) -> None:
-            q = frame.vectors(finite(rows))
+            q = frame.vectors(drop_nonfinite(rows))
             rings = np.searchsorted(limits, np.einsum("ij,ij->i", q, q))
             counts[:] += np.bincount(rings, minlength=self.size)
 

@@ -14,7 +14,7 @@ from sklearn.mixture import GaussianMixture
 
 from fogline.queries.ball_search import Ball
 from fogline.queries.boosted_density import quiet
-from fogline.queries.lattice import Frame, finite, hashed
+from fogline.queries.lattice import CentredBallLattice, drop_nonfinite, keyed_hash
 from fogline.queries.query import Query, Records, rows_moved
 
 __all__ = ["BlockMeans", "OfferQuery", "Offers", "SpectralLearner", "chosen_learner"]
@@ -85,7 +85,7 @@ class BlockMeans:
 
     Parameters
     ----------
-    frame : Frame
+    frame : CentredBallLattice
         The public ball.
     learner : object
         Copied for each block.
@@ -95,7 +95,7 @@ class BlockMeans:
         Of the hash that deals the records out, and of the learners.
     """
 
-    frame: Frame
+    frame: CentredBallLattice
     learner: Any
     blocks: int
     key: int
@@ -109,14 +109,14 @@ class BlockMeans:
         """
         frame = self.frame
         parts = [np.zeros((0, frame.d))]
-        records.each(lambda rows: parts.append(frame.vectors(finite(rows)) + 0.0))  # no zero has a sign
+        records.each(lambda rows: parts.append(frame.vectors(drop_nonfinite(rows)) + 0.0))  # no zero has a sign
         vectors = np.concatenate(parts)
         vectors = vectors[np.lexsort(vectors.T)]
         places = np.arange(len(vectors))
         first = np.ones(len(vectors), dtype=bool)
         first[1:] = (vectors[1:] != vectors[:-1]).any(axis=1)
         rank = places - np.maximum.accumulate(np.where(first, places, 0))
-        hashes = hashed(np.column_stack([vectors, rank]), self.key)
+        hashes = keyed_hash(np.column_stack([vectors, rank]), self.key)
         labels = ((hashes * np.uint64(self.blocks)) >> np.uint64(32)).astype(np.int64)
         order = np.argsort(labels, kind="stable")
         edges = np.searchsorted(labels[order], np.arange(1, self.blocks))
@@ -143,7 +143,7 @@ class BlockMeans:
                 learner.fit(rows.copy())  # a part of a larger array would lead to the other blocks
                 means = np.array(learner.means_, dtype=np.float64)
                 fits = means.ndim == 2 and means.shape[1] == self.frame.d
-                return self.frame.places(self.frame.vectors(finite(means))) if fits else nothing
+                return self.frame.places(self.frame.vectors(drop_nonfinite(means))) if fits else nothing
         except (Exception, SystemExit):  # anything may go wrong in a block, and nobody must see that it did
             return nothing
 

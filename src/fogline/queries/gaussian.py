@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import chi2
 
-from fogline.queries.lattice import Frame
+from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.moments import BESIDE, DIAGONAL
 from fogline.queries.partition import SCATTER_STEPS, Parts, Whitening, block_sensitivity, block_sum, whitening_of
 from fogline.queries.query import Records
@@ -85,14 +85,14 @@ class PlaceQuery:
     Parameters
     ----------
     partition : Parts
-    frames : tuple of Frame
+    frames : tuple of CentredBallLattice
         One for each part.
     kept : float
         Share of a part's records that its next frame should hold.
     """
 
     partition: Parts
-    frames: tuple[Frame, ...]
+    frames: tuple[CentredBallLattice, ...]
     kept: float
 
     @property
@@ -125,12 +125,12 @@ class PlaceQuery:
 
         return block_sum(self.partition, records, self.block, contribution)
 
-    def decode(self, values: IntArray, noise_scale: float) -> tuple[tuple[Frame, float], ...]:
+    def decode(self, values: IntArray, noise_scale: float) -> tuple[tuple[CentredBallLattice, float], ...]:
         """The next frame of each part, and its noisy count."""
         blocks = values.reshape(-1, self.block)
         return tuple(self._read(frame, block, noise_scale) for frame, block in zip(self.frames, blocks, strict=True))
 
-    def _read(self, frame: Frame, block: IntArray, scale: float) -> tuple[Frame, float]:
+    def _read(self, frame: CentredBallLattice, block: IntArray, scale: float) -> tuple[CentredBallLattice, float]:
         noise = scale / self.steps
         inside = np.cumsum(block[:RINGS]) / self.steps  # rings are in the order of their radii
         count = max(float(inside[-1]), 2 * noise * math.sqrt(RINGS), 1.0)
@@ -143,7 +143,7 @@ class PlaceQuery:
         shift = shift * math.sqrt(max(0.0, 1 - expected / squared))  # what noise explains of the length is no shift
         moved = math.sqrt(float(shift @ shift))
         shift = shift * min(1.0, frame.radius / max(moved, 1e-300))
-        return Frame(frame.centre + shift, min(frame.radius, seen + moved)), count
+        return CentredBallLattice(frame.centre + shift, min(frame.radius, seen + moved)), count
 
 
 def clip_radius(d: int) -> float:

@@ -48,14 +48,14 @@ __all__ = [
     "BLOCK_CELLS",
     "DIRECTION_BITS",
     "BallLattice",
-    "Frame",
+    "CentredBallLattice",
     "Projection",
     "RecordLattice",
     "Thinning",
     "clipped",
-    "finite",
-    "hashed",
+    "drop_nonfinite",
     "integer_directions",
+    "keyed_hash",
     "near_counts",
     "random_directions",
 ]
@@ -364,19 +364,19 @@ MOST_BITS = 24
 """Finest lattice: T is at most two to this."""
 
 
-def finite(rows: FloatArray) -> FloatArray:
+def drop_nonfinite(rows: FloatArray) -> FloatArray:
     """Rows without a missing or infinite cell; the others contribute nothing.
 
     Examples
     --------
-    >>> finite(np.array([[1.0, 2.0], [np.inf, 0.0], [np.nan, 0.0]])).tolist()
+    >>> drop_nonfinite(np.array([[1.0, 2.0], [np.inf, 0.0], [np.nan, 0.0]])).tolist()
     [[1.0, 2.0]]
     """
     return np.asarray(rows[np.isfinite(rows).all(axis=1)])
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class CentredBallLattice:
     """A ball and the lattice that its records are put on.
 
     Parameters
@@ -386,7 +386,7 @@ class Frame:
 
     Examples
     --------
-    >>> frame = Frame.around([0.0, 0.0], 2.0)
+    >>> frame = CentredBallLattice.around([0.0, 0.0], 2.0)
     >>> (frame.vectors(np.array([[1.0, 0.0], [0.0, 50.0]])) / frame.steps).tolist()
     [[0.5, 0.0], [0.0, 0.99...]]
     """
@@ -395,7 +395,7 @@ class Frame:
     radius: float
 
     @classmethod
-    def around(cls, centre: Any, radius: Any) -> Frame:
+    def around(cls, centre: Any, radius: Any) -> CentredBallLattice:
         """Check a public centre and radius."""
         middle = np.asarray(centre, dtype=np.float64)
         if middle.ndim != 1 or not len(middle) or not np.isfinite(middle).all():
@@ -442,12 +442,12 @@ def random_directions(generator: np.random.Generator, rows: int, d: int) -> Floa
     return integer_directions((basis * np.sign(np.diag(upper))).T)
 
 
-def hashed(vectors: FloatArray, key: int) -> NDArray[np.uint64]:
+def keyed_hash(vectors: FloatArray, key: int) -> NDArray[np.uint64]:
     """Keyed hash of each vector of whole numbers: 32 bits, a function of the vector and the key alone.
 
     Examples
     --------
-    >>> found = hashed(np.arange(20000.0).reshape(-1, 2), 7)
+    >>> found = keyed_hash(np.arange(20000.0).reshape(-1, 2), 7)
     >>> bool(found.max() < 2**32), len(set(found.tolist())) > 9990
     (True, True)
     """
@@ -492,4 +492,4 @@ class Thinning:
         """Say of each lattice vector whether it is kept."""
         if self.share >= 1.0:
             return np.ones(len(vectors), dtype=bool)
-        return np.asarray(hashed(vectors, self.key) < np.uint64(int(2.0**32 * self.share)))
+        return np.asarray(keyed_hash(vectors, self.key) < np.uint64(int(2.0**32 * self.share)))

@@ -33,7 +33,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.queries.lattice import DIRECTION_BITS, Frame, clipped, finite
+from fogline.queries.lattice import DIRECTION_BITS, CentredBallLattice, clipped, drop_nonfinite
 from fogline.queries.moments import ExactSum
 from fogline.queries.query import Records
 
@@ -83,7 +83,7 @@ class Cut:
     ----------
     part : int
         Which part is cut; it becomes the first slab.
-    frame : Frame
+    frame : CentredBallLattice
     direction : array of shape (d,)
         In whole numbers.
     edges : array
@@ -93,7 +93,7 @@ class Cut:
     """
 
     part: int
-    frame: Frame
+    frame: CentredBallLattice
     direction: FloatArray
     edges: FloatArray
     children: tuple[int, ...]
@@ -112,7 +112,7 @@ class Partition:
 
     Examples
     --------
-    >>> frame = Frame.around([0.0], 8.0)
+    >>> frame = CentredBallLattice.around([0.0], 8.0)
     >>> halves = Partition(1).divided(0, frame, np.array([2.0**20]), np.array([0.0]))
     >>> halves.parts, halves.labels(np.array([[-3.0], [5.0]])).tolist()
     (2, [0, 1])
@@ -126,7 +126,7 @@ class Partition:
         """Number of parts."""
         return 1 + sum(len(cut.children) for cut in self.cuts)
 
-    def divided(self, part: int, frame: Frame, direction: FloatArray, edges: FloatArray) -> Partition:
+    def divided(self, part: int, frame: CentredBallLattice, direction: FloatArray, edges: FloatArray) -> Partition:
         """The partition with one part cut further."""
         children = tuple(range(self.parts, self.parts + len(edges)))
         return Partition(self.d, (*self.cuts, Cut(part, frame, direction, edges, children)))
@@ -147,17 +147,17 @@ class NearestParts:
 
     Parameters
     ----------
-    frame : Frame
+    frame : CentredBallLattice
     centres : array of shape (parts, d)
 
     Examples
     --------
-    >>> parts = NearestParts(Frame.around([0.0], 10.0), np.array([[-5.0], [5.0]]))
+    >>> parts = NearestParts(CentredBallLattice.around([0.0], 10.0), np.array([[-5.0], [5.0]]))
     >>> parts.labels(np.array([[-1.0], [2.0], [80.0]])).tolist()
     [0, 1, 1]
     """
 
-    frame: Frame
+    frame: CentredBallLattice
     centres: FloatArray
 
     @property
@@ -194,7 +194,7 @@ def block_sum(
     total = ExactSum(partition.parts * size)
 
     def take(rows: FloatArray) -> None:
-        rows = finite(rows)
+        rows = drop_nonfinite(rows)
         labels = partition.labels(rows)
         blocks = [contribution(part, rows[labels == part]) for part in range(partition.parts)]
         total.add(np.concatenate(blocks))
@@ -226,14 +226,14 @@ class SlabsQuery:
     Parameters
     ----------
     partition : Partition
-    frames : tuple of Frame
+    frames : tuple of CentredBallLattice
         One for each part.
     directions : array of shape (parts, p, d)
         In whole numbers.
     """
 
     partition: Partition
-    frames: tuple[Frame, ...]
+    frames: tuple[CentredBallLattice, ...]
     directions: FloatArray
 
     @property
@@ -437,8 +437,8 @@ def _narrower(counted: FloatArray, place: int) -> int:
     """Width of the narrower side of a place, in intervals that hold records."""
     widths = []
     for side in (counted[:place], counted[place:]):
-        held = np.flatnonzero(side > 0)
-        widths.append(int(held[-1] - held[0] + 1) if len(held) else 0)
+        inside = np.flatnonzero(side > 0)
+        widths.append(int(inside[-1] - inside[0] + 1) if len(inside) else 0)
     return min(widths)
 
 
@@ -455,7 +455,7 @@ class Whitening:
 
     Attributes
     ----------
-    frame : Frame
+    frame : CentredBallLattice
         Wide enough for all that is not clipped.
     root : array of shape (d, d)
         The matrix A.
@@ -468,7 +468,7 @@ class Whitening:
         Share of the sample's own deviation from a sphere that the root has taken up already.
     """
 
-    frame: Frame
+    frame: CentredBallLattice
     root: FloatArray
     matrix: FloatArray
     factor: float
@@ -530,7 +530,7 @@ class Reassigned:
 
 def whitening_of(centre: FloatArray, root: FloatArray, clip: float, known: float = 0.0) -> Whitening:
     """The whitening map of a centre and a root of the covariance, in data units."""
-    frame = Frame(centre, 1.01 * clip * float(np.linalg.norm(root, 2)))
+    frame = CentredBallLattice(centre, 1.01 * clip * float(np.linalg.norm(root, 2)))
     wanted = np.linalg.inv(root) * (frame.radius / frame.steps * SCATTER_STEPS / clip)
     longest = float(np.sqrt((wanted**2).sum(axis=1)).max())
     bits = MAP_BITS - 1 - math.ceil(math.log2(longest))

@@ -104,14 +104,14 @@ class PhaseSums:
         table, add = direction_table(), _fast_adder() or add_phases
         columns = range(0, self.spec.n_features, BLOCK_COLUMNS)
         weights = [self.spec.frequencies[j : j + BLOCK_COLUMNS].T.astype(np.float64, order="C") for j in columns]
-        room = np.empty(BLOCK_ROWS * BLOCK_COLUMNS)
+        scratch = np.empty(BLOCK_ROWS * BLOCK_COLUMNS)
         # No rows take the same path as one: whether the loop was ever compiled must not tell that there was a record.
         for start in range(0, max(len(rows), 1), BLOCK_ROWS):
             u = coordinates(rows[start : start + BLOCK_ROWS], self.spec)
             parts = np.zeros((2, self.spec.n_features), dtype=np.int32)  # 2**8 rows of less than 2**15 each
             for j, block in zip(columns, weights, strict=True):
                 here = slice(j, j + BLOCK_COLUMNS)
-                phases = room[: len(u) * block.shape[1]].reshape(len(u), block.shape[1])
+                phases = scratch[: len(u) * block.shape[1]].reshape(len(u), block.shape[1])
                 np.matmul(u, block, out=phases)  # integers below 2**31: every order of summation is exact
                 add(phases, table, shift, mask, parts[0, here], parts[1, here])
             self._sums += parts

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.queries.lattice import Frame
+from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.partition import Partition, block_sensitivity, block_sum
 from fogline.queries.query import Records
 
@@ -66,14 +66,14 @@ class SphericalQuery:
     Parameters
     ----------
     partition : Partition
-    frames : tuple of Frame
+    frames : tuple of CentredBallLattice
         One for each part, all of one dimension.
     sigma_min : float
         No sigma is believed to be smaller.
     """
 
     partition: Partition
-    frames: tuple[Frame, ...]
+    frames: tuple[CentredBallLattice, ...]
     sigma_min: float = 0.0
 
     @property
@@ -122,7 +122,7 @@ class SphericalQuery:
         blocks = values.reshape(-1, self.block)
         return tuple(self._read(frame, block, noise_scale) for frame, block in zip(self.frames, blocks, strict=True))
 
-    def _read(self, frame: Frame, block: IntArray, scale: float) -> SphericalGaussian:
+    def _read(self, frame: CentredBallLattice, block: IntArray, scale: float) -> SphericalGaussian:
         unit = frame.radius / frame.steps
         count_sd = scale / self.count_unit
         count = max(float(block[0]) / self.count_unit, 1.0)

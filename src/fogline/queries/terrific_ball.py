@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.queries.ball_search import Ball, RadiusQuery
-from fogline.queries.lattice import Frame, finite, near_counts
+from fogline.queries.lattice import CentredBallLattice, drop_nonfinite, near_counts
 from fogline.queries.query import Records, rows_moved
 
 __all__ = ["SeclusionQuery", "TerrificRadiusQuery"]
@@ -99,13 +99,13 @@ class SeclusionQuery:
 
     def exact(self, records: Records) -> IntArray:
         """Secret: the least of the three counts, for each radius."""
-        frame = Frame(self.centre, 2.0 * self.stretch * float(self.radii.max()))
+        frame = CentredBallLattice(self.centre, 2.0 * self.stretch * float(self.radii.max()))
         inner = (self.radii / frame.radius * frame.steps) ** 2
         outer = (self.stretch * self.radii / frame.radius * frame.steps) ** 2
         counts = np.zeros((3, self.size), dtype=np.int64)
 
         def take(rows: FloatArray) -> None:
-            q = frame.vectors(finite(rows))
+            q = frame.vectors(drop_nonfinite(rows))
             squared = np.einsum("ij,ij->i", q, q)[:, None]
             inside, within = squared <= inner, squared <= outer
             counts[0] += inside.sum(axis=0)

@@ -10,15 +10,15 @@ from fogline._lazy import lazy_names
 
 if TYPE_CHECKING:
     from fogline.release.density_sketch import DensitySketch
-    from fogline.release.passes import feed, sketch
+    from fogline.release.passes import count_into, sketch
 
-__all__ = ["DensitySketch", "feed", "sketch"]
+__all__ = ["DensitySketch", "count_into", "sketch"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "DensitySketch": "density_sketch",
-        "feed": "passes",
+        "count_into": "passes",
         "sketch": "passes",
     },
 )

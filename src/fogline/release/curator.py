@@ -30,7 +30,7 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.mechanisms.above_threshold import above_threshold
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.errors import sealed
-from fogline.mechanisms.randomness import current_door
+from fogline.mechanisms.randomness import current_provider
 from fogline.mechanisms.stable_histogram import stable_histogram
 from fogline.queries.query import Query
 from fogline.release.release import PaidQuestion, release
@@ -203,7 +203,7 @@ class Curator:
     @staticmethod
     def generator(purpose: str) -> np.random.Generator:
         """Return a generator for what an algorithm draws apart from noise, such as directions; an audit replays it."""
-        return current_door().generator(purpose)
+        return current_provider().generator(purpose)
 
     # -- the budget and the records ---------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ __all__ = [
     "common_payer",
     "keep_at",
     "known_origin",
-    "mark",
+    "mark_paid",
     "payer_of",
     "payers_in",
     "payers_noted",
@@ -131,7 +131,7 @@ def require_free(payers: Iterable[str], payer: str) -> None:
         raise AlreadyReleased("this sketch was released before; further releases need the ledger that counts them all")
 
 
-def mark(runs: Sequence[str], payer: str, files: Mapping[Path, tuple[str, ...]]) -> None:
+def mark_paid(runs: Sequence[str], payer: str, files: Mapping[Path, tuple[str, ...]]) -> None:
     """Mark records as released, in the user's directory and in files; refused if either says that they were.
 
     Parameters
@@ -145,9 +145,9 @@ def mark(runs: Sequence[str], payer: str, files: Mapping[Path, tuple[str, ...]])
     try:
         directory = state_directory() / "released"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with ExitStack() as held:
-            held.enter_context(_locked(directory / ".lock", create=True))
-            present = [path for path in sorted(files) if held.enter_context(_locked(path))]
+        with ExitStack() as locked:
+            locked.enter_context(_locked(directory / ".lock", create=True))
+            present = [path for path in sorted(files) if locked.enter_context(_locked(path))]
             found = [payers_noted(runs), *(payers_in(path, files[path]) for path in present)]
             require_free([payers.get(run, "") for payers in found for run in runs], payer)
             for path in present:
@@ -178,15 +178,15 @@ def payers_noted(runs: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def payers_in(path: Path, held: Iterable[str] = ()) -> dict[str, str]:
+def payers_in(path: Path, locked: Iterable[str] = ()) -> dict[str, str]:
     """Payers of released records by id, as a file has them; none where there is no sketch.
 
-    A file of version 1 has one list of payers for all of its records: `held` are the ids that they have here.
+    A file of version 1 has one list of payers for all of its records: `locked` are the ids that they have here.
     """
     header, _ = _content(path, names=())
     found = check_runs(header.get("runs", {}))
     earlier = common_payer(header.get("payers", ()))
-    return {**dict.fromkeys(held, earlier), **found} if earlier else found
+    return {**dict.fromkeys(locked, earlier), **found} if earlier else found
 
 
 def common_payer(payers: Iterable[str]) -> str:
@@ -220,11 +220,11 @@ def _content(path: Path, names: Sequence[str] | None = None) -> tuple[dict[str, 
     return (header, arrays) if isinstance(header, dict) else ({}, {})
 
 
-def _mark_file(path: Path, runs: Sequence[str], payer: str, held: tuple[str, ...]) -> None:
+def _mark_file(path: Path, runs: Sequence[str], payer: str, locked: tuple[str, ...]) -> None:
     header, arrays = _content(path)
     if not header:
         return
-    present = check_runs(header.get("runs", dict.fromkeys(held, "")))
+    present = check_runs(header.get("runs", dict.fromkeys(locked, "")))
     header["runs"] = {run: payer if run in runs else earlier for run, earlier in present.items()}
     if "payers" in header:  # the file is of version 1, whose readers know no ids
         header["payers"] = sorted({*filter(None, header["payers"]), payer})
@@ -340,7 +340,7 @@ def claim(
         require_free([origin.payer for origin in origins], payer)
         stored = [origin.run for origin in origins if origin.stored]
         if stored:
-            mark(stored, payer, files or {})
+            mark_paid(stored, payer, files or {})
         for origin in origins:
             origin.payer = payer
 

@@ -14,9 +14,9 @@ from fogline.release.density_sketch import DensitySketch, ReleaseTerms, release_
 from fogline.release.sketch_file import ROW_BY_ROW, Provenance
 from fogline.sources.passes import facts_of, names_of
 from fogline.sources.registry import as_source
-from fogline.sources.tables import Table
+from fogline.sources.tables import Source
 
-__all__ = ["Pass", "feed", "release_source", "sketch"]
+__all__ = ["CountingPass", "count_into", "release_source", "sketch"]
 
 
 def sketch(source: Any, spec: Spec, *, max_contributions: int = 1) -> DensitySketch:
@@ -24,7 +24,7 @@ def sketch(source: Any, spec: Spec, *, max_contributions: int = 1) -> DensitySke
 
     Parameters
     ----------
-    source : array, frame, path or Table
+    source : array, frame, path or Source
         Whatever :func:`fogline.sources.registry.table` takes.
     spec : SketchSpec or RandomSpec
         Of :class:`fogline.DensitySketch`, its ``spec``.
@@ -43,17 +43,17 @@ def sketch(source: Any, spec: Spec, *, max_contributions: int = 1) -> DensitySke
     272
     """
     result = DensitySketch.of(spec)
-    feed(result, source, max_contributions=max_contributions)
+    count_into(result, source, max_contributions=max_contributions)
     return result
 
 
-def feed(sketch: DensitySketch, source: Any, *, max_contributions: int = 1) -> None:
-    """Count the records of an array, a frame, a path or a :class:`Table` into a sketch.
+def count_into(sketch: DensitySketch, source: Any, *, max_contributions: int = 1) -> None:
+    """Count the records of an array, a frame, a path or a :class:`Source` into a sketch.
 
     A source with a unit goes into an empty sketch, or into one that was cut by the same unit: what is left of a unit
     then adds up.
     """
-    Pass(source, sketch, max_contributions).run()
+    CountingPass(source, sketch, max_contributions).run()
 
 
 def release_source(source: Any, spec: Spec, terms: ReleaseTerms, ledger: Any = None) -> PrivateDensity:
@@ -64,7 +64,7 @@ def release_source(source: Any, spec: Spec, terms: ReleaseTerms, ledger: Any = N
     traceback below this call leads to them.
     """
     columns, facts = names_of(source), facts_of(source)
-    one_pass = Pass(source, DensitySketch.of(spec), terms.max_contributions)
+    one_pass = CountingPass(source, DensitySketch.of(spec), terms.max_contributions)
     del source
     try:
         terms.warn()
@@ -73,12 +73,12 @@ def release_source(source: Any, spec: Spec, terms: ReleaseTerms, ledger: Any = N
         one_pass.forget()
 
 
-class Pass:
+class CountingPass:
     """One pass over a source: errors of its schema come when it is made, records are counted when it is run.
 
     Parameters
     ----------
-    source : array, frame, path or Table
+    source : array, frame, path or Source
     sketch : DensitySketch
         What the records are counted into.
     max_contributions : int
@@ -88,7 +88,7 @@ class Pass:
     def __init__(self, source: Any, sketch: DensitySketch, max_contributions: int = 1) -> None:
         source, most = as_source(source), check_max_contributions(max_contributions)
         self._provenance = ROW_BY_ROW
-        if isinstance(source, Table):
+        if isinstance(source, Source):
             source.require_width(sketch.spec.d)
             if source.is_enforced:
                 self._provenance = Provenance(unit=source.unit, most=most)
@@ -103,7 +103,7 @@ class Pass:
         if self._held is None:
             raise RuntimeError("this pass is over")
         source, sketch = self._held
-        if isinstance(source, Table):
+        if isinstance(source, Source):
             sketch.add_state(*source.state(sketch.spec), provenance=self._provenance)
         else:
             sketch.update(source)

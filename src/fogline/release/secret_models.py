@@ -23,14 +23,14 @@ from fogline.queries.query import Records
 from fogline.release.release import PaidQuestion, release
 from fogline.sources.passes import RecordPasses
 
-__all__ = ["Holding", "Model", "SecretTraining", "forget", "held", "hold"]
+__all__ = ["Model", "PaidDraws", "SecretTraining", "forget", "hold", "paid_draws_of"]
 
 FloatArray = NDArray[np.float64]
 Model = tuple[Callable[[int], FloatArray], Callable[[FloatArray], FloatArray]]
 """A function that makes draws, and the log-ratio to the base that they follow, up to a constant."""
 
 
-class Holding:
+class PaidDraws:
     """Draws that are paid for: a way to make them, and how many are left.
 
     Parameters
@@ -59,7 +59,7 @@ class Holding:
         self.log_ratio = log_ratio
 
     def __repr__(self) -> str:
-        return f"Holding({self.left} draws left)"
+        return f"PaidDraws({self.left} draws left)"
 
     def __reduce__(self) -> Any:
         raise TypeError("a secret model cannot be pickled")
@@ -104,7 +104,7 @@ class SecretTraining:
         draws: int,
         ledger: Any,
         question: Callable[[], PaidQuestion],
-    ) -> tuple[Holding, dict[str, Any] | None]:
+    ) -> tuple[PaidDraws, dict[str, Any] | None]:
         """Learn a model and hold what it may draw; with a ledger all draws are made at once and stored.
 
         Parameters
@@ -122,18 +122,18 @@ class SecretTraining:
         holding, receipt
         """
 
-        def make() -> tuple[Holding, dict[str, Any] | None]:
+        def make() -> tuple[PaidDraws, dict[str, Any] | None]:
             draw, log_ratio = sealed(lambda: learn(self._records))()
-            return Holding(draw, draws, base, log_ratio), None
+            return PaidDraws(draw, draws, base, log_ratio), None
 
-        def write(made: tuple[Holding, dict[str, Any] | None]) -> bytes:
+        def write(made: tuple[PaidDraws, dict[str, Any] | None]) -> bytes:
             file = io.BytesIO()
             np.save(file, made[0].take(draws), allow_pickle=False)
             return file.getvalue()
 
-        def read(payload: bytes, receipt: dict[str, Any]) -> tuple[Holding, dict[str, Any] | None]:
+        def read(payload: bytes, receipt: dict[str, Any]) -> tuple[PaidDraws, dict[str, Any] | None]:
             stored = iter(np.load(io.BytesIO(payload), allow_pickle=False))
-            return Holding(lambda size: np.array([next(stored) for _ in range(size)]), draws, base), receipt
+            return PaidDraws(lambda size: np.array([next(stored) for _ in range(size)]), draws, base), receipt
 
         return release(make, ledger, question, write=write, read=read)
 
@@ -142,20 +142,20 @@ class SecretTraining:
         self._records.forget()
 
 
-_HELD: WeakKeyDictionary[Any, Holding] = WeakKeyDictionary()
-os.register_at_fork(after_in_child=_HELD.clear)
+_PAID: WeakKeyDictionary[Any, PaidDraws] = WeakKeyDictionary()
+os.register_at_fork(after_in_child=_PAID.clear)
 
 
-def hold(owner: Any, holding: Holding) -> None:
+def hold(owner: Any, paid_draws: PaidDraws) -> None:
     """Keep what `owner` may draw."""
-    _HELD[owner] = holding
+    _PAID[owner] = paid_draws
 
 
-def held(owner: Any) -> Holding | None:
+def paid_draws_of(owner: Any) -> PaidDraws | None:
     """Return what `owner` may draw, None if there is nothing left or nothing yet."""
-    return _HELD.get(owner)
+    return _PAID.get(owner)
 
 
 def forget(owner: Any) -> None:
     """Let go of it."""
-    _HELD.pop(owner, None)
+    _PAID.pop(owner, None)

@@ -11,7 +11,7 @@ from fogline.accounting.budget import GaussianBudget
 from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, whole_units
 from fogline.accounting.guarantee import ROWS, Guarantee
-from fogline.mechanisms.randomness import door_reason
+from fogline.mechanisms.randomness import provider_reason
 from fogline.release.release import Charge
 
 __all__ = ["LEAST_SENSITIVITY", "PROOF", "ReleaseTerms"]
@@ -113,7 +113,7 @@ class ReleaseTerms:
         return Charge(
             cost=self.cost(),
             neighbours=self.neighbours,
-            certified=not door_reason(),
+            certified=not provider_reason(),
             unit=self.unit,
             max_contributions=self.max_contributions,
             enforced=self.is_enforced,
@@ -137,5 +137,5 @@ class ReleaseTerms:
             enforced=self.is_enforced or (self.max_contributions == 1 and self.unit in ROWS and not self.on_trust),
             mechanism=self.stated("discrete Gaussian noise on Fourier sums"),
             proof=proof,
-            reason=door_reason(),
+            reason=provider_reason(),
         )

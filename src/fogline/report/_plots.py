@@ -31,7 +31,7 @@ from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec
 from fogline.report._svg import (
     HUES,
-    Frame,
+    PlotArea,
     contour_loops,
     element,
     error_ellipse,
@@ -178,7 +178,7 @@ def size_chart(sizes: FloatArray, errors: FloatArray) -> str:
     top = max(1.0, float(np.max(sizes + 2 * errors, initial=0.0)))
     height = 34 * len(sizes) + 56
     floor = height - 40
-    frame = Frame(LEFT, 6, RIGHT - LEFT, floor - 6, (0.0, 1.08 * top), (0.0, 1.0))
+    frame = PlotArea(LEFT, 6, RIGHT - LEFT, floor - 6, (0.0, 1.08 * top), (0.0, 1.0))
 
     def across(value: float) -> float:
         return float(np.clip(frame.at(np.array([[value, 0.0]]))[0, 0], LEFT, RIGHT))
@@ -251,7 +251,7 @@ def shades(hue: str) -> list[str]:
     return [mix(shade, INK, 0.35 * max(0.0, i / (LEVELS - 1) - 0.6)) for i, shade in enumerate(light)]
 
 
-def outline(frame: Frame, axes: tuple[FloatArray, ...], values: FloatArray, level: float) -> str:
+def outline(frame: PlotArea, axes: tuple[FloatArray, ...], values: FloatArray, level: float) -> str:
     """Path around the places of a grid (first axis across, second up) at or above a level."""
     loops = []
     for loop in contour_loops(values, level):
@@ -261,7 +261,7 @@ def outline(frame: Frame, axes: tuple[FloatArray, ...], values: FloatArray, leve
 
 
 def position_marks(
-    frame: Frame, places: FloatArray, covariances: FloatArray, *, hues: Sequence[str] = HUES, radius: float = RADIUS
+    frame: PlotArea, places: FloatArray, covariances: FloatArray, *, hues: Sequence[str] = HUES, radius: float = RADIUS
 ) -> str:
     """Draw points with their errors: a dot, a 95% ellipse, a numbered badge that keeps clear of the others.
 
@@ -292,7 +292,7 @@ def badge(k: int, spot: tuple[float, float], radius: float = 10.5, *, hue: str) 
 
 
 def free_spot(
-    centre: tuple[float, float], reach: float, taken: list[tuple[float, ...]], frame: Frame
+    centre: tuple[float, float], reach: float, taken: list[tuple[float, ...]], frame: PlotArea
 ) -> tuple[float, float]:
     """Place within the frame, about ``reach`` from a centre, that is farthest from what is taken."""
     best, score = centre, -np.inf
@@ -305,14 +305,14 @@ def free_spot(
                 frame.left + 12 < x < frame.left + frame.width - 12
                 and frame.top + 12 < y < frame.top + frame.height - 12
             )
-            room = min((float(np.hypot(x - a, y - b)) for a, b in taken), default=99.0)
-            worth = min(room, 24.0) - 6 * stretch - 0.05 * step - (0 if inside else 50)
+            clearance = min((float(np.hypot(x - a, y - b)) for a, b in taken), default=99.0)
+            worth = min(clearance, 24.0) - 6 * stretch - 0.05 * step - (0 if inside else 50)
             if worth > score:
                 best, score = (x, y), worth
     return best
 
 
-def line(frame: Frame, x: FloatArray, y: FloatArray) -> str:
+def line(frame: PlotArea, x: FloatArray, y: FloatArray) -> str:
     """Path along a curve, not closed."""
     return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in frame.at(np.stack([x, y], axis=1)).tolist())
 
@@ -357,7 +357,7 @@ class Plane:
 
 def plane_map(plane: Plane) -> str:
     """Draw filled contours, each region in its own colour, with the marked places and their error ellipses."""
-    frame = Frame(64, 10, 580, 470, *plane.bounds)
+    frame = PlotArea(64, 10, 580, 470, *plane.bounds)
     levels = density_levels(plane.values, plane.floor)
     shapes = [outline(frame, plane.axes, plane.values, level) for level in levels]
     defs = [element("path", id=f"level-{i}", d=shape) for i, shape in enumerate(shapes) if shape]
@@ -389,7 +389,7 @@ def plane_map(plane: Plane) -> str:
     )
 
 
-def heat(frame: Frame, axes: tuple[FloatArray, FloatArray], values: FloatArray, floor: float) -> str:
+def heat(frame: PlotArea, axes: tuple[FloatArray, FloatArray], values: FloatArray, floor: float) -> str:
     """Draw filled contours in one colour."""
     painted = zip(density_levels(values, floor), shades(BLUE), strict=False)
     return "".join(
@@ -445,13 +445,13 @@ class Profile:
     errors: FloatArray
 
 
-def profile_curve(profile: Profile, *, fog: tuple[FloatArray, FloatArray] | None = None) -> str:
+def profile_curve(profile: Profile, *, fog_band: tuple[FloatArray, FloatArray] | None = None) -> str:
     """Draw the curve, and the fog between two curves if there is one."""
     x, f, sd = profile.axis, profile.values, profile.sd
-    shore = f if fog is None else fog[1]
+    shore = f if fog_band is None else fog_band[1]
     top = 1.14 * float(max((f + 2 * sd).max(), shore.max(), np.finfo(float).tiny))
     bottom = min(0.0, 1.05 * float((f - 2 * sd).min()))
-    frame = Frame(78, 10, 780, 330, profile.bounds, (bottom, top))
+    frame = PlotArea(78, 10, 780, 330, profile.bounds, (bottom, top))
     edge = np.concatenate([np.stack([x, f + 2 * sd], axis=1), np.stack([x, f - 2 * sd], axis=1)[::-1]])
     return canvas(
         880,
@@ -459,7 +459,7 @@ def profile_curve(profile: Profile, *, fog: tuple[FloatArray, FloatArray] | None
         f"Curve of the released density of {short(profile.name)}",
         frame.border("paper"),
         _areas(profile, frame),
-        "" if fog is None else _fog(frame, x, *fog),
+        "" if fog_band is None else _fog(frame, x, *fog_band),
         element("path", d=path([frame.at(edge)]), fill=INK, class_="noise"),
         element("path", d=line(frame, x, f), class_="curve"),
         frame.border(),
@@ -469,7 +469,7 @@ def profile_curve(profile: Profile, *, fog: tuple[FloatArray, FloatArray] | None
     )
 
 
-def _areas(profile: Profile, frame: Frame) -> str:
+def _areas(profile: Profile, frame: PlotArea) -> str:
     """Fill what lies under the curve, stretch by stretch."""
     x, f = profile.axis, profile.values
     areas = []
@@ -482,7 +482,7 @@ def _areas(profile: Profile, frame: Frame) -> str:
     return "".join(areas)
 
 
-def _fog(frame: Frame, x: FloatArray, base: FloatArray, shore: FloatArray) -> str:
+def _fog(frame: PlotArea, x: FloatArray, base: FloatArray, shore: FloatArray) -> str:
     parts = []
     for run in _runs_of_equal(base):
         floor = np.full(len(x[run]), base[run.start])
@@ -504,7 +504,7 @@ def _runs_of_equal(values: FloatArray) -> list[slice]:
     return [slice(a, b + 1) for a, b in pairwise(cuts)]
 
 
-def _marks(profile: Profile, frame: Frame) -> str:
+def _marks(profile: Profile, frame: PlotArea) -> str:
     """Draw places: a dot on the curve, a 95% whisker, a numbered badge."""
     parts: list[str] = []
     taken: list[tuple[float, ...]] = []
@@ -561,7 +561,7 @@ def _places(findings: Findings, i: int, j: int) -> tuple[FloatArray, FloatArray]
 
 def marginal_map(findings: Findings, i: int, j: int) -> str:
     """Draw the density of two columns, the third summed over."""
-    frame = Frame(56, 8, 286, 262, findings.bounds[i], findings.bounds[j])
+    frame = PlotArea(56, 8, 286, 262, findings.bounds[i], findings.bounds[j])
     grid = findings.basins.grid
     (other,) = {0, 1, 2} - {i, j}
     spacing = float(grid.axes[other][1] - grid.axes[other][0])
@@ -598,7 +598,7 @@ def curve(findings: Findings) -> str:
             places=findings.modes[:, 0],
             errors=np.sqrt(findings.covariances[:, 0, 0]),
         ),
-        fog=(findings.fog_base, findings.fog_base + findings.fog_height),
+        fog_band=(findings.fog_base, findings.fog_base + findings.fog_height),
     )
 
 
@@ -608,7 +608,7 @@ MOST_COLUMNS = 6
 RESOLUTION = 60
 """Points an axis of a picture that is not read from a grid."""
 
-VISIBLE = 2.0
+DRAWN_BASIN_FLOOR = 2.0
 """A place is someone's where the density is at least this many deviations of its privacy noise."""
 
 
@@ -683,7 +683,7 @@ def _profile(space: Space, bandwidth: FloatArray) -> Profile:
         axis=axis,
         values=values,
         sd=np.hypot(noise, np.sqrt(kernel * np.maximum(values, 0) / density.count)),
-        labels=space.labels(axis[:, None], values, VISIBLE * noise),
+        labels=space.labels(axis[:, None], values, DRAWN_BASIN_FLOOR * noise),
         places=space.centers[:, 0],
         errors=np.sqrt(space.covariances[:, 0, 0]),
     )
@@ -717,7 +717,7 @@ def _from_grid(space: Space, bandwidth: FloatArray) -> Field:
     axes = (grid.axes[i], grid.axes[j])
     flat = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     if density.spec.d == 2:
-        return axes, grid.values, flat, VISIBLE * density.noise_sd(bandwidth)
+        return axes, grid.values, flat, DRAWN_BASIN_FLOOR * density.noise_sd(bandwidth)
     (other,) = {0, 1, 2} - {i, j}
     best = grid.axes[other][np.argmax(grid.values, axis=other)].ravel()
     values = grid.values.sum(axis=other) * float(grid.axes[other][1] - grid.axes[other][0])
@@ -735,4 +735,4 @@ def _sliced(space: Space, bandwidth: FloatArray) -> Field:
     read = np.stack([density.pdf(plane, bandwidth) for plane in planes])
     densest, points = np.argmax(read, axis=0), np.arange(len(flat))
     values = read[densest, points].reshape(RESOLUTION, RESOLUTION)
-    return (across, up), values, planes[densest, points], VISIBLE * density.noise_sd(bandwidth)
+    return (across, up), values, planes[densest, points], DRAWN_BASIN_FLOOR * density.noise_sd(bandwidth)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "HUES",
-    "Frame",
+    "PlotArea",
     "contour_loops",
     "element",
     "error_ellipse",
@@ -165,7 +165,7 @@ def mix(first: str, second: str, part: float) -> str:
 
 
 @dataclass(frozen=True)
-class Frame:
+class PlotArea:
     """A rectangle of the drawing and the ranges of the data that fill it; y grows upwards."""
 
     left: float
@@ -248,7 +248,7 @@ def tick_label(value: float) -> str:
     return (text if size >= 10000 else text.replace(",", "")).replace(",", " ").replace("-", "−")
 
 
-def error_ellipse(frame: Frame, centre: FloatArray, covariance: FloatArray, radius: float, class_: str) -> str:
+def error_ellipse(frame: PlotArea, centre: FloatArray, covariance: FloatArray, radius: float, class_: str) -> str:
     """Draw the ellipse of so many standard errors around a point."""
     values, vectors = np.linalg.eigh(covariance * np.outer(frame.pixels, frame.pixels))
     rx, ry = radius * np.sqrt(np.maximum(values, 0))

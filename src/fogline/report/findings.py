@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import fogline
-from fogline.density.modes.on_grid import make_ladder
+from fogline.density.modes.on_grid import make_scale_space
 from fogline.density.modes.peaks import Basins, basins, find_peaks
-from fogline.density.modes.significance import null_of, tested_rungs
+from fogline.density.modes.significance import null_of, tested_scales
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec
 from fogline.estimators._base import default_parameters
 from fogline.estimators.mode_fit import ModeFit
 
 if TYPE_CHECKING:
-    from fogline.density.modes.significance import Ground
+    from fogline.density.modes.significance import NoiseField
     from fogline.report.modes import WideFindings
 
 __all__ = [
@@ -97,16 +97,16 @@ def standings(density: PrivateDensity, modes: ArrayLike, *, level: float, bandwi
     True
     """
     places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
-    ladder = make_ladder(density, bandwidth)
-    null = null_of(density, [ladder.readings[q] for q in tested_rungs(ladder)])
+    scale_space = make_scale_space(density, bandwidth)
+    null = null_of(density, [scale_space.readings[q] for q in tested_scales(scale_space)])
     best: list[Standing | None] = [None] * len(places)
     other: Standing | None = None
     scales = []
-    for scale, ground in enumerate(null.grounds):
+    for scale, noise_field in enumerate(null.noise_fields):
         needed = max(null.needed(scale, level), 1e-12)
-        h = tuple(ground.reading.bandwidth.tolist())
-        scales.append((h, float(needed * ground.sd_released.max())))
-        seen = _Peaks.of(ground)
+        h = tuple(noise_field.reading.bandwidth.tolist())
+        scales.append((h, float(needed * noise_field.sd_released.max())))
+        seen = _Peaks.of(noise_field)
         near = seen.near(places)
         for k in range(len(places)):
             for i in np.flatnonzero(near[k]):
@@ -125,7 +125,7 @@ def _clearer(known: Standing | None, new: Standing) -> Standing:
 class _Peaks:
     """Peaks of the released density within the box at one tested bandwidth."""
 
-    ground: Ground
+    ground: NoiseField
     points: FloatArray
     number: NDArray[np.int64]
     basin: NDArray[np.int64]
@@ -133,15 +133,17 @@ class _Peaks:
     sd: list[float]
 
     @classmethod
-    def of(cls, ground: Ground) -> _Peaks:
-        reading = ground.reading
-        peaks, relief, _ = ground.measure_released()
-        kept = np.flatnonzero(np.isfinite(relief))
-        axes = reading.grid_axes(ground.shape)
+    def of(cls, noise_field: NoiseField) -> _Peaks:
+        reading = noise_field.reading
+        peaks, standardised_prominence, _ = noise_field.measure_released()
+        kept = np.flatnonzero(np.isfinite(standardised_prominence))
+        axes = reading.grid_axes(noise_field.shape)
         index = np.unravel_index(peaks.cell[kept], tuple(len(a) for a in axes))
         points = np.stack([a[i] for a, i in zip(axes, index, strict=True)], axis=1)
-        sd = ground.sd_released.ravel()[peaks.cell[kept]]
-        return cls(ground, points, kept, peaks.basin[0], (relief[kept] * sd).tolist(), sd.tolist())
+        sd = noise_field.sd_released.ravel()[peaks.cell[kept]]
+        return cls(
+            noise_field, points, kept, peaks.basin[0], (standardised_prominence[kept] * sd).tolist(), sd.tolist()
+        )
 
     def near(self, places: FloatArray) -> NDArray[np.bool_]:
         """Whether each place lies within a bandwidth of each peak, shape (places, peaks)."""

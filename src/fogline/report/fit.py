@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fogline.accounting import HellingerBudget
 from fogline.families import Family, MultivariateNormal
 from fogline.report._plots import INK, canvas, ellipse_radius, heat, line
-from fogline.report._svg import HUES, Frame, element, error_ellipse, path, plus_minus, short, significant, tick_label
+from fogline.report._svg import HUES, PlotArea, element, error_ellipse, path, plus_minus, short, significant, tick_label
 from fogline.report.console import ConsoleTable, count_words
 from fogline.report.findings import column_names, python_call, versions
 from fogline.report.frame import count_content, listed, promise_content
@@ -197,8 +197,8 @@ def _limits(estimator: PrivateHellinger, family: Family, theta: FloatArray, boun
     ends = [float(end) for end in family.quantile(theta, [TAIL, 1.0 - TAIL])]
     lumps = () if estimator.explained_ is None else estimator.explained_.lumps
     ends += [end for lump in lumps for end in (lump.low[0], lump.high[0])]
-    room = 0.12 * (max(ends) - min(ends)) + 2.0 * float(estimator.bandwidth_[0])
-    least, greatest = max(low, min(ends) - room), min(high, max(ends) + room)
+    margin = 0.12 * (max(ends) - min(ends)) + 2.0 * float(estimator.bandwidth_[0])
+    least, greatest = max(low, min(ends) - margin), min(high, max(ends) + margin)
     return (least, greatest) if least < greatest else (low, high)
 
 
@@ -360,7 +360,7 @@ def fit_curve(findings: FitFindings, curve: FitCurve) -> str:
         upper, lower = curve.released + 2 * curve.sd, curve.released - 2 * curve.sd
         seen = float(max(upper.max(), curve.smoothed.max()))
         top, bottom = max(seen, min(top, ROOM * seen)), min(0.0, float(lower.min()))
-    frame = Frame(78, 34, 780, 330, (float(x[0]), float(x[-1])), (1.05 * bottom, 1.08 * max(top, 1e-300)))
+    frame = PlotArea(78, 34, 780, 330, (float(x[0]), float(x[-1])), (1.05 * bottom, 1.08 * max(top, 1e-300)))
     if curve.released is not None and curve.sd is not None and curve.smoothed is not None:
         edge = np.concatenate([np.stack([x, upper], axis=1), np.stack([x, lower], axis=1)[::-1]])
         parts += [
@@ -387,7 +387,7 @@ def fit_curve(findings: FitFindings, curve: FitCurve) -> str:
     )
 
 
-def _lumps(findings: FitFindings, frame: Frame) -> str:
+def _lumps(findings: FitFindings, frame: PlotArea) -> str:
     """Shade where more records lie than the family explains."""
     explained = findings.estimator.explained_
     parts = []
@@ -418,7 +418,7 @@ def fit_map(findings: FitFindings, i: int, j: int) -> str:
     """Draw the released density of two columns, any other summed over, with ellipses of the fitted normal law."""
     small = len(findings.columns) > 2
     limits = [(float(low), float(high)) for low, high in findings.bounds[[i, j]]]
-    frame = Frame(56, 8, 286, 262, *limits) if small else Frame(70, 10, 610, 470, *limits)
+    frame = PlotArea(56, 8, 286, 262, *limits) if small else PlotArea(70, 10, 610, 470, *limits)
     density = findings.estimator.density_
     assert density is not None  # a descent has one column
     grid = density.grid(findings.estimator.bandwidth_)
@@ -439,7 +439,7 @@ def fit_map(findings: FitFindings, i: int, j: int) -> str:
     )
 
 
-def _ellipses(findings: FitFindings, frame: Frame, i: int, j: int) -> str:
+def _ellipses(findings: FitFindings, frame: PlotArea, i: int, j: int) -> str:
     family, theta = findings.family, findings.theta
     if not isinstance(family, MultivariateNormal):
         return ""

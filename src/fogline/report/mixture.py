@@ -26,7 +26,7 @@ from fogline.report._plots import (
     slab_bar,
     telling_columns,
 )
-from fogline.report._svg import HUES, Frame, element, error_ellipse, plus_minus, short, significant, tick_label
+from fogline.report._svg import HUES, PlotArea, element, error_ellipse, plus_minus, short, significant, tick_label
 from fogline.report.console import ConsoleTable, count_words, left_out_words, values_with_errors
 from fogline.report.findings import column_names, python_call, versions
 from fogline.report.frame import count_content, few_listed, promise_content
@@ -175,9 +175,9 @@ def _budget(estimator: Any) -> list[tuple[str, str, str]]:
     """Say what each part of the budget bought, where the method divides it so."""
     if estimator.method != "sketch":
         return []
-    from fogline.algorithms.mixture_from_density import SHARES
+    from fogline.algorithms.mixture_from_density import MIXTURE_SHARES
 
-    shares = SHARES if estimator.shares is None else estimator.shares
+    shares = MIXTURE_SHARES if estimator.shares is None else estimator.shares
     return [(name, BOUGHT[name], f"{100 * float(Fraction(share)):.3g}%") for name, share in shares.items()]
 
 
@@ -221,7 +221,7 @@ def _curve(findings: MixtureFindings, column: int) -> str:
     x = np.linspace(low, high, 4 * POINTS)
     parts = _marginal(findings, [column], x[:, None])
     top = float(parts.sum(axis=0).max()) * 1.08
-    frame = Frame(70, 10, 610, 360, (low, high), (0.0, top))
+    frame = PlotArea(70, 10, 610, 360, (low, high), (0.0, top))
     curves = [
         element("path", d=line(frame, x, y), stroke=HUES[k % len(HUES)], class_="law") for k, y in enumerate(parts)
     ]
@@ -241,7 +241,7 @@ def _curve(findings: MixtureFindings, column: int) -> str:
 def _pair(findings: MixtureFindings, i: int, j: int, *, small: bool) -> str:
     """Draw the mixture in two columns, any others summed over, with the components' ellipses."""
     limits = [(float(low), float(high)) for low, high in findings.limits[[i, j]]]
-    frame = Frame(56, 8, 286, 262, *limits) if small else Frame(70, 10, 610, 470, *limits)
+    frame = PlotArea(56, 8, 286, 262, *limits) if small else PlotArea(70, 10, 610, 470, *limits)
     axes = tuple(np.linspace(*end, POINTS) for end in limits)
     flat = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     values = _marginal(findings, [i, j], flat).sum(axis=0).reshape(POINTS, POINTS)
@@ -259,7 +259,7 @@ def _pair(findings: MixtureFindings, i: int, j: int, *, small: bool) -> str:
     )
 
 
-def _ellipses(findings: MixtureFindings, frame: Frame, i: int, j: int) -> str:
+def _ellipses(findings: MixtureFindings, frame: PlotArea, i: int, j: int) -> str:
     """Ellipses that hold half and most of each component, with its number."""
     estimator = findings.estimator
     places = frame.at(estimator.means_[:, [i, j]])

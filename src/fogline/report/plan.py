@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.planning.modes import ExpectedError
-from fogline.report._svg import HUES, Frame, element, short
+from fogline.report._svg import HUES, PlotArea, element, short
 from fogline.report.ledger import STYLE
 
 __all__ = ["outlook_picture"]
@@ -84,7 +84,7 @@ def _errors(expected: ExpectedError, epsilons: FloatArray) -> list[str]:
 
 
 def _chances(expected: ExpectedError, epsilons: FloatArray) -> list[str]:
-    frame = Frame(530, 60, 340, 300, _reach(epsilons), (-0.03, 1.03))
+    frame = PlotArea(530, 60, 340, 300, _reach(epsilons), (-0.03, 1.03))
     parts = [frame.border(), _epsilon_axis(frame, epsilons)]
     for chance in (0.0, 0.5, 1.0):
         y = float(frame.at(np.array([[frame.x[0], chance]]))[0, 1])
@@ -103,11 +103,11 @@ def _chances(expected: ExpectedError, epsilons: FloatArray) -> list[str]:
     return parts
 
 
-def _log_frame(left: float, width: float, epsilons: FloatArray, values: FloatArray, name: str) -> tuple[Frame, str]:
+def _log_frame(left: float, width: float, epsilons: FloatArray, values: FloatArray, name: str) -> tuple[PlotArea, str]:
     """Return a frame with logarithmic axes around the finite values, and its drawing."""
     logs = np.log10(values[np.isfinite(values) & (values > 0)])
     low, high = math.floor(2 * (logs.min() - 0.1)) / 2, math.ceil(2 * (logs.max() + 0.1)) / 2
-    frame = Frame(left, 60, width, 300, _reach(epsilons), (low, high))
+    frame = PlotArea(left, 60, width, 300, _reach(epsilons), (low, high))
     parts = [frame.border(), _epsilon_axis(frame, epsilons)]
     steps = (1, 2, 5) if high - low < 2.6 else (1,)
     for power in range(math.floor(low), math.ceil(high) + 1):
@@ -125,7 +125,7 @@ def _reach(epsilons: FloatArray) -> tuple[float, float]:
     return float(np.log10(epsilons[0])) - 0.1, float(np.log10(epsilons[-1])) + 0.1
 
 
-def _epsilon_axis(frame: Frame, epsilons: FloatArray) -> str:
+def _epsilon_axis(frame: PlotArea, epsilons: FloatArray) -> str:
     parts = []
     bottom = frame.top + frame.height
     last = -math.inf
@@ -139,7 +139,9 @@ def _epsilon_axis(frame: Frame, epsilons: FloatArray) -> str:
     return "".join(parts)
 
 
-def _line(frame: Frame, epsilons: FloatArray, heights: FloatArray, hue: str, class_: str, *, dots: bool = False) -> str:
+def _line(
+    frame: PlotArea, epsilons: FloatArray, heights: FloatArray, hue: str, class_: str, *, dots: bool = False
+) -> str:
     """Draw a line through the heights that are known."""
     known = np.isfinite(heights)
     points = frame.at(np.stack([np.log10(epsilons[known]), heights[known]], axis=1))

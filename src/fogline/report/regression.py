@@ -19,7 +19,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.special import ndtri
 
 from fogline.report._plots import badge, canvas, free_spot, heat, line, outline
-from fogline.report._svg import HUES, Frame, element, path, plus_minus, short, significant, tick_label
+from fogline.report._svg import HUES, PlotArea, element, path, plus_minus, short, significant, tick_label
 from fogline.report.console import ConsoleTable, count_words
 from fogline.report.findings import column_names, python_call, versions
 from fogline.report.frame import frame_content, listed
@@ -61,7 +61,7 @@ SPARSE = 3
 NARROW = 0.6
 """A prediction set is shown where it is at most this part of the range of y."""
 
-VISIBLE = 2.0
+DRAWN_DENSITY_FLOOR = 2.0
 """The density is drawn where it is at least this many deviations of its privacy noise."""
 
 Strand = tuple[int, FloatArray, FloatArray, FloatArray]
@@ -73,7 +73,7 @@ class Panel:
 
     Attributes
     ----------
-    held : tuple of float
+    fixed : tuple of float
         Where the other x are held; empty for one x.
     axes : two arrays
         Grid of x and y on which the density is read.
@@ -89,7 +89,7 @@ class Panel:
         Unbroken stretches of the branches.
     """
 
-    held: tuple[float, ...]
+    fixed: tuple[float, ...]
     axes: tuple[FloatArray, FloatArray]
     values: FloatArray
     floor: float
@@ -172,39 +172,43 @@ def find_branches(estimator: PrivateModalRegression, columns: Sequence[str] | No
     names = (*column_names(estimator), "y") if given is None else given
     bounds = np.asarray(estimator.density_.spec.bounds, dtype=np.float64)
     low, width = bounds[1:dx, 0], bounds[1:dx, 1] - bounds[1:dx, 0]
-    held = [tuple((low + part * width).tolist()) for part in HELD] if dx > 1 else [()]
+    fixed = [tuple((low + part * width).tolist()) for part in HELD] if dx > 1 else [()]
     along = np.linspace(bounds[0, 0], bounds[0, 1], QUERIES)
     shown = np.linspace(bounds[0, 0], bounds[0, 1], ROWS + 2)[1:-1]
-    listed = [(x, *where) for where in held for x in (shown if dx == 1 else shown[1::2])]
-    rows = _rows(estimator, np.array([*((x, *where) for where in held for x in along), *listed]))  # at once: it is dear
+    listed = [(x, *where) for where in fixed for x in (shown if dx == 1 else shown[1::2])]
+    rows = _rows(
+        estimator, np.array([*((x, *where) for where in fixed for x in along), *listed])
+    )  # at once: it is dear
     panels = tuple(
-        _panel(estimator, bounds, where, rows[QUERIES * i : QUERIES * (i + 1)]) for i, where in enumerate(held)
+        _panel(estimator, bounds, where, rows[QUERIES * i : QUERIES * (i + 1)]) for i, where in enumerate(fixed)
     )
-    return BranchFindings(estimator, names, panels, rows[QUERIES * len(held) :])
+    return BranchFindings(estimator, names, panels, rows[QUERIES * len(fixed) :])
 
 
 def _panel(
-    estimator: PrivateModalRegression, bounds: FloatArray, held: tuple[float, ...], rows: tuple[Row, ...]
+    estimator: PrivateModalRegression, bounds: FloatArray, fixed: tuple[float, ...], rows: tuple[Row, ...]
 ) -> Panel:
     density, bandwidth = estimator.density_, estimator.bandwidth_
     x = np.array([row.x[0] for row in rows])
     y = np.linspace(bounds[-1, 0], bounds[-1, 1], HEIGHT)
-    if held:
+    if fixed:
         grid = np.stack(np.meshgrid(x[::SPARSE], y[::SPARSE], indexing="ij"), axis=-1).reshape(-1, 2)
-        points = np.insert(grid, 1, np.array(held)[:, None], axis=1)
+        points = np.insert(grid, 1, np.array(fixed)[:, None], axis=1)
         axes, values = (x[::SPARSE], y[::SPARSE]), density.pdf(points, bandwidth)
         values = values.reshape(len(axes[0]), len(axes[1]))
     else:
         found = density.grid(bandwidth)
-        axes, values = _to_walls(found.axes, bounds), np.pad(found.values, ((0, 1), (0, 1)), mode="edge")
+        axes, values = _to_boundary(found.axes, bounds), np.pad(found.values, ((0, 1), (0, 1)), mode="edge")
     inside = np.zeros((len(x), len(y)), dtype=bool)
     for i, row in enumerate(rows):
         for low, high in row.intervals.tolist() if tells(row, bounds) else []:
             inside[i] |= (y >= low) & (y <= high)
-    return Panel(held, axes, values, VISIBLE * density.noise_sd(bandwidth), (x, y), inside, _strands(x, rows))
+    return Panel(
+        fixed, axes, values, DRAWN_DENSITY_FLOOR * density.noise_sd(bandwidth), (x, y), inside, _strands(x, rows)
+    )
 
 
-def _to_walls(axes: tuple[FloatArray, ...], bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _to_boundary(axes: tuple[FloatArray, ...], bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Axes of a grid with one more point each: the upper bound, which a grid need not reach."""
     across, up = (
         np.append(axis, max(high, axis[-1] + 1e-9 * (high - low)))
@@ -325,10 +329,10 @@ def described_rows(findings: BranchFindings) -> list[dict[str, Any]]:
 
 def branch_map(findings: BranchFindings, panel: Panel) -> str:
     """Draw the released density with the branches, their 95% bands and the prediction set over it."""
-    small = bool(panel.held)
+    small = bool(panel.fixed)
     x_name, y_name = findings.columns[0], findings.columns[-1]
     limits = findings.bounds[0], findings.bounds[-1]
-    frame = Frame(56, 30, 286, 262, *limits) if small else Frame(70, 10, 790, 450, *limits)
+    frame = PlotArea(56, 30, 286, 262, *limits) if small else PlotArea(70, 10, 790, 450, *limits)
     layers = [heat(frame, panel.axes, panel.values, panel.floor)]
     if panel.inside.any():
         soft = gaussian_filter(panel.inside.astype(np.float64), 0.7, mode="nearest")
@@ -352,7 +356,7 @@ def branch_map(findings: BranchFindings, panel: Panel) -> str:
     title = ""
     if small:
         words = listed(
-            [f"{short(n, 18)} = {significant(v)}" for n, v in zip(findings.columns[1:], panel.held, strict=False)]
+            [f"{short(n, 18)} = {significant(v)}" for n, v in zip(findings.columns[1:], panel.fixed, strict=False)]
         )
         title = element("text", text=words, x=frame.left + frame.width / 2, y=18, class_="axis-name middle")
     return canvas(
@@ -369,7 +373,7 @@ def branch_map(findings: BranchFindings, panel: Panel) -> str:
     )
 
 
-def _within(frame: Frame, points: Any) -> Any:
+def _within(frame: PlotArea, points: Any) -> Any:
     """Keep points of a drawing inside of its frame."""
     low = np.array([frame.left, frame.top])
     return np.clip(points, low, low + np.array([frame.width, frame.height]))

@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from fogline.sources.files import CountedFile, FileTable
     from fogline.sources.reading import ReadingOptions
     from fogline.sources.registry import table
-    from fogline.sources.tables import ReadFailed, Table
+    from fogline.sources.tables import ReadFailed, Source
 
 __all__ = [
     "CountedFile",
     "FileTable",
     "ReadFailed",
     "ReadingOptions",
-    "Table",
+    "Source",
     "table",
 ]
 
@@ -26,7 +26,7 @@ __getattr__, __dir__ = lazy_names(
         "FileTable": "files",
         "ReadFailed": "tables",
         "ReadingOptions": "reading",
-        "Table": "tables",
+        "Source": "tables",
         "table": "registry",
     },
 )

@@ -1,4 +1,4 @@
-"""The choice of each unit's records as compiled loops: the same records as ``PlainChoice`` in ``choice.py``.
+"""The choice of each unit's records as compiled loops: the same records as ``PlainSampler`` in ``contributions.py``.
 
 Records are dealt into buckets as they come, by the first bits of their unit's word, a bijection of its id by the key.
 A bucket is a chain of chunks of one large reserve, so nothing is copied when it grows. In the end each bucket is sorted
@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FastChoice"]
+__all__ = ["FastSampler"]
 
 BUCKET_BITS = 10
 """There are 2**10 buckets."""
@@ -27,7 +27,7 @@ CHUNK = 264
 FEW = 32
 """Up to so many records of a unit the smallest ranks are found one after the other."""
 
-STAMP_BITS = 12
+LAST_SEEN_BITS = 12
 """Equal marks of a unit are looked for in a table of 2**12 places; what meets there is then compared."""
 
 TASKS = 16
@@ -37,8 +37,8 @@ MANY = 2**17
 """From so many records on it is worth to have threads."""
 
 
-class FastChoice:
-    """The choice by compiled loops; parameters as for ``new_choice``."""
+class FastSampler:
+    """The choice by compiled loops; parameters as for ``new_sampler``."""
 
     def __init__(self, most: int, key: tuple[int, int], has_places: bool, most_bytes: int) -> None:
         self._most, self._key = most, (np.uint64(key[0]), np.uint64(key[1]))
@@ -47,14 +47,16 @@ class FastChoice:
         self._columns: Any = ()
         self._used = 0
 
-    def add(self, values: NDArray[np.int64], marks: Any, wanted: NDArray[np.bool_], first: int) -> None:
+    def add(self, values: NDArray[np.int64], record_digests: Any, wanted: NDArray[np.bool_], first: int) -> None:
         """Take the wanted records of a batch."""
         if not self._used:
-            self._start(marks.dtype)
+            self._start(record_digests.dtype)
         while self._used + len(values) // CHUNK + 2**BUCKET_BITS >= len(self._after):
             self._grow()
         ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
-        self._used = _deal(ids, marks, wanted, first, self._key[0], self._next, self._after, self._used, *self._columns)
+        self._used = _scatter_to_buckets(
+            ids, record_digests, wanted, first, self._key[0], self._next, self._after, self._used, *self._columns
+        )
 
     def kept(self, names: NDArray[np.uint64] | None) -> tuple[Any, NDArray[np.int64]]:
         """Marks and places of what is kept."""
@@ -75,16 +77,16 @@ class FastChoice:
         else:
             with ThreadPoolExecutor(min(threads, TASKS)) as pool:
                 parts = list(pool.map(choose, range(TASKS)))
-        marks = np.concatenate([part[0] for part in parts])
+        record_digests = np.concatenate([part[0] for part in parts])
         if not self._has_places:
-            return marks, np.zeros(0, dtype=np.int64)
-        return marks, np.concatenate([part[1] for part in parts])
+            return record_digests, np.zeros(0, dtype=np.int64)
+        return record_digests, np.concatenate([part[1] for part in parts])
 
-    def _start(self, mark_type: Any) -> None:
-        row = 8 + mark_type.itemsize + 8 * self._has_places
+    def _start(self, digest_type: Any) -> None:
+        row = 8 + digest_type.itemsize + 8 * self._has_places
         chunks = max(self._most_bytes // (row * CHUNK), 2) + 2**BUCKET_BITS
         self._after = np.full(chunks, -1, dtype=np.int32)
-        kinds = (np.uint64, mark_type, np.int64 if self._has_places else None)
+        kinds = (np.uint64, digest_type, np.int64 if self._has_places else None)
         self._columns = tuple(None if kind is None else np.empty(chunks * CHUNK, dtype=kind) for kind in kinds)
         self._used = 2**BUCKET_BITS
 
@@ -112,9 +114,9 @@ def _words(ids: Any, key: Any) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _deal(
+def _scatter_to_buckets(
     ids: Any,
-    marks: Any,
+    record_digests: Any,
     wanted: Any,
     first: Any,
     key: Any,
@@ -122,8 +124,8 @@ def _deal(
     after: Any,
     used: Any,
     words: Any,
-    held_marks: Any,
-    held_places: Any,
+    bucket_digests: Any,
+    bucket_places: Any,
 ) -> Any:
     """Put the wanted records of a batch into their buckets; returns the number of chunks in use.
 
@@ -136,9 +138,9 @@ def _deal(
         word = _mixed(ids[i] ^ key)
         bucket = word >> np.uint64(64 - BUCKET_BITS)
         at = following[bucket]
-        words[at], held_marks[at] = word, marks[i]
-        if held_places is not None:
-            held_places[at] = first + i
+        words[at], bucket_digests[at] = word, record_digests[i]
+        if bucket_places is not None:
+            bucket_places[at] = first + i
         at += 1
         if at % CHUNK == 0:  # the chunk is full
             after[at // CHUNK - 1] = used
@@ -159,18 +161,18 @@ def _choose(
     following: Any,
     after: Any,
     words: Any,
-    marks: Any,
+    record_digests: Any,
     places: Any,
 ) -> Any:
     """Marks and places of what is kept of the units in some buckets."""
     total, largest = _sizes(following, after, low, high)
-    kept_marks = np.empty(total, marks.dtype)
+    kept_digests = np.empty(total, record_digests.dtype)
     kept_places: Any = None if places is None else np.empty(total, np.int64)
     sorted_words, ranks = np.empty(largest, np.uint64), np.empty(FEW, np.uint64)
-    sorted_marks, own_marks = np.empty(largest, marks.dtype), np.empty(largest, marks.dtype)
+    sorted_digests, own_digests = np.empty(largest, record_digests.dtype), np.empty(largest, record_digests.dtype)
     sorted_places: Any = None if places is None else np.empty(largest, np.int64)
     own_places: Any = None if places is None else np.empty(largest, np.int64)
-    stamps, stamp = np.zeros(2**STAMP_BITS, np.int32), 0
+    last_seen, round_number = np.zeros(2**LAST_SEEN_BITS, np.int32), 0
     bits = 6
     while bits < 20 and (8 << bits) < largest:
         bits += 1
@@ -182,12 +184,12 @@ def _choose(
             following[bucket],
             after,
             words,
-            marks,
+            record_digests,
             places,
             bits,
             ends,
             sorted_words,
-            sorted_marks,
+            sorted_digests,
             sorted_places,
         )
         first = 0
@@ -196,10 +198,10 @@ def _choose(
             while first < last:  # the units that met here, one by one
                 word, size, rest = sorted_words[first], 0, first
                 for i in range(first, last):
-                    other, mark = sorted_words[i], sorted_marks[i]
+                    other, record_digest = sorted_words[i], sorted_digests[i]
                     same = other == word
-                    own_marks[size] = mark
-                    sorted_words[rest], sorted_marks[rest] = other, mark
+                    own_digests[size] = record_digest
+                    sorted_words[rest], sorted_digests[rest] = other, record_digest
                     if places is not None:
                         own_places[size] = sorted_places[i]
                         sorted_places[rest] = sorted_places[i]
@@ -208,15 +210,15 @@ def _choose(
                 last = rest
                 if size > most:
                     unit = _mixed(word + key) if not len(names) else name_hashes[np.searchsorted(names, word)]
-                    stamp += 1
-                    _bring_forward(own_marks, own_places, size, unit, key, most, ranks, stamps, stamp)
+                    round_number += 1
+                    _bring_forward(own_digests, own_places, size, unit, key, most, ranks, last_seen, round_number)
                 for j in range(min(size, most)):
-                    kept_marks[filled] = own_marks[j]
+                    kept_digests[filled] = own_digests[j]
                     if places is not None:
                         kept_places[filled] = own_places[j]
                     filled += 1
             first = end
-    return kept_marks[:filled], None if places is None else kept_places[:filled]
+    return kept_digests[:filled], None if places is None else kept_places[:filled]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
@@ -238,12 +240,12 @@ def _sort_bucket(
     following: Any,
     after: Any,
     words: Any,
-    marks: Any,
+    record_digests: Any,
     places: Any,
     bits: Any,
     ends: Any,
     sorted_words: Any,
-    sorted_marks: Any,
+    sorted_digests: Any,
     sorted_places: Any,
 ) -> None:
     """Sort one bucket by some bits of its words, else as they came; ``ends`` are the ends of those with equal bits."""
@@ -265,7 +267,7 @@ def _sort_bucket(
             group = (word >> shift) & mask
             at = ends[group]
             ends[group] = at + 1
-            sorted_words[at], sorted_marks[at] = word, marks[i]
+            sorted_words[at], sorted_digests[at] = word, record_digests[i]
             if places is not None:
                 sorted_places[at] = places[i]
         chunk = after[chunk]
@@ -273,25 +275,33 @@ def _sort_bucket(
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _bring_forward(
-    marks: Any, places: Any, size: Any, unit: Any, key: Any, most: Any, ranks: Any, stamps: Any, stamp: Any
+    record_digests: Any,
+    places: Any,
+    size: Any,
+    unit: Any,
+    key: Any,
+    most: Any,
+    ranks: Any,
+    last_seen: Any,
+    round_number: Any,
 ) -> None:
     """Bring the records of one unit that have the smallest ranks to the front; there are more than are kept."""
     if size > FEW:
-        _bring_many_forward(marks, places, size, unit, key, most)
+        _bring_many_forward(record_digests, places, size, unit, key, most)
         return
     met = False
     for i in range(size):
-        spread = np.uint64(marks[i]) * np.uint64(0x9E3779B97F4A7C15)
+        spread = np.uint64(record_digests[i]) * np.uint64(0x9E3779B97F4A7C15)
         ranks[i] = _mixed(_mixed(unit + spread) + key)
-        place = spread >> np.uint64(64 - STAMP_BITS)
-        met |= stamps[place] == stamp
-        stamps[place] = stamp
+        place = spread >> np.uint64(64 - LAST_SEEN_BITS)
+        met |= last_seen[place] == round_number
+        last_seen[place] = round_number
     if met:  # perhaps by equal marks, which are numbered
         for i in range(size):
             number = key
             for j in range(i):
-                number += np.uint64(marks[j] == marks[i])
-            ranks[i] = _mixed(_mixed(unit + np.uint64(marks[i]) * np.uint64(0x9E3779B97F4A7C15)) + number)
+                number += np.uint64(record_digests[j] == record_digests[i])
+            ranks[i] = _mixed(_mixed(unit + np.uint64(record_digests[i]) * np.uint64(0x9E3779B97F4A7C15)) + number)
     for j in range(most):
         best, least = j, ranks[j]
         for i in range(j + 1, size):
@@ -299,21 +309,21 @@ def _bring_forward(
             best = i if rank < least else best
             least = min(rank, least)
         ranks[j], ranks[best] = least, ranks[j]
-        marks[j], marks[best] = marks[best], marks[j]
+        record_digests[j], record_digests[best] = record_digests[best], record_digests[j]
         if places is not None:
             places[j], places[best] = places[best], places[j]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _bring_many_forward(marks: Any, places: Any, size: Any, unit: Any, key: Any, most: Any) -> None:
-    by_mark = np.argsort(marks[:size], kind="mergesort")
+def _bring_many_forward(record_digests: Any, places: Any, size: Any, unit: Any, key: Any, most: Any) -> None:
+    by_digest = np.argsort(record_digests[:size], kind="mergesort")
     ranks = np.empty(size, np.uint64)
     number = key
     for i in range(size):
-        mark = marks[by_mark[i]]
-        number = number + np.uint64(1) if i > 0 and mark == marks[by_mark[i - 1]] else key
-        ranks[i] = _mixed(_mixed(unit + np.uint64(mark) * np.uint64(0x9E3779B97F4A7C15)) + number)
-    best = by_mark[np.argsort(ranks, kind="mergesort")[:most]]
-    marks[:most] = marks[best]
+        record_digest = record_digests[by_digest[i]]
+        number = number + np.uint64(1) if i > 0 and record_digest == record_digests[by_digest[i - 1]] else key
+        ranks[i] = _mixed(_mixed(unit + np.uint64(record_digest) * np.uint64(0x9E3779B97F4A7C15)) + number)
+    best = by_digest[np.argsort(ranks, kind="mergesort")[:most]]
+    record_digests[:most] = record_digests[best]
     if places is not None:
         places[:most] = places[best]

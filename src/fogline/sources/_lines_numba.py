@@ -91,10 +91,10 @@ class FastReader:
         """Rows of the block, with the ids where there is a unit."""
         found, at = [], 0
         content = np.frombuffer(block, dtype=np.uint8)
-        room = min(BATCH_ROWS, len(block))
+        capacity = min(BATCH_ROWS, len(block))
         while at < len(block):
-            rows = np.empty((room, len(self._layout.numbers)))
-            ids = np.zeros((0 if self._layout.unit is None else room, 4), dtype=np.int64)
+            rows = np.empty((capacity, len(self._layout.numbers)))
+            ids = np.zeros((0 if self._layout.unit is None else capacity, 4), dtype=np.int64)
             hard = np.empty((HARD + rows.shape[1], 4), dtype=np.int64)
             count, at, left = _read(content, at, self._places, self._rule, self._stops, rows, ids, hard)
             for row, column, begin, end in hard[:left].tolist():

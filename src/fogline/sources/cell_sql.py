@@ -129,6 +129,6 @@ class CellSql:
         )
 
 
-def quoted(name: str, mark: str = '"') -> str:
+def quoted(name: str, quote: str = '"') -> str:
     """A name as SQL writes it."""
-    return mark + name.replace(mark, 2 * mark) + mark
+    return quote + name.replace(quote, 2 * quote) + quote

@@ -50,36 +50,36 @@ from numpy.typing import NDArray
 
 from fogline._validation import records
 from fogline.density.random_spec import RandomSpec, Spec
-from fogline.mechanisms.randomness import current_door
+from fogline.mechanisms.randomness import current_provider
 from fogline.queries.exact_counts import exact_counts
 from fogline.queries.fourier_sums import CellCounts, row_cells
-from fogline.sources.tables import BATCH_ROWS, State, Table, Take
+from fogline.sources.tables import BATCH_ROWS, Source, State, Take
 
 __all__ = [
     "INTEGER",
     "MISSING",
     "TEXT",
     "BoundedTable",
-    "Choice",
     "ClusterTable",
     "ContributionBound",
-    "Gathering",
+    "ContributionSampler",
+    "Digests",
     "Identities",
-    "Marks",
+    "UnitBuckets",
     "Words",
     "escaped",
     "id_cells",
     "kept_records",
     "kept_state",
     "mixed",
-    "new_choice",
+    "new_sampler",
     "unit_buckets",
     "unit_hashes",
 ]
 
 IntArray = NDArray[np.int64]
 Words = NDArray[np.uint64]
-Marks = NDArray[np.uint32] | NDArray[np.uint64]
+Digests = NDArray[np.uint32] | NDArray[np.uint64]
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -104,7 +104,7 @@ class ContributionBound:
     @classmethod
     def draw(cls, most: int) -> ContributionBound:
         """A bound with a fresh key from the entropy door."""
-        words = current_door().generator("contribution bound").integers(0, 2**64, size=2, dtype=np.uint64)
+        words = current_provider().generator("contribution bound").integers(0, 2**64, size=2, dtype=np.uint64)
         return cls(most, (int(words[0]), int(words[1])))
 
 
@@ -120,7 +120,7 @@ def unit_hashes(words: Words, key: tuple[int, int]) -> Words:
     return mixed(mixed(words ^ np.uint64(key[0])) + np.uint64(key[1]))
 
 
-def kept_records(people: IntArray, hashes: Words, marks: Marks, bound: ContributionBound) -> IntArray:
+def kept_records(people: IntArray, hashes: Words, record_digests: Digests, bound: ContributionBound) -> IntArray:
     """Places of the records that are kept, by unit.
 
     Parameters
@@ -129,16 +129,16 @@ def kept_records(people: IntArray, hashes: Words, marks: Marks, bound: Contribut
         Number of each record's unit, from 0.
     hashes : array of shape (units,)
         Keyed hash of each unit's id.
-    marks : array of shape (n,)
+    record_digests : array of shape (n,)
     bound : ContributionBound
     """
-    order = np.lexsort((marks, people))
-    units, sorted_marks = people[order], marks[order]
+    order = np.lexsort((record_digests, people))
+    units, sorted_digests = people[order], record_digests[order]
     places = np.arange(len(order))
     fresh = np.ones(len(order), dtype=bool)
-    fresh[1:] = (units[1:] != units[:-1]) | (sorted_marks[1:] != sorted_marks[:-1])
+    fresh[1:] = (units[1:] != units[:-1]) | (sorted_digests[1:] != sorted_digests[:-1])
     number = places - np.maximum.accumulate(np.where(fresh, places, 0))
-    seeds = mixed(hashes[units] + sorted_marks.astype(np.uint64) * STEP)
+    seeds = mixed(hashes[units] + sorted_digests.astype(np.uint64) * STEP)
     ranks = mixed(seeds + (number.astype(np.uint64) + np.uint64(bound.key[1])))
     by_rank = np.lexsort((ranks, units))
     units = units[by_rank]
@@ -148,17 +148,17 @@ def kept_records(people: IntArray, hashes: Words, marks: Marks, bound: Contribut
     return np.asarray(order[by_rank[rank < bound.most]])
 
 
-class Choice(Protocol):
+class ContributionSampler(Protocol):
     """Takes records batch by batch, all of one kind of id, and gives those that are kept."""
 
-    def add(self, values: IntArray, marks: Marks, wanted: NDArray[np.bool_], first: int) -> None:
+    def add(self, values: IntArray, record_digests: Digests, wanted: NDArray[np.bool_], first: int) -> None:
         """Take the wanted records of a batch; `first` is the place of its first."""
 
-    def kept(self, names: Words | None) -> tuple[Marks, IntArray]:
+    def kept(self, names: Words | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept; with `names`, values are numbers of texts, whose hashes these are."""
 
 
-def new_choice(bound: ContributionBound, has_places: bool, most_bytes: int) -> Choice:
+def new_sampler(bound: ContributionBound, has_places: bool, most_bytes: int) -> ContributionSampler:
     """A choice by compiled loops where the ``fast`` extra is installed, else by numpy: of the same records.
 
     Parameters
@@ -169,38 +169,38 @@ def new_choice(bound: ContributionBound, has_places: bool, most_bytes: int) -> C
     most_bytes : int
         What may be held: address space for it is set aside at once, memory comes as it is used.
     """
-    fast = _fast_choice()
+    fast = _fast_sampler()
     if fast is None:
-        return PlainChoice(bound)
-    made: Choice = fast.FastChoice(bound.most, bound.key, has_places, most_bytes)
+        return PlainSampler(bound)
+    made: ContributionSampler = fast.FastSampler(bound.most, bound.key, has_places, most_bytes)
     return made
 
 
-class PlainChoice:
+class PlainSampler:
     """The choice in numpy, by sorting."""
 
     def __init__(self, bound: ContributionBound) -> None:
         self._bound = bound
-        self._batches: list[tuple[IntArray, Marks, IntArray]] = []
+        self._batches: list[tuple[IntArray, Digests, IntArray]] = []
 
-    def add(self, values: IntArray, marks: Marks, wanted: NDArray[np.bool_], first: int) -> None:
+    def add(self, values: IntArray, record_digests: Digests, wanted: NDArray[np.bool_], first: int) -> None:
         """Take the wanted records of a batch."""
-        self._batches.append((values[wanted], marks[wanted], first + np.flatnonzero(wanted)))
+        self._batches.append((values[wanted], record_digests[wanted], first + np.flatnonzero(wanted)))
 
-    def kept(self, names: Words | None) -> tuple[Marks, IntArray]:
+    def kept(self, names: Words | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept."""
         if not self._batches:
             return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
-        values, marks, places = (np.concatenate([batch[i] for batch in self._batches]) for i in range(3))
+        values, record_digests, places = (np.concatenate([batch[i] for batch in self._batches]) for i in range(3))
         self._batches = []
         units, people = np.unique(values, return_inverse=True)
         hashes = unit_hashes(units.view(np.uint64), self._bound.key) if names is None else names[units]
-        chosen = kept_records(people, hashes, marks, self._bound)
-        return marks[chosen], places[chosen]
+        chosen = kept_records(people, hashes, record_digests, self._bound)
+        return record_digests[chosen], places[chosen]
 
 
 @cache
-def _fast_choice() -> Any:
+def _fast_sampler() -> Any:
     """Give the module of compiled loops where the ``fast`` extra is installed, else nothing."""
     try:
         from fogline.sources import _contributions_numba as _fast_choice
@@ -356,7 +356,7 @@ def _whole(ids: NDArray[np.float64]) -> tuple[IntArray, NDArray[np.int8]]:
 
 
 FloatArray = NDArray[np.float64]
-Admit = Callable[[FloatArray], tuple[NDArray[np.bool_], Marks, FloatArray | None]]
+Admit = Callable[[FloatArray], tuple[NDArray[np.bool_], Digests, FloatArray | None]]
 """Says which rows of a batch could count, their marks, and what is to be handed over of them."""
 
 MOST_BYTES = 2**28
@@ -369,7 +369,7 @@ MOST_PARTS = SPLIT**8
 """Parts beyond which there is no use in splitting: what is left is one unit's."""
 
 
-class Gathering:
+class UnitBuckets:
     """Records of some units, brought together.
 
     Parameters
@@ -388,19 +388,24 @@ class Gathering:
         self._digests: list[int] = []
         self._payloads: list[FloatArray] = []
         self._taken = 0
-        self._choices: dict[int, Choice] = {}
+        self._samplers: dict[int, ContributionSampler] = {}
         self.bytes = 0
 
     def add(self, rows: FloatArray, ids: Any) -> None:
         """Take the records of a batch that could count and belong to the part."""
-        usable, marks, payload = self._admit(rows)
+        usable, record_digests, payload = self._admit(rows)
         values, kinds = self._identities.read(ids)
         wanted = usable & (kinds != MISSING)
         if self._parts > 1:
             wanted &= self._hashes(values, kinds) % self._parts == self._part
-        width = values.itemsize + marks.itemsize
+        width = values.itemsize + record_digests.itemsize
         if payload is not None:
-            values, kinds, marks, payload = values[wanted], kinds[wanted], marks[wanted], payload[wanted]
+            values, kinds, record_digests, payload = (
+                values[wanted],
+                kinds[wanted],
+                record_digests[wanted],
+                payload[wanted],
+            )
             self._payloads.append(payload)
             self.bytes += payload.nbytes
             wanted, width = np.ones(len(payload), dtype=bool), width + values.itemsize
@@ -408,28 +413,28 @@ class Gathering:
             these = wanted & (kinds == kind)
             count = int(np.count_nonzero(these))
             if count:
-                self._choice(kind, payload is not None).add(values, marks, these, self._taken)
+                self._sampler(kind, payload is not None).add(values, record_digests, these, self._taken)
                 self.bytes += count * width
         self._taken += 0 if payload is None else len(payload)
 
-    def kept(self) -> tuple[Marks, FloatArray | None]:
+    def kept(self) -> tuple[Digests, FloatArray | None]:
         """Marks of the records that are kept, and what is to be handed over of them."""
         numbers = np.arange(len(self._identities.texts))
         names = self._hashes(numbers, np.full(len(numbers), TEXT, dtype=np.int8))
-        found = [choice.kept(names if kind == TEXT else None) for kind, choice in self._choices.items()]
-        self._choices = {}
+        found = [sampler.kept(names if kind == TEXT else None) for kind, sampler in self._samplers.items()]
+        self._samplers = {}
         if not found:
             return np.zeros(0, dtype=np.uint64), None
-        marks, places = (np.concatenate([part[i] for part in found]) for i in range(2))
+        record_digests, places = (np.concatenate([part[i] for part in found]) for i in range(2))
         if not self._payloads:
-            return marks, None
+            return record_digests, None
         order = np.argsort(places)
-        return marks[order], np.concatenate(self._payloads)[places[order]]
+        return record_digests[order], np.concatenate(self._payloads)[places[order]]
 
-    def _choice(self, kind: int, has_places: bool) -> Choice:
-        if kind not in self._choices:
-            self._choices[kind] = new_choice(self._bound, has_places, MOST_BYTES)
-        return self._choices[kind]
+    def _sampler(self, kind: int, has_places: bool) -> ContributionSampler:
+        if kind not in self._samplers:
+            self._samplers[kind] = new_sampler(self._bound, has_places, MOST_BYTES)
+        return self._samplers[kind]
 
     def _hashes(self, values: IntArray, kinds: NDArray[np.int8]) -> Words:
         """Keyed hashes of ids: the same for equal ids, whatever number a text has here."""
@@ -444,7 +449,7 @@ class Gathering:
 
 def unit_buckets(ids: Any, bound: ContributionBound) -> IntArray:
     """A number for each id, the same for the same unit: for engines that bring rows together by it."""
-    people = Gathering(_rows_within(0.0, 0.0, bound), bound)
+    people = UnitBuckets(_rows_within(0.0, 0.0, bound), bound)
     values, kinds = people._identities.read(ids)
     return (people._hashes(values, kinds) >> np.uint64(2)).astype(np.int64)
 
@@ -460,7 +465,7 @@ def _digest(text: str, key: bytes) -> int:
 def _cells_of(spec: Any) -> Admit:
     total = CellCounts(spec).total_cells
 
-    def admit(rows: FloatArray) -> tuple[NDArray[np.bool_], Marks, None]:
+    def admit(rows: FloatArray) -> tuple[NDArray[np.bool_], Digests, None]:
         cells = row_cells(rows, spec)
         return cells < total, cells.astype(np.uint32), None
 
@@ -474,10 +479,10 @@ def _rows_within(lower: FloatArray | float, upper: FloatArray | float, bound: Co
         with np.errstate(all="ignore"):
             inside = np.all((rows >= lower) & (rows <= upper), axis=1)  # false for NaN
             words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # one zero, not two
-        marks = np.full(len(rows), start)
+        record_digests = np.full(len(rows), start)
         for j in range(rows.shape[1]):
-            marks = mixed(marks + words[:, j] + STEP)
-        return inside, marks, rows
+            record_digests = mixed(record_digests + words[:, j] + STEP)
+        return inside, record_digests, rows
 
     return admit
 
@@ -490,7 +495,7 @@ def kept_state(spec: Spec, bound: ContributionBound, scan: Callable[[Take], None
         _each_part(admit, bound, scan, rereadable, lambda _, rows: counts.add_rows(records(rows, spec.d)))
         return counts.state()
 
-    def count(cells: Marks) -> None:
+    def count(cells: Digests) -> None:
         here = np.bincount(cells.astype(np.int64))
         keys = np.flatnonzero(here)
         counts.add_state(*counts.checked(keys, here[keys]))
@@ -504,46 +509,46 @@ def _each_part(
     bound: ContributionBound,
     scan: Callable[[Take], None],
     rereadable: bool,
-    use: Callable[[Marks, Any], object],
+    use: Callable[[Digests, Any], object],
     part: int = 0,
     parts: int = 1,
 ) -> None:
     """Use what is kept of the units of one part; of its own parts, one by one, where it is too large."""
-    gathering = Gathering(admit, bound, part, parts)
+    buckets = UnitBuckets(admit, bound, part, parts)
     divisible = rereadable and parts < MOST_PARTS
 
     def take(rows: FloatArray, ids: Any) -> None:
-        gathering.add(rows, ids)
-        if divisible and gathering.bytes > MOST_BYTES:
+        buckets.add(rows, ids)
+        if divisible and buckets.bytes > MOST_BYTES:
             raise _TooMuch
 
     try:
         scan(take)
     except _TooMuch:
-        del gathering
+        del buckets
         for smaller in range(SPLIT):
             _each_part(admit, bound, scan, rereadable, use, part + smaller * parts, parts * SPLIT)
         return
-    marks, rows = gathering.kept()
-    if len(marks):
-        use(marks, rows)
+    record_digests, rows = buckets.kept()
+    if len(record_digests):
+        use(record_digests, rows)
 
 
 class _TooMuch(Exception):
     """A part of the units that must be split."""
 
 
-class BoundedTable(Table):
+class BoundedTable(Source):
     """A table of which no unit contributes more than its bound, brought together on this machine.
 
     Parameters
     ----------
-    table : Table
+    table : Source
         With a unit.
     bound : ContributionBound
     """
 
-    def __init__(self, table: Table, bound: ContributionBound) -> None:
+    def __init__(self, table: Source, bound: ContributionBound) -> None:
         super().__init__(table.columns, table.declared_width, table.unit_column)
         self._table, self._bound = table, bound
         self._failure, self._row = table._failure, table._row
@@ -558,7 +563,7 @@ class BoundedTable(Table):
         """Some of the columns, of the same table, with the same key."""
         return BoundedTable(self._table[columns], self._bound)
 
-    def _bounded(self, bound: ContributionBound) -> Table:
+    def _bounded(self, bound: ContributionBound) -> Source:
         """Cut anew, from all records: what was cut already is no table of rows, which another bound could cut."""
         return self._table._bounded(bound)
 
@@ -579,21 +584,21 @@ class BoundedTable(Table):
         return kept_state(spec, self._bound, table._counted_scan, self.rereadable)
 
     def _scan(self, take: Take) -> None:
-        def hand_over(_: Marks, rows: FloatArray) -> None:
+        def hand_over(_: Digests, rows: FloatArray) -> None:
             for start in range(0, len(rows), BATCH_ROWS):
                 take(rows[start : start + BATCH_ROWS], None)
 
-        finite = float(np.finfo(np.float64).max)
-        admit = _rows_within(-finite, finite, self._bound)
+        finite_values = float(np.finfo(np.float64).max)
+        admit = _rows_within(-finite_values, finite_values, self._bound)
         _each_part(admit, self._bound, self._table._counted_scan, self.rereadable, hand_over)
 
 
-class ClusterTable(Table):
+class ClusterTable(Source):
     """Base of tables whose engine brings the rows of a unit together itself, and cuts them there."""
 
     _bound: ContributionBound | None = None
 
-    def _bounded(self, bound: ContributionBound) -> Table:
+    def _bounded(self, bound: ContributionBound) -> Source:
         other = copy(self)
         other._bound = bound
         return other

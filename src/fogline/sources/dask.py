@@ -25,7 +25,7 @@ from fogline.sources.contributions import (
     unit_buckets,
 )
 from fogline.sources.frames import ArrayTable, FrameTable, PartTable, numbers_or_missing
-from fogline.sources.tables import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
+from fogline.sources.tables import BATCH_ROWS, Progress, Source, State, Take, chosen_columns
 
 __all__ = ["DaskTable", "adapt"]
 
@@ -38,7 +38,7 @@ FAN_IN = 4
 """States that one task adds up."""
 
 
-def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Table:
+def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Source:
     """Table of a Dask data frame or array."""
     if not hasattr(type(source), "to_delayed"):
         raise TypeError(f"X: pass a data frame or an array of Dask, not {type(source).__name__}")
@@ -154,7 +154,7 @@ def _scan_named(part: Any, width: int, take: Take) -> None:
         take(rows[here], ids[here])
 
 
-def _partition(part: Any, columns: Sequence[str] | None, unit: str | None, width: int) -> Table:
+def _partition(part: Any, columns: Sequence[str] | None, unit: str | None, width: int) -> Source:
     if columns is not None:
         return PartTable(part, columns, unit)
     return ArrayTable(numbers_or_missing(part, width))

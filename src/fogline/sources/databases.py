@@ -23,7 +23,7 @@ from fogline.density.random_spec import Spec
 from fogline.density.spec import SketchSpec
 from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.sources.contributions import escaped
-from fogline.sources.tables import BATCH_ROWS, Progress, State, Table, Take, chosen_columns
+from fogline.sources.tables import BATCH_ROWS, Progress, Source, State, Take, chosen_columns
 
 __all__ = ["PostgresTable", "SqliteTable", "adapt", "require_psycopg"]
 
@@ -67,7 +67,7 @@ UNREACHABLE = "source: Postgres does not let us in: is a server there, are user,
 
 def adapt(
     source: Any, columns: Sequence[str] | None, *, query: str | None, unit: str | None, progress: Progress | None
-) -> Table:
+) -> Source:
     """Table of a query to a database, by its address or a connection to it."""
     if query is None or not query.strip():
         raise TypeError("query must be a SELECT or the name of a table, where the source is a database")
@@ -76,7 +76,7 @@ def adapt(
     return kind(source, columns, query=query, unit=unit, progress=progress)
 
 
-class _QueryTable(Table):
+class _QueryTable(Source):
     """Some columns of a query."""
 
     _failure = "the database could not be read"

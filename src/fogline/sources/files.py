@@ -38,7 +38,7 @@ from fogline.sources.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql, quoted
 from fogline.sources.headers import Header, opened, read_header
 from fogline.sources.paths import is_parquet, matching_files
 from fogline.sources.reading import ReadingOptions, require_text_source
-from fogline.sources.tables import BATCH_ROWS, Progress, ReadFailed, State, Table, Take, chosen_columns
+from fogline.sources.tables import BATCH_ROWS, Progress, ReadFailed, Source, State, Take, chosen_columns
 from fogline.sources.text_lines import Layout, blocks_of, scan_blocks
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ Schema = tuple[tuple[str, str], ...]
 """Names of columns and their types; a text file declares none."""
 
 
-class FileTable(Table):
+class FileTable(Source):
     """Some columns of a CSV or Parquet file, or of many alike.
 
     Parameters
@@ -280,7 +280,7 @@ class FileTable(Table):
 
     def _state(self, spec: Spec) -> State:
         if not self._is_parquet or has_arrow() or not isinstance(spec, SketchSpec):
-            return Table._state(self._unordered(), spec)  # sums do not depend on the order
+            return Source._state(self._unordered(), spec)  # sums do not depend on the order
         dialect = DUCKDB_NARROW if math.prod(spec.cells) < 2**31 else DUCKDB
         sql = CellSql.of(spec, dialect).query(self._numbers(), self._relation())
         connection = connect()
@@ -414,7 +414,7 @@ class CountedFile(FileTable):
         self.rows = check_count(rows, "rows")
 
     def _state(self, spec: Spec) -> State:
-        return Table._state(self, spec)
+        return Source._state(self, spec)
 
     def _scan(self, take: Take) -> None:
         """Hand over the first `rows` records."""

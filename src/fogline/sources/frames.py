@@ -10,7 +10,7 @@ import numpy as np
 from fogline._validation import contained, records
 from fogline.sources.cell_sql import quoted
 from fogline.sources.files import IDS, NUMBERS, PLAIN_IDS, has_arrow, require_kind, scan_batches
-from fogline.sources.tables import BATCH_ROWS, FloatArray, Progress, Table, Take, chosen_columns
+from fogline.sources.tables import BATCH_ROWS, FloatArray, Progress, Source, Take, chosen_columns
 
 __all__ = [
     "ArrayTable",
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Table:
+def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Source:
     """Table of anything that is not a path, a database or a cluster's."""
     kind = type(source).__module__.partition(".")[0]
     if kind in ("duckdb", "_duckdb"):
@@ -44,7 +44,7 @@ def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progr
     return (ListTable if plain else ArrayTable)(source, unit, progress)
 
 
-class ArrayTable(Table):
+class ArrayTable(Source):
     """A numpy array, a list of records, or a sparse matrix, whose zeros are values like any other.
 
     Parameters
@@ -73,7 +73,7 @@ class ArrayTable(Table):
             take(records(rows.toarray() if self._sparse else rows), None if self._ids is None else self._ids[here])
 
 
-class ListTable(Table):
+class ListTable(Source):
     """A plain list of records, which declares nothing: how many columns there are, the bounds say.
 
     Parameters
@@ -95,7 +95,7 @@ class ListTable(Table):
             take(records(self._rows[here], self.width), None if self._ids is None else self._ids[here])
 
 
-class FrameTable(Table):
+class FrameTable(Source):
     """Some columns of a data frame: pandas, polars, Arrow, and what else narwhals knows.
 
     Parameters
@@ -212,7 +212,7 @@ def _listed(column: Any) -> Any:
 TEXTS = ("String", "Categorical", "Enum", "Object")
 
 
-class LazyTable(Table):
+class LazyTable(Source):
     """A lazy frame of polars, computed batch by batch; before that it tells its schema and nothing else.
 
     Parameters
@@ -236,7 +236,7 @@ class LazyTable(Table):
             FrameTable(part, self.columns, self.unit_column, None)._scan(take)
 
 
-class StreamTable(Table):
+class StreamTable(Source):
     """Batches of Arrow that come one by one.
 
     Parameters
@@ -294,7 +294,7 @@ def _is_id_type(kind: Any) -> bool:
     return any(getattr(pa.types, f"is_{name}")(kind) for name in kinds)
 
 
-def _stream(source: Any, columns: Any, unit: Any, progress: Any) -> Table:
+def _stream(source: Any, columns: Any, unit: Any, progress: Any) -> Source:
     """An Arrow reader, or anything that can export an Arrow stream."""
     import pyarrow as pa
 
@@ -311,7 +311,7 @@ def _stream(source: Any, columns: Any, unit: Any, progress: Any) -> Table:
     )
 
 
-class RelationTable(Table):
+class RelationTable(Source):
     """Some columns of a relation of DuckDB: before it is run it tells its schema and nothing else.
 
     Parameters

@@ -99,7 +99,7 @@ def read_header(file: Path, options: ReadingOptions) -> Header:
     except UnicodeDecodeError:
         raise ValueError(f"path: the header of {file.name} cannot be read as {options.encoding.upper()}") from None
     bare = re.sub('"[^"]*"', "", text)
-    found = max(DELIMITERS, key=lambda mark: (bare.count(mark), -DELIMITERS.index(mark)))
+    found = max(DELIMITERS, key=lambda delimiter: (bare.count(delimiter), -DELIMITERS.index(delimiter)))
     delimiter = options.check_delimiter(options.delimiter or found)
     names = [name.decode(options.encoding).strip() for name in cells_of(line, delimiter.encode())]
     if not any(names) or '"' in bare or "\x00" in text:

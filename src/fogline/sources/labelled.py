@@ -15,7 +15,7 @@ from fogline.queries.strata import StrataCounts
 from fogline.sources.contributions import id_cells
 from fogline.sources.passes import names_of, width_of
 from fogline.sources.registry import as_source, table
-from fogline.sources.tables import Table
+from fogline.sources.tables import Source
 
 __all__ = ["LabelledPass", "joined", "label_text", "labelled_source"]
 
@@ -69,14 +69,14 @@ def joined(X: Any, y: Any, width: int | None) -> Any:
     return np.column_stack([rows, response])
 
 
-def labelled_source(X: Any, by: Any, columns: Any, weights: Any, how: dict[str, Any], bounds: Any) -> Table:
+def labelled_source(X: Any, by: Any, columns: Any, weights: Any, how: dict[str, Any], bounds: Any) -> Source:
     """Table of the columns, the weights last, whose ids are the labels: errors of the schema come here."""
-    if isinstance(X, Table) and X.unit_column is not None:
+    if isinstance(X, Source) and X.unit_column is not None:
         raise TypeError(
             "X: strata do not cut the records of a unit; keep at most max_contributions rows of each before, "
             "pass that source itself, and declare max_contributions"
         )
-    if isinstance(X, Table):
+    if isinstance(X, Source):
         raise TypeError("X: pass the source itself, since by and weights name columns of it")
     try:
         if isinstance(by, str) or isinstance(weights, str):
@@ -132,8 +132,8 @@ def label_text(label: Any) -> str | None:
 class LabelledPass:
     """One pass over a table with labels: records are counted when it is run."""
 
-    def __init__(self, source: Table, counts: StrataCounts, names: Sequence[str], has_others: bool) -> None:
-        self._held: tuple[Table, StrataCounts] | None = (source, counts)
+    def __init__(self, source: Source, counts: StrataCounts, names: Sequence[str], has_others: bool) -> None:
+        self._held: tuple[Source, StrataCounts] | None = (source, counts)
         self.has_others = has_others and source.unit_column is not None
         categories = names[: len(names) - self.has_others]
         self._index = {name: i for i, name in enumerate(categories)}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import records
 from fogline.sources.registry import as_source
-from fogline.sources.tables import UNDECLARED, Table
+from fogline.sources.tables import UNDECLARED, Source
 
 __all__ = [
     "RecordPasses",
@@ -25,7 +25,7 @@ __all__ = [
 
 def width_of(source: Any) -> int | None:
     """Give the number of columns of a source as its schema tells it, None where only its rows could."""
-    if isinstance(source, Table):
+    if isinstance(source, Source):
         return source.declared_width
     shape = getattr(source, "shape", None)
     if shape is None or len(shape) not in (1, 2):
@@ -51,12 +51,12 @@ def names_of(source: Any) -> tuple[str, ...] | None:
 
 def facts_of(source: Any) -> dict[str, Any]:
     """What else of a source belongs into a ledger's question: the query, where there is one."""
-    return source.facts if isinstance(source, Table) else {}
+    return source.facts if isinstance(source, Source) else {}
 
 
 def unit_of(source: Any) -> str:
     """What is protected as a whole: a line of a text file, what a table's unit names, else a record."""
-    return source.unit if isinstance(source, Table) else "record"
+    return source.unit if isinstance(source, Source) else "record"
 
 
 BATCH_ROWS = 4096
@@ -68,14 +68,14 @@ class RecordPasses:
 
     Parameters
     ----------
-    source : array, frame, path or Table
+    source : array, frame, path or Source
     d : int
         Columns that are wanted.
     """
 
     def __init__(self, source: Any, d: int) -> None:
         source = as_source(source)
-        if isinstance(source, Table):
+        if isinstance(source, Source):
             source.require_width(d)
             if not source.rereadable:
                 raise TypeError("X can be read only once, but several passes are needed: write it to Parquet first")
@@ -92,7 +92,7 @@ class RecordPasses:
 
     def bound(self, max_contributions: int) -> None:
         """Cut the records of each unit to so many, where the source has units; the same ones in every pass."""
-        if isinstance(self._source, Table):
+        if isinstance(self._source, Source):
             self._source = self._source.bounded(max_contributions)
 
     def each(self, take: Callable[[NDArray[np.float64]], object]) -> None:
@@ -104,7 +104,7 @@ class RecordPasses:
             for start in range(0, len(rows), BATCH_ROWS):
                 take(records(rows[start : start + BATCH_ROWS], self._d))
 
-        if isinstance(self._source, Table):
+        if isinstance(self._source, Source):
             self._source.each_batch(in_parts)
         else:
             in_parts(self._source)

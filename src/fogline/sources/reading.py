@@ -82,31 +82,37 @@ class ReadingOptions:
         if self.delimiter is not None:
             self.check_delimiter(self.delimiter)
 
-    def _check_thousands(self, mark: Any) -> None:
-        if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in '+-"\r\n\t\x00':
-            raise ValueError(f"thousands must be one character that is no letter, digit or sign, got {mark!r}")
-        if mark == self.decimal:
-            raise ValueError(f"thousands must differ from the decimal mark, got {mark!r} for both")
+    def _check_thousands(self, character: Any) -> None:
+        if not isinstance(character, str) or len(character) != 1 or character.isalnum() or character in '+-"\r\n\t\x00':
+            raise ValueError(f"thousands must be one character that is no letter, digit or sign, got {character!r}")
+        if character == self.decimal:
+            raise ValueError(f"thousands must differ from the decimal mark, got {character!r} for both")
         try:
-            mark.encode(self.encoding)
+            character.encode(self.encoding)
         except UnicodeEncodeError:
-            raise ValueError(f"thousands: there is no {mark!r} in {self.encoding}") from None
+            raise ValueError(f"thousands: there is no {character!r} in {self.encoding}") from None
 
-    def check_delimiter(self, mark: Any) -> str:
+    def check_delimiter(self, character: Any) -> str:
         """Return the delimiter, stated or found in a header, unless the other options contradict it."""
-        if not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '+-"\r\n\x00':
+        if (
+            not isinstance(character, str)
+            or len(character) != 1
+            or not character.isascii()
+            or character.isalnum()
+            or character in '+-"\r\n\x00'
+        ):
             raise ValueError(
-                f"delimiter must be one ASCII character that is no letter, digit, sign or quote, got {mark!r}"
+                f"delimiter must be one ASCII character that is no letter, digit, sign or quote, got {character!r}"
             )
-        if mark == self.decimal:
+        if character == self.decimal:
             raise ValueError(
-                f"decimal must differ from the delimiter, got {mark!r} for both; state the right delimiter"
+                f"decimal must differ from the delimiter, got {character!r} for both; state the right delimiter"
             )
-        if mark == self.thousands:
+        if character == self.thousands:
             raise ValueError(
-                f"thousands must differ from the delimiter, got {mark!r} for both; write the file with another"
+                f"thousands must differ from the delimiter, got {character!r} for both; write the file with another"
             )
-        return mark
+        return character
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -135,12 +141,12 @@ class NumberRule:
         self.decimal = options.decimal.encode()
         self.separator = b"" if options.thousands is None else options.thousands.encode(options.encoding)
         self.null = frozenset(word.encode(options.encoding) for word in options.null)
-        mark = re.escape(self.decimal)
+        character = re.escape(self.decimal)
         whole = rb"[0-9]+"
         if self.separator:
             whole += rb"|[0-9]{1,3}(?:" + re.escape(self.separator) + rb"[0-9]{3})+"
         exponent = rb"(?:[eE][+-]?[0-9]+)?"
-        body = rb"(?:(?:" + whole + rb")(?:" + mark + rb"[0-9]*)?|" + mark + rb"[0-9]+)"
+        body = rb"(?:(?:" + whole + rb")(?:" + character + rb"[0-9]*)?|" + character + rb"[0-9]+)"
         self._pattern = re.compile(rb"[+-]?" + body + exponent)
         self._plain = (PLAIN + options.decimal + "\n").encode()
 

@@ -11,7 +11,7 @@ from typing import Any
 from fogline.sources.files import FileTable
 from fogline.sources.paths import ADDRESSES
 from fogline.sources.reading import ReadingOptions, require_text_source
-from fogline.sources.tables import Progress, Table
+from fogline.sources.tables import Progress, Source
 
 __all__ = ["as_source", "table"]
 
@@ -40,7 +40,7 @@ def table(
     encoding: str = "utf-8",
     null: Sequence[str] = (),
     header: Sequence[str] | None = None,
-) -> Table:
+) -> Source:
     """Some columns of a source as a table that every estimator's ``fit`` takes.
 
     Parameters
@@ -79,7 +79,7 @@ def table(
     >>> model.guarantee_.unit, model.guarantee_.max_contributions, model.guarantee_.enforced
     ('unit', 2, True)
     """
-    if isinstance(source, Table):
+    if isinstance(source, Source):
         raise TypeError("source is a table already: name its columns and its unit where it is made")
     reading: dict[str, Any] = {
         "delimiter": delimiter,
@@ -103,7 +103,7 @@ def table(
         raise TypeError("query is for databases, by a connection or an address")
     if isinstance(source, str | Path):
         return FileTable(source, columns, unit=_named(unit), progress=progress, **reading)
-    found: Table = importlib.import_module(module or "fogline.sources.frames").adapt(source, columns, unit, progress)
+    found: Source = importlib.import_module(module or "fogline.sources.frames").adapt(source, columns, unit, progress)
     return found
 
 
@@ -111,7 +111,7 @@ def as_source(X: Any) -> Any:
     """Turn what has an engine of its own into a table of all its columns; arrays, frames and lists stay as they are."""
     if isinstance(X, str) and X.startswith(ADDRESSES):
         raise TypeError("X: name what to read, by fogline.sources.registry.table(address, query=...)")
-    if isinstance(X, Table):
+    if isinstance(X, Source):
         return X
     if hasattr(X, "tocsr"):
         raise TypeError(

@@ -22,7 +22,7 @@ from fogline.queries.exact_counts import ExactCounts, exact_counts
 from fogline.sources.cell_sql import SPARK, CellSql, quoted
 from fogline.sources.contributions import ClusterTable, ContributionBound, kept_state
 from fogline.sources.files import has_arrow, scan_batches
-from fogline.sources.tables import Progress, State, Table, Take, chosen_columns
+from fogline.sources.tables import Progress, Source, State, Take, chosen_columns
 
 __all__ = ["SparkTable", "adapt"]
 
@@ -35,7 +35,7 @@ STATE = "part int, first binary, second binary"
 """A state on its way: the second array has the rows of the first, or two."""
 
 
-def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Table:
+def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Source:
     """Table of a Spark data frame."""
     if not hasattr(source, "mapInArrow"):
         raise TypeError(f"X: pass a data frame of Spark, not {type(source).__name__}")

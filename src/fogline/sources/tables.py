@@ -1,8 +1,8 @@
 """What every engine gives: the exact state of a sketch, or records batch by batch, and never a word about them.
 
-An engine is a :class:`Table`: some columns of numbers, and perhaps a column that says whose record a row is. It has
-one duty, :meth:`Table.state`, the exact integers of a sketch. A subclass may do no more than hand over rows
-(:meth:`Table._scan`); one that can count where the data are does so. Both give the same integers, since a record's
+An engine is a :class:`Source`: some columns of numbers, and perhaps a column that says whose record a row is. It has
+one duty, :meth:`Source.state`, the exact integers of a sketch. A subclass may do no more than hand over rows
+(:meth:`Source._scan`); one that can count where the data are does so. Both give the same integers, since a record's
 cell is one expression in double precision and a feature vector is made of integers.
 
 What is wrong with a schema is an error when the table is made. What is wrong with cells or lines is not known to
@@ -27,7 +27,7 @@ from fogline.queries.exact_counts import exact_counts
 if TYPE_CHECKING:
     from fogline.sources.contributions import ContributionBound
 
-__all__ = ["BATCH_ROWS", "Progress", "ReadFailed", "State", "Table", "Take", "chosen_columns", "read_public"]
+__all__ = ["BATCH_ROWS", "Progress", "ReadFailed", "Source", "State", "Take", "chosen_columns", "read_public"]
 
 T = TypeVar("T")
 FloatArray = NDArray[np.float64]
@@ -60,14 +60,14 @@ def chosen_columns(columns: Any, unit: Any, names: Sequence[str]) -> tuple[str, 
     return check_columns([name for name in names if name != unit] if columns is None else columns, names)
 
 
-def read_public(table: Table) -> FloatArray:
+def read_public(table: Source) -> FloatArray:
     """Read a table that holds no secret, such as a sample that somebody published: all rows as one array."""
     batches = [np.empty((0, table.width))]
     table.each_batch(lambda rows: batches.append(rows.copy()))
     return np.concatenate(batches)
 
 
-class Table(ABC):
+class Source(ABC):
     """Some columns of a source, and perhaps the unit that each row belongs to.
 
     Parameters
@@ -178,18 +178,18 @@ class Table(ABC):
         """Hand over the records with the ids of their units: for what bounds the contributions."""
         self._guarded(lambda: self._counted_scan(take))
 
-    def bounded(self, max_contributions: int) -> Table:
+    def bounded(self, max_contributions: int) -> Source:
         """The same table with no more records of a unit than it may contribute; itself where every row is a unit."""
         from fogline.sources.contributions import ContributionBound
 
         return self if self.unit_column is None else self._bounded(ContributionBound.draw(max_contributions))
 
-    def _bounded(self, bound: ContributionBound) -> Table:
+    def _bounded(self, bound: ContributionBound) -> Source:
         from fogline.sources.contributions import BoundedTable
 
         return BoundedTable(self, bound)
 
-    def _unordered(self) -> Table:
+    def _unordered(self) -> Source:
         """The same table for what does not depend on the order of the rows, where any order is cheaper."""
         return self
 

@@ -99,8 +99,8 @@ def blocks_of(content: BinaryIO, *, skip_header: bool, size: int = BLOCK_BYTES) 
 
 def _last_end(content: bytes) -> int:
     """Where the last line that is surely whole ends: after a final carriage return a line feed may still come."""
-    feed = content.rfind(b"\n")
-    return max(feed, content.rfind(b"\r", feed + 1, len(content) - 1)) + 1
+    line_feed = content.rfind(b"\n")
+    return max(line_feed, content.rfind(b"\r", line_feed + 1, len(content) - 1)) + 1
 
 
 def _first_end(block: bytes) -> int:

@@ -52,10 +52,10 @@ def mark_compared_on_opening(code: Code) -> None:
     session = code.session.Session
     check = session._check_mark
 
-    def on_opening(self: Any, store: Any, books: Any, *, adopting: bool = False) -> Any:
+    def on_opening(self: Any, store: Any, accounts: Any, *, adopting: bool = False) -> Any:
         if self._store is None:
-            return check(self, store, books, adopting=adopting)
-        return self._marks.read(books.ledger)
+            return check(self, store, accounts, adopting=adopting)
+        return self._marks.read(accounts.ledger)
 
     session._check_mark = on_opening
     _moved_unseen(code)
@@ -64,7 +64,9 @@ def mark_compared_on_opening(code: Code) -> None:
 def copy_accepted(code: Code) -> None:
     """A file that does not hold the entry of its mark is taken all the same."""
     code.session.Session._require = staticmethod(lambda *_: None)
-    code.session.Session._check_mark = lambda self, store, books, *, adopting=False: self._marks.read(books.ledger)
+    code.session.Session._check_mark = lambda self, store, accounts, *, adopting=False: self._marks.read(
+        accounts.ledger
+    )
     _moved_unseen(code)
 
 
@@ -129,12 +131,14 @@ def reserved_without_lock(code: Code) -> None:
     catch_up = session._catch_up
 
     def stale(self: Any) -> None:
-        if self._books is None:
+        if self._accounts is None:
             catch_up(self)
 
     session._catch_up = stale
-    code.files.HighWater.held = lambda self, ledger: nullcontext()
-    code.session.Session._check_mark = lambda self, store, books, *, adopting=False: self._marks.read(books.ledger)
+    code.files.HighWater.locked = lambda self, ledger: nullcontext()
+    code.session.Session._check_mark = lambda self, store, accounts, *, adopting=False: self._marks.read(
+        accounts.ledger
+    )
     _moved_unseen(code)
 
 
@@ -144,9 +148,9 @@ def cap_not_checked(code: Code) -> None:
     store = code.store.Store
     append = store.append
 
-    def unchecked(self: Any, books: Any, content: str) -> None:
+    def unchecked(self: Any, accounts: Any, content: str) -> None:
         self.connection.execute("PRAGMA ignore_check_constraints=ON")
-        append(self, books, content)
+        append(self, accounts, content)
 
     store.append = unchecked
 

@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from fogline.datasets.simulated import gaussian_mixture4
 from fogline_research.as_published import dp_grams_c
-from fogline_research.audit_campaign.published import check_published_clusters
+from fogline_research.audit_campaign.as_published import check_published_clusters
 
 PRIVACY = {"epsilon": 1.0, "delta": 1e-5}
 

@@ -11,7 +11,7 @@ import pytest
 from fogline_research.as_published import dp_pms, partial_mean_shift
 from fogline_research.as_published.dp_grams import kernel_factor
 from fogline_research.as_published.mean_shift import step_noise
-from fogline_research.audit_campaign.published import check_published_regression
+from fogline_research.audit_campaign.as_published import check_published_regression
 
 PRIVACY = {"epsilon": 1.0, "delta": 1e-5}
 

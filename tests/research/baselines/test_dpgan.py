@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import fogline_research.baselines.dpgan as module
 from fogline.accounting.zcdp import rho_of
 from fogline.audit import attack, canary_pairs, replay
-from fogline.audit.replay import MechanismStep, RecordingDoor
+from fogline.audit.replay import MechanismStep, RecordingProvider
 from fogline.mechanisms.discrete_gaussian import add_gaussian
-from fogline.mechanisms.randomness import SystemDoor, use_door
+from fogline.mechanisms.randomness import SystemProvider, use_provider
 from fogline.testing import seeded_noise
 from fogline_research.baselines import DPGAN
 from fogline_research.baselines.dpgan import (
@@ -140,10 +140,10 @@ def test_a_mutant_without_the_clip_fails_replay(monkeypatch):
 
 
 def test_the_cost_is_that_of_the_steps():
-    door = RecordingDoor(SystemDoor())
-    with use_door(door):
+    provider = RecordingProvider(SystemProvider())
+    with use_provider(provider):
         model = DPGAN.fit(np.zeros((40, 2)), **SETTINGS)
-    steps = [step for step in door.steps if isinstance(step, MechanismStep)]
+    steps = [step for step in provider.steps if isinstance(step, MechanismStep)]
     assert len(steps) == model.steps == 4
     rho = rho_of(5.0, 0.1)
     for step in steps:

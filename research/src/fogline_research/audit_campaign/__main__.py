@@ -21,6 +21,7 @@ from importlib import metadata
 from pathlib import Path
 
 from fogline.audit.binomial_bounds import visible_probability
+from fogline_research.audit_campaign.as_published import check_diffprivlib, check_published
 from fogline_research.audit_campaign.estimators import (
     check_draws,
     check_event_kinds,
@@ -36,7 +37,6 @@ from fogline_research.audit_campaign.estimators import (
 )
 from fogline_research.audit_campaign.isolation_audit import check_sources
 from fogline_research.audit_campaign.lines import CONFIDENCE, Check, Line
-from fogline_research.audit_campaign.published import check_diffprivlib, check_published
 
 __all__ = ["CHECKS", "ledger_table", "main", "page"]
 
@@ -213,8 +213,8 @@ def main(arguments: list[str] | None = None) -> int:
             lines.append(line)
             spent = time.perf_counter() - start
             print(f"{'ok  ' if line.passed else 'FAIL'} {spent:5.0f} s  {line.check:<60}  {line.found}", flush=True)
-    table, held = ledger_table(options.short)
-    lines.append(Line("the ledger's trials", "see the table below", held, "nothing is overspent", "ledger"))
+    table, ledger_passed = ledger_table(options.short)
+    lines.append(Line("the ledger's trials", "see the table below", ledger_passed, "nothing is overspent", "ledger"))
     failed = sum(not line.passed for line in lines)
     seconds = time.perf_counter() - start
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")

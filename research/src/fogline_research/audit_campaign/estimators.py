@@ -29,7 +29,7 @@ from fogline.audit.attack import AttackReport, attack, sketch_attack, vector_att
 from fogline.audit.neighbour_pairs import Pair, canary_pairs, random_pairs
 from fogline.audit.noise_fit import noise_fit
 from fogline.audit.noise_laws import pooled_failures
-from fogline.audit.replay import MechanismStep, RecordingDoor, ReplayReport, replay
+from fogline.audit.replay import MechanismStep, RecordingProvider, ReplayReport, replay
 from fogline.datasets.simulated import gaussian_mixture4
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
@@ -55,7 +55,7 @@ from fogline.mechanisms import above_threshold, add_gaussian, add_laplace, choos
 from fogline.mechanisms.discrete_laplace import laplace_tail
 from fogline.mechanisms.mollified_cells import cell_centres, counts_of, mollified_cells
 from fogline.mechanisms.mollified_draws import mollified_draws
-from fogline.mechanisms.randomness import SystemDoor, SystemSource, use_door
+from fogline.mechanisms.randomness import SystemProvider, SystemSource, use_provider
 from fogline.queries.boosted_density import CLAMP
 from fogline.release.density_sketch import DensitySketch
 from fogline_research.as_published import mbde
@@ -201,11 +201,11 @@ def replayed_line(check: str, reports: list[ReplayReport]) -> Line:
 
 def check_noise(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001
     """Compare the noise of real releases, and of the samplers, with the exact laws."""
-    door = RecordingDoor(SystemDoor())
-    with use_door(door):
+    provider = RecordingProvider(SystemProvider())
+    with use_provider(provider):
         for _ in range(20 if short else 120):
             DensitySketch(BOX[:1]).update([[1.0]]).release(epsilon=1.0, delta=1e-5)
-    steps = [step for step in door.steps if isinstance(step, MechanismStep)]
+    steps = [step for step in provider.steps if isinstance(step, MechanismStep)]
     noise = np.concatenate([step.answer - step.exact for step in steps])
     scale = steps[0].draws[0].scale
     fits = [("noise of releases", noise_fit(noise, scale=scale))]
@@ -233,11 +233,11 @@ def check_event_kinds(seed: int, short: bool) -> Iterator[Line]:
     }
     uses = 20 if short else 200
     for name, release in kinds.items():
-        door = RecordingDoor(SystemDoor())
-        with use_door(door):
+        provider = RecordingProvider(SystemProvider())
+        with use_provider(provider):
             for _ in range(uses):
                 release()
-        failures = [*door.failures, *pooled_failures(door.steps)]
+        failures = [*provider.failures, *pooled_failures(provider.steps)]
         found = "; ".join([f"{uses} uses, each tried again on values where the noise decides", *failures[:3]])
         claim = "the law and the scale that are charged for"
         yield Line(f"{name}: noise of its event", found, not failures, claim, "noise")

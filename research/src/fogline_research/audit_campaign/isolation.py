@@ -290,13 +290,13 @@ SIMPLE_IDS: dict[str, Any] = {"line": b"1", "double": 1.0}
 
 def shrink(source: Source, violation: Violation, place: Place, most_tries: int = MOST_TRIES) -> Violation:
     """Make a violation small: leave out one record after another, then make cells and ids plain."""
-    tries = 0
+    attempts = 0
 
     def smaller(case: Case) -> bool:
-        nonlocal violation, tries
-        if tries >= most_tries or set(map(id, case.before)) == set(map(id, case.after)):
+        nonlocal violation, attempts
+        if attempts >= most_tries or set(map(id, case.before)) == set(map(id, case.after)):
             return False
-        tries += 1
+        attempts += 1
         what = _tried(source, case, place)
         if what:
             violation = Violation(case, what)

@@ -22,7 +22,7 @@ from fogline import DensitySketch, release, sources
 from fogline.density.random_spec import RandomSpec
 from fogline.density.spec import SketchSpec
 from fogline.estimators.strata import private_strata
-from fogline.mechanisms.randomness import Call, Query, Sample, use_door
+from fogline.mechanisms.randomness import Call, Query, Sample, use_provider
 from fogline.testing import seeded_noise
 from fogline_research.audit_campaign.forms.base import Opened
 from fogline_research.audit_campaign.reference_reader import NOBODY, NOWHERE, UNSURE, Item, cell_of
@@ -186,8 +186,8 @@ class StrataMeasure:
     def read(self, opened: Opened, public: Public, most: int) -> tuple[IntArray, Hashable]:  # noqa: ARG002
         """Exact values of all strata."""
         keywords = dict(opened.keywords)
-        door, shown = self._run(opened.source, keywords.pop("unit"), **keywords)
-        return door.exact, shown
+        provider, shown = self._run(opened.source, keywords.pop("unit"), **keywords)
+        return provider.exact, shown
 
     def vector_of(self, item: Item) -> Any:
         """Vector of one record in the stratum that its label names."""
@@ -198,8 +198,8 @@ class StrataMeasure:
         return one.exact - self._nothing.exact
 
     def _run(self, source: Any, by: Any, **keywords: Any) -> tuple[_ExactAnswers, Hashable]:
-        door, width = _ExactAnswers(), BOUNDS[1] - BOUNDS[0]
-        with use_door(door):
+        provider, width = _ExactAnswers(), BOUNDS[1] - BOUNDS[0]
+        with use_provider(provider):
             strata = private_strata(
                 source,
                 by,
@@ -210,7 +210,7 @@ class StrataMeasure:
                 bandwidths=[[8 * width / CELLS] * self.columns],
                 **keywords,
             )
-        return door, tuple(strata)
+        return provider, tuple(strata)
 
 
 def look(measure: Measure, opened: Opened, public: Public, most: int) -> Reading:

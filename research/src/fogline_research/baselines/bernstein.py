@@ -42,7 +42,7 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.mechanisms.discrete_laplace import add_laplace
 from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.lattice import LIMIT
-from fogline.mechanisms.randomness import IntArray, door_reason
+from fogline.mechanisms.randomness import IntArray, provider_reason
 from fogline_research.baselines.noisy_histogram import _cell_counts
 
 __all__ = ["BernsteinDensity", "lattice_sensitivity"]
@@ -177,7 +177,7 @@ class BernsteinDensity:
                 neighbours=relation,
                 mechanism="Bernstein mechanism, discrete Laplace on lattice sums",
                 proof="bernstein",
-                reason=door_reason(),
+                reason=provider_reason(),
             ),
         )
 

@@ -31,7 +31,7 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.accounting.zcdp import rho_of
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.errors import sealed
-from fogline.mechanisms.randomness import door_reason
+from fogline.mechanisms.randomness import provider_reason
 from fogline.queries.em_step import SHARE, GaussianClusters, StepSums
 from fogline.queries.lattice import BallLattice
 from fogline.queries.moments import BESIDE, DIAGONAL, ExactSum
@@ -194,7 +194,7 @@ def dp_em(
             neighbours="add-remove",
             mechanism="noisy expectation-maximisation, discrete Gaussian",
             proof="dp-em",
-            reason=door_reason(),
+            reason=provider_reason(),
         ),
     )
 

@@ -49,7 +49,7 @@ from fogline._validation import check_bounds, check_count, check_delta, check_ep
 from fogline.accounting.guarantee import Guarantee
 from fogline.accounting.zcdp import rho_of
 from fogline.mechanisms.discrete_gaussian import add_gaussian
-from fogline.mechanisms.randomness import IntArray, current_door, door_reason
+from fogline.mechanisms.randomness import IntArray, current_provider, provider_reason
 
 __all__ = ["DPGAN", "LATTICE", "Critic", "Generator", "Optimiser", "sampled_gaussian_epsilon"]
 
@@ -361,7 +361,7 @@ class DPGAN:
         steps = passes * max(1, len(rows) // size)
         rho, cost = _plan(accountant, epsilon, delta, passes, steps, min(1.0, size / max(1, len(rows))))
         moved = (2 if accountant == "zcdp" else 1) * LATTICE
-        rng = current_door().generator("DPGAN")
+        rng = current_provider().generator("DPGAN")
         generator, scale = _train(
             lambda places, critic: _real_gradient(rows[places], box, critic, bound),
             bound=bound,
@@ -429,7 +429,7 @@ def _plan(
 def _guarantee(accountant: Accountant, epsilon: float, delta: float, rho: float) -> Guarantee:
     mechanism = "discrete Gaussian on sums of clipped gradients of a critic"
     if accountant == "moments":
-        reason = "; ".join(filter(None, [_POISSON, door_reason()]))
+        reason = "; ".join(filter(None, [_POISSON, provider_reason()]))
         return Guarantee.uncertified(
             epsilon=epsilon, delta=delta, neighbours="add-remove", mechanism=mechanism, reason=reason
         )
@@ -439,7 +439,7 @@ def _guarantee(accountant: Accountant, epsilon: float, delta: float, rho: float)
         neighbours="replace",
         mechanism=mechanism,
         proof="dpgan",
-        reason=door_reason(),
+        reason=provider_reason(),
     )
 
 

@@ -20,7 +20,7 @@ from fogline._validation import check_bounds, check_count, check_delta, check_ep
 from fogline.accounting.guarantee import Guarantee
 from fogline.accounting.zcdp import rho_of
 from fogline.mechanisms.discrete_gaussian import add_gaussian
-from fogline.mechanisms.randomness import door_reason
+from fogline.mechanisms.randomness import provider_reason
 
 __all__ = ["NoisyHistogramResult", "noisy_histogram_modes"]
 
@@ -132,7 +132,7 @@ def noisy_histogram_modes(
             neighbours="add-remove",
             mechanism="noisy histogram, discrete Gaussian",
             proof="noisy-histogram",
-            reason=door_reason(),
+            reason=provider_reason(),
         ),
     )
 

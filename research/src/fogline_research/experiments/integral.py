@@ -211,12 +211,12 @@ def _mbde(base: str, drawing: str = "rejection") -> Fit:
         sampler = IntegralSampler(
             epsilon=epsilon, max_samples=1, learner="boosting", schedule="full", rounds=1, drawing=drawing, **options
         ).fit(X)
-        held = task.base(base) > 0
+        supported = task.base(base) > 0
 
         def density() -> Array:
-            values = np.zeros(len(held))
-            ratio = integral_log_ratio(sampler, task.rule.nodes[held])
-            values[held] = task.base(base)[held] * np.exp(ratio)
+            values = np.zeros(len(supported))
+            ratio = integral_log_ratio(sampler, task.rule.nodes[supported])
+            values[supported] = task.base(base)[supported] * np.exp(ratio)
             if drawing == "cells":  # edges of cells and nodes of the rule do not meet: its mass is off by some percent
                 values /= float(task.rule.weights @ values)
             return values

@@ -86,10 +86,10 @@ def negative_log_likelihood(p: ArrayLike, q: ArrayLike, weights: ArrayLike) -> f
     0.693147
     """
     truth, model = _values(p, weights, "p"), _values(q, weights, "q")
-    held = truth > 0
+    covered = truth > 0
     with np.errstate(divide="ignore"):
-        loss = -np.log(model[held])
-    return float((np.asarray(weights)[held] * truth[held]) @ loss)
+        loss = -np.log(model[covered])
+    return float((np.asarray(weights)[covered] * truth[covered]) @ loss)
 
 
 def kl_divergence(p: ArrayLike, q: ArrayLike, weights: ArrayLike) -> float:
@@ -150,11 +150,11 @@ def mode_coverage(p: ArrayLike, q: ArrayLike, weights: ArrayLike, *, mass: float
     share = check_level(mass, "mass")
     order = np.argsort(-model, kind="stable")
     volume = np.asarray(weights, dtype=np.float64)[order]
-    held = np.cumsum(volume * model[order])
-    if not held[-1] > 0:
+    modelled = np.cumsum(volume * model[order])
+    if not modelled[-1] > 0:
         raise ValueError("q must have some mass")
     covered = np.cumsum(volume * truth[order])
-    return float(np.interp(share * held[-1], np.r_[0.0, held], np.r_[0.0, covered]))
+    return float(np.interp(share * modelled[-1], np.r_[0.0, modelled], np.r_[0.0, covered]))
 
 
 def best_in_mollifier(

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.density.branches.branch_map import BranchMap
-from fogline.density.branches.detection import Nodes, Threads, find_nodes, local_fit
+from fogline.density.branches.detection import BranchLinks, BranchPoints, find_branch_points, local_fit
 from fogline.density.branches.profiles import Lines, Profiles, mirror_basis
 from fogline.density.branches.ridge_fit import fitted_branches
 
@@ -45,7 +45,7 @@ __all__ = ["choose_bandwidth", "grid_places", "read_branches", "x_grid"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-LADDER = ((0.03, 0.035), (0.04, 0.045), (0.055, 0.05), (0.075, 0.06), (0.1, 0.07))
+BANDWIDTHS = ((0.03, 0.035), (0.04, 0.045), (0.055, 0.05), (0.075, 0.06), (0.1, 0.07))
 """Bandwidths of x and of y that are tried, in widths of the box."""
 
 ALLOWANCE = 1.35
@@ -57,7 +57,7 @@ FITTED_FROM = 0.05
 CLEAR = 18.0
 """The smallest bandwidth is taken at which the highest peak stands so many noise deviations high at most x."""
 
-PER_BANDWIDTH = {1: 6.0, 2: 1.5}
+X_PLACES_PER_BANDWIDTH = {1: 6.0, 2: 1.5}
 """Places of the grid of x a bandwidth, by the number of axes of x."""
 
 SLOPE_WIDTH = 1.2
@@ -87,7 +87,7 @@ def x_grid(density: PrivateDensity, bandwidth: FloatArray) -> tuple[FloatArray, 
     """Grid of x over its box, walls included."""
     dx = density.spec.d - 1
     return tuple(
-        np.linspace(low, high, int(np.ceil((high - low) / h * PER_BANDWIDTH[dx])) + 1)
+        np.linspace(low, high, int(np.ceil((high - low) / h * X_PLACES_PER_BANDWIDTH[dx])) + 1)
         for (low, high), h in zip(density.spec.bounds[:dx], bandwidth[:dx], strict=True)
     )
 
@@ -101,17 +101,17 @@ def choose_bandwidth(density: PrivateDensity, clear: float = CLEAR) -> FloatArra
     """Smallest bandwidth of the ladder at which the highest peak is `clear` of the noise at four of five x."""
     low, high = density.spec.readable
     dx = density.spec.d - 1
-    ladder = [np.clip(np.append(np.full(dx, a), b) * density.spec.widths, low, high) for a, b in LADDER]
+    bandwidths = [np.clip(np.append(np.full(dx, a), b) * density.spec.widths, low, high) for a, b in BANDWIDTHS]
     if dx > 1:
-        ladder = ladder[-1:]
-    for bandwidth in ladder:
+        bandwidths = bandwidths[-1:]
+    for bandwidth in bandwidths:
         profiles = Profiles(density, bandwidth)
         y = profiles.y_axis(2.0)
         values, variance = profiles.lines(grid_places(x_grid(density, 2 * bandwidth))).on(mirror_basis(profiles, y))
         clearest = np.max(values / np.sqrt(variance), axis=1)
         if np.quantile(clearest, 0.2) >= clear:
             return np.asarray(bandwidth)
-    return np.asarray(ladder[-1])
+    return np.asarray(bandwidths[-1])
 
 
 def read_branches(density: PrivateDensity, level: float, bandwidth: FloatArray | None = None) -> BranchMap:
@@ -120,11 +120,16 @@ def read_branches(density: PrivateDensity, level: float, bandwidth: FloatArray |
     profiles = Profiles(density, h)
     axes = x_grid(density, h)
     shape = tuple(len(a) for a in axes)
-    nodes, threads, message = find_nodes(density, profiles, shape, grid_places(axes), level)
+    branch_points, branch_links, message = find_branch_points(density, profiles, shape, grid_places(axes), level)
     fitted = None
-    if density.spec.d == 2 and bandwidth is None and h[0] >= FITTED_FROM * density.spec.widths[0] and len(nodes.place):
-        fitted = fitted_branches(density, profiles, axes[0], nodes, threads)
-    return _located(density, profiles, axes, nodes, threads, message) if fitted is None else fitted
+    if (
+        density.spec.d == 2
+        and bandwidth is None
+        and h[0] >= FITTED_FROM * density.spec.widths[0]
+        and len(branch_points.place)
+    ):
+        fitted = fitted_branches(density, profiles, axes[0], branch_points, branch_links)
+    return _located(density, profiles, axes, branch_points, branch_links, message) if fitted is None else fitted
 
 
 # -- location ------------------------------------------------------------------------------------------------
@@ -134,8 +139,8 @@ def _located(
     density: PrivateDensity,
     profiles: Profiles,
     axes: tuple[FloatArray, ...],
-    seen: Nodes,
-    threads: Threads,
+    seen: BranchPoints,
+    branch_links: BranchLinks,
     message: str,
 ) -> BranchMap:
     places = grid_places(axes)
@@ -144,8 +149,10 @@ def _located(
     slopes = np.zeros_like(x)
     lines = profiles.lines(x)
     for _ in range(2):
-        for nodes in threads.groups():
-            slopes[nodes] = local_fit(x[nodes], position[nodes], SLOPE_WIDTH * profiles.x_bandwidth, 2).slopes
+        for branch_points in branch_links.groups():
+            slopes[branch_points] = local_fit(
+                x[branch_points], position[branch_points], SLOPE_WIDTH * profiles.x_bandwidth, 2
+            ).slopes
         steepest = STEEPEST * profiles.y_bandwidth / profiles.x_bandwidth
         slopes = np.clip(slopes, -steepest, steepest)
         lines = profiles.lines(x, slopes)
@@ -155,22 +162,24 @@ def _located(
     privacy, sampling = _errors(density, profiles, lines, position, inside)
     kept = np.ones(len(x), dtype=bool)
     rough = profiles.roughness()
-    for nodes in threads.groups():
-        away = x[nodes][:, None] - x[nodes][None]
+    for branch_points in branch_links.groups():
+        away = x[branch_points][:, None] - x[branch_points][None]
         apart = np.sqrt(np.sum((away / profiles.x_bandwidth) ** 2, axis=2))
         # Correlations of the errors along the branch: exact for sampling on level ground, matched for privacy.
         parts = [
             (privacy, np.exp(-0.5 * np.sum((away * rough) ** 2, axis=2))),
             (sampling, np.exp(-0.25 * apart**2)),
         ]
-        covariance = sum(np.outer(part[nodes], part[nodes]) * shared for part, shared in parts)
-        weights = _weights(x[nodes], position[nodes], np.asarray(covariance), profiles.x_bandwidth)
-        position[nodes] = weights @ position[nodes]
-        slopes[nodes] = local_fit(x[nodes], position[nodes], FINAL_SLOPE_WIDTH * profiles.x_bandwidth, 2).slopes
+        covariance = sum(np.outer(part[branch_points], part[branch_points]) * shared for part, shared in parts)
+        weights = _weights(x[branch_points], position[branch_points], np.asarray(covariance), profiles.x_bandwidth)
+        position[branch_points] = weights @ position[branch_points]
+        slopes[branch_points] = local_fit(
+            x[branch_points], position[branch_points], FINAL_SLOPE_WIDTH * profiles.x_bandwidth, 2
+        ).slopes
         for part, shared in parts:
-            scaled = weights * part[nodes]
-            part[nodes] = np.sqrt(np.einsum("ij,ij->i", scaled @ shared, scaled))
-        kept[nodes] = _within_ends(height[nodes] / inside[nodes], apart)
+            scaled = weights * part[branch_points]
+            part[branch_points] = np.sqrt(np.einsum("ij,ij->i", scaled @ shared, scaled))
+        kept[branch_points] = _within_ends(height[branch_points] / inside[branch_points], apart)
     bandwidth = np.append(profiles.x_bandwidth, profiles.y_bandwidth)
     kept = _never_none(kept, seen.place, height)
     low, high = profiles.spec.bounds[-1]
@@ -181,7 +190,7 @@ def _located(
     return BranchMap(
         axes=axes,
         place=seen.place[order],
-        branch=threads.renumbered(kept)[order],
+        branch=branch_links.renumbered(kept)[order],
         positions=position[order],
         heights=(np.maximum(height, 0.0) * normal)[order],
         prominences=(seen.prominence * normal)[order],

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = [
-    "LEAST_RELIEF",
+    "LEAST_STANDARDISED_PROMINENCE",
+    "BranchLinks",
+    "BranchPoints",
     "Fit",
-    "Nodes",
-    "Threads",
     "by_length",
-    "find_nodes",
+    "find_branch_points",
     "link",
     "local_fit",
     "needed_strength",
@@ -60,16 +60,16 @@ SHRINKAGE = 1e-3
 
 
 @dataclass(frozen=True)
-class Threads:
+class BranchLinks:
     """Which branch each peak belongs to."""
 
     member: IntArray
     count: int
 
-    def only(self, kept: NDArray[np.bool_]) -> Threads:
+    def only(self, kept: NDArray[np.bool_]) -> BranchLinks:
         """Branches of some of the peaks."""
         names, member = np.unique(self.member[kept], return_inverse=True)
-        return Threads(member.astype(np.int64), len(names))
+        return BranchLinks(member.astype(np.int64), len(names))
 
     def groups(self) -> list[IntArray]:
         """Peaks of each branch."""
@@ -88,7 +88,7 @@ def by_length(branch: IntArray, kept: NDArray[np.bool_] | None = None) -> IntArr
     return np.asarray(rank[branch])
 
 
-def link(shape: tuple[int, ...], place: IntArray, position: FloatArray, reach: float) -> Threads:
+def link(shape: tuple[int, ...], place: IntArray, position: FloatArray, reach: float) -> BranchLinks:
     """Link peaks at neighbouring places of a grid of x whose positions differ by at most `reach`."""
     at: dict[tuple[int, ...], list[int]] = {}
     for i, index in enumerate(zip(*np.unravel_index(place, shape), strict=True)):
@@ -100,17 +100,17 @@ def link(shape: tuple[int, ...], place: IntArray, position: FloatArray, reach: f
             there = at.get(tuple(a + b for a, b in zip(index, step, strict=True)), ())
             pairs += [(abs(position[i] - position[j]), i, j) for i, j in product(here, there)]
     owner = list(range(len(place)))
-    held = [{i} for i in range(len(place))]
+    members = [{i} for i in range(len(place))]
     taken = [{int(p)} for p in place]
     for distance, i, j in sorted(pairs):
         a, b = owner[i], owner[j]
         if distance <= reach and a != b and not taken[a] & taken[b]:
-            for k in held[b]:
+            for k in members[b]:
                 owner[k] = a
-            held[a] |= held[b]
+            members[a] |= members[b]
             taken[a] |= taken[b]
     names, member = np.unique(owner, return_inverse=True)
-    return Threads(member.astype(np.int64), len(names))
+    return BranchLinks(member.astype(np.int64), len(names))
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def local_fit(
     return Fit(solved[:, 0] @ y, slopes, solved[:, 0])
 
 
-LEAST_RELIEF = 3.0
+LEAST_STANDARDISED_PROMINENCE = 3.0
 """Peaks of less relief do not count towards a branch's strength: the threshold t."""
 
 LINK_REACH = 1.5
@@ -175,10 +175,10 @@ SEED = 1618033988
 """Simulations only calibrate a threshold: a fixed seed makes reading a release repeatable."""
 
 
-def strengths(relief: FloatArray, threads: Threads) -> FloatArray:
+def strengths(standardised_prominence: FloatArray, branch_links: BranchLinks) -> FloatArray:
     """Strength of each branch, from the relief of its nodes."""
-    excess = np.maximum(relief - LEAST_RELIEF, 0.0)
-    return np.bincount(threads.member, weights=excess, minlength=threads.count).astype(np.float64)
+    excess = np.maximum(standardised_prominence - LEAST_STANDARDISED_PROMINENCE, 0.0)
+    return np.bincount(branch_links.member, weights=excess, minlength=branch_links.count).astype(np.float64)
 
 
 def needed_strength(
@@ -201,15 +201,15 @@ def needed_strength(
     values = (profiles.simulated(sums, places) @ mirror_basis(profiles, y)).real
     standard = values / values.std(axis=0, ddof=1).mean(axis=0)
     peaks = find_peaks(standard.reshape(-1, standard.shape[2]))
-    counted = peaks.interior & (peaks.prominence >= LEAST_RELIEF)
+    counted = peaks.interior & (peaks.prominence >= LEAST_STANDARDISED_PROMINENCE)
     field, place = np.divmod(peaks.field[counted], len(places))
-    relief, position = peaks.prominence[counted], y[peaks.cell[counted]]
+    standardised_prominence, position = peaks.prominence[counted], y[peaks.cell[counted]]
     power = 1 / (1 + (spec.d - 1) / 2)
     largest = np.zeros(fields)
     for k in range(fields):
         own = field == k
-        threads = link(shape, place[own], position[own], LINK_REACH * profiles.y_bandwidth)
-        largest[k] = strengths(relief[own], threads).max(initial=0.0) ** power
+        branch_links = link(shape, place[own], position[own], LINK_REACH * profiles.y_bandwidth)
+        largest[k] = strengths(standardised_prominence[own], branch_links).max(initial=0.0) ** power
     # Many fields have no branch at all, so only the upper half is fitted: an exponential law above the median.
     middle = float(np.median(largest))
     excess = float(np.mean(np.maximum(largest - middle, 0.0))) / max(float(np.mean(largest > middle)), 1 / fields)
@@ -226,7 +226,7 @@ LEAST_PROMINENCE = 0.1
 LEAST_HEIGHT = 0.2
 """A peak that may start a branch: its prominence over its height, its height over the highest at x."""
 
-GROWING_RELIEF = 0.3
+GROWING_STANDARDISED_PROMINENCE = 0.3
 GROWING_HEIGHT = 0.45
 GROWING_REACH = 1.4
 """A peak that continues a branch: its relief, its height over that of the branch nearby, and its distance from where
@@ -249,7 +249,7 @@ FIT_WIDTH = 1.2
 
 
 @dataclass(frozen=True)
-class Nodes:
+class BranchPoints:
     """Peaks of the profiles: place in the grid of x, position in y, height, prominence and relief.
 
     Heights and prominences are of the joint density, heights as they would be without walls of x.
@@ -259,61 +259,65 @@ class Nodes:
     position: FloatArray
     height: FloatArray
     prominence: FloatArray
-    relief: FloatArray
+    standardised_prominence: FloatArray
 
-    def only(self, kept: BoolArray | IntArray) -> Nodes:
+    def only(self, kept: BoolArray | IntArray) -> BranchPoints:
         """Some of the peaks."""
-        return Nodes(*(column[kept] for column in vars(self).values()))
+        return BranchPoints(*(column[kept] for column in vars(self).values()))
 
-    def joined(self, other: Nodes) -> Nodes:
+    def joined(self, other: BranchPoints) -> BranchPoints:
         """These and others."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Nodes(*(np.concatenate(pair) for pair in pairs))
+        return BranchPoints(*(np.concatenate(pair) for pair in pairs))
 
 
-def find_nodes(
+def find_branch_points(
     density: PrivateDensity, profiles: Profiles, shape: tuple[int, ...], places: FloatArray, level: float
-) -> tuple[Nodes, Threads, str]:
+) -> tuple[BranchPoints, BranchLinks, str]:
     """Nodes of all branches that stand above the fog, how they hang together, and what would help if there are none."""
     needed = needed_strength(density, profiles, shape, places, level, Y_PER_BANDWIDTH)
-    seen = _peaks(density, profiles, places, None, LEAST_RELIEF)
-    threads = link(shape, seen.place, seen.position, LINK_REACH * profiles.y_bandwidth)
-    kept = (strengths(seen.relief, threads) >= needed)[threads.member]
+    seen = _peaks(density, profiles, places, None, LEAST_STANDARDISED_PROMINENCE)
+    branch_links = link(shape, seen.place, seen.position, LINK_REACH * profiles.y_bandwidth)
+    kept = (strengths(seen.standardised_prominence, branch_links) >= needed)[branch_links.member]
     if not kept.any():
-        return seen.only(kept), threads.only(kept), _what_would_help(density, profiles, places, seen, threads, needed)
-    nodes = seen.only(kept)
-    threads = threads.only(kept)
+        return (
+            seen.only(kept),
+            branch_links.only(kept),
+            _shortfall_message(density, profiles, places, seen, branch_links, needed),
+        )
+    branch_points = seen.only(kept)
+    branch_links = branch_links.only(kept)
     for _ in range(max(shape)):
-        grown = _grown(density, profiles, shape, places, nodes, threads)
+        grown = _grown(density, profiles, shape, places, branch_points, branch_links)
         if not len(grown.place):
             break
-        nodes = nodes.joined(grown)
-        threads = link(shape, nodes.place, nodes.position, LINK_REACH * profiles.y_bandwidth)
-    lasting = _extents(places, nodes, threads) >= SHORTEST * profiles.x_bandwidth.max()
+        branch_points = branch_points.joined(grown)
+        branch_links = link(shape, branch_points.place, branch_points.position, LINK_REACH * profiles.y_bandwidth)
+    lasting = _extents(places, branch_points, branch_links) >= SHORTEST * profiles.x_bandwidth.max()
     if lasting.any():  # a kernel makes anything real as long as itself: what is shorter was left over as branches grew
-        kept = lasting[threads.member]
-        nodes, threads = nodes.only(kept), threads.only(kept)
-    return nodes, threads, ""
+        kept = lasting[branch_links.member]
+        branch_points, branch_links = branch_points.only(kept), branch_links.only(kept)
+    return branch_points, branch_links, ""
 
 
-def _extents(places: FloatArray, nodes: Nodes, threads: Threads) -> FloatArray:
+def _extents(places: FloatArray, branch_points: BranchPoints, branch_links: BranchLinks) -> FloatArray:
     """How far each branch reaches along the axis of x on which it is longest."""
-    return np.array([float(np.ptp(places[nodes.place[own]], axis=0).max()) for own in threads.groups()])
+    return np.array([float(np.ptp(places[branch_points.place[own]], axis=0).max()) for own in branch_links.groups()])
 
 
 def _peaks(
     density: PrivateDensity, profiles: Profiles, x: FloatArray, slopes: FloatArray | None, least: float
-) -> Nodes:
+) -> BranchPoints:
     """Peaks of the profiles at places x; their `place` counts these."""
     y = profiles.y_axis(Y_PER_BANDWIDTH)
     values, privacy = profiles.lines(x, slopes).on(mirror_basis(profiles, y))
     peaks = find_peaks(values)
     height = values[peaks.field, peaks.cell]
     sampling = profiles.kernel_energy * np.maximum(height, 0.0) / density.count
-    relief = peaks.prominence / np.sqrt(privacy[peaks.field, peaks.cell] + sampling)
+    standardised_prominence = peaks.prominence / np.sqrt(privacy[peaks.field, peaks.cell] + sampling)
     kept = (
         peaks.interior
-        & (relief >= least)
+        & (standardised_prominence >= least)
         & (peaks.prominence >= LEAST_PROMINENCE * height)
         & (height >= LEAST_HEIGHT * values.max(axis=1)[peaks.field])
     )
@@ -321,7 +325,9 @@ def _peaks(
     before, here, after = (values[field, cell + step] for step in (-1, 0, 1))
     bend = np.maximum(2 * here - before - after, 1e-300)
     top = y[cell] + (y[1] - y[0]) * np.clip((after - before) / (2 * bend), -0.5, 0.5)
-    return Nodes(field, top, height[kept] / profiles.inside(x)[field], peaks.prominence[kept], relief[kept])
+    return BranchPoints(
+        field, top, height[kept] / profiles.inside(x)[field], peaks.prominence[kept], standardised_prominence[kept]
+    )
 
 
 def _grown(
@@ -329,33 +335,33 @@ def _grown(
     profiles: Profiles,
     shape: tuple[int, ...],
     places: FloatArray,
-    nodes: Nodes,
-    threads: Threads,
-) -> Nodes:
+    branch_points: BranchPoints,
+    branch_links: BranchLinks,
+) -> BranchPoints:
     """Nodes next to the branches where they go on; none if they do not."""
     fronts, leads, slopes, heights = [], [], [], []
-    for members in threads.groups():
-        front = _frontier(shape, nodes.place[members])
+    for members in branch_links.groups():
+        front = _frontier(shape, branch_points.place[members])
         width = FIT_WIDTH * profiles.x_bandwidth
-        x = places[nodes.place[members]]
-        ahead = local_fit(x, nodes.position[members], width, 1, at=places[front])
+        x = places[branch_points.place[members]]
+        ahead = local_fit(x, branch_points.position[members], width, 1, at=places[front])
         fronts.append(front)
         leads.append(ahead.values)
         slopes.append(ahead.slopes)
-        heights.append(local_fit(x, nodes.height[members], 2 * width, 0, at=places[front]).values)
+        heights.append(local_fit(x, branch_points.height[members], 2 * width, 0, at=places[front]).values)
     front, lead, slope = np.concatenate(fronts), np.concatenate(leads), np.concatenate(slopes)
     if not len(front):
-        return nodes.only(front)
+        return branch_points.only(front)
     height = np.concatenate(heights)
     turns = np.array(TURNS[len(shape)])
     fan = slope[:, None, :] + turns[None, :, None] * profiles.y_bandwidth / profiles.x_bandwidth
     every = np.repeat(front, len(turns))
-    found = _peaks(density, profiles, places[every], fan.reshape(len(every), -1), GROWING_RELIEF)
+    found = _peaks(density, profiles, places[every], fan.reshape(len(every), -1), GROWING_STANDARDISED_PROMINENCE)
     found = replace(found, place=found.place // len(turns))
     away = np.abs(found.position - lead[found.place]) / profiles.y_bandwidth
     chosen: list[int] = []
-    taken = {int(p): nodes.position[nodes.place == p].tolist() for p in front}
-    for k in np.argsort(-found.relief, kind="stable").tolist():
+    taken = {int(p): branch_points.position[branch_points.place == p].tolist() for p in front}
+    for k in np.argsort(-found.standardised_prominence, kind="stable").tolist():
         there = taken[int(front[found.place[k]])]
         same = any(abs(found.position[k] - other) <= SAME * profiles.y_bandwidth for other in there)
         if away[k] <= GROWING_REACH and not same and found.height[k] >= GROWING_HEIGHT * height[found.place[k]]:
@@ -379,27 +385,34 @@ def _frontier(shape: tuple[int, ...], place: IntArray) -> IntArray:
     return np.flatnonzero((beside & ~own).ravel())
 
 
-def _what_would_help(
-    density: PrivateDensity, profiles: Profiles, places: FloatArray, seen: Nodes, threads: Threads, needed: float
+def _shortfall_message(
+    density: PrivateDensity,
+    profiles: Profiles,
+    places: FloatArray,
+    seen: BranchPoints,
+    branch_links: BranchLinks,
+    needed: float,
 ) -> str:
     """Say what kept every branch below the fogline; no advice to spend more where nothing was counted."""
     if said := nothing_counted(density):
         return said
-    if not threads.count:
+    if not branch_links.count:
         return "nothing stands above the fog: at no x is any response seen more often than its neighbours"
     factors = np.geomspace(1.0, MOST_HELP, 101)
-    reached = np.array([strengths(seen.relief * factor, threads).max() >= needed for factor in factors])
+    reached = np.array(
+        [strengths(seen.standardised_prominence * factor, branch_links).max() >= needed for factor in factors]
+    )
     factor = float(factors[np.argmax(reached)]) if reached.any() else MOST_HELP
     lines = profiles.lines(places)
     level = max(float(profiles.marginal(lines)[0].max()), 0.0) / float(profiles.spec.widths[-1])
     privacy = float(lines.noise_sd()[0]) ** 2
     share = privacy / (privacy + profiles.kernel_energy * level / density.count)
-    cure = (
+    advice = (
         f"about {factor:.1f} times the epsilon (or the records) would show it if it is real"
         if share > 0.5
         else f"about {factor**2:.1f} times the records would show it if it is real, more epsilon alone would not"
     )
     return (
         f"nothing stands above the fog: the clearest branch has {1 / factor:.0%} of the prominence needed; "
-        f"{share:.0%} of the noise is privacy noise; {cure}"
+        f"{share:.0%} of the noise is privacy noise; {advice}"
     )

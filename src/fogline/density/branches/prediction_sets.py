@@ -30,7 +30,7 @@ FloatArray = NDArray[np.float64]
 CLEAR = 20.0
 """The shape is read at the smallest bandwidth at which peaks stand so many noise deviations high."""
 
-PER_BANDWIDTH = 8.0
+SET_POINTS_PER_BANDWIDTH = 8.0
 """Grid points a bandwidth of y."""
 
 LEAST_SNR = 1.5
@@ -77,7 +77,7 @@ class PredictionSets:
     def __init__(self, density: PrivateDensity, bandwidth: FloatArray, coverage: float) -> None:
         self.coverage = coverage
         self._profiles = Profiles(density, bandwidth)
-        self._y = self._profiles.y_axis(PER_BANDWIDTH)
+        self._y = self._profiles.y_axis(SET_POINTS_PER_BANDWIDTH)
         self._basis = mirror_basis(self._profiles, self._y)
         axes = x_grid(density, bandwidth)
         weights = [_trapezoid(len(a)) for a in axes]

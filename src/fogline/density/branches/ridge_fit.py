@@ -42,14 +42,24 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 from fogline.density.branches.branch_map import BranchMap
-from fogline.density.branches.detection import Nodes, Threads, by_length
+from fogline.density.branches.detection import BranchLinks, BranchPoints, by_length
 from fogline.density.branches.profiles import Lines, Profiles, mirror_basis
 from fogline.density.modes.peaks import find_peaks
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ["KNOTS", "FittedRidges", "Ridge", "Solution", "Sums", "fit_ridges", "fitted_branches", "parted", "solve"]
+__all__ = [
+    "KNOTS",
+    "FittedRidges",
+    "Ridge",
+    "Solution",
+    "Sums",
+    "fit_ridges",
+    "fitted_branches",
+    "real_over_imaginary",
+    "solve",
+]
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -231,8 +241,8 @@ class Solution:
     def freedom(self, k: int) -> float:
         """Degrees of freedom that the position of a ridge uses: 2 for a straight one."""
         own, size = self.blocks()[k], len(self.ridges[k].position)
-        held = self.ridges[k].penalties[0] * float(np.sum(self.covariance[own, own] * _penalties(size)[0]))
-        return size - held
+        penalised = self.ridges[k].penalties[0] * float(np.sum(self.covariance[own, own] * _penalties(size)[0]))
+        return size - penalised
 
     @property
     def score(self) -> float:
@@ -254,7 +264,7 @@ def solve(sums: Sums, ridges: list[Ridge], bandwidth: float) -> Solution:
     for _ in range(STEPS):
         model, jacobian, penalty, coefficients, most = _linearised(sums, ridges, across, bases, TYPICAL * bandwidth)
         residual = sums.observed - model
-        design, target = parted(jacobian), parted(residual)
+        design, target = real_over_imaginary(jacobian), real_over_imaginary(residual)
         information = design.T @ design
         floor = np.maximum(np.diag(information), FLOOR * np.median(np.diag(information)) + FLOOR)
         inverse = np.asarray(np.linalg.inv(information + penalty + FLOOR * np.diag(floor)), dtype=np.float64)
@@ -299,7 +309,7 @@ def _linearised(
     return model, np.hstack(columns), penalty, np.concatenate(values), np.concatenate(most)
 
 
-def parted(values: ComplexArray) -> FloatArray:
+def real_over_imaginary(values: ComplexArray) -> FloatArray:
     """Real parts above imaginary parts: the same lengths and products in real numbers."""
     return np.concatenate([values.real, values.imag])
 
@@ -468,8 +478,8 @@ def _profile(sums: Sums, solution: Solution, ridge: Ridge, h: float, side: int) 
     tried = np.asarray(np.arange(-outside, int(innermost / step) + 1) * step, dtype=np.float64)
     even = np.where(away >= tried[:, None], level, 0.0)
     masses = np.where(away >= tried[:, None] + EDGE * h, fitted, even)
-    waves = parted(sums.waves(x, ridge.positions(x), ridge.width)) * step
-    residual = parted(solution.residual)
+    waves = real_over_imaginary(sums.waves(x, ridge.positions(x), ridge.width)) * step
+    residual = real_over_imaginary(solution.residual)
     change = masses - fitted
     squares = np.einsum("tp,tp->t", change @ (waves.T @ waves), change)  # |r - W c|^2, without W c for every c
     misfit = residual @ residual - 2 * change @ (waves.T @ residual) + squares
@@ -571,7 +581,7 @@ IntArray = NDArray[np.int64]
 ALLOWANCE = 1.1
 """Errors are this much larger than the fit by itself says: ends, widths and bends are estimated too."""
 
-PER_BANDWIDTH = 20
+RIDGE_PLACES_PER_BANDWIDTH = 20
 """Places of the grid of x a bandwidth."""
 
 Y_PER_BANDWIDTH = 5.0
@@ -579,19 +589,19 @@ Y_PER_BANDWIDTH = 5.0
 
 
 def fitted_branches(
-    density: PrivateDensity, profiles: Profiles, x_axis: FloatArray, seen: Nodes, threads: Threads
+    density: PrivateDensity, profiles: Profiles, x_axis: FloatArray, seen: BranchPoints, branch_links: BranchLinks
 ) -> BranchMap | None:
     """Fit all branches of one axis of x to the released sums at once; None if nothing is left of them."""
     spec = density.spec
     bandwidth = np.append(profiles.x_bandwidth, profiles.y_bandwidth)
     relative = bandwidth / spec.widths
     h = float(relative[0])
-    starts = _starts(profiles, (x_axis[seen.place] - spec.lower[0]) / spec.widths[0], seen, threads, relative)
+    starts = _starts(profiles, (x_axis[seen.place] - spec.lower[0]) / spec.widths[0], seen, branch_links, relative)
     found = fit_ridges(Sums.of(density), starts, relative)
     if found is None:
         return None
     low, high = spec.bounds[0]
-    axis = np.linspace(low, high, int(np.ceil(PER_BANDWIDTH / h)) + 1)
+    axis = np.linspace(low, high, int(np.ceil(RIDGE_PLACES_PER_BANDWIDTH / h)) + 1)
     t = (axis - spec.lower[0]) / spec.widths[0]
     level = profiles.marginal(profiles.lines(axis[:, None]))[0] / profiles.inside(axis[:, None])
     branch, place = np.nonzero(found.within(t, level * spec.widths[0], h))
@@ -618,17 +628,21 @@ def fitted_branches(
     )
 
 
-def _starts(profiles: Profiles, x: FloatArray, seen: Nodes, threads: Threads, bandwidth: FloatArray) -> list[Ridge]:
+def _starts(
+    profiles: Profiles, x: FloatArray, seen: BranchPoints, branch_links: BranchLinks, bandwidth: FloatArray
+) -> list[Ridge]:
     """Ridges through the peaks, in units of the box, at least a knot long."""
     spec = profiles.spec
     h, b = map(float, bandwidth)
     y = (seen.position - spec.lower[1]) / spec.widths[1]
     mass = seen.height * float(np.prod(spec.widths)) * np.sqrt(2 * np.pi * (1 + TYPICAL**2)) * b
     starts = []
-    for nodes in threads.groups():
-        longer = max(KNOTS * h - float(np.ptp(x[nodes])), 0.0) / 2
-        ends = float(x[nodes].min()) - longer, float(x[nodes].max()) + longer
-        starts.append(Ridge.through(x[nodes], y[nodes], mass[nodes], ends, KNOTS * h, TYPICAL * b))
+    for branch_points in branch_links.groups():
+        longer = max(KNOTS * h - float(np.ptp(x[branch_points])), 0.0) / 2
+        ends = float(x[branch_points].min()) - longer, float(x[branch_points].max()) + longer
+        starts.append(
+            Ridge.through(x[branch_points], y[branch_points], mass[branch_points], ends, KNOTS * h, TYPICAL * b)
+        )
     return starts
 
 

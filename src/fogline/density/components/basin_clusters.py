@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
 from fogline.density.grid_reading import Reading
-from fogline.density.modes import significance as fog
-from fogline.density.modes.on_grid import ModeTable, make_ladder, make_table, no_modes
+from fogline.density.modes import significance
+from fogline.density.modes.on_grid import ModeTable, make_scale_space, make_table, no_modes
 from fogline.density.modes.peaks import Basins, basins, find_peaks
-from fogline.density.modes.scale_space import Ladder, follow, locate
+from fogline.density.modes.scale_space import ScaleSpace, locate_modes, track_modes
 from fogline.density.private_density import PrivateDensity
 
 __all__ = ["GridClusters", "read_grid_clusters"]
@@ -27,7 +27,7 @@ __all__ = ["GridClusters", "read_grid_clusters"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-VISIBLE = 2.0
+VISIBLE_PROMINENCE = 2.0
 """A peak is seen where its prominence is this many deviations of the noise."""
 
 
@@ -82,34 +82,36 @@ def read_grid_clusters(
 
 def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: object) -> GridClusters:
     """Give the k clusters that stand out most, or as many as can be seen."""
-    ladder = make_ladder(density, bandwidth)
-    starts, rung = most_prominent(ladder, k)
-    width = ladder.readings[rung].bandwidth
+    scale_space = make_scale_space(density, bandwidth)
+    starts, scale = most_prominent(scale_space, k)
+    width = scale_space.readings[scale].bandwidth
     if not len(starts):
-        table = no_modes(density.spec.d, fog.what_would_help(density, ladder, level))
+        table = no_modes(density.spec.d, significance.shortfall_message(density, scale_space, level))
         return GridClusters(table, basins(density, starts, width), width)
-    tracks = follow(ladder, starts, np.full(len(starts), rung))
-    located = locate(ladder, tracks)
+    mode_tracks = track_modes(scale_space, starts, np.full(len(starts), scale))
+    located = locate_modes(scale_space, mode_tracks)
     message = "" if len(starts) == k else f"only {len(starts)} of {k} clusters stand above the noise"
-    table = make_table(ladder, located, fog.peak_p_values(density, ladder, located.position), message)
+    table = make_table(
+        scale_space, located, significance.peak_p_values(density, scale_space, located.position), message
+    )
     regions = basins(density, starts, width)
     order = _matching(table.positions, located.position)
     return GridClusters(table, _reordered(regions, order), width)
 
 
-def most_prominent(ladder: Ladder, k: int) -> tuple[FloatArray, int]:
+def most_prominent(scale_space: ScaleSpace, k: int) -> tuple[FloatArray, int]:
     """Give the k most prominent peaks, and the rung at which the k-th stands out most against the next."""
-    scores, found = np.empty(len(ladder.readings)), []
-    for q, reading in enumerate(ladder.readings):
+    scores, found = np.empty(len(scale_space.readings)), []
+    for q, reading in enumerate(scale_space.readings):
         places, prominence = prominent_peaks(reading)
         padded = np.concatenate([prominence, np.zeros(k + 1)])
-        kth, following = padded[k - 1], max(float(padded[k]), VISIBLE * reading.noise_sd)
+        kth, following = padded[k - 1], max(float(padded[k]), VISIBLE_PROMINENCE * reading.noise_sd)
         scores[q] = (kth - following) / reading.noise_sd
-        found.append(places[: min(k, int(np.sum(prominence > VISIBLE * reading.noise_sd)))])
+        found.append(places[: min(k, int(np.sum(prominence > VISIBLE_PROMINENCE * reading.noise_sd)))])
     most = max(len(places) for places in found)
     enough = np.array([len(places) == most for places in found])
-    rung = int(np.argmax(np.where(enough, scores, -np.inf)))
-    return found[rung], rung
+    scale = int(np.argmax(np.where(enough, scores, -np.inf)))
+    return found[scale], scale
 
 
 def prominent_peaks(reading: Reading) -> tuple[FloatArray, FloatArray]:

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from fogline.density.components.pursuit import Atoms
+from fogline.density.components.pursuit import SphericalComponents
 from fogline.density.private_density import PrivateDensity
 
-__all__ = ["MatchedMixture", "match"]
+__all__ = ["MatchedMixture", "fit_characteristic_function"]
 
 FloatArray = NDArray[np.float64]
 
@@ -64,28 +64,28 @@ class MatchedMixture:
     criterion: float
 
 
-def match(density: PrivateDensity, atoms: Atoms) -> MatchedMixture:
+def fit_characteristic_function(density: PrivateDensity, atoms: SphericalComponents) -> MatchedMixture:
     """Fit a Gaussian mixture to a release by random features, from round components.
 
     Parameters
     ----------
     density : PrivateDensity
         Released by random features.
-    atoms : Atoms
-        As :func:`fogline.density.components.pursuit.pursue` found them.
+    atoms : SphericalComponents
+        As :func:`fogline.density.components.pursuit.matching_pursuit` found them.
 
     Examples
     --------
     >>> import numpy as np
     >>> from fogline import DensitySketch
-    >>> from fogline.density.components.pursuit import Frame, pursue
+    >>> from fogline.density.components.pursuit import ClusterPrior, matching_pursuit
     >>> from fogline.testing import seeded_noise
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(m, [1.0, 0.4, 0.4, 0.4], size=(20000, 4)) for m in (-2, 2)])
     >>> with seeded_noise(0):
     ...     density = DensitySketch([(-6, 6)] * 4, features=512).update(X).release(epsilon=2.0, delta=1e-6)
-    >>> round_ones = pursue(density, 2, Frame.of_box(np.full(4, -6.0), np.full(4, 6.0), (0.01, 4.0)))
-    >>> found = match(density, round_ones)
+    >>> round_ones = matching_pursuit(density, 2, ClusterPrior.of_box(np.full(4, -6.0), np.full(4, 6.0), (0.01, 4.0)))
+    >>> found = fit_characteristic_function(density, round_ones)
     >>> bool(found.covariances[0, 0, 0] > 2 * found.covariances[0, 1, 1])
     True
     """

@@ -53,7 +53,7 @@ from scipy.stats import norm
 
 from fogline.density.private_density import PrivateDensity
 
-__all__ = ["Atoms", "Features", "Frame", "number_of_groups", "pursue", "tell_apart"]
+__all__ = ["ClusterPrior", "Features", "SphericalComponents", "count_separable", "matching_pursuit", "number_of_groups"]
 
 FloatArray = NDArray[np.float64]
 
@@ -241,7 +241,7 @@ RESTARTS = 3
 SWAPS = 3
 """How often the whole pursuit is begun anew, and the lightest cluster sought anew."""
 
-MOST_ATOMS = 24
+MOST_SPHERICAL_COMPONENTS = 24
 """Most clusters where their number is not given."""
 
 EVEN_WEIGHTS = 4.0
@@ -254,7 +254,7 @@ EVEN = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class ClusterPrior:
     """What is known of the clusters before they are sought, from public bounds and other releases.
 
     Attributes
@@ -283,14 +283,14 @@ class Frame:
         return float(np.clip(whole * k ** (-2 / len(self.variances)), *self.variance_range))
 
     @classmethod
-    def of_box(cls, lower: FloatArray, upper: FloatArray, variance_range: tuple[float, float]) -> Frame:
+    def of_box(cls, lower: FloatArray, upper: FloatArray, variance_range: tuple[float, float]) -> ClusterPrior:
         """Frame of a box alone."""
         zero, unknown = np.zeros(len(lower)), np.full(len(lower), np.inf)
         return cls(lower, upper, variance_range, zero, unknown, (upper - lower) ** 2 / 12, unknown)
 
 
 @dataclass(frozen=True, eq=False)
-class Atoms:
+class SphericalComponents:
     """Round clusters fitted to a release.
 
     Attributes
@@ -319,7 +319,9 @@ class Atoms:
     misfit: float
 
 
-def pursue(density: PrivateDensity, k: int | None, frame: Frame, *, level: float = 0.05) -> Atoms:
+def matching_pursuit(
+    density: PrivateDensity, k: int | None, frame: ClusterPrior, *, level: float = 0.05
+) -> SphericalComponents:
     """Fit k round clusters to a release by random features.
 
     Parameters
@@ -327,8 +329,8 @@ def pursue(density: PrivateDensity, k: int | None, frame: Frame, *, level: float
     density : PrivateDensity
         Released by random features.
     k : int or None
-        How many; None: as many as can be told apart, see :func:`tell_apart`.
-    frame : Frame
+        How many; None: as many as can be told apart, see :func:`count_separable`.
+    frame : ClusterPrior
         Where centres may lie, and the moments that the clusters together must have.
     level : float
         Chance of telling apart what is one, for ``k=None``.
@@ -347,12 +349,12 @@ def pursue(density: PrivateDensity, k: int | None, frame: Frame, *, level: float
     >>> X = np.concatenate([rng.normal(m, 0.5, size=(4000, 4)) for m in (-2, 2)])
     >>> with seeded_noise(0):
     ...     density = DensitySketch([(-5, 5)] * 4, features=512).update(X).release(epsilon=1.0, delta=1e-6)
-    >>> found = pursue(density, 2, Frame.of_box(np.full(4, -5.0), np.full(4, 5.0), (0.01, 4.0)))
+    >>> found = matching_pursuit(density, 2, ClusterPrior.of_box(np.full(4, -5.0), np.full(4, 5.0), (0.01, 4.0)))
     >>> np.sort(found.centres[:, 0]).round().tolist()
     [-2.0, 2.0]
     """
     if k is None:
-        k = tell_apart(density, frame, level=level)
+        k = count_separable(density, frame, level=level)
     task = _Task.of(density, frame, known=True)
     best = task.empty(), np.zeros((0, task.d + 2))
     for restart in range(RESTARTS if k else 0):
@@ -362,7 +364,9 @@ def pursue(density: PrivateDensity, k: int | None, frame: Frame, *, level: float
     return _described(task, best[1])
 
 
-def tell_apart(density: PrivateDensity, frame: Frame, *, level: float = 0.05, most: int = MOST_ATOMS) -> int:
+def count_separable(
+    density: PrivateDensity, frame: ClusterPrior, *, level: float = 0.05, most: int = MOST_SPHERICAL_COMPONENTS
+) -> int:
     """How many clusters a release shows, up to `most`.
 
     Round clusters are added while each lowers the residual by more than noise would anywhere, and are counted by
@@ -372,7 +376,7 @@ def tell_apart(density: PrivateDensity, frame: Frame, *, level: float = 0.05, mo
     ----------
     density : PrivateDensity
         Released by random features.
-    frame : Frame
+    frame : ClusterPrior
     level : float
         Chance of telling apart what is one.
     most : int
@@ -382,7 +386,7 @@ def tell_apart(density: PrivateDensity, frame: Frame, *, level: float = 0.05, mo
     int
     """
     task = _Task.of(density, frame, known=False)
-    _, atoms = _one_pursuit(task, min(most, MOST_ATOMS), _rng(0), _worth(task, level))
+    _, atoms = _one_pursuit(task, min(most, MOST_SPHERICAL_COMPONENTS), _rng(0), _worth(task, level))
     if not len(atoms):
         return 0
     features = Features(task.frequencies, task.cosines, task.sines, task.unit)
@@ -406,12 +410,12 @@ class _Task:
     sines: FloatArray
     noise: float
     sampling: float
-    frame: Frame
+    frame: ClusterPrior
     origin: FloatArray
     known: bool
 
     @classmethod
-    def of(cls, density: PrivateDensity, frame: Frame, *, known: bool) -> _Task:
+    def of(cls, density: PrivateDensity, frame: ClusterPrior, *, known: bool) -> _Task:
         sums = density.coefficients[1:] / density.count
         noise = density.noise_scale / math.sqrt(float(density.weights[1])) / density.count
         spec: Any = density.spec
@@ -559,13 +563,13 @@ def _worth(task: _Task, level: float) -> float:
     return 0.5 * looks * task.unit
 
 
-def _described(task: _Task, atoms: FloatArray) -> Atoms:
+def _described(task: _Task, atoms: FloatArray) -> SphericalComponents:
     atoms = atoms[np.argsort(-atoms[:, -1], kind="stable")]
     even, odd = task.residual(atoms)
     expected = 2 * len(task.squares) * task.unit
     if not len(atoms):
         none = np.zeros(0)
-        return Atoms(
+        return SphericalComponents(
             none, np.zeros((0, task.d)), none, none, np.zeros((0, task.d)), none, float(even @ even) / expected
         )
     cosine, sine = task.waves(atoms)
@@ -575,7 +579,7 @@ def _described(task: _Task, atoms: FloatArray) -> Atoms:
     curvature = jacobian.T @ jacobian
     ridge = 1e-9 * np.trace(curvature) / len(curvature) * np.eye(len(curvature))
     variances = task.noise**2 * np.diag(np.linalg.pinv(curvature + ridge)).reshape(len(atoms), -1)
-    return Atoms(
+    return SphericalComponents(
         weights=atoms[:, -1],
         centres=task.origin + atoms[:, : task.d],
         variances=np.exp(atoms[:, task.d]),

@@ -33,7 +33,7 @@ from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.counted_records import is_nothing, joined
 from fogline.density.hellinger.minimum_distance import (
-    SHARES,
+    EXPLAINED_RANGE,
     SmoothedFamily,
     degrees_of,
     minimise,
@@ -41,7 +41,7 @@ from fogline.density.hellinger.minimum_distance import (
     response,
     root,
 )
-from fogline.density.hellinger.outliers import Lump, lumps_of, without_lumps
+from fogline.density.hellinger.outliers import ExcessMass, excess_masses, without_excess_masses
 from fogline.density.private_density import PrivateDensity
 from fogline.families import Family
 
@@ -91,7 +91,7 @@ class HellingerFit:
     degrees : array of shape (m,)
         Degrees of freedom of the errors: they are functions of the estimates, and uncertain with them.
     bandwidth : array of shape (d,)
-    lumps : tuple of Lump
+    lumps : tuple of ExcessMass
     """
 
     theta: FloatArray
@@ -100,7 +100,7 @@ class HellingerFit:
     sampling_covariance: FloatArray
     degrees: FloatArray
     bandwidth: FloatArray
-    lumps: tuple[Lump, ...] = ()
+    lumps: tuple[ExcessMass, ...] = ()
 
 
 def fit_density(
@@ -131,7 +131,7 @@ def fit_density(
     small = read_bandwidth(density, CLEAR) if bandwidth is None else bandwidth
     large = read_bandwidth(density, LINEAR) if bandwidth is None else bandwidth
     field, point, constant = _first_fit(density, family, box, small)
-    point, cut = without_lumps(field, point, constant)
+    point, cut = without_excess_masses(field, point, constant)
     if not cut.any() and large[0] > small[0]:
         field, point, constant = _first_fit(density, family, box, large)
         cut = np.zeros(len(field.released), dtype=np.int64)
@@ -144,7 +144,7 @@ def fit_density(
         sampling_covariance=sampling,
         degrees=_degrees(field, point, constant, kept, privacy + sampling),
         bandwidth=np.asarray(field.reading.bandwidth),
-        lumps=lumps_of(field, point, cut),
+        lumps=excess_masses(field, point, cut),
     )
 
 
@@ -231,7 +231,7 @@ def _degrees(field: SmoothedFamily, point: FloatArray, c: float, kept: BoolArray
         return np.asarray(np.diag(np.sum(linearised(field, at, c, kept, field.released), axis=0)))
 
     inner = field.box + 2.0 * np.outer(field.steps, [1.0, -1.0])  # derivatives need room on both sides
-    return degrees_of(variances, point, covariance, np.vstack([inner, SHARES]))[:-1]
+    return degrees_of(variances, point, covariance, np.vstack([inner, EXPLAINED_RANGE]))[:-1]
 
 
 FEW = 20.0
@@ -248,13 +248,13 @@ class Explained:
         Mass of the fitted family as a part of the released count, at most 1.
     standard_error : float
         Of the share, noise of the count included.
-    lumps : tuple of Lump
+    lumps : tuple of ExcessMass
         Where more records lie than the family, noise and chance put there; they had no say in the fit.
     """
 
     share: float
     standard_error: float
-    lumps: tuple[Lump, ...]
+    lumps: tuple[ExcessMass, ...]
 
     @property
     def contamination(self) -> float:

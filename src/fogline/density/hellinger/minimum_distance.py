@@ -36,7 +36,16 @@ from scipy import fft as scipy_fft
 from fogline.density.private_density import PrivateDensity
 from fogline.families import Family
 
-__all__ = ["SHARES", "SmoothedFamily", "degrees_of", "minimise", "noise_constant", "response", "root", "tangent"]
+__all__ = [
+    "EXPLAINED_RANGE",
+    "SmoothedFamily",
+    "degrees_of",
+    "minimise",
+    "noise_constant",
+    "response",
+    "root",
+    "tangent",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -166,7 +175,7 @@ BoolArray = NDArray[np.bool_]
 TANGENT = 0.25
 """Below this part of c the root goes on as its tangent."""
 
-SHARES = (0.05, 3.0)
+EXPLAINED_RANGE = (0.05, 3.0)
 """Range of the explained share; the released count, by which it is relative, is noisy itself."""
 
 LEAST_CONSTANT = 2.0
@@ -219,7 +228,9 @@ def minimise(
     from scipy.optimize import least_squares
 
     m = len(field.box)
-    box = np.vstack([field.box, SHARES] if beside is None else [field.box, SHARES, (0.0, SHARES[1])])
+    box = np.vstack(
+        [field.box, EXPLAINED_RANGE] if beside is None else [field.box, EXPLAINED_RANGE, (0.0, EXPLAINED_RANGE[1])]
+    )
     width = box[:, 1] - box[:, 0]
     # Derivatives are taken on both sides of a point: keep their steps inside.
     low, high = box[:, 0] + 2e-4 * width, box[:, 1] - 2e-4 * width

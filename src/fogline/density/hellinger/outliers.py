@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fogline.density.hellinger.minimum_distance import SmoothedFamily, minimise, tangent
 
-__all__ = ["Lump", "lumps_of", "without_lumps"]
+__all__ = ["ExcessMass", "excess_masses", "without_excess_masses"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -34,11 +34,11 @@ EXCESS_LEVEL = 0.1
 CUT = 2.5
 """A lump is cut out with this many bandwidths around it."""
 
-MOST_LUMPS = 8
+MOST_EXCESS_MASSES = 8
 MOST_CUT = 0.5
 """Largest part of the family that may be cut out: what is left must determine the rest."""
 
-SUSPECTS = {1: 3, 2: 1, 3: 1}
+CANDIDATE_LOCATIONS = {1: 3, 2: 1, 3: 1}
 """Places that are tried in a round, by dimension."""
 
 SUSPICION = 0.4
@@ -46,7 +46,7 @@ SUSPICION = 0.4
 
 
 @dataclass(frozen=True)
-class Lump:
+class ExcessMass:
     """Excess mass: a part of the data that the family does not explain.
 
     Parameters
@@ -62,16 +62,16 @@ class Lump:
     share: float
 
 
-def without_lumps(field: SmoothedFamily, point: FloatArray, c: float) -> tuple[FloatArray, IntArray]:
+def without_excess_masses(field: SmoothedFamily, point: FloatArray, c: float) -> tuple[FloatArray, IntArray]:
     """Cut out lumps, worst first, and fit again; return the point and the number of each cut, 0 for what is kept."""
     from scipy.ndimage import label
 
     threshold = excess_threshold(field)
     cut = np.zeros(len(field.released), dtype=bool)
-    for _ in range(MOST_LUMPS):
+    for _ in range(MOST_EXCESS_MASSES):
         point, distance = minimise(field, point, ~cut, c)
-        suspects = _suspects(field, point, cut, threshold)
-        tried = [_tried(field, point, distance, c, cut, place) for place in suspects]
+        candidate_locations = _candidate_locations(field, point, cut, threshold)
+        tried = [_tried(field, point, distance, c, cut, place) for place in candidate_locations]
         place, fitted, z = max(tried, key=lambda one: one[2], default=(0, point, -math.inf))
         if z <= threshold:
             break
@@ -110,11 +110,11 @@ def excess_threshold(field: SmoothedFamily) -> float:
     return level
 
 
-def _suspects(field: SmoothedFamily, point: FloatArray, cut: BoolArray, threshold: float) -> list[int]:
+def _candidate_locations(field: SmoothedFamily, point: FloatArray, cut: BoolArray, threshold: float) -> list[int]:
     """Highest places of the excess over the fit so far, a window apart."""
     left = np.where(cut, -math.inf, _pointwise_excess(field, point))
     places: list[int] = []
-    while len(places) < SUSPECTS[field.spec.d]:
+    while len(places) < CANDIDATE_LOCATIONS[field.spec.d]:
         worst = int(np.argmax(left))
         if left[worst] < SUSPICION * threshold:
             break
@@ -155,12 +155,12 @@ def _around(field: SmoothedFamily, places: BoolArray) -> BoolArray:
     return np.asarray(maximum_filter(places.reshape(field.inside), size).ravel())
 
 
-def lumps_of(field: SmoothedFamily, point: FloatArray, cut: IntArray) -> tuple[Lump, ...]:
+def excess_masses(field: SmoothedFamily, point: FloatArray, cut: IntArray) -> tuple[ExcessMass, ...]:
     """Boxes around the cuts and what they hold above the fit, the greatest first."""
     excess = (field.released - point[-1] * field.model(point[:-1])) * field.volume
     lumps = []
     for number in range(1, int(cut.max(initial=0)) + 1):
         within = field.points[cut == number]
         share = float(excess[cut == number].sum())
-        lumps.append(Lump(tuple(within.min(axis=0).tolist()), tuple(within.max(axis=0).tolist()), share))
+        lumps.append(ExcessMass(tuple(within.min(axis=0).tolist()), tuple(within.max(axis=0).tolist()), share))
     return tuple(sorted(lumps, key=lambda lump: -lump.share))

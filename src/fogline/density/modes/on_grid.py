@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from fogline.density.counted_records import joined
 from fogline.density.grid_reading import Reading
-from fogline.density.modes import significance as fog
+from fogline.density.modes import significance
 from fogline.density.modes.peaks import find_peaks
-from fogline.density.modes.scale_space import Ladder, Located, follow, locate
+from fogline.density.modes.scale_space import Located, ScaleSpace, locate_modes, track_modes
 from fogline.density.modes.significance import at_a_wall
 from fogline.density.spec import as_bandwidth
 
@@ -30,8 +30,8 @@ __all__ = ["ModeTable", "read_modes"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-LADDER_RUNGS = 11
-LADDER_REACH = 4 / 3
+SCALE_SPACE_SIZE = 11
+SCALE_SPACE_REACH = 4 / 3
 """The ladder goes from the smallest readable bandwidth to this many times the largest planned one."""
 
 
@@ -75,23 +75,23 @@ class ModeTable:
 
 def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandwidth: Any) -> ModeTable:
     """Find, judge and locate the modes of a density."""
-    ladder = make_ladder(density, bandwidth)
+    scale_space = make_scale_space(density, bandwidth)
     if n_modes is None:
-        found = fog.significant_peaks(density, ladder, level)
+        found = significance.significant_peaks(density, scale_space, level)
         starts, at = found.positions, found.scale
-        message = "" if len(starts) else fog.what_would_help(density, ladder, level)
+        message = "" if len(starts) else significance.shortfall_message(density, scale_space, level)
     else:
-        starts, at = best_peaks(ladder, n_modes)
+        starts, at = best_peaks(scale_space, n_modes)
         message = "" if len(starts) == n_modes else f"only {len(starts)} of {n_modes} peaks exist at any bandwidth"
     if not len(starts):
-        return no_modes(density.spec.d, joined(message, at_a_wall(density, ladder, starts)))
-    tracks = follow(ladder, starts, at)
-    located = locate(ladder, tracks)
-    message = joined(message, at_a_wall(density, ladder, located.position))
-    return make_table(ladder, located, fog.peak_p_values(density, ladder, located.position), message)
+        return no_modes(density.spec.d, joined(message, at_a_wall(density, scale_space, starts)))
+    mode_tracks = track_modes(scale_space, starts, at)
+    located = locate_modes(scale_space, mode_tracks)
+    message = joined(message, at_a_wall(density, scale_space, located.position))
+    return make_table(scale_space, located, significance.peak_p_values(density, scale_space, located.position), message)
 
 
-def make_ladder(density: PrivateDensity, bandwidth: Any = "auto") -> Ladder:
+def make_scale_space(density: PrivateDensity, bandwidth: Any = "auto") -> ScaleSpace:
     """Readings at a geometric ladder of bandwidths, or at the one the user asks for."""
     spec = density.spec
     unit = spec.planned[0]
@@ -99,26 +99,26 @@ def make_ladder(density: PrivateDensity, bandwidth: Any = "auto") -> Ladder:
         if bandwidth != "auto":
             raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
         low = density.bandwidth_range[0][0] / unit[0]
-        high = min(LADDER_REACH * spec.planned[-1][0], density.bandwidth_range[1][0]) / unit[0]
-        scales = np.geomspace(low, high, LADDER_RUNGS)
+        high = min(SCALE_SPACE_REACH * spec.planned[-1][0], density.bandwidth_range[1][0]) / unit[0]
+        scales = np.geomspace(low, high, SCALE_SPACE_SIZE)
     else:
         fixed = as_bandwidth(bandwidth, spec.widths)
         unit, scales = fixed, np.array([1.0])
     readings = tuple(density.reading(s * unit) for s in scales)
-    return Ladder(readings, scales, unit, density.count)
+    return ScaleSpace(readings, scales, unit, density.count)
 
 
-def best_peaks(ladder: Ladder, k: int) -> tuple[FloatArray, IntArray]:
+def best_peaks(scale_space: ScaleSpace, k: int) -> tuple[FloatArray, IntArray]:
     """Give the k highest peaks at the scale where the k-th stands clearest above the next and above the noise.
 
     Heights are in noise deviations; noise alone reaches about the square root of twice the log of the number of
     places it can peak at. A real mode persists from scale to scale, a bump of the noise does not: the score of a
     scale is the mean over itself and its neighbours.
     """
-    candidates = [separated_peaks(reading) for reading in ladder.readings]
+    candidates = [separated_peaks(reading) for reading in scale_space.readings]
     available = np.array([min(len(points), k) for points, _ in candidates])
     scores = np.empty(len(candidates))
-    for q, (reading, (_, heights)) in enumerate(zip(ladder.readings, candidates, strict=True)):
+    for q, (reading, (_, heights)) in enumerate(zip(scale_space.readings, candidates, strict=True)):
         kth, following = np.concatenate([heights, np.zeros(k + 1)])[k - 1 : k + 1] / reading.noise_sd
         places = float(np.prod(reading.spec.widths / reading.bandwidth)) / 3
         reach = np.sqrt(2 * np.log(max(places, 2.0)))
@@ -147,17 +147,19 @@ def separated_peaks(reading: Reading) -> tuple[FloatArray, FloatArray]:
 
 
 def make_table(
-    ladder: Ladder, located: Located, p_values: FloatArray, message: str, *, common: bool = False
+    scale_space: ScaleSpace, located: Located, p_values: FloatArray, message: str, *, common: bool = False
 ) -> ModeTable:
     """Put what is known of located modes together, highest first.
 
     Heights are those at each mode's own bandwidth, or in ``common`` at the smallest of them: in many dimensions the
     kernel lowers a peak so much that heights at different bandwidths cannot be compared.
     """
-    d = ladder.d
+    d = scale_space.d
     scales = np.full_like(located.scale, located.scale.min()) if common else located.scale
-    heights = np.array([ladder.readings[q].value(x[None])[0] for q, x in zip(scales, located.position, strict=True)])
-    shape = _error_shape(ladder, located) / d
+    heights = np.array(
+        [scale_space.readings[q].value(x[None])[0] for q, x in zip(scales, located.position, strict=True)]
+    )
+    shape = _error_shape(scale_space, located) / d
     order = np.argsort(-heights, kind="stable")
     return ModeTable(
         positions=located.position[order],
@@ -165,20 +167,20 @@ def make_table(
         privacy_covariances=(located.privacy_variance[:, None, None] * shape)[order],
         sampling_covariances=(located.sampling_variance[:, None, None] * shape)[order],
         p_values=p_values[order],
-        bandwidths=(ladder.scales[located.scale][:, None] * ladder.unit)[order],
+        bandwidths=(scale_space.scales[located.scale][:, None] * scale_space.unit)[order],
         message=message,
     )
 
 
-def _error_shape(ladder: Ladder, located: Located) -> FloatArray:
+def _error_shape(scale_space: ScaleSpace, located: Located) -> FloatArray:
     """Shape of each mode's error ellipsoid, of trace d in ladder units: errors are long where the peak is flat."""
-    shapes = np.empty((len(located.scale), ladder.d, ladder.d))
+    shapes = np.empty((len(located.scale), scale_space.d, scale_space.d))
     for k, (q, x) in enumerate(zip(located.scale, located.position, strict=True)):
-        hessian = ladder.readings[q].jet(x[None])[2][0] * ladder.unit[:, None] * ladder.unit
+        hessian = scale_space.readings[q].jet(x[None])[2][0] * scale_space.unit[:, None] * scale_space.unit
         values, vectors = np.linalg.eigh(hessian)
         flatness = 1 / np.maximum(np.abs(values), 1e-3 * np.abs(values).max())
         squared = flatness**2 / np.mean(flatness**2)
-        shapes[k] = (vectors * squared) @ vectors.T * ladder.unit[:, None] * ladder.unit
+        shapes[k] = (vectors * squared) @ vectors.T * scale_space.unit[:, None] * scale_space.unit
     return shapes
 
 

@@ -124,7 +124,7 @@ def join_basins(values: FloatArray, basin: IntArray, marked: BoolArray, level: f
     >>> bool(root[0] == root[1]), bool(root[0] == root[2])
     (True, False)
     """
-    held = marked.copy()
+    labelled = marked.copy()
     parent = np.arange(len(marked))
 
     def find(i: int) -> int:
@@ -135,9 +135,9 @@ def join_basins(values: FloatArray, basin: IntArray, marked: BoolArray, level: f
 
     for a, b in _passes(values, basin, len(marked), level):
         first, second = find(a), find(b)
-        if first != second and not (held[first] and held[second]):
+        if first != second and not (labelled[first] and labelled[second]):
             parent[first] = second
-            held[second] = held[first] or held[second]
+            labelled[second] = labelled[first] or labelled[second]
     return np.array([find(i) for i in range(len(marked))], dtype=np.int64)
 
 
@@ -253,10 +253,10 @@ def _join_downward(
     return passes
 
 
-PER_BANDWIDTH = 4.0
+BASIN_POINTS_PER_BANDWIDTH = 4.0
 """Grid points a bandwidth."""
 
-VISIBLE = 2.0
+BASIN_FLOOR = 2.0
 """A place belongs to a mode where the density is at least this many deviations of its privacy noise."""
 
 
@@ -309,8 +309,8 @@ def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: Any = None) -> 
     [0.6, 0.4]
     """
     reading = density.reading(bandwidth)
-    shape = reading.grid_shape(PER_BANDWIDTH)
-    grid = reading.on_grid(PER_BANDWIDTH)
+    shape = reading.grid_shape(BASIN_POINTS_PER_BANDWIDTH)
+    grid = reading.on_grid(BASIN_POINTS_PER_BANDWIDTH)
     places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
     labels = _labels(grid, places, reading)
     shares = np.zeros(len(places))
@@ -329,7 +329,7 @@ def _labels(grid: Grid, modes: FloatArray, reading: Reading) -> IntArray:
     values = grid.values
     if not len(modes):
         return np.full(values.shape, -1, dtype=np.int64)
-    level = VISIBLE * reading.noise_sd
+    level = BASIN_FLOOR * reading.noise_sd
     peaks = find_peaks(values[None])
     basin = peaks.basin[0]
     home = basin[_nearest(grid, modes)]

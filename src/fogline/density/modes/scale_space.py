@@ -29,7 +29,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Climbable", "Ladder", "Located", "follow", "locate", "polish"]
+__all__ = ["Climbable", "Located", "ScaleSpace", "locate_modes", "newton_ascent", "track_modes"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -45,11 +45,11 @@ still linear in the noise, and the track has not wandered to a bump."""
 APART = 2.0
 """Positions are corrected for neighbours at least so many bandwidths away."""
 
-HIDDEN_RUNGS, HIDDEN_SHARE = 2, 0.2
+HIDDEN_SCALES, HIDDEN_SHARE = 2, 0.2
 """Bias that is too small to be acted on still widens the error: by this share of the squared distance, expected or
 seen, to the scale two rungs down."""
 
-VISIBLE = 3.0
+USABLE_HEIGHT = 3.0
 """A track can be used at a scale where it stands this many noise deviations high."""
 
 
@@ -68,7 +68,7 @@ class Climbable(Protocol):
 
 
 @dataclass(frozen=True)
-class Ladder:
+class ScaleSpace:
     """Readings of one release at several proportional bandwidths, smallest first, and what their noise shares.
 
     ``scales`` are in units of ``unit`` (data units an axis); ``peak`` turns a density into a kernel average. Readings
@@ -108,7 +108,7 @@ class Ladder:
 
 
 @dataclass(frozen=True)
-class Tracks:
+class ModeTracks:
     """Positions, heights and curvatures of k modes at Q scales; lengths in units of the ladder."""
 
     found_at: IntArray  # (k,) rung where each was found
@@ -127,7 +127,7 @@ class Located:
     sampling_variance: FloatArray  # with the allowance for bias
 
 
-def polish(reading: Climbable, points: FloatArray, *, rounds: int = 25) -> FloatArray:
+def newton_ascent(reading: Climbable, points: FloatArray, *, rounds: int = 25) -> FloatArray:
     """Climb to the local maximum by guarded Newton steps of at most half a bandwidth."""
     h = reading.bandwidth
     points = points.copy()
@@ -149,10 +149,10 @@ def polish(reading: Climbable, points: FloatArray, *, rounds: int = 25) -> Float
     return points
 
 
-def follow(ladder: Ladder, starts: FloatArray, found_at: IntArray) -> Tracks:
+def track_modes(scale_space: ScaleSpace, starts: FloatArray, found_at: IntArray) -> ModeTracks:
     """Follow each start from the scale where it was found down and up the ladder."""
-    size, k = len(ladder.readings), len(starts)
-    position = np.zeros((size, k, ladder.d))
+    size, k = len(scale_space.readings), len(starts)
+    position = np.zeros((size, k, scale_space.d))
     order = [(q, +1) for q in range(size)] + [(q, -1) for q in reversed(range(size))]
     for q, direction in order:
         here = found_at == q
@@ -163,38 +163,38 @@ def follow(ladder: Ladder, starts: FloatArray, found_at: IntArray) -> Tracks:
             guess[came] = position[q - direction][came]
         todo = came | here if direction > 0 else came
         if todo.any():
-            position[q][todo] = polish(ladder.readings[q], guess[todo])
+            position[q][todo] = newton_ascent(scale_space.readings[q], guess[todo])
     height = np.zeros((size, k))
-    curvature = np.zeros((size, k, ladder.d))
-    for q, reading in enumerate(ladder.readings):
+    curvature = np.zeros((size, k, scale_space.d))
+    for q, reading in enumerate(scale_space.readings):
         value, _, hessian = reading.jet(position[q])
-        height[q] = value * ladder.peak[q]
-        curvature[q] = -np.linalg.eigvalsh(hessian * ladder.unit[:, None] * ladder.unit) * ladder.peak[q]
-    return Tracks(found_at, position, height, curvature)
+        height[q] = value * scale_space.peak[q]
+        curvature[q] = -np.linalg.eigvalsh(hessian * scale_space.unit[:, None] * scale_space.unit) * scale_space.peak[q]
+    return ModeTracks(found_at, position, height, curvature)
 
 
-def locate(ladder: Ladder, tracks: Tracks) -> Located:
+def locate_modes(scale_space: ScaleSpace, mode_tracks: ModeTracks) -> Located:
     """Choose for each mode the scale with the least estimated squared bias plus variance.
 
     A first choice gives the places of the modes; the second corrects each position for what the tails of the other
     modes, widened by the kernel, pull it: larger and so less noisy scales can then be used.
     """
-    usable = _usable(ladder, tracks)
-    spread, weight = _local_shape(ladder, tracks, usable)
-    flatness = _flatness(ladder, tracks, spread, weight)  # (Q, k)
-    pair = ladder.d * flatness[:, None] * flatness[None]
-    t_privacy = pair * ladder.gradient_covariance()[:, :, None]
-    t_total = t_privacy + pair * _sampling_covariance(ladder, spread, weight)  # (Q, Q, k)
-    first = _choose(ladder, tracks, tracks.position, usable, t_privacy, t_total)
-    if len(ladder.scales) == 1:  # a bandwidth that was asked for: its modes, not those of the density behind it
+    usable = _usable(scale_space, mode_tracks)
+    spread, weight = _local_shape(scale_space, mode_tracks, usable)
+    flatness = _flatness(scale_space, mode_tracks, spread, weight)  # (Q, k)
+    pair = scale_space.d * flatness[:, None] * flatness[None]
+    t_privacy = pair * scale_space.gradient_covariance()[:, :, None]
+    t_total = t_privacy + pair * _sampling_covariance(scale_space, spread, weight)  # (Q, Q, k)
+    first = _choose(scale_space, mode_tracks, mode_tracks.position, usable, t_privacy, t_total)
+    if len(scale_space.scales) == 1:  # a bandwidth that was asked for: its modes, not those of the density behind it
         return first
-    pull = _neighbours_pull(ladder, tracks.position, first.position, spread, weight)
-    return _choose(ladder, tracks, tracks.position - pull, usable, t_privacy, t_total)
+    pull = _neighbours_pull(scale_space, mode_tracks.position, first.position, spread, weight)
+    return _choose(scale_space, mode_tracks, mode_tracks.position - pull, usable, t_privacy, t_total)
 
 
 def _choose(
-    ladder: Ladder,
-    tracks: Tracks,
+    scale_space: ScaleSpace,
+    mode_tracks: ModeTracks,
     positions: FloatArray,
     usable: BoolArray,
     t_privacy: FloatArray,
@@ -203,20 +203,20 @@ def _choose(
     """Choose scales for given positions, whose covariances over the scales are T: its privacy part, and in all."""
     variance = np.einsum("qqk->qk", t_total)
     spread_of_difference = variance[:, None] + variance[None] - 2 * t_total
-    moved = np.sum(((positions[:, None] - positions[None]) / ladder.unit) ** 2, axis=-1)
+    moved = np.sum(((positions[:, None] - positions[None]) / scale_space.unit) ** 2, axis=-1)
     excess = np.maximum(moved - BIAS_GUARD * np.maximum(spread_of_difference, 0), 0)
-    size = len(ladder.scales)
-    steady = usable & (variance < ladder.d * (STEADY * ladder.scales[:, None]) ** 2)
+    size = len(scale_space.scales)
+    steady = usable & (variance < scale_space.d * (STEADY * scale_space.scales[:, None]) ** 2)
     smaller = np.tri(size, k=-1, dtype=bool)[:, :, None] & steady[None]
     bias = np.max(np.where(smaller, excess, 0), axis=1)
     objective = np.where(usable, bias + variance, np.inf)
-    chosen = np.where(np.isfinite(objective).any(axis=0), np.argmin(objective, axis=0), tracks.found_at)
+    chosen = np.where(np.isfinite(objective).any(axis=0), np.argmin(objective, axis=0), mode_tracks.found_at)
     column = np.arange(len(chosen))
     privacy_part = np.einsum("qqk->qk", t_privacy)[chosen, column]
-    below = np.maximum(chosen - HIDDEN_RUNGS, 0)
+    below = np.maximum(chosen - HIDDEN_SCALES, 0)
     unseen = np.maximum(spread_of_difference, moved)[chosen, below, column]
     unseen = HIDDEN_SHARE * np.where(usable[below, column], unseen, 0)
-    spec = ladder.readings[0].spec
+    spec = scale_space.readings[0].spec
     return Located(
         position=np.clip(positions[chosen, column], spec.lower, spec.upper),
         scale=chosen,
@@ -226,7 +226,7 @@ def _choose(
 
 
 def _neighbours_pull(
-    ladder: Ladder, positions: FloatArray, centres: FloatArray, spread: FloatArray, weight: FloatArray
+    scale_space: ScaleSpace, positions: FloatArray, centres: FloatArray, spread: FloatArray, weight: FloatArray
 ) -> FloatArray:
     r"""How far the kernel moves each mode toward the others, shape (Q, k, d), data units.
 
@@ -238,69 +238,69 @@ def _neighbours_pull(
 
     the density itself has :math:`s_i(0)`, so the kernel's part is the difference, kept below half a bandwidth.
     """
-    towards = (centres[None, None] - positions[:, :, None]) / ladder.unit  # (Q, i, j, d)
+    towards = (centres[None, None] - positions[:, :, None]) / scale_space.unit  # (Q, i, j, d)
     distance = np.sum(towards**2, axis=-1)
     others = ~np.eye(len(centres), dtype=bool)
 
     def pull(h2: FloatArray) -> FloatArray:
         v = h2[:, None] + spread  # (Q, k)
         ratio = v[:, :, None] / v[:, None]
-        strength = weight / weight[:, None] * ratio ** (1 + ladder.d / 2) * np.exp(-distance / (2 * v[:, None]))
+        strength = weight / weight[:, None] * ratio ** (1 + scale_space.d / 2) * np.exp(-distance / (2 * v[:, None]))
         return np.asarray(np.einsum("qij,qijd->qid", strength * others, towards))
 
-    h2 = ladder.scales**2
+    h2 = scale_space.scales**2
     moved = pull(h2) - pull(0 * h2)
     length = np.linalg.norm(moved, axis=-1, keepdims=True)
     nearest = np.sqrt(np.min(np.where(others, distance, np.inf), axis=-1))  # modes that nearly merge are left alone
-    moved[nearest < APART * ladder.scales[:, None]] = 0.0
-    moved *= np.minimum(1.0, 0.5 * ladder.scales[:, None, None] / np.maximum(length, 1e-300))
-    return np.asarray(moved * ladder.unit)
+    moved[nearest < APART * scale_space.scales[:, None]] = 0.0
+    moved *= np.minimum(1.0, 0.5 * scale_space.scales[:, None, None] / np.maximum(length, 1e-300))
+    return np.asarray(moved * scale_space.unit)
 
 
-def _usable(ladder: Ladder, tracks: Tracks) -> BoolArray:
+def _usable(scale_space: ScaleSpace, mode_tracks: ModeTracks) -> BoolArray:
     """Where a track stands clear of the noise and no stronger track has come to the same place."""
-    k = len(tracks.found_at)
-    usable = tracks.height > VISIBLE * ladder.noise[:, None]
-    strength = (tracks.height / ladder.noise[:, None])[tracks.found_at, np.arange(k)]
+    k = len(mode_tracks.found_at)
+    usable = mode_tracks.height > USABLE_HEIGHT * scale_space.noise[:, None]
+    strength = (mode_tracks.height / scale_space.noise[:, None])[mode_tracks.found_at, np.arange(k)]
     rank = np.argsort(np.argsort(-strength, kind="stable"))
     stronger = rank[None] < rank[:, None]
-    for q, h in enumerate(ladder.scales):
-        u = tracks.position[q] / ladder.unit
+    for q, h in enumerate(scale_space.scales):
+        u = mode_tracks.position[q] / scale_space.unit
         distance = np.linalg.norm(u[:, None] - u[None], axis=-1)
         usable[q] &= ~np.any((distance < h / 2) & stronger, axis=1)
     return np.asarray(usable)
 
 
-def _local_shape(ladder: Ladder, tracks: Tracks, usable: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _local_shape(scale_space: ScaleSpace, mode_tracks: ModeTracks, usable: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Variance and weight of a Gaussian that would look like each mode across the usable scales."""
-    h2 = ladder.scales[:, None] ** 2
-    inverse = np.mean(1 / np.maximum(np.abs(tracks.curvature), 1e-12), axis=2)
-    seen = tracks.height * inverse - h2
-    signal = tracks.height / ladder.noise[:, None]
+    h2 = scale_space.scales[:, None] ** 2
+    inverse = np.mean(1 / np.maximum(np.abs(mode_tracks.curvature), 1e-12), axis=2)
+    seen = mode_tracks.height * inverse - h2
+    signal = mode_tracks.height / scale_space.noise[:, None]
     trust = np.where(usable & (signal > 4), np.minimum(signal, 10) ** 2, 0.0)
     spread = np.empty(seen.shape[1])
     for j in range(seen.shape[1]):
         spread[j] = _weighted_quantile(seen[:, j], trust[:, j], 0.25, default=float(h2[0, 0]))
     spread = np.clip(spread, 0.1 * h2[0, 0], 4 * h2[-1, 0])
-    mass = tracks.height * ((h2 + spread) / h2) ** (ladder.d / 2)
+    mass = mode_tracks.height * ((h2 + spread) / h2) ** (scale_space.d / 2)
     weight = np.array([np.median(m[ok]) if ok.any() else m[-1] for m, ok in zip(mass.T, usable.T, strict=True)])
     return spread, np.clip(weight, 0.01, 1.0)
 
 
-def _flatness(ladder: Ladder, tracks: Tracks, spread: FloatArray, weight: FloatArray) -> FloatArray:
+def _flatness(scale_space: ScaleSpace, mode_tracks: ModeTracks, spread: FloatArray, weight: FloatArray) -> FloatArray:
     """How far a unit of gradient error moves the mode: the inverse curvature, modelled or seen, the larger."""
-    h2 = ladder.scales[:, None] ** 2
-    model = (h2 + spread) / weight * ((h2 + spread) / h2) ** (ladder.d / 2)
-    seen = np.mean(1 / np.maximum(np.abs(tracks.curvature), 1e-12), axis=2)
+    h2 = scale_space.scales[:, None] ** 2
+    model = (h2 + spread) / weight * ((h2 + spread) / h2) ** (scale_space.d / 2)
+    seen = np.mean(1 / np.maximum(np.abs(mode_tracks.curvature), 1e-12), axis=2)
     return np.asarray(np.maximum(model, seen))
 
 
-def _sampling_covariance(ladder: Ladder, spread: FloatArray, weight: FloatArray) -> FloatArray:
-    h2 = ladder.scales**2
+def _sampling_covariance(scale_space: ScaleSpace, spread: FloatArray, weight: FloatArray) -> FloatArray:
+    h2 = scale_space.scales**2
     product = h2[:, None] * h2
     u = (product / (h2[:, None] + h2))[:, :, None]
     ratio = u / (u + spread)
-    return np.asarray(weight * spread * ratio * ratio ** (ladder.d / 2) / product[:, :, None] / ladder.count)
+    return np.asarray(weight * spread * ratio * ratio ** (scale_space.d / 2) / product[:, :, None] / scale_space.count)
 
 
 def _weighted_quantile(values: FloatArray, weights: FloatArray, level: float, *, default: float) -> float:

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from fogline.density.feature_reading import RandomReading
 
-__all__ = ["Atoms", "ClearedReading", "Field", "fit_atoms", "scan"]
+__all__ = ["ClearedReading", "Field", "SideLobeModel", "fit_side_lobes", "scan"]
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -62,7 +62,7 @@ LIGHTEST = 1e-4
 
 
 @dataclass(frozen=True)
-class Atoms:
+class SideLobeModel:
     """A Gaussian mixture: weights (k,), centres (k, d), covariances (k, d, d); weights need not sum to one."""
 
     weights: FloatArray
@@ -93,7 +93,7 @@ class Atoms:
 class ClearedReading(RandomReading):
     """A reading whose coefficients are what the atoms miss; the atoms come back through the exact kernel."""
 
-    def __init__(self, reading: RandomReading, atoms: Atoms) -> None:
+    def __init__(self, reading: RandomReading, atoms: SideLobeModel) -> None:
         self.__dict__.update(reading.__dict__)  # the same reading, but for what follows
         self.atoms = atoms
         self.relative = reading.relative - reading.weights * atoms.spectrum(reading.angular, reading.spec.origin)
@@ -114,7 +114,9 @@ class ClearedReading(RandomReading):
         )
 
 
-def fit_atoms(reading: RandomReading, sums: ComplexArray, peaks: FloatArray, bandwidths: FloatArray) -> Atoms:
+def fit_side_lobes(
+    reading: RandomReading, sums: ComplexArray, peaks: FloatArray, bandwidths: FloatArray
+) -> SideLobeModel:
     """Fit atoms to released sums, one from each peak.
 
     Parameters
@@ -148,7 +150,7 @@ def fit_atoms(reading: RandomReading, sums: ComplexArray, peaks: FloatArray, ban
     fitted = _least_squares(waves, sums, np.column_stack([np.full(k, LIGHTEST), places, spread]))
     covariances = np.zeros((k, d, d))
     covariances[:, rows, columns] = covariances[:, columns, rows] = fitted[:, 1 + d :]
-    return Atoms(fitted[:, 0], spec.origin + fitted[:, 1 : 1 + d] * unit, covariances * np.outer(unit, unit))
+    return SideLobeModel(fitted[:, 0], spec.origin + fitted[:, 1 : 1 + d] * unit, covariances * np.outer(unit, unit))
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,7 @@ BLOCK = 2**20
 
 
 class Field:
-    """A reading in single precision; has what :func:`fogline.density.modes.scale_space.polish` asks of a reading."""
+    """A reading in single precision; what :func:`~fogline.density.modes.scale_space.newton_ascent` climbs."""
 
     def __init__(self, reading: RandomReading) -> None:
         self.spec = reading.spec

@@ -43,16 +43,16 @@ from scipy.special import ndtr
 from fogline.density.counted_records import nothing_counted
 from fogline.density.grid_reading import Reading
 from fogline.density.modes.peaks import Peaks, find_peaks, join_basins
-from fogline.density.modes.scale_space import Ladder
+from fogline.density.modes.scale_space import ScaleSpace
 
 if TYPE_CHECKING:
-    from fogline.density.modes.scale_space import Ladder
+    from fogline.density.modes.scale_space import ScaleSpace
     from fogline.density.private_density import PrivateDensity
 
 __all__ = [
     "Found",
-    "Ground",
-    "Null",
+    "NoiseField",
+    "NullDistribution",
     "Tail",
     "at_a_wall",
     "fog_level",
@@ -60,11 +60,11 @@ __all__ = [
     "noise_sums",
     "null_of",
     "peak_p_values",
+    "shortfall_message",
     "significant_peaks",
     "simulate_null",
     "smooth_reading",
-    "tested_rungs",
-    "what_would_help",
+    "tested_scales",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -76,7 +76,7 @@ SIMULATIONS = {1: 256, 2: 32, 3: 20}
 TAIL_PEAKS = {1: 0.5, 2: 2.0, 3: 4.0}
 """How many peaks a field, the largest of all fields together, the tail is fitted to."""
 
-PER_BANDWIDTH = 2.0
+NULL_POINTS_PER_BANDWIDTH = 2.0
 """Grid points a bandwidth, for data and simulations alike."""
 
 FINER = {1: 4, 2: 4, 3: 2}
@@ -109,28 +109,30 @@ class Tail:
     @classmethod
     def fit(cls, values: FloatArray, fields: int, per_field: float) -> Tail:
         """Fit to the largest ``per_field * fields`` values of all fields together."""
-        finite = np.sort(values[np.isfinite(values)])[::-1]
-        m = min(round(per_field * fields), max(len(finite) - 1, 0))
+        finite_values = np.sort(values[np.isfinite(values)])[::-1]
+        m = min(round(per_field * fields), max(len(finite_values) - 1, 0))
         if m < 2:
             return cls(1.0, 0.0, 1.0)
-        return cls(m / fields, float(finite[m]), max(float(np.mean(finite[:m] - finite[m])), 1e-12))
+        return cls(
+            m / fields, float(finite_values[m]), max(float(np.mean(finite_values[:m] - finite_values[m])), 1e-12)
+        )
 
     def expected(self, x: FloatArray) -> FloatArray:
         """Expected number of peaks above x in one field; above the start of the tail only."""
         return np.asarray(self.rate * np.exp(-np.maximum(x - self.start, 0.0) / self.scale))
 
-    def chance(self, x: FloatArray, tries: float) -> FloatArray:
-        """Chance that some peak of ``tries`` fields exceeds x; one where x is below the tail."""
-        return np.asarray(np.where(x <= self.start, 1.0, -np.expm1(-tries * self.expected(x))))
+    def chance(self, x: FloatArray, effective_tests: float) -> FloatArray:
+        """Chance that some peak of ``effective_tests`` fields exceeds x; one where x is below the tail."""
+        return np.asarray(np.where(x <= self.start, 1.0, -np.expm1(-effective_tests * self.expected(x))))
 
-    def quantile(self, level: float, tries: float) -> float:
-        """Relief exceeded with chance ``level`` over ``tries`` fields."""
-        rate = -np.log1p(-level) / tries
+    def quantile(self, level: float, effective_tests: float) -> float:
+        """Relief exceeded with chance ``level`` over ``effective_tests`` fields."""
+        rate = -np.log1p(-level) / effective_tests
         return self.start + self.scale * float(np.log(max(self.rate / rate, 1.0)))
 
 
 @dataclass(frozen=True)
-class Ground:
+class NoiseField:
     """A scale's grid over the box, and the standard deviation of the noise on it.
 
     ``sd`` is that of the simulations, ``sd_released`` that of the released density; they differ where the density
@@ -178,9 +180,9 @@ def measure(
     """Peaks of a batch of fields, their relief, and the least curvature of each (of ``values``) in the same units."""
     peaks = find_peaks(fields)
     scale = sd.ravel()[peaks.cell]
-    relief = np.where(peaks.interior, peaks.prominence / scale, -np.inf)
+    standardised_prominence = np.where(peaks.interior, peaks.prominence / scale, -np.inf)
     least = _least_curvature(fields if values is None else values, peaks)
-    return peaks, relief, np.where(peaks.interior, least / scale, -np.inf)
+    return peaks, standardised_prominence, np.where(peaks.interior, least / scale, -np.inf)
 
 
 def fold(fields: FloatArray, reading: Reading) -> FloatArray:
@@ -209,63 +211,65 @@ def _mirror_weights(reading: Reading, j: int, axis: FloatArray) -> tuple[FloatAr
 
 
 @dataclass(frozen=True)
-class Null:
+class NullDistribution:
     """What noise alone does at some scales: tails of relief, mean and deviation of the top peak's curvature."""
 
-    grounds: tuple[Ground, ...]
-    relief: tuple[Tail, ...]
+    noise_fields: tuple[NoiseField, ...]
+    standardised_prominence: tuple[Tail, ...]
     ridge: tuple[Tail | None, ...]
     curvature: tuple[tuple[float, float], ...]
-    tries: float  # scales that count: neighbouring ones see much the same noise
+    effective_tests: float  # scales that count: neighbouring ones see much the same noise
 
-    def chance(self, scale: int, relief: FloatArray) -> FloatArray:
+    def chance(self, scale: int, standardised_prominence: FloatArray) -> FloatArray:
         """Chance of so large a relief anywhere, on a plain or on ridges, at any of the scales."""
-        tries, ridge = self.tries, self.ridge[scale]
-        p = self.relief[scale].chance(relief, tries)
-        return p if ridge is None else np.maximum(p, ridge.chance(relief, RIDGES * tries))
+        effective_tests, ridge = self.effective_tests, self.ridge[scale]
+        p = self.standardised_prominence[scale].chance(standardised_prominence, effective_tests)
+        return p if ridge is None else np.maximum(p, ridge.chance(standardised_prominence, RIDGES * effective_tests))
 
     def needed(self, scale: int, level: float) -> float:
         """Relief above which :meth:`chance` falls below ``level``."""
-        tries, ridge = self.tries, self.ridge[scale]
-        plain = self.relief[scale].quantile(level, tries)
-        return plain if ridge is None else max(plain, ridge.quantile(level, RIDGES * tries))
+        effective_tests, ridge = self.effective_tests, self.ridge[scale]
+        plain = self.standardised_prominence[scale].quantile(level, effective_tests)
+        return plain if ridge is None else max(plain, ridge.quantile(level, RIDGES * effective_tests))
 
-    def p_values(self, scale: int, peaks: Peaks, relief: FloatArray, curvature: FloatArray) -> FloatArray:
+    def p_values(
+        self, scale: int, peaks: Peaks, standardised_prominence: FloatArray, curvature: FloatArray
+    ) -> FloatArray:
         """Chance of so large a relief anywhere at any scale; for the highest peak, of so sharp a one too.
 
         The highest peak need not be sharp where a lower one stands out: the pass between them is below both. A long
         or bent ridge beside another is a mode although it is flat along its crest.
         """
-        p = np.where(peaks.interior, self.chance(scale, relief), 1.0)
+        p = np.where(peaks.interior, self.chance(scale, standardised_prominence), 1.0)
         if peaks.interior.any():
             top = int(np.argmax(np.where(peaks.interior, peaks.height, -np.inf)))
             mean, sd = self.curvature[scale]
-            sharp = min(1.0, self.tries * float(ndtr((mean - curvature[top]) / sd)))
+            sharp = min(1.0, self.effective_tests * float(ndtr((mean - curvature[top]) / sd)))
             divided = float(np.delete(p, top).min(initial=1.0))
             p[top] = max(p[top], min(sharp, divided))
         return np.asarray(p)
 
 
-def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> Null:
+def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> NullDistribution:
     """Simulate privacy plus sampling noise and fit the laws of its peaks."""
     d = density.spec.d
-    grounds = tuple(_ground(density, reading) for reading in readings)
-    sums = noise_sums(density, grounds[0].shape)
+    noise_fields = tuple(_noise_field(density, reading) for reading in readings)
+    sums = noise_sums(density, noise_fields[0].shape)
     tails, ridges, curvatures = [], [], []
     rarest = np.full(len(sums), np.inf)
-    for ground in grounds:
-        fields = ground.simulated(sums)
-        peaks, relief, curvature = measure(fields, ground.sd)
-        tails.append(Tail.fit(relief, len(sums), TAIL_PEAKS[d]))
+    for noise_field in noise_fields:
+        fields = noise_field.simulated(sums)
+        peaks, standardised_prominence, curvature = measure(fields, noise_field.sd)
+        tails.append(Tail.fit(standardised_prominence, len(sums), TAIL_PEAKS[d]))
         largest = np.full(len(sums), -np.inf)
-        np.maximum.at(largest, peaks.field, relief)
+        np.maximum.at(largest, peaks.field, standardised_prominence)
         rarest = np.minimum(rarest, tails[-1].expected(largest))
-        ridges.append(None if d == 1 else _ridge_tail(fields / ground.sd))
+        ridges.append(None if d == 1 else _ridge_tail(fields / noise_field.sd))
         highest = _of_highest(peaks, curvature, len(sums))
         curvatures.append((float(np.mean(highest)), max(float(np.std(highest, ddof=1)), 1e-12)))
     # With R independent scales the rarest of R Exp(1) variables has mean 1/R: read the number that counts from it.
-    tries = float(np.clip(1 / np.mean(rarest), 1.0, len(grounds)))
-    return Null(grounds, tuple(tails), tuple(ridges), tuple(curvatures), tries)
+    effective_tests = float(np.clip(1 / np.mean(rarest), 1.0, len(noise_fields)))
+    return NullDistribution(noise_fields, tuple(tails), tuple(ridges), tuple(curvatures), effective_tests)
 
 
 def _ridge_tail(standard: FloatArray) -> Tail:
@@ -276,8 +280,10 @@ def _ridge_tail(standard: FloatArray) -> Tail:
         thinned = line[(slice(None), *(slice(None, None, max(1, n // RIDGE_LINES)) for n in line.shape[1:-1]))]
         lines.append(thinned.reshape(-1, line.shape[-1]))
     tails = [(find_peaks(batch), len(batch)) for batch in lines]
-    relief = np.concatenate([np.where(peaks.interior, peaks.prominence, -np.inf) for peaks, _ in tails])
-    return Tail.fit(relief, sum(count for _, count in tails), RIDGE_PEAKS)
+    standardised_prominence = np.concatenate(
+        [np.where(peaks.interior, peaks.prominence, -np.inf) for peaks, _ in tails]
+    )
+    return Tail.fit(standardised_prominence, sum(count for _, count in tails), RIDGE_PEAKS)
 
 
 def _of_highest(peaks: Peaks, curvature: FloatArray, fields: int) -> FloatArray:
@@ -288,8 +294,8 @@ def _of_highest(peaks: Peaks, curvature: FloatArray, fields: int) -> FloatArray:
     return np.maximum(curvature[order[last]], 0.0)
 
 
-def _ground(density: PrivateDensity, reading: Reading) -> Ground:
-    shape = reading.grid_shape(PER_BANDWIDTH)
+def _noise_field(density: PrivateDensity, reading: Reading) -> NoiseField:
+    shape = reading.grid_shape(NULL_POINTS_PER_BANDWIDTH)
     axes = reading.grid_axes(shape)
     privacy = np.full([len(a) for a in axes], reading.noise_sd**2)
     sampling = np.full(privacy.shape, kernel_energy(reading) / density.count)
@@ -301,7 +307,7 @@ def _ground(density: PrivateDensity, reading: Reading) -> Ground:
             sampling = sampling * (1 + weight * shared).reshape(line)
     smooth = smooth_reading(density)
     smooth_level, level = (np.maximum(_level(r, axes), 0) for r in (smooth, reading))
-    return Ground(
+    return NoiseField(
         reading,
         shape,
         sd=np.sqrt(privacy + sampling * smooth_level),
@@ -316,7 +322,7 @@ def kernel_energy(reading: Reading) -> float:
 
 def _level(reading: Reading, axes: tuple[FloatArray, ...]) -> FloatArray:
     """Folded density of a reading, interpolated to another grid over the box."""
-    own = reading.grid_shape(PER_BANDWIDTH)
+    own = reading.grid_shape(NULL_POINTS_PER_BANDWIDTH)
     field = fold(reading.torus_fields(reading.coefficients[None], own), reading)[0]
     steps = [(a - a[0]) / (b[1] - b[0]) for a, b in zip(axes, reading.grid_axes(own), strict=True)]
     return np.asarray(map_coordinates(field, np.meshgrid(*steps, indexing="ij"), order=1, mode="nearest"))
@@ -350,10 +356,10 @@ def noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> NDArray[np.co
     torus = np.zeros((simulations, *full))
     torus[(slice(None), *(slice(0, n) for n in expected.shape))] = drawn
     spectrum = scipy_fft.fftn(torus, axes=tuple(range(1, spec.d + 1)))
-    held = np.all(2 * np.abs(spec.frequencies) < np.array(full), axis=1)
-    index = tuple(spec.frequencies[held].T % np.array(full)[:, None])
-    phase = np.exp(-1j * (spec.angular[held] @ (spec.lower - spec.origin)))
-    sums[:, held] += spectrum[(slice(None), *index)] * phase
+    resolved = np.all(2 * np.abs(spec.frequencies) < np.array(full), axis=1)
+    index = tuple(spec.frequencies[resolved].T % np.array(full)[:, None])
+    phase = np.exp(-1j * (spec.angular[resolved] @ (spec.lower - spec.origin)))
+    sums[:, resolved] += spectrum[(slice(None), *index)] * phase
     return np.asarray(sums)
 
 
@@ -381,7 +387,7 @@ def _least_curvature(fields: FloatArray, peaks: Peaks) -> FloatArray:
     return np.asarray(-np.linalg.eigvalsh(hessian)[:, -1])
 
 
-TEST_RUNGS = {1: (0, 3, 5, 7, 10), 2: (2, 4, 7, 10), 3: (2, 4, 7, 10)}
+TEST_SCALES = {1: (0, 3, 5, 7, 10), 2: (2, 4, 7, 10), 3: (2, 4, 7, 10)}
 """Rungs of a ladder of eleven at which peaks are tested, by dimension."""
 
 
@@ -394,17 +400,17 @@ class Found:
     p_values: FloatArray
 
 
-def tested_rungs(ladder: Ladder) -> list[int]:
+def tested_scales(scale_space: ScaleSpace) -> list[int]:
     """Rungs of a ladder at which peaks are tested."""
-    return [0] if len(ladder.readings) == 1 else list(TEST_RUNGS[ladder.d])
+    return [0] if len(scale_space.readings) == 1 else list(TEST_SCALES[scale_space.d])
 
 
-def null_of(density: PrivateDensity, readings: Sequence[Reading]) -> Null:
+def null_of(density: PrivateDensity, readings: Sequence[Reading]) -> NullDistribution:
     """Laws of the noise at some bandwidths; kept with the density."""
     key = ("null", tuple(tuple(r.bandwidth.tolist()) for r in readings))
     if key not in density._memory:
         density._memory[key] = simulate_null(density, readings)
-    known: Null = density._memory[key]
+    known: NullDistribution = density._memory[key]
     return known
 
 
@@ -412,7 +418,7 @@ def null_of(density: PrivateDensity, readings: Sequence[Reading]) -> Null:
 class _Layer:
     """Peaks of the released density at one tested rung, and the field they were found in."""
 
-    rung: int
+    scale: int
     field: FloatArray
     peaks: Peaks
     points: FloatArray
@@ -430,32 +436,32 @@ class _Layer:
         return join_basins(self.field, self.peaks.basin[0], self.p <= level)
 
 
-def _layers(density: PrivateDensity, ladder: Ladder) -> list[_Layer]:
-    rungs = tested_rungs(ladder)
-    key = ("layers", tuple(tuple(ladder.readings[q].bandwidth.tolist()) for q in rungs))
+def _layers(density: PrivateDensity, scale_space: ScaleSpace) -> list[_Layer]:
+    scales = tested_scales(scale_space)
+    key = ("layers", tuple(tuple(scale_space.readings[q].bandwidth.tolist()) for q in scales))
     if key in density._memory:
         known: list[_Layer] = density._memory[key]
         return known
-    null = null_of(density, [ladder.readings[q] for q in rungs])
+    null = null_of(density, [scale_space.readings[q] for q in scales])
     layers = []
-    for scale, (rung, ground) in enumerate(zip(rungs, null.grounds, strict=True)):
-        reading = ground.reading
-        highest, values = ground.released()
-        peaks, relief, curvature = measure(highest, ground.sd_released, values)
-        p = null.p_values(scale, peaks, relief, curvature)
-        axes = reading.grid_axes(ground.shape)
-        index = np.unravel_index(peaks.cell, ground.sd.shape)
+    for scale, (scale_index, noise_field) in enumerate(zip(scales, null.noise_fields, strict=True)):
+        reading = noise_field.reading
+        highest, values = noise_field.released()
+        peaks, standardised_prominence, curvature = measure(highest, noise_field.sd_released, values)
+        p = null.p_values(scale, peaks, standardised_prominence, curvature)
+        axes = reading.grid_axes(noise_field.shape)
+        index = np.unravel_index(peaks.cell, noise_field.sd.shape)
         points = np.stack([a[i] for a, i in zip(axes, index, strict=True)], axis=1)
         spacing = np.array([a[1] - a[0] for a in axes])
-        layers.append(_Layer(rung, highest[0], peaks, points, p, np.array([a[0] for a in axes]), spacing))
+        layers.append(_Layer(scale_index, highest[0], peaks, points, p, np.array([a[0] for a in axes]), spacing))
     density._memory[key] = layers
     return layers
 
 
-def significant_peaks(density: PrivateDensity, ladder: Ladder, level: float) -> Found:
+def significant_peaks(density: PrivateDensity, scale_space: ScaleSpace, level: float) -> Found:
     """Peaks above the fogline at some scale: coarse ones first, each replaced by what it splits into."""
     kept: list[tuple[_Layer, int, float]] = []
-    for layer in reversed(_layers(density, ladder)):
+    for layer in reversed(_layers(density, scale_space)):
         fresh = [(layer, int(i), float(layer.p[i])) for i in np.flatnonzero(layer.p <= level)]
         remaining = []
         for parent, i, p in kept:
@@ -469,8 +475,8 @@ def significant_peaks(density: PrivateDensity, ladder: Ladder, level: float) -> 
                 remaining.append((parent, i, p))
         kept = remaining + fresh
     return Found(
-        np.array([entry[0].points[entry[1]] for entry in kept]).reshape(-1, ladder.d),
-        np.array([entry[0].rung for entry in kept], dtype=np.int64),
+        np.array([entry[0].points[entry[1]] for entry in kept]).reshape(-1, scale_space.d),
+        np.array([entry[0].scale for entry in kept], dtype=np.int64),
         np.array([entry[2] for entry in kept]),
     )
 
@@ -494,35 +500,35 @@ def _moved(
     return found
 
 
-def peak_p_values(density: PrivateDensity, ladder: Ladder, positions: FloatArray) -> FloatArray:
+def peak_p_values(density: PrivateDensity, scale_space: ScaleSpace, positions: FloatArray) -> FloatArray:
     """P-value of the clearest peak within a bandwidth of each position, over the tested scales."""
     best = np.ones(len(positions))
-    for layer in _layers(density, ladder):
-        bandwidth = ladder.readings[layer.rung].bandwidth
+    for layer in _layers(density, scale_space):
+        bandwidth = scale_space.readings[layer.scale].bandwidth
         for k, position in enumerate(positions):
             near = np.linalg.norm((layer.points - position) / bandwidth, axis=1) <= 1
             best[k] = min([best[k], *layer.p[near]])
     return best
 
 
-def what_would_help(density: PrivateDensity, ladder: Ladder, level: float) -> str:
+def shortfall_message(density: PrivateDensity, scale_space: ScaleSpace, level: float) -> str:
     """Say what kept every peak below the fogline; no advice to spend more where nothing was counted."""
     if said := nothing_counted(density):
         return said
-    rungs = tested_rungs(ladder)
-    null = null_of(density, [ladder.readings[q] for q in rungs])
-    shortfall, rung = np.inf, rungs[-1]
-    for scale, (q, ground) in enumerate(zip(rungs, null.grounds, strict=True)):
-        _, relief, _ = ground.measure_released()
-        ratio = null.needed(scale, level) / max(float(relief.max(initial=0.0)), 1e-9)
+    scales = tested_scales(scale_space)
+    null = null_of(density, [scale_space.readings[q] for q in scales])
+    shortfall, scale_index = np.inf, scales[-1]
+    for scale, (q, noise_field) in enumerate(zip(scales, null.noise_fields, strict=True)):
+        _, standardised_prominence, _ = noise_field.measure_released()
+        ratio = null.needed(scale, level) / max(float(standardised_prominence.max(initial=0.0)), 1e-9)
         if ratio < shortfall:
-            shortfall, rung = ratio, q
-    reading = ladder.readings[rung]
+            shortfall, scale_index = ratio, q
+    reading = scale_space.readings[scale_index]
     sampling = kernel_energy(reading) * max(float(reading.on_grid(2.0).values.max()), 0.0) / density.count
     share = reading.noise_sd**2 / (reading.noise_sd**2 + sampling)
     if shortfall <= 1:
         return "nothing stands above the fog: the highest peak is too flat to be told from a plateau"
-    cure = (
+    advice = (
         f"about {shortfall:.1f} times the epsilon (or the records) would show it if it is real"
         if share > 0.5
         else f"about {shortfall**2:.1f} times the records would show it if it is real, more epsilon alone would not"
@@ -530,7 +536,7 @@ def what_would_help(density: PrivateDensity, ladder: Ladder, level: float) -> st
     where = ", ".join(f"{h:.3g}" for h in reading.bandwidth)
     return (
         f"nothing stands above the fog: the clearest peak, at bandwidth {where}, has {100 / shortfall:.0f}% of the "
-        f"prominence needed; {share:.0%} of the noise there is privacy noise; {cure}; a larger bandwidth may show a "
+        f"prominence needed; {share:.0%} of the noise there is privacy noise; {advice}; a larger bandwidth may show a "
         "broad peak"
     )
 
@@ -538,11 +544,11 @@ def what_would_help(density: PrivateDensity, ladder: Ladder, level: float) -> st
 def fog_level(density: PrivateDensity, reading: Reading, level: float, at: FloatArray | None) -> float | FloatArray:
     """Prominence that noise alone reaches with probability ``level``, at the densest place or at given points."""
     null = null_of(density, [reading])
-    relief = null.needed(0, level)
+    standardised_prominence = null.needed(0, level)
     smooth = smooth_reading(density)
     height = smooth.on_grid(2.0).values.max()[None] if at is None else smooth.value(at)
     sd = np.sqrt(reading.noise_sd**2 + kernel_energy(reading) * np.maximum(height, 0) / density.count)
-    return float(relief * sd[0]) if at is None else np.asarray(relief * sd)
+    return float(standardised_prominence * sd[0]) if at is None else np.asarray(standardised_prominence * sd)
 
 
 CLEARLY = 6.0
@@ -552,13 +558,13 @@ NEAR = 3.0
 """A mode within so many bandwidths of the place is taken for it."""
 
 
-def at_a_wall(density: PrivateDensity, ladder: Ladder, modes: FloatArray) -> str:
+def at_a_wall(density: PrivateDensity, scale_space: ScaleSpace, modes: FloatArray) -> str:
     """Say where records are denser, at a wall, than at any of the modes; empty if they are not.
 
     Parameters
     ----------
     density : PrivateDensity
-    ladder : Ladder
+    scale_space : ScaleSpace
         Bandwidths at which modes were sought.
     modes : array of shape (k, d)
         Those that are reported; with none of them a wall is compared with the mean of the box.
@@ -575,28 +581,28 @@ def at_a_wall(density: PrivateDensity, ladder: Ladder, modes: FloatArray) -> str
     >>> "records are densest at the low end of column 1" in sketch.release(epsilon=1.0, delta=1e-5).modes().message
     True
     """
-    rungs = tested_rungs(ladder)
-    null = null_of(density, [ladder.readings[q] for q in rungs])
-    for ground in null.grounds[::-1]:  # the broadest view has the least noise
-        said = _seen(ground, modes)
+    scales = tested_scales(scale_space)
+    null = null_of(density, [scale_space.readings[q] for q in scales])
+    for noise_field in null.noise_fields[::-1]:  # the broadest view has the least noise
+        said = _seen(noise_field, modes)
         if said:
             return said
     return ""
 
 
-def _seen(ground: Ground, modes: FloatArray) -> str:
-    reading = ground.reading
-    field = fold(reading.torus_fields(reading.coefficients[None], ground.shape), reading)[0]
-    axes = reading.grid_axes(ground.shape)
+def _seen(noise_field: NoiseField, modes: FloatArray) -> str:
+    reading = noise_field.reading
+    field = fold(reading.torus_fields(reading.coefficients[None], noise_field.shape), reading)[0]
+    axes = reading.grid_axes(noise_field.shape)
     place = np.unravel_index(int(np.argmax(field)), field.shape)
-    walls = [j for j, i in enumerate(place) if i in (0, field.shape[j] - 1)]
+    boundary_axes = [j for j, i in enumerate(place) if i in (0, field.shape[j] - 1)]
     where = np.array([axis[i] for axis, i in zip(axes, place, strict=True)])
-    if not walls or np.any(np.linalg.norm((modes - where) / reading.bandwidth, axis=1) <= NEAR):
+    if not boundary_axes or np.any(np.linalg.norm((modes - where) / reading.bandwidth, axis=1) <= NEAR):
         return ""
-    other, error = _elsewhere(ground, field, axes, modes)
-    if field[place] - other <= CLEARLY * np.hypot(ground.sd_released[place], error):
+    other, error = _elsewhere(noise_field, field, axes, modes)
+    if field[place] - other <= CLEARLY * np.hypot(noise_field.sd_released[place], error):
         return ""
-    ends = " and ".join(f"the {'low' if place[j] == 0 else 'high'} end of column {j + 1}" for j in walls)
+    ends = " and ".join(f"the {'low' if place[j] == 0 else 'high'} end of column {j + 1}" for j in boundary_axes)
     around = ", ".join(f"{value:.3g}" for value in where)
     return (
         f"records are densest at {ends}, around ({around}): what leans on a wall is not counted as a mode; "
@@ -605,11 +611,11 @@ def _seen(ground: Ground, modes: FloatArray) -> str:
 
 
 def _elsewhere(
-    ground: Ground, field: FloatArray, axes: tuple[FloatArray, ...], modes: FloatArray
+    noise_field: NoiseField, field: FloatArray, axes: tuple[FloatArray, ...], modes: FloatArray
 ) -> tuple[float, float]:
     """Height of the highest mode and its standard deviation, or of an even density, which has none."""
     if not len(modes):
-        return 1 / float(np.prod(ground.reading.spec.widths)), 0.0
+        return 1 / float(np.prod(noise_field.reading.spec.widths)), 0.0
     cells = [tuple(int(np.argmin(np.abs(axis - x))) for axis, x in zip(axes, mode, strict=True)) for mode in modes]
     highest = max(cells, key=lambda cell: float(field[cell]))
-    return float(field[highest]), float(ground.sd_released[highest])
+    return float(field[highest]), float(noise_field.sd_released[highest])

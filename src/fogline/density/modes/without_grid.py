@@ -1,7 +1,7 @@
 r"""Peaks of a density in a box too large for a grid: public starts, climbed and thinned, scale by scale.
 
 At the largest scale the density is read at the points of a Sobol sequence; the highest that lie a bandwidth apart are
-climbed by the guarded Newton steps of :func:`fogline.density.modes.scale_space.polish` (over-relaxed mean-shift steps
+climbed by guarded Newton steps, :func:`fogline.density.modes.scale_space.newton_ascent` (over-relaxed mean-shift steps
 where the density is not concave), and those that meet become one. Each smaller scale starts from the peaks of the scale
 above, from a pair of points on either side of each of them along its flattest axis, where a peak splits first, and from
 fresh Sobol points; once the clear peaks are known (:mod:`fogline.density.modes.side_lobes`), from those where most is
@@ -85,16 +85,16 @@ from scipy.special import eval_hermitenorm, ndtr
 
 from fogline.density.counted_records import nothing_counted
 from fogline.density.feature_reading import RandomReading
-from fogline.density.modes.on_grid import ModeTable, make_ladder, make_table, no_modes
-from fogline.density.modes.scale_space import Ladder, follow, locate, polish
-from fogline.density.modes.side_lobes import Atoms, ClearedReading, Field, fit_atoms, scan
+from fogline.density.modes.on_grid import ModeTable, make_scale_space, make_table, no_modes
+from fogline.density.modes.scale_space import ScaleSpace, locate_modes, newton_ascent, track_modes
+from fogline.density.modes.side_lobes import ClearedReading, Field, SideLobeModel, fit_side_lobes, scan
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = [
-    "Fog",
     "Layer",
+    "ReadingNoise",
     "Summits",
     "Survey",
     "climb",
@@ -167,9 +167,9 @@ def climb(reading: RandomReading, starts: FloatArray) -> Summits:
     points, h = starts, reading.bandwidth
     field = Field(reading)
     for rounds in (6, 6, 12, 12, 12):
-        points = polish(field, points, rounds=rounds)
+        points = newton_ascent(field, points, rounds=rounds)
         points = points[_distinct(points / h, SAME)]
-    points = polish(reading, points, rounds=3)
+    points = newton_ascent(reading, points, rounds=3)
     value, gradient, hessian = reading.jet(points)
     scaled = hessian * h[:, None] * h
     eigenvalues, vectors = np.linalg.eigh(scaled)
@@ -200,7 +200,7 @@ HIGHEST = 60.0
 FARTHEST = 37.0
 """Deviations beyond which a normal tail is zero in double precision."""
 
-PER_BANDWIDTH = 3.0
+PATH_POINTS_PER_BANDWIDTH = 3.0
 """Points a bandwidth on a way."""
 
 JUDGED = 24
@@ -214,7 +214,7 @@ BEND_STEPS = 10
 
 
 @dataclass(frozen=True)
-class Fog:
+class ReadingNoise:
     """What noise, draw and side lobes do to one reading; heights as kernel averages (the kernel is 1 at zero)."""
 
     reading: RandomReading
@@ -227,7 +227,7 @@ class Fog:
     chances: FloatArray  # P(sup > u) over the box
 
     @classmethod
-    def of(cls, reading: RandomReading, count: float) -> Fog:
+    def of(cls, reading: RandomReading, count: float) -> ReadingNoise:
         """Read the fog from a reading's coefficients."""
         power = np.abs(reading.relative) ** 2 / 2
         privacy = float(np.sum(reading.relative_noise**2))
@@ -291,7 +291,7 @@ def excursion_chances(u: FloatArray, lengths: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(np.maximum.accumulate(total[::-1])[::-1], 1.0))
 
 
-def peak_chances(fog: Fog, summits: Summits, level: float) -> tuple[FloatArray, FloatArray]:
+def peak_chances(noise: ReadingNoise, summits: Summits, level: float) -> tuple[FloatArray, FloatArray]:
     """Chance of each peak under noise at this scale alone, and its drop in deviations of the noise.
 
     Peaks whose whole height could be noise are not walked from: their chance is one, their drop their height.
@@ -300,12 +300,12 @@ def peak_chances(fog: Fog, summits: Summits, level: float) -> tuple[FloatArray, 
     chances, drops = np.ones(k), np.zeros(k)
     if not k:
         return chances, drops
-    value, sd = fog.look(summits.positions)
+    value, sd = noise.look(summits.positions)
     drops[:] = value / sd
-    above = fog.chance(value, sd, np.full(k, 1e-300), np.zeros(k))
+    above = noise.chance(value, sd, np.full(k, 1e-300), np.zeros(k))
     for i in np.flatnonzero((above <= level) & (np.arange(k) < JUDGED)):
-        goals = np.concatenate([summits.positions[(value > value[i])], _exits(fog.reading, summits.positions[i])])
-        chances[i], drops[i] = _judge(fog, summits.positions[i], goals, level)
+        goals = np.concatenate([summits.positions[(value > value[i])], _exits(noise.reading, summits.positions[i])])
+        chances[i], drops[i] = _judge(noise, summits.positions[i], goals, level)
     return chances, drops
 
 
@@ -318,38 +318,40 @@ def _exits(reading: RandomReading, peak: FloatArray) -> FloatArray:
     return exits
 
 
-def _judge(fog: Fog, peak: FloatArray, goals: FloatArray, level: float) -> tuple[float, float]:
+def _judge(noise: ReadingNoise, peak: FloatArray, goals: FloatArray, level: float) -> tuple[float, float]:
     """Chance of the dips on the ways from a peak to its goals, the largest, and the drop there in deviations."""
-    distance = np.linalg.norm((goals - peak) / fog.reading.bandwidth, axis=1)
+    distance = np.linalg.norm((goals - peak) / noise.reading.bandwidth, axis=1)
     goals = goals[np.argsort(distance, kind="stable")][int(np.sum(distance <= 1e-3)) :]
     for nearest in (NEAREST, len(goals)):  # a bump on a plateau is found out by its nearest neighbours
-        chance, drop, dips = _worst(fog, peak, [np.stack([peak, goal]) for goal in goals[:nearest]])
+        chance, drop, dips = _worst(noise, peak, [np.stack([peak, goal]) for goal in goals[:nearest]])
         worst = int(np.argmax(chance))
         if chance[worst] > level:
             return float(chance[worst]), float(drop[worst])
-    bent = _over_the_ridge(fog, dips, goals - peak)
+    bent = _over_the_ridge(noise, dips, goals - peak)
     curved = [np.stack([peak, middle, goal]) for middle, goal in zip(bent, goals, strict=True)]
-    chance_bent, drop_bent, _ = _worst(fog, peak, curved)
+    chance_bent, drop_bent, _ = _worst(noise, peak, curved)
     better = chance_bent > chance  # the bent way is taken only where it dips less
     chance, drop = np.where(better, chance_bent, chance), np.where(better, drop_bent, drop)
     worst = int(np.argmax(chance))
     return float(chance[worst]), float(drop[worst])
 
 
-def _worst(fog: Fog, peak: FloatArray, ways: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _worst(
+    noise: ReadingNoise, peak: FloatArray, ways: Sequence[FloatArray]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """For each way (corners of shape (c, d)) the chance of its deepest dip, the drop to it, and where it is."""
-    steps = fog.reading.bandwidth / PER_BANDWIDTH
+    steps = noise.reading.bandwidth / PATH_POINTS_PER_BANDWIDTH
     points = [_walk(way, steps) for way in ways]
     owner = np.repeat(np.arange(len(ways)), [len(p) for p in points])
-    value, sd = fog.look(np.concatenate([peak[None], *points]))
+    value, sd = noise.look(np.concatenate([peak[None], *points]))
     top, top_sd = value[0], sd[0]
     depth = (top - value[1:]) / (top_sd + sd[1:])
     order = np.lexsort((depth, owner))
     deepest = order[np.searchsorted(owner[order], np.arange(len(ways)), side="right") - 1]
-    length = np.array([np.sum(np.linalg.norm(np.diff(way, axis=0) * fog.rates, axis=1)) for way in ways])
+    length = np.array([np.sum(np.linalg.norm(np.diff(way, axis=0) * noise.rates, axis=1)) for way in ways])
     drop = top - value[1:][deepest]
     dip_sd = sd[1:][deepest]
-    chance = fog.chance(drop, np.full(len(ways), top_sd), dip_sd, length)
+    chance = noise.chance(drop, np.full(len(ways), top_sd), dip_sd, length)
     return chance, 2 * drop / (top_sd + dip_sd), np.concatenate(points)[deepest]
 
 
@@ -362,22 +364,22 @@ def _walk(way: FloatArray, steps: FloatArray) -> FloatArray:
     return np.concatenate(pieces)
 
 
-def _over_the_ridge(fog: Fog, dips: FloatArray, directions: FloatArray) -> FloatArray:
+def _over_the_ridge(noise: ReadingNoise, dips: FloatArray, directions: FloatArray) -> FloatArray:
     """Climb from each dip across its way, to the ridge beside it."""
-    spec, h = fog.reading.spec, fog.reading.bandwidth
+    spec, h = noise.reading.spec, noise.reading.bandwidth
     along = directions / h
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     points = dips.copy()
     for _ in range(BEND_STEPS):
-        value, gradient, _ = fog.field.jet(points)
-        slope = gradient * h / np.maximum(value, fog.reading.noise_sd)[:, None]
+        value, gradient, _ = noise.field.jet(points)
+        slope = gradient * h / np.maximum(value, noise.reading.noise_sd)[:, None]
         slope -= np.sum(slope * along, axis=1, keepdims=True) * along
         slope *= np.minimum(1.0, 0.5 / np.maximum(np.linalg.norm(slope, axis=1, keepdims=True), 1e-300))
         points = np.clip(points + slope * h, spec.lower, spec.upper)
     return points
 
 
-TEST_RUNGS = (1, 4, 7, 10)
+TEST_SCALES = (1, 4, 7, 10)
 """Rungs of a ladder of eleven at which peaks are sought and tested."""
 
 COARSER = 3
@@ -392,7 +394,7 @@ GROUP = 0.5
 LOOKS = 3
 """Most times that atoms are fitted to clear peaks and the search is repeated on what they leave."""
 
-MOST_ATOMS = 32
+MOST_SIDE_LOBES = 32
 """With more clear peaks than this, side lobes are left where they are."""
 
 CLEAR = 0.01
@@ -403,8 +405,8 @@ CLEAR = 0.01
 class Layer:
     """Peaks of the released density at one tested rung, with the chance of each under noise at any rung."""
 
-    rung: int
-    fog: Fog
+    scale: int
+    noise: ReadingNoise
     summits: Summits
     p: FloatArray
     drop: FloatArray  # prominence in deviations of the noise
@@ -414,7 +416,7 @@ class Layer:
         if not len(self.summits.positions) or not len(points):
             return np.full(len(points), -1)
         h = self.summits.reading.bandwidth
-        ends = polish(self.fog.field, points, rounds=40)
+        ends = newton_ascent(self.noise.field, points, rounds=40)
         apart = np.linalg.norm((ends[:, None] - self.summits.positions) / h, axis=2)
         return np.where(apart.min(axis=1) < 0.5, np.argmin(apart, axis=1), -1)
 
@@ -423,9 +425,9 @@ class Layer:
 class Survey:
     """What was seen of a release: its ladder, cleared of side lobes, the peaks on it, and the atoms that cleared it."""
 
-    ladder: Ladder
+    scale_space: ScaleSpace
     layers: list[Layer]
-    atoms: Atoms | None
+    atoms: SideLobeModel | None
 
 
 def read_modes_anywhere(density: PrivateDensity, n_modes: int | None, level: float, bandwidth: Any) -> ModeTable:
@@ -445,73 +447,73 @@ def read_modes_anywhere(density: PrivateDensity, n_modes: int | None, level: flo
     -------
     ModeTable
     """
-    survey = survey_of(density, make_ladder(density, bandwidth))
-    ladder, layers = survey.ladder, survey.layers
+    survey = survey_of(density, make_scale_space(density, bandwidth))
+    scale_space, layers = survey.scale_space, survey.layers
     if n_modes is None:
         starts, at = _chosen(layers, [np.flatnonzero(layer.p <= level) for layer in layers])
-        message = "" if len(starts) else _what_would_help(density, layers, level)
+        message = "" if len(starts) else _shortfall_message(density, layers, level)
     else:
         starts, at = _best(layers, n_modes)
         message = "" if len(starts) == n_modes else f"only {len(starts)} of {n_modes} peaks were found at any bandwidth"
     if not len(starts):
-        return no_modes(ladder.d, message)
-    located = locate(ladder, follow(ladder, starts, at))
-    return make_table(ladder, located, _p_values(layers, located.position), message, common=True)
+        return no_modes(scale_space.d, message)
+    located = locate_modes(scale_space, track_modes(scale_space, starts, at))
+    return make_table(scale_space, located, _p_values(layers, located.position), message, common=True)
 
 
-def survey_of(density: PrivateDensity, ladder: Ladder) -> Survey:
+def survey_of(density: PrivateDensity, scale_space: ScaleSpace) -> Survey:
     """Peaks at the tested rungs; kept with the density.
 
     The first look is at the plain readings. Atoms are fitted to the peaks that are clear there, and a second look is
     at what is left; where that shows further clear peaks, atoms are fitted to all of them and the look is repeated.
     """
-    key = ("survey", tuple(tuple(r.bandwidth.tolist()) for r in ladder.readings))
+    key = ("survey", tuple(tuple(r.bandwidth.tolist()) for r in scale_space.readings))
     if key not in density._memory:
-        survey = _look(density, ladder, None)
+        survey = _look(density, scale_space, None)
         known = 0
         for _ in range(LOOKS):
-            peaks, rungs = _chosen(survey.layers, [_clear(layer) for layer in survey.layers])
-            if not known < len(peaks) <= MOST_ATOMS:
+            peaks, scales = _chosen(survey.layers, [_clear(layer) for layer in survey.layers])
+            if not known < len(peaks) <= MOST_SIDE_LOBES:
                 break
             known = len(peaks)
-            bandwidths = ladder.scales[rungs][:, None] * ladder.unit
+            bandwidths = scale_space.scales[scales][:, None] * scale_space.unit
             sums = density.coefficients[1:] / density.count
-            survey = _look(density, ladder, fit_atoms(ladder.readings[0], sums, peaks, bandwidths))
+            survey = _look(density, scale_space, fit_side_lobes(scale_space.readings[0], sums, peaks, bandwidths))
         density._memory[key] = survey
     result: Survey = density._memory[key]
     return result
 
 
-def _look(density: PrivateDensity, ladder: Ladder, atoms: Atoms | None) -> Survey:
+def _look(density: PrivateDensity, scale_space: ScaleSpace, atoms: SideLobeModel | None) -> Survey:
     """Seek and judge peaks at the tested rungs."""
     count = density.count
 
     def reading(plain: Any) -> Any:
         return plain if atoms is None else ClearedReading(plain, atoms)
 
-    ladder = replace(ladder, readings=tuple(map(reading, ladder.readings)))
-    rungs = [0] if len(ladder.readings) == 1 else list(TEST_RUNGS)
-    tested = [ladder.readings[q] for q in rungs]
+    scale_space = replace(scale_space, readings=tuple(map(reading, scale_space.readings)))
+    scales = [0] if len(scale_space.readings) == 1 else list(TEST_SCALES)
+    tested = [scale_space.readings[q] for q in scales]
     largest = density.bandwidth_range[1][0] / tested[-1].bandwidth[0]
-    wider = np.geomspace(1.0, largest, COARSER + 1)[1:] if len(rungs) == 1 and largest > 1 else np.zeros(0)
+    wider = np.geomspace(1.0, largest, COARSER + 1)[1:] if len(scales) == 1 and largest > 1 else np.zeros(0)
     approach = [reading(density.reading(s * tested[-1].bandwidth)) for s in wider]
-    starts = np.zeros((0, ladder.d)) if atoms is None else atoms.centres
+    starts = np.zeros((0, scale_space.d)) if atoms is None else atoms.centres
     found = summits_by_scale([*tested, *approach], starts)[: len(tested)]
-    layers = [_layer(q, summits, count, len(rungs)) for q, summits in zip(rungs, found, strict=True)]
-    return Survey(ladder, layers, atoms)
+    layers = [_layer(q, summits, count, len(scales)) for q, summits in zip(scales, found, strict=True)]
+    return Survey(scale_space, layers, atoms)
 
 
-def _layer(rung: int, summits: Summits, count: float, tries: int) -> Layer:
-    fog = Fog.of(summits.reading, count)
-    chances, drop = peak_chances(fog, summits, WORTH_JUDGING / tries)
-    return Layer(rung, fog, summits, np.minimum(tries * chances, 1.0), drop)
+def _layer(scale: int, summits: Summits, count: float, effective_tests: int) -> Layer:
+    noise = ReadingNoise.of(summits.reading, count)
+    chances, drop = peak_chances(noise, summits, WORTH_JUDGING / effective_tests)
+    return Layer(scale, noise, summits, np.minimum(effective_tests * chances, 1.0), drop)
 
 
 def _clear(layer: Layer) -> IntArray:
     """Peaks that are worth an atom: higher than the fog, and no mere bump on a plateau."""
     height = layer.summits.heights / layer.summits.reading.unit
-    high = height > layer.fog.highest(CLEAR) * np.sqrt(layer.fog.variance)
-    return np.flatnonzero(high & (layer.drop > layer.fog.needed(0.5) / 2))
+    high = height > layer.noise.highest(CLEAR) * np.sqrt(layer.noise.variance)
+    return np.flatnonzero(high & (layer.drop > layer.noise.needed(0.5) / 2))
 
 
 def _chosen(layers: list[Layer], picked: list[IntArray]) -> tuple[FloatArray, IntArray]:
@@ -532,7 +534,7 @@ def _chosen(layers: list[Layer], picked: list[IntArray]) -> tuple[FloatArray, In
         kept = remaining + [(layer, i) for i in fresh]
     d = layers[0].summits.positions.shape[1]
     positions = np.array([layer.summits.positions[i] for layer, i in kept]).reshape(-1, d)
-    return positions, np.array([layer.rung for layer, _ in kept], dtype=np.int64)
+    return positions, np.array([layer.scale for layer, _ in kept], dtype=np.int64)
 
 
 def _best(layers: list[Layer], k: int) -> tuple[FloatArray, IntArray]:
@@ -540,13 +542,13 @@ def _best(layers: list[Layer], k: int) -> tuple[FloatArray, IntArray]:
     available = np.array([min(len(layer.summits.heights), k) for layer in layers])
     scores = np.empty(len(layers))
     for q, layer in enumerate(layers):
-        sd = np.sqrt(layer.fog.variance)
+        sd = np.sqrt(layer.noise.variance)
         heights = layer.summits.heights / layer.summits.reading.unit
         kth, following = np.concatenate([heights, np.zeros(k + 1)])[k - 1 : k + 1] / sd
-        scores[q] = (kth - following) + 0.5 * (kth - layer.fog.highest(0.5))
+        scores[q] = (kth - following) + 0.5 * (kth - layer.noise.highest(0.5))
     chosen = layers[int(np.argmax(np.where(available == available.max(), scores, -np.inf)))]
     points = chosen.summits.positions[:k]
-    return points, np.full(len(points), chosen.rung)
+    return points, np.full(len(points), chosen.scale)
 
 
 def _p_values(layers: list[Layer], positions: FloatArray) -> FloatArray:
@@ -560,13 +562,13 @@ def _p_values(layers: list[Layer], positions: FloatArray) -> FloatArray:
     return best
 
 
-def fog_anywhere(density: PrivateDensity, ladder: Ladder, level: float) -> tuple[float, FloatArray, float]:
+def fog_anywhere(density: PrivateDensity, scale_space: ScaleSpace, level: float) -> tuple[float, FloatArray, float]:
     """Prominence needed, bandwidth and share of records in one narrow place, at the scale where that share is least."""
-    layers = survey_of(density, ladder).layers
+    layers = survey_of(density, scale_space).layers
     found = []
     for layer in layers:
         reading = layer.summits.reading
-        share = layer.fog.needed(level / len(layers)) * float(np.sqrt(layer.fog.variance))
+        share = layer.noise.needed(level / len(layers)) * float(np.sqrt(layer.noise.variance))
         found.append((share, share * reading.unit, reading.bandwidth))
     share, prominence, bandwidth = min(found, key=lambda entry: entry[0])
     return prominence, bandwidth, min(share, 1.0)
@@ -576,35 +578,35 @@ def fog_level_anywhere(
     density: PrivateDensity, reading: Any, level: float, at: FloatArray | None
 ) -> float | FloatArray:
     """Prominence that noise alone reaches with probability ``level``, at the highest peak found or at given points."""
-    layer = survey_of(density, make_ladder(density, reading.bandwidth)).layers[0]
+    layer = survey_of(density, make_scale_space(density, reading.bandwidth)).layers[0]
     places = layer.summits.positions[:1] if at is None else at
-    _, sd = layer.fog.look(places)
+    _, sd = layer.noise.look(places)
     if at is None and not len(places):  # no peak at all: the noise of an empty place
-        sd = np.array([np.sqrt(layer.fog.variance)])
-    prominence = layer.fog.needed(level) * reading.unit * sd
+        sd = np.array([np.sqrt(layer.noise.variance)])
+    prominence = layer.noise.needed(level) * reading.unit * sd
     return float(prominence[0]) if at is None else np.asarray(prominence)
 
 
-def _what_would_help(density: PrivateDensity, layers: list[Layer], level: float) -> str:
+def _shortfall_message(density: PrivateDensity, layers: list[Layer], level: float) -> str:
     """Say what kept every peak below the fogline; no advice to spend more where nothing was counted."""
     if said := nothing_counted(density):
         return said
     shortfall, clearest = np.inf, layers[-1]
     for layer in layers:
-        ratio = layer.fog.needed(level / len(layers)) / max(float(layer.drop.max(initial=0.0)), 1e-9)
+        ratio = layer.noise.needed(level / len(layers)) / max(float(layer.drop.max(initial=0.0)), 1e-9)
         if ratio < shortfall:
             shortfall, clearest = ratio, layer
-    share = clearest.fog.privacy / clearest.fog.variance
+    share = clearest.noise.privacy / clearest.noise.variance
     seen = f"has at most {100 / shortfall:.0f}% of the prominence needed"
     if shortfall <= 1:
         seen = "cannot be told from a plateau or a slope"
     return (
         f"nothing stands above the fog: the clearest peak, at bandwidth {_widths(clearest)}, {seen}; {share:.0%} of "
-        f"the noise there is privacy noise; {_cure(density, layers, level)}"
+        f"the noise there is privacy noise; {_shortfall_advice(density, layers, level)}"
     )
 
 
-def _cure(density: PrivateDensity, layers: list[Layer], level: float) -> str:
+def _shortfall_advice(density: PrivateDensity, layers: list[Layer], level: float) -> str:
     """How many records or how much epsilon would show a group as wide as the bandwidth, at the scale best for it."""
     times = [_lacking(layer, level / len(layers)) for layer in layers]
     best = int(np.argmin(times))
@@ -623,7 +625,7 @@ def _lacking(layer: Layer, level: float) -> float:
     d = reading.spec.d
     at_wall = 2 * float(np.exp(-np.min((reading.spec.widths / reading.bandwidth) ** 2) / 16))
     drop = GROUP * 2 ** (-d / 2) * (1 - at_wall)
-    needed = layer.fog.needed(level, dip=2.0) * float(np.sqrt(layer.fog.privacy))
+    needed = layer.noise.needed(level, dip=2.0) * float(np.sqrt(layer.noise.privacy))
     return needed / drop if drop > 0 else np.inf
 
 
@@ -670,21 +672,21 @@ def sample_anywhere(density: PrivateDensity, k: int, bandwidth: Any, rng: np.ran
     if k == 0:
         return np.zeros((0, spec.d))
     plain = density.reading(bandwidth)
-    atoms = survey_of(density, make_ladder(density)).atoms or Atoms(
+    atoms = survey_of(density, make_scale_space(density)).atoms or SideLobeModel(
         np.zeros(0), np.zeros((0, spec.d)), np.zeros((0, spec.d, spec.d))
     )
     reading = ClearedReading(plain, atoms)
-    fog = Fog.of(reading, density.count)
+    noise = ReadingNoise.of(reading, density.count)
     rest = max(0.0, 1.0 - float(atoms.weights.sum()))
     shares = np.append(atoms.weights, rest)
     even = float(np.exp(-np.log(reading.unit) - np.log(spec.widths).sum()))  # even density as a kernel average
 
     points = _proposals(reading, shares / shares.sum(), PROPOSALS * k + 1000, rng)
     known = atoms.smoothed(points, reading.bandwidth)[0]
-    inside = fog.inside(points)
+    inside = noise.inside(points)
     ground = known + rest * even * inside
-    missed = fog.field.relative(points) - ground
-    threshold = fog.highest(REACHED) * np.sqrt(fog.variance + fog.sampling * np.maximum(ground, 0))
+    missed = noise.field.relative(points) - ground
+    threshold = noise.highest(REACHED) * np.sqrt(noise.variance + noise.sampling * np.maximum(ground, 0))
     target = np.maximum(ground + np.sign(missed) * np.maximum(np.abs(missed) - threshold, 0), 0)
     proposed = (1 - EVEN) * (known + rest * even) / shares.sum() + EVEN * even
     weights = target / proposed
