@@ -78,13 +78,13 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModeClustering, Any]:
     bounds = parse.bounds_option(options["bounds"])
     steps = parse.steps_option(options["steps"])
     checked_words(options, bounds=bounds)
-    from fogline.algorithms.clustering import plan_clusters
-    from fogline.estimators import PrivateModeClustering
-
     names = ("epsilon", "delta", "n_clusters", "level", "projection", "components", "neighbours")
     chosen = {name: options[name] for name in (*names, "max_contributions", "expect_records")}
     try:
         table = source_table(options, columns)
+        from fogline.algorithms.clustering import plan_clusters
+        from fogline.estimators import PrivateModeClustering
+
         bounds = wide_bounds(table, bounds)
         if isinstance(steps, list) and len(steps) == 1:
             steps = steps * table.width

@@ -71,14 +71,14 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:
     columns = parse.columns_option(options["columns"])
     center = parse.numbers_option(options["center"], "--center")
     checked_words(options)
-    from fogline.estimators import PrivateGaussianMixture
-
     names = ("epsilon", "delta", "radius", "method", "sigma_min", "sigma_max", "weight_min", "neighbours")
     chosen = {name: options[name] for name in (*names, "max_contributions", "expect_records")}
     try:
         if options["save"] is not None and options["method"] != "sketch":
             raise ValueError("save: only method 'sketch' releases a density")
         table = source_table(options, columns)
+        from fogline.estimators import PrivateGaussianMixture
+
         estimator = PrivateGaussianMixture(n_components=options["components"], center=center, **chosen)
         method = estimator._method()
         method.terms(estimator, table.unit)

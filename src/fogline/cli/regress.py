@@ -72,12 +72,12 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModalRegression, Any]:
     if len(set(columns)) < len(columns):
         raise click.BadParameter("a column can be named once only", param_hint="--x")
     checked_words(options, x_bounds=x_bounds, y_bounds=y_bounds)
-    from fogline.estimators import PrivateModalRegression
-
     names = ("epsilon", "delta", "level", "neighbours", "max_contributions", "expect_records")
     chosen = {name: options[name] for name in names}
     try:
         table = source_table(options, columns)
+        from fogline.estimators import PrivateModalRegression
+
         if isinstance(steps, list) and len(steps) == 1:
             steps = steps * len(columns)
         estimator = PrivateModalRegression(

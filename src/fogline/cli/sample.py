@@ -140,13 +140,13 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
     if options["base"] == "uniform" and bounds is None:
         raise click.BadParameter("a uniform base needs the box that it is flat on", param_hint="--bounds")
     checked_words(options, bounds=bounds or [])
-    from fogline.estimators import IntegralSampler
-    from fogline.mechanisms.mollified_cells import AXIS_BITS
-
     try:
         table = source_table(options, columns)
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
+    from fogline.estimators import IntegralSampler
+    from fogline.mechanisms.mollified_cells import AXIS_BITS
+
     estimator = IntegralSampler(
         epsilon=options["per_draw_epsilon"],
         max_samples=options["draws"],
