@@ -79,8 +79,8 @@ def crossings(room: str, source: str) -> list[str]:
     return found
 
 
-ROWS = {"records", "numbers_or_missing", "each_batch", "each_unit_batch"}
-"""Functions that give the numbers of records."""
+ROWS = {"records", "numbers_or_missing", "each_batch", "each_unit_batch", "each", "exact", "RecordPasses"}
+"""What gives the numbers of records, or exact numbers of them."""
 
 
 def opened_rows(room: str, source: str) -> list[str]:
@@ -186,6 +186,19 @@ def test_rows_are_opened_in_secret_rooms_only():
     assert faults(opened_rows) == {}
 
 
+def asks_a_ledger(source: str) -> bool:
+    """Whether a source asks a ledger: the call itself, not an example of it."""
+    calls = [node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    asks = [call for call in calls if isinstance(call, ast.Attribute) and call.attr == "ask"]
+    return any(ast.unparse(call.value).endswith("ledger") for call in asks)
+
+
+def test_a_ledger_is_asked_in_one_place():
+    assert asks_a_ledger("answer = self.ledger.ask('density')")
+    assert not asks_a_ledger("curator.ask(query, share, 'density')")
+    assert [relative(path) for path in FILES if asks_a_ledger(path.read_text())] == ["release/release.py"]
+
+
 def test_no_module_leads_back_to_itself():
     assert cycle(module_graph({dotted(path): path.read_text() for path in FILES})) == []
 
@@ -211,6 +224,8 @@ def test_what_is_allowed_is_there():
         (crossings, "report", "def f():\n    import fogline.sources.files"),
         (opened_rows, "estimators", "from fogline import _validation\nx = _validation.records(X, 2)"),
         (opened_rows, "algorithms", "passes.each_batch(take)"),
+        (opened_rows, "algorithms", "values = query.exact(curator._records)"),
+        (opened_rows, "estimators", "passes = RecordPasses(source, 3)"),
     ],
 )
 def test_a_planted_breach_is_noticed(check, room, line):

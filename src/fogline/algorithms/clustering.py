@@ -168,7 +168,7 @@ class ClusterPlan:
         }
 
     def payload(self) -> int:
-        """Most bytes that the answers of all stages, and what is kept with them, can take."""
+        """Most bytes that all answers, and what is remembered with them, can take."""
         d, r, k = self.lattice.d, self.most, self.n_clusters or MOST_SPHERICAL_COMPONENTS
         moments = d * (d + 3) // 2 if self.projection is None else 0
         steps = (MOST_STEPS if self.steps is None else self.steps) * k * (1 + r + r * (r + 1) // 2)

@@ -103,7 +103,7 @@ MOST_STEPS = 48
 
 @dataclass(frozen=True, eq=False)
 class MixturePlan:
-    """All that is public about a mixture in stages.
+    """All that is public about a mixture in four kinds of release.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class MixturePlan:
         }
 
     def payload(self) -> int:
-        """Most bytes that the answers of all stages, and what is kept with them, can take."""
+        """Most bytes that all answers, and what is remembered with them, can take."""
         d, k = self.lattice.d, self.most_components
         step = k * (1 + d + d * (d + 1) // 2)
         kept = self.most_directions * (d + 1) + k * (3 + d + d * d) + 2 * AUTO_COMPONENTS
