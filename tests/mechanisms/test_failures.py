@@ -24,6 +24,18 @@ def failing(error):
     return act
 
 
+def failing_on_records(error):
+    """Random features see no rows once before a source is read; only records are an error."""
+    real = random_features.coordinates
+
+    def act(rows, spec):
+        if len(rows):
+            raise error
+        return real(rows, spec)
+
+    return act
+
+
 @pytest.mark.parametrize("error", [ValueError("12.5"), MemoryError("12.5"), SystemExit("12.5"), KeyError(12.5)])
 def test_every_failure_is_the_same_constant(error):
     with pytest.raises(ReleaseFailed) as caught:
@@ -83,7 +95,7 @@ def fit_pca(X):
 @pytest.mark.parametrize("fit", [fit_modes, fit_grid, fit_regression, fit_clusters, fit_pca])
 def test_without_a_ledger_a_failing_fit_leads_nowhere(fit, monkeypatch):
     broken = failing(FloatingPointError("12.5"))
-    monkeypatch.setattr(random_features, "coordinates", broken)
+    monkeypatch.setattr(random_features, "coordinates", failing_on_records(FloatingPointError("12.5")))
     monkeypatch.setattr(density_sketch, "lattice_sums", broken)
     monkeypatch.setattr("fogline.queries.moments.ExactSum.add", broken)
     with pytest.raises(ReleaseFailed) as caught:
@@ -94,7 +106,7 @@ def test_without_a_ledger_a_failing_fit_leads_nowhere(fit, monkeypatch):
 
 
 def test_a_traceback_that_leads_to_records_would_be_found(monkeypatch):
-    monkeypatch.setattr(random_features, "coordinates", failing(FloatingPointError("12.5")))
+    monkeypatch.setattr(random_features, "coordinates", failing_on_records(FloatingPointError("12.5")))
     for module in (density_sketch, entropy):
         monkeypatch.setattr(module, "sealed", lambda query: query)
     with pytest.raises(FloatingPointError) as caught:
