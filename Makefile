@@ -17,11 +17,11 @@ QUICK   = -m quick $(shell grep -rlF 'pytest.mark.quick' tests --include='test_*
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml research/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "setting up $(VENV) (a minute or two the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -e research
 	@touch $(STAMP)
 
 demo: $(STAMP)
@@ -35,17 +35,17 @@ test: $(STAMP) $(BARE_STAMP)
 quick: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(QUICK)
 
-$(BARE_STAMP): pyproject.toml
+$(BARE_STAMP): pyproject.toml research/pyproject.toml
 	@test -x $(BARE)/bin/python || $(PYTHON) -m venv $(BARE)
 	@echo "setting up $(BARE), without pyarrow"
 	@$(BARE)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BARE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[cli,fast,test-bare]'
+	@$(BARE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[cli,fast,test-bare]' -e research
 	@touch $(BARE_STAMP)
 
 # the tests of sources once more, where pyarrow is not installed
 test-bare: $(BARE_STAMP)
 	@! $(BARE)/bin/python -c 'import pyarrow' 2>/dev/null || { echo "pyarrow is in $(BARE)"; exit 1; }
-	$(BARE)/bin/python -m pytest -q -n 2 --dist worksteal tests/engines tests/isolation
+	$(BARE)/bin/python -m pytest -q -n 2 --dist worksteal tests/sources tests/isolation
 
 # the tests again, with the lines they miss: a third slower, so not part of `make test`
 coverage: $(STAMP)
@@ -79,11 +79,11 @@ api: $(STAMP)
 	$(BIN)/python tools/write_api.py
 
 bench: $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -e research
 	$(BIN)/python benchmarks/run_all.py
 
 audit: $(STAMP)
-	$(BIN)/python -m fogline.audit
+	$(BIN)/python -m fogline_research.audit_campaign
 
 clean:
-	rm -rf $(VENV) $(BARE) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) $(BARE) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info research/src/*.egg-info research/build

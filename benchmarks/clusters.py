@@ -6,8 +6,9 @@
 All methods of a data set run in one process group on the same records, with public bounds: Iris 0 to 8, 5, 8 and 3 cm,
 Digits 0 to 16, MNIST 0 to 255 in all 784 pixels. MNIST's four idx files (packed by gzip) are read from FOLDER, or from
 the folder named by FOGLINE_MNIST; without it those rows are left out. diffprivlib runs in an environment of its own.
-The error of the centres is `fogline.metrics.matching_mse` against the classes' means, in the units of the data; where
-fewer centres than classes were found, each class counts with its nearest centre, so that missing one is no gain.
+The error of the centres is `fogline_research.metrics.matching_mse` against the classes' means, in the units of the
+data; where fewer centres than classes were found, each class counts with its nearest centre, so that missing one is no
+gain.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from cluster_shapes import gallery
 from common import RESULTS, read_csv, spread_over_cores, write_csv
 from diffprivlib_kmeans import install
 from fogline import PrivateModeClustering
-from fogline.metrics import matching_mse, nearest_mode_mse
-from fogline.published import dp_grams_c
-from fogline.reproduce.clusters import BOUNDS as SMALL_BOUNDS
+from fogline_research.as_published import dp_grams_c
+from fogline_research.experiments.clusters import BOUNDS as SMALL_BOUNDS
+from fogline_research.metrics import matching_mse, nearest_mode_mse
 
 FloatArray = NDArray[np.float64]
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -119,7 +120,7 @@ def certified(name: str, epsilon: float, run: int) -> dict[str, float]:  # noqa:
     return {**found, "seconds": seconds}
 
 
-def published(name: str, epsilon: float, run: int) -> dict[str, float]:
+def as_published(name: str, epsilon: float, run: int) -> dict[str, float]:
     X, y = table(name)
     k = len(np.unique(y))
     rng = np.random.default_rng([run, int(10 * epsilon)])
@@ -163,7 +164,7 @@ def no_data(name: str, epsilon: float, run: int) -> dict[str, float]:  # noqa: A
 
 METHODS: dict[str, Callable[[str, float, int], dict[str, float]]] = {
     "certified": certified,
-    "published": published,
+    "published": as_published,
     "kmeans": kmeans,
     "mean_shift": mean_shift,
     "no_data": no_data,

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from common import write_csv
-from fogline.engines import FileTable, text_lines
-from fogline.engines.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql
-from fogline.engines.duck import connect
+from fogline.sources import text_lines
+from fogline.sources.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql
+from fogline.sources.files import FileTable, connect
 from scale import BOUND, GRID, figure
 
 SCAN = "read_csv('{}', columns={{person_id: 'BIGINT', v0: 'DOUBLE', v1: 'DOUBLE'}}, auto_detect=false, header=true)"

@@ -14,7 +14,7 @@ import numpy as np
 
 from common import write_csv
 from fogline import DensitySketch, private_bounds
-from fogline.sketch.comparison import compare_shapes
+from fogline.density.comparison import compare_shapes
 
 Draw = Callable[[np.random.Generator, int], Any]
 BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
@@ -73,17 +73,17 @@ def bounds(runs: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(2)
     rows = []
     for (name, draw), n in ((column, n) for column in COLUMNS.items() for n in (300, 1000, 3000, 10_000, 100_000)):
-        held, width, none = [], [], 0
+        covered, width, none = [], [], 0
         for _ in range(runs):
             x = draw(rng, n)
             low, high = private_bounds(x, **BUDGET).bounds[0]
             if np.isnan(low):
                 none += 1
                 continue
-            held.append(np.mean((x >= low) & (x <= high)))
+            covered.append(np.mean((x >= low) & (x <= high)))
             width.append((high - low) / np.ptp(np.quantile(x, [0.005, 0.995])))
-        median = [float(np.median(part)) if part else None for part in (held, width)]
-        least = float(np.min(held)) if held else None
+        median = [float(np.median(part)) if part else None for part in (covered, width)]
+        least = float(np.min(covered)) if covered else None
         rows.append(
             {
                 "column": name,

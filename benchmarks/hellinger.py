@@ -23,9 +23,9 @@ import numpy as np
 import common
 from fogline.families import Exponential, Gamma, Logistic, Lognormal, Normal, StudentT, Weibull
 from fogline.families.family import UnivariateFamily
-from fogline.published import pgd, pnr
-from fogline.reproduce import HellingerCell, hellinger_cells, reproduce_hellinger
-from fogline.reproduce.hellinger import DRAWS, PARAMETER_BOUNDS, START, bandwidth, sample
+from fogline_research.as_published import pgd, pnr
+from fogline_research.experiments import HellingerCell, hellinger_cells, reproduce_hellinger
+from fogline_research.experiments.hellinger import DRAWS, PARAMETER_BOUNDS, START, bandwidth, sample
 
 RUNS = 500
 QUICK_RUNS = 6
@@ -64,7 +64,7 @@ def resumed(name: str, jobs: Sequence[Any], work: Callable[[Any], Row]) -> None:
 # -- the paper's tables, as published ---------------------------------------------------------------------------
 
 
-def published(runs: int) -> None:
+def as_published(runs: int) -> None:
     """Every column of tables E.1 to E.20 with PGD or PNR, Monte-Carlo integrals and all."""
     cells = hellinger_cells()
     resumed("hellinger_published", [(c.table, c.epsilon, c.contamination, runs) for c in cells], _published)
@@ -281,7 +281,7 @@ def paths(runs: int) -> None:
 
 
 PARTS: dict[str, Callable[[int], None]] = {
-    "published": published,
+    "published": as_published,
     "certified": certified,
     "limits": limits,
     "families": families,

@@ -269,7 +269,7 @@ def _published() -> str:
     return (
         f"{title}**Of gradient descent nearly all printed means and spreads of mu come out again; Newton's "
         "tables are not reproduced**, and the intervals of neither. "
-        f"PGD and PNR of `fogline.published`, {rows[0]['runs']} runs a cell, mean and (standard deviation). "
+        f"PGD and PNR of `fogline_research.as_published`, {rows[0]['runs']} runs per cell, mean (standard deviation). "
         f"Means of mu within three Monte-Carlo errors of the printed ones: {', '.join(notes)}. From table E.9 on the "
         "paper leaves out estimates of mu in the tails of the non-private fit; so do we, and the last column says how "
         "many are left. All open settings were chosen by looking at these same tables, one choice for all cells of a "

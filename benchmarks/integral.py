@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import kstest
 
 from common import RESULTS, read_csv
-from fogline.reproduce.integral import EPSILONS, PLACED, density_of, measure, problem
+from fogline_research.experiments.integral import EPSILONS, PLACED, density_of, measure, problem
 
 SEED = 20261116
 RUNS = 4
@@ -117,9 +117,9 @@ def theory() -> None:
 
 
 def _guaranteed(job: dict[str, Any]) -> dict[str, Any]:
-    from fogline.families.boosted import CLAMP, gamma, log_odds
-    from fogline.metrics import kl_divergence
-    from fogline.published import mbde
+    from fogline.queries.boosted_density import CLAMP, gamma, log_odds
+    from fogline_research.as_published import mbde
+    from fogline_research.metrics import kl_divergence
 
     task, epsilon = problem(job["problem"], SEED), job["epsilon"]
     X = task.mixture.sample(10_000, np.random.default_rng(SEED))[0]
@@ -159,8 +159,8 @@ def draws() -> None:
 
 def _drawn(job: dict[str, Any]) -> dict[str, Any]:
     from fogline import IntegralSampler
-    from fogline.estimators import _vault
-    from fogline.published._mbde import metropolis
+    from fogline.release import secret_models
+    from fogline_research.as_published.mbde import metropolis
 
     epsilon, size = 2.0, DRAWS // 10 if QUICK else DRAWS
     X = problem("three").mixture.sample(10_000, np.random.default_rng(SEED))[0]
@@ -172,12 +172,12 @@ def _drawn(job: dict[str, Any]) -> dict[str, Any]:
         rounds=1,
         constant_time="constant" in job["what"],
     ).fit(X)
-    holding = _vault.held(sampler)
-    assert holding is not None
-    assert holding.log_ratio is not None
+    paid_draws = secret_models.paid_draws_of(sampler)
+    assert paid_draws is not None
+    assert paid_draws.log_ratio is not None
     made = size
     grid = np.linspace(-7, 7, 28_001)
-    law = np.exp(holding.log_ratio(grid[:, None]) - 0.5 * grid**2)
+    law = np.exp(paid_draws.log_ratio(grid[:, None]) - 0.5 * grid**2)
     law = np.concatenate([[0.0], np.cumsum(0.5 * (law[1:] + law[:-1]))])
     began = time.process_time()
     if "walk" not in job["what"]:
@@ -186,9 +186,9 @@ def _drawn(job: dict[str, Any]) -> dict[str, Any]:
         chains = 1 if "one" in job["what"] else 1000
         made = 400 if chains == 1 else size  # a single chain takes a millisecond a step: measured on fewer, and scaled
         rng = np.random.default_rng(0)
-        start = holding.base.draws(rng, chains)
+        start = paid_draws.base.draws(rng, chains)
         burn_in = 500 if chains > 1 else 0
-        drawn = metropolis(holding.log_ratio, start, made, base=holding.base, burn_in=burn_in, rng=rng)
+        drawn = metropolis(paid_draws.log_ratio, start, made, base=paid_draws.base, burn_in=burn_in, rng=rng)
     seconds = (time.process_time() - began) * (size / made)
     fit = kstest(drawn[:, 0], lambda x: np.interp(x, grid, law / law[-1]))
     return {"draws": size, "seconds": seconds, "ks_distance": float(fit.statistic), "ks_p": float(fit.pvalue)}

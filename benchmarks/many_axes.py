@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 from common import spread_over_cores, write_csv
 from fogline import PrivateModes
-from fogline.metrics import ellipse_covers
+from fogline_research.metrics import ellipse_covers
 
 SEED = 20261116
 HALF = 8.0

@@ -4,8 +4,8 @@ Run ``python benchmarks/mixtures.py`` (all parts), ``--only ordinary|learner|sep
 ``--jobs N`` (processes; all cores by default) or ``--most N`` (no cells of more records). Rows are written as they
 come, those that decide a target first; what was stopped goes on where it stopped. ``--fresh`` forgets what is there.
 
-Ordinary data are mixtures of `fogline.reproduce.ordinary_mixture`: standard deviations from 0.5 to 1 within a
-component, means 3 to 6 of the largest apart. The gap is the mean log-likelihood of 20 000 fresh records under
+Ordinary data are mixtures of `fogline_research.experiments.ordinary_mixture`: standard deviations from 0.5 to 1 within
+a component, means 3 to 6 of the largest apart. The gap is the mean log-likelihood of 20 000 fresh records under
 scikit-learn's GaussianMixture (five starts, not private, the same records) less that under the private mixture.
 """
 
@@ -28,8 +28,8 @@ from sklearn.mixture import GaussianMixture
 
 from common import RESULTS, read_csv
 from fogline import PrivateGaussianMixture
-from fogline.contenders import dp_em
-from fogline.reproduce import ordinary_mixture
+from fogline_research.baselines import dp_em
+from fogline_research.experiments import ordinary_mixture
 from mixtures_separated import (
     DELTA,
     FIRST_SEED,

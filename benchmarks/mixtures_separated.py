@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from fogline import PrivateGaussianMixture, private_gaussian
-from fogline.datasets import SeparatedMixture, separated_mixture
-from fogline.metrics import MixtureErrors, gaussian_norms, mixture_errors
-from fogline.reproduce import partition_fit
+from fogline_research.datasets.separated import SeparatedMixture, separated_mixture
+from fogline_research.experiments import partition_fit
+from fogline_research.metrics import MixtureErrors, gaussian_norms, mixture_errors
 
 __all__ = [
     "DELTA",

@@ -18,10 +18,10 @@ from scipy.optimize import linear_sum_assignment
 
 from common import RESULTS, spread_over_cores, write_csv
 from fogline import PrivateModes
-from fogline.datasets import gaussian_mixture4, own_mixture, t_mixture5, uniform_box
-from fogline.metrics import ellipse_covers, nearest_mode_mse
-from fogline.published import mean_shift
-from fogline.reproduce import METHODS, Row, paper_cells, reproduce_modes
+from fogline.datasets.simulated import gaussian_mixture4, own_mixture, t_mixture5, uniform_box
+from fogline_research.as_published import mean_shift
+from fogline_research.experiments import METHODS, Row, paper_cells, reproduce_modes
+from fogline_research.metrics import ellipse_covers, nearest_mode_mse
 
 DELTA = 1e-5
 RUNS = 20

@@ -39,6 +39,7 @@ def write_page() -> Path:
         page_groups.bounds(),
         page_scale.scale(),
         page_doors.doors(),
+        _startup(),
     ]
     path = RESULTS.parent / "benchmarks.md"
     path.write_text("\n".join(parts), encoding="utf-8")
@@ -166,6 +167,14 @@ def _modes_own() -> str:
 def _modes_speed() -> str:
     return "## Modes: speed\n\nCPU time, one thread, best of seven, in one process.\n\n" + table(
         "modes_speed", {"what": "what", "value": "value"}
+    )
+
+
+def _startup() -> str:
+    return (
+        "## Start-up of commands\n\nCPU seconds of the whole process on tables of 600 records, median of five. Before: "
+        "the edition in which every command went through scikit-learn and numba.\n\n"
+        + table("startup", {"command": "command", "before": "before", "now": "now", "wanted": "at most"})
     )
 
 

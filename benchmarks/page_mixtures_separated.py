@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from common import markdown, read_csv
-from fogline.reproduce import RECOVERED_TV
+from fogline_research.experiments import RECOVERED_TV
 from mixtures_separated import METHODS
 from page_tools import Cells, Rows, grouped, median_of, plots, saved
 
@@ -40,9 +40,9 @@ def learner() -> str:
     cells = grouped(rows, "n", "d", "epsilon")
     for (n, d, epsilon), part in sorted(cells.items(), key=lambda cell: tuple(map(float, cell[0]))):
         ratios = [mean(part, name) / mean(part, f"sample_{name}") for name in ("mean", "covariance")]
-        mark = ""
+        remark = ""
         if (n, d, epsilon) == ("100000", "20", "1.0"):
-            mark = "1.5" if max(ratios) <= ALLOWED else "1.5 **missed**"
+            remark = "1.5" if max(ratios) <= ALLOWED else "1.5 **missed**"
         shown.append(
             {
                 "n": n,
@@ -55,7 +55,7 @@ def learner() -> str:
                 "covariance": f"{mean(part, 'covariance'):.4f}",
                 "sample's ": f"{mean(part, 'sample_covariance'):.4f}",
                 "**ratio** ": f"**{ratios[1]:.2f}**",
-                "target": mark,
+                "target": remark,
             }
         )
     return (

@@ -4,12 +4,12 @@ Run ``python benchmarks/regression.py`` (all 32 cells, 20 runs), ``--quick`` (8 
 ``--plot`` (only the figure, from the CSV file). What was stopped goes on where it stopped: finished runs are kept in
 the temporary folder until the grid is complete. After a change of the code say ``--fresh``, which forgets them.
 
-Errors are `fogline.reproduce.branch_error`: symmetric, so that a missed branch costs its distance to the next one
-found, a spurious branch its distance to the next true one, and finding nothing the square of the public range of y.
-Beside it stands the error of what a method puts out, to the nearest true mode at its place: for DP-PMS and partial mean
-shift every point of their output, as the paper has it; for the certified estimator every mode at the queries.
-Coverage is that of the 90% prediction sets, on 2000 fresh records a run. LOWESS gives one value at each x and is no
-modal method: it stands here as the paper has it, for reference.
+Errors are `fogline_research.experiments.branch_error`: symmetric, so that a missed branch costs its distance to the
+next one found, a spurious branch its distance to the next true one, and finding nothing the square of the public range
+of y. Beside it stands the error of what a method puts out, to the nearest true mode at its place: for DP-PMS and
+partial mean shift every point of their output, as the paper has it; for the certified estimator every mode at the
+queries. Coverage is that of the 90% prediction sets, on 2000 fresh records a run. LOWESS gives one value at each x and
+is no modal method: it stands here as the paper has it, for reference.
 """
 
 from __future__ import annotations
@@ -28,8 +28,16 @@ from typing import Any
 import numpy as np
 
 from common import RESULTS, read_csv, spread_over_cores, write_csv
-from fogline.published import partial_mean_shift
-from fogline.reproduce.regression import DATASETS, QUERIES, Fit, RegressionCell, branch_error, fit, regression_cells
+from fogline_research.as_published import partial_mean_shift
+from fogline_research.experiments.regression import (
+    DATASETS,
+    QUERIES,
+    Fit,
+    RegressionCell,
+    branch_error,
+    fit,
+    regression_cells,
+)
 
 RUNS = 20
 SEED = 20261116

@@ -20,6 +20,7 @@ SCRIPTS = (
     "groups.py",
     "scale.py",
     "doors.py",
+    "startup.py",
 )
 
 if __name__ == "__main__":

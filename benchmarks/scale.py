@@ -25,9 +25,11 @@ import numpy as np
 
 from common import read_csv, write_csv
 from fogline import DensitySketch
-from fogline.engines import FileTable, sketch, table
-from fogline.engines.contributions import ContributionBound
-from fogline.sketch.planning import Spec, plan_spec
+from fogline.density.random_spec import Spec, plan_spec
+from fogline.release import sketch
+from fogline.sources.contributions import ContributionBound
+from fogline.sources.files import FileTable
+from fogline.sources.registry import table
 from local_spark import local_spark
 from loopback_postgres import loopback_postgres
 
@@ -186,11 +188,11 @@ def spark_identity(scene: Scene) -> Iterator[Row]:
                 got = table(frame.repartition(parts)).state(spec)
                 what = f"Spark local[2], {scene.middle:.0e} rows, {name}, {parts} partitions"
                 yield figure(f"{what}: equal to numpy", same(got, wanted), "True")
-            mark = f"{marks}/{columns}"
-            fragile = frame.mapInArrow(_dying(mark), ", ".join(f"{v} double" for v in names))
+            label = f"{marks}/{columns}"
+            fragile = frame.mapInArrow(_dying(label), ", ".join(f"{v} double" for v in names))
             got = table(fragile).state(spec)
             what = f"Spark, {scene.middle:.0e} rows, {name}, a worker killed after its rows went out"
-            yield figure(f"{what}: equal to numpy", same(got, wanted) and Path(mark).exists(), "True")
+            yield figure(f"{what}: equal to numpy", same(got, wanted) and Path(label).exists(), "True")
         frame = session.read.parquet(str(scene.parquet(scene.middle)))
         integers = frame.selectExpr("CAST(floor(v0 * 14) AS INT) AS i", "CAST(floor(v1 * 14) AS INT) AS j").cache()
         integers.count()
@@ -202,7 +204,7 @@ def spark_identity(scene: Scene) -> Iterator[Row]:
         yield figure(f"Spark, {scene.middle:.0e} rows: sketch over groupBy of two integers", ours / plain, "at most 3")
 
 
-def _dying(mark: str) -> Callable[[Any], Any]:
+def _dying(label: str) -> Callable[[Any], Any]:
     """A step that passes rows on, and whose worker is killed once, at the end of a partition."""
 
     def step(batches: Any) -> Any:
@@ -212,8 +214,8 @@ def _dying(mark: str) -> Callable[[Any], Any]:
 
         yield from batches
         task = TaskContext.get()
-        if task is not None and task.partitionId() == 0 and not os.path.exists(mark):
-            open(mark, "w").close()
+        if task is not None and task.partitionId() == 0 and not os.path.exists(label):
+            open(label, "w").close()
             os._exit(1)
 
     return step

@@ -12,13 +12,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-import fogline.sketch.histogram as histogram
+import fogline.queries.fourier_sums as histogram
 from fogline import DensitySketch, PrivateModes
-from fogline.datasets import gaussian_mixture4
-from fogline.published import dp_grams
-from fogline.sketch import random_features
-from fogline.sketch.planning import plan_spec
-from fogline.sketch.spec import SketchSpec
+from fogline.datasets.simulated import gaussian_mixture4
+from fogline.density.random_spec import plan_spec
+from fogline.density.spec import SketchSpec
+from fogline.queries import random_feature_sums as random_features
+from fogline_research.as_published import dp_grams
 
 __all__ = ["feature_ratios", "fit_seconds", "start_seconds", "update_ratios"]
 
@@ -45,8 +45,8 @@ def fit_seconds() -> list[dict[str, Any]]:
         reading = best_of(lambda X=X: DensitySketch(BOX).update(X))  # type: ignore[misc]
         rows.append({"what": f"PrivateModes.fit beyond the pass, n = {n}, seconds", "value": whole - reading})
     X = gaussian_mixture4(5000, random_state=0).X
-    published = best_of(lambda: dp_grams(X, epsilon=1.0, delta=1e-5, n_modes=4, random_state=0))
-    return [*rows, {"what": "published.dp_grams, n = 5000, seconds", "value": published}]
+    published_time = best_of(lambda: dp_grams(X, epsilon=1.0, delta=1e-5, n_modes=4, random_state=0))
+    return [*rows, {"what": "published.dp_grams, n = 5000, seconds", "value": published_time}]
 
 
 def update_ratios() -> list[dict[str, Any]]:

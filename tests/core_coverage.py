@@ -5,11 +5,9 @@ source into a release, also in the processes that tests start. What is left out 
 reason:
 
 - lines marked ``pragma: no cover`` or ``pragma: no branch``, each with a comment that says why;
-- compiled loops (``_fast_*.py``): numba runs machine code, which cannot be traced. The same records go through their
-  numpy twins, which are measured, and tests compare both integer by integer (``tests/engines/test_twins.py``,
-  ``test_contributions.py``, ``tests/sketch/test_histogram.py``, ``test_random_features.py``);
-- programs that try a ledger out, of which no release makes use (``ledger/stress.py``, ``full_disk.py``,
-  ``power_loss.py``, ``trials.py``): they run in processes that are killed, which leave no measurement.
+- compiled loops (``_*numba.py``): numba runs machine code, which cannot be traced. The same records go through their
+  numpy twins, which are measured, and tests compare both integer by integer (``tests/sources/test_twins.py``,
+  ``test_contributions.py``, ``tests/queries/test_histogram.py``, ``test_random_features.py``).
 """
 
 from __future__ import annotations
@@ -21,29 +19,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-SKETCH = (
-    *("histogram", "fourier", "random_features", "sensitivity", "strata_counts", "strata", "terms"),
-    *("density_sketch", "record_counts", "origins", "provenance", "release_marks", "sketch_file", "secret_files"),
-)
-ENGINES = ("contributions", "choice", "feed", "passes", "tables", "units", "cell_sql")
+QUERIES = ("exact_counts", "fourier_sums", "random_feature_sums", "strata")
+RELEASE = ("density_sketch", "origins", "passes", "sketch_file", "strata", "terms")
+SOURCES = ("cell_sql", "contributions", "passes", "tables")
 MEASURED = [
     *(f"src/fogline/{part}/*.py" for part in ("mechanisms", "accounting", "ledger", "federation")),
-    *(f"src/fogline/sketch/{name}.py" for name in SKETCH),
-    *(f"src/fogline/engines/{name}.py" for name in ENGINES),
+    *(f"src/fogline/queries/{name}.py" for name in QUERIES),
+    *(f"src/fogline/release/{name}.py" for name in RELEASE),
+    *(f"src/fogline/sources/{name}.py" for name in SOURCES),
 ]
-LEFT_OUT = [
-    "src/fogline/*/_fast_*.py",
-    *(f"src/fogline/ledger/{name}.py" for name in ("stress", "full_disk", "power_loss", "trials")),
-]
-SKETCH_TESTS = (
-    *("histogram", "fourier", "random_features", "random_density", "strata", "density_sketch", "streams"),
-    *("origins", "provenance", "release_marks", "core_limits"),
-)
+LEFT_OUT = ["src/fogline/*/_*numba.py"]
 TESTS = [
-    *("tests/mechanisms", "tests/accounting", "tests/ledger", "tests/federation"),
-    *(f"tests/sketch/test_{name}.py" for name in SKETCH_TESTS),
-    *(f"tests/engines/test_{name}.py" for name in ("contributions", "feed", "tables", "twins")),
-    *(f"src/fogline/{part}" for part in ("mechanisms", "accounting", "ledger", "federation", "sketch", "engines")),
+    *("tests/mechanisms", "tests/accounting", "tests/ledger", "tests/federation", "tests/release"),
+    *(f"tests/queries/test_{name}.py" for name in ("fourier", "histogram", "random_features")),
+    *(f"tests/density/test_{name}.py" for name in ("core_limits", "random_density", "strata")),
+    *(f"tests/sources/test_{name}.py" for name in ("contributions", "feed", "tables", "twins")),
+    *(f"src/fogline/{part}" for part in ("mechanisms", "accounting", "ledger", "federation", "release", "sources")),
+    "src/fogline/queries",
 ]
 
 

@@ -204,8 +204,7 @@ def test_a_file_that_cannot_be_a_table(tmp_path, name):
 
 
 def test_records_that_cannot_be_read_end_with_3_and_a_constant_message(table, monkeypatch):
-    from fogline.engines import FileTable
-    from fogline.engines.files import ReadFailed
+    from fogline.sources.files import FileTable, ReadFailed
 
     said = set()
     for error in (ReadFailed("secret 1"), ReadFailed("secret 2")):
@@ -288,7 +287,7 @@ def test_demo_writes_a_page_and_prints_its_path(tmp_path):
 
 @pytest.fixture
 def one_cell(monkeypatch):
-    from fogline.reproduce import modes as reproduce
+    from fogline_research.experiments import modes as reproduce
 
     cells = reproduce.paper_cells()[4:5]
     monkeypatch.setattr(reproduce, "paper_cells", lambda which="all": cells)

@@ -16,7 +16,7 @@ from fogline import PrivateDensity
 from fogline.accounting import Cost
 from fogline.cli.app import app
 from fogline.ledger import Ledger, Receipt
-from fogline.report.spending import spending_picture, statements
+from fogline.report.ledger import spending_picture, statements
 
 DELTA = ["--delta", "1e-6"]
 
@@ -183,7 +183,7 @@ def test_other_columns_are_another_question(ledger, table):
 
 
 def test_a_spent_budget_ends_with_4_and_one_line_before_the_records_are_touched(ledger, table, monkeypatch):
-    from fogline.engines import FileTable
+    from fogline.sources.files import FileTable
 
     monkeypatch.setattr(FileTable, "state", lambda *_: pytest.fail("the records were touched"))
     result = modes(table, ledger, epsilon="1.5")
@@ -195,7 +195,7 @@ def test_a_spent_budget_ends_with_4_and_one_line_before_the_records_are_touched(
 
 
 def test_a_release_that_fails_ends_with_3_and_is_spent(ledger, table, monkeypatch):
-    from fogline.engines import FileTable
+    from fogline.sources.files import FileTable
 
     said = set()
     for secret in ("secret 1", "secret 2"):
@@ -304,7 +304,8 @@ def test_garbage_is_refused(content, place):
 
 
 def test_another_version_is_refused(ledger, monkeypatch, tmp_path):
-    from fogline.ledger import books, founding
+    from fogline.ledger import accounts as books
+    from fogline.ledger import files as founding
 
     path = tmp_path / "books" / "newer"
     with monkeypatch.context() as patched:

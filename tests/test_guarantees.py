@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import fogline
-from fogline import contenders, mechanisms
+from fogline import mechanisms
+from fogline_research import baselines as contenders
 
 pytestmark = pytest.mark.quick
 
@@ -22,11 +23,11 @@ PUBLISH_NOTHING = {"PrivacyWarning", "check_pipeline", "Budget", "Guarantee", "L
 """Names of the front door that publish nothing: a release, what counts it, and what says where records are."""
 
 MECHANISMS = {name for name in mechanisms.__all__ if name[0].islower()} - {
-    "current_door",
-    "door_reason",
+    "current_provider",
+    "provider_reason",
     "gaussian_scale",
     "laplace_scale",
-    "use_door",
+    "use_provider",
 }
 
 

@@ -19,11 +19,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
-from fogline import DensitySketch, PrivateDensity, PrivateModes, published
+from fogline import DensitySketch, PrivateDensity, PrivateModes
 from fogline.accounting import Cost
 from fogline.audit.observation import flatten, observe
-from fogline.contenders import noisy_histogram_modes
-from fogline.engines.feed import Pass
 from fogline.ledger import Ledger, LedgerRefused, Question, ReleaseFailed
 from fogline.mechanisms import (
     above_threshold,
@@ -33,9 +31,12 @@ from fogline.mechanisms import (
     private_count,
     stable_histogram,
 )
+from fogline.release import density_sketch
+from fogline.release.passes import CountingPass
 from fogline.report import find, render_report, write_report
-from fogline.sketch import density_sketch
 from fogline.testing import seeded_noise
+from fogline_research import as_published as published
+from fogline_research.baselines import noisy_histogram_modes
 
 SENTINEL = 8.123456789012345
 NEEDLES = (
@@ -253,7 +254,7 @@ def own_frames(error: BaseException) -> list:
 
 def test_a_frame_that_held_the_records_would_be_found(ledger, monkeypatch):
     X = failing("arithmetic", monkeypatch)
-    monkeypatch.setattr(Pass, "forget", lambda self: None)
+    monkeypatch.setattr(CountingPass, "forget", lambda self: None)
     raised = outcome(lambda: modes(ledger=ledger).fit(X))
     assert isinstance(raised, ReleaseFailed)
     assert any(shows(frame.f_locals) for frame in own_frames(raised))

@@ -23,11 +23,11 @@ from fogline import (
     terrific_ball,
 )
 from fogline._validation import contained, quiet
-from fogline.contenders import DPGAN, BernsteinDensity, dp_em, noisy_histogram_modes
-from fogline.engines import table
 from fogline.ledger import BudgetExceeded, LedgerRefused
-from fogline.mechanisms.failures import PUBLIC_ERRORS, ReleaseFailed
+from fogline.mechanisms.errors import PUBLIC_ERRORS, ReleaseFailed
+from fogline.sources.registry import table
 from fogline.testing import seeded_noise
+from fogline_research.baselines import DPGAN, BernsteinDensity, dp_em, noisy_histogram_modes
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 BOX = [(-10.0, 10.0)] * 2
@@ -73,7 +73,7 @@ class Strict:
             with np.errstate(all="raise"):
                 return contained(query, failure)
 
-        for module in ("fogline.mechanisms.failures", "fogline.engines.tables", "fogline._validation.rows"):
+        for module in ("fogline.mechanisms.errors", "fogline.sources.tables", "fogline._validation.rows"):
             monkeypatch.setattr(f"{module}.contained", spied)
         assert containment.contained is contained
 

@@ -67,15 +67,15 @@ def copy(folder: Path, names: list[str], to: Path) -> None:
 
 def repack(sdist: Path, epoch: int) -> None:
     """Pack an sdist again: files sorted, one time, no owner, and no time or name in the gzip header."""
-    held = io.BytesIO()
-    with tarfile.open(sdist) as old, tarfile.open(fileobj=held, mode="w", format=tarfile.PAX_FORMAT) as new:
+    content = io.BytesIO()
+    with tarfile.open(sdist) as old, tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as new:
         for member in sorted(old.getmembers(), key=lambda member: member.name):
             member.mtime, member.uid, member.gid, member.uname, member.gname = epoch, 0, 0, "", ""
             member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
             member.pax_headers = {}
             new.addfile(member, old.extractfile(member) if member.isfile() else None)
     with sdist.open("wb") as file, gzip.GzipFile("", "wb", mtime=epoch, fileobj=file) as packed:
-        packed.write(held.getvalue())
+        packed.write(content.getvalue())
 
 
 def build(folder: Path, names: list[str], place: Path, epoch: int, surroundings: dict[str, str]) -> dict[str, bytes]:
@@ -94,8 +94,8 @@ def build(folder: Path, names: list[str], place: Path, epoch: int, surroundings:
 def left_out(names: list[str], wheel: bytes) -> list[str]:
     """Tracked files of a package, below ``src``, that its wheel does not hold."""
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
-        held = set(archive.namelist())
-    return sorted({name.removeprefix("src/") for name in names if name.startswith("src/")} - held)
+        content = set(archive.namelist())
+    return sorted({name.removeprefix("src/") for name in names if name.startswith("src/")} - content)
 
 
 def complaints(first: dict[str, bytes], second: dict[str, bytes], names: list[str]) -> list[str]:

@@ -88,9 +88,9 @@ def run_cell(version: str, versions: str, tests: list[str]) -> str:
     except subprocess.CalledProcessError as problem:
         return f"failed: the dependencies could not be installed (exit code {problem.returncode})"
     asking = f"from importlib.metadata import version as v; print(', '.join(f'{{n}} {{v(n)}}' for n in {LIBRARIES}))"
-    held = subprocess.run([str(python), "-c", asking], capture_output=True, text=True, check=True).stdout.strip()
+    installed = subprocess.run([str(python), "-c", asking], capture_output=True, text=True, check=True).stdout.strip()
     done = subprocess.run([str(python), "-m", "pytest", "-q", *tests], cwd=ROOT, check=False)
-    return f"{'failed' if done.returncode else 'passed'}: {held}"
+    return f"{'failed' if done.returncode else 'passed'}: {installed}"
 
 
 def main(words: list[str] | None = None) -> int:

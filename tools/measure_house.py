@@ -28,7 +28,7 @@ TRACED = """
 import sys, tempfile
 from pathlib import Path
 import fogline.cli.app, fogline.report, fogline.estimators
-from fogline.datasets import load_faithful
+from fogline.datasets.tables import load_faithful
 core, seen = Path(fogline.__file__).parent, set()
 
 def note(frame, event, _):

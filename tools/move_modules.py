@@ -117,6 +117,12 @@ class Moves:
         moved = {old: new for new, olds in self.modules.items() for old in olds if old != new}
         return {old: new for old, new in {**moved, **self.proofs}.items() if not old.endswith("__init__.py")}
 
+    @cached_property
+    def path_pattern(self) -> re.Pattern[str]:
+        """Any old path, with or without the folders above it; longer ones first."""
+        either = "|".join(re.escape(old) for old in sorted(self.paths, key=len, reverse=True))
+        return re.compile(rf"(?<![\w/])((?:\.\./)*(?:src/fogline/)?)({either})(?!\w)")
+
 
 # -- imports ----------------------------------------------------------------------------------------------
 
@@ -189,20 +195,12 @@ def with_new_names(moves: Moves, text: str) -> str:
         return match.group()
 
     text = DOTTED.sub(named, DOCTEST.sub(imported, text))
-    for old in sorted(moves.paths, key=len, reverse=True):
-        new = moves.paths[old]
-        pattern = rf"(?<![\w/])((?:\.\./)*(?:src/fogline/)?){re.escape(old)}(?!\w)"
-        away = new.startswith("fogline_research/")
-        text = re.sub(
-            pattern,
-            lambda m, new=new, away=away: _prefix(m.group(1), away) + new,
-            text,  # type: ignore[misc]
-        )
-    return text
+    return moves.path_pattern.sub(lambda match: _moved_path(moves, match), text)
 
 
-def _prefix(prefix: str, away: bool) -> str:
-    return prefix.replace("src/fogline/", "research/src/") if away else prefix
+def _moved_path(moves: Moves, match: re.Match[str]) -> str:
+    prefix, new = match.group(1), moves.paths[match.group(2)]
+    return (prefix.replace("src/fogline/", "research/src/") if new.startswith("fogline_research/") else prefix) + new
 
 
 # -- merging ----------------------------------------------------------------------------------------------
@@ -304,8 +302,10 @@ def _without_own_names(moves: Moves, old: str, new: str) -> str:
 
 
 def _joined(parts: Parts, docstring: str) -> str:
-    mark, end = 'r"""' if parts.raw else '"""', '\n"""' if "\n" in docstring else '"""'
-    text = f"{mark}{docstring}{end}\n\nfrom __future__ import annotations\n\n" + "".join(dict.fromkeys(parts.imports))
+    opening, end = 'r"""' if parts.raw else '"""', '\n"""' if "\n" in docstring else '"""'
+    text = f"{opening}{docstring}{end}\n\nfrom __future__ import annotations\n\n" + "".join(
+        dict.fromkeys(parts.imports)
+    )
     if parts.typed:
         text += "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n" + "".join(dict.fromkeys(parts.typed))
     if parts.names:

@@ -232,10 +232,10 @@ def stale(root: Path, wanted: dict[Path, str]) -> list[str]:
     """What differs between the files and what they should hold, as lines of a diff."""
     said: list[str] = []
     for path, text in wanted.items():
-        held = (root / path).read_text(encoding="utf-8") if (root / path).is_file() else ""
+        present = (root / path).read_text(encoding="utf-8") if (root / path).is_file() else ""
         name = path.as_posix()
         said += difflib.unified_diff(
-            held.splitlines(), text.splitlines(), name, f"{name}, as it is now", lineterm="", n=0
+            present.splitlines(), text.splitlines(), name, f"{name}, as it is now", lineterm="", n=0
         )
     return said
 

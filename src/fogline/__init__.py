@@ -10,9 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fogline import audit, contenders, datasets, federation, metrics, published, units
+    from fogline import audit, datasets, federation, units
     from fogline.accounting import Budget, Guarantee, PrivacyWarning
-    from fogline.engines import table
+    from fogline.density.private_density import PrivateDensity
     from fogline.estimators import (
         IntegralSampler,
         PrivateGaussianMixture,
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
         terrific_ball,
     )
     from fogline.ledger import Ledger
-    from fogline.sketch import DensitySketch, PrivateDensity
+    from fogline.release.density_sketch import DensitySketch
+    from fogline.sources.registry import table
 
 __all__ = [
     "Budget",
@@ -48,17 +49,14 @@ __all__ = [
     "__version__",
     "audit",
     "check_pipeline",
-    "contenders",
     "datasets",
     "federation",
-    "metrics",
     "one_cluster",
     "private_bounds",
     "private_gaussian",
     "private_pca",
     "private_spherical_gaussian",
     "private_strata",
-    "published",
     "table",
     "terrific_ball",
     "units",
@@ -68,12 +66,12 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "Budget": "fogline.accounting",
-    "DensitySketch": "fogline.sketch",
+    "DensitySketch": "fogline.release",
     "Guarantee": "fogline.accounting",
     "IntegralSampler": "fogline.estimators",
     "Ledger": "fogline.ledger",
     "PrivacyWarning": "fogline.accounting",
-    "PrivateDensity": "fogline.sketch",
+    "PrivateDensity": "fogline.density",
     "PrivateGaussianMixture": "fogline.estimators",
     "PrivateHellinger": "fogline.estimators",
     "PrivateModalRegression": "fogline.estimators",
@@ -86,10 +84,16 @@ _HOMES = {
     "private_pca": "fogline.estimators",
     "private_strata": "fogline.estimators",
     "private_spherical_gaussian": "fogline.estimators",
-    "table": "fogline.engines",
+    "table": "fogline.sources",
     "terrific_ball": "fogline.estimators",
 }
-_MODULES = ("audit", "contenders", "datasets", "federation", "metrics", "published", "units")
+_MODULES = ("audit", "datasets", "federation", "units")
+_GONE = {
+    "contenders": "fogline_research.baselines",
+    "metrics": "fogline_research.metrics",
+    "published": "fogline_research.as_published",
+}
+"""Modules that left in 0.2. Where ``fogline-research`` is installed, their old names work until 0.3."""
 
 
 def __getattr__(name: str) -> Any:
@@ -98,7 +102,23 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_HOMES[name]), name)
     if name in _MODULES:
         return importlib.import_module(f"fogline.{name}")
+    if name in _GONE:
+        return _moved_module(name)
     raise AttributeError(f"module 'fogline' has no attribute {name!r}")
+
+
+def _moved_module(name: str) -> Any:
+    """Import a module that went to ``fogline_research``, and say so."""
+    from fogline._validation.deprecation import warn_deprecated
+
+    new = _GONE[name]
+    try:
+        module = importlib.import_module(new)
+    except ModuleNotFoundError:
+        words = f"fogline.{name} is {new} now, of the distribution fogline-research, which is not installed"
+        raise AttributeError(words) from None
+    warn_deprecated(f"fogline.{name}", since="0.2", removed_in="0.3", instead=new)
+    return module
 
 
 def __dir__() -> list[str]:

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fogline._validation import check_count
-from fogline.mechanisms.entropy import Call, Door, IntArray, Query, Sample, use_door
+from fogline.mechanisms.randomness import Call, IntArray, NoiseProvider, Query, Sample, use_provider
 
-__all__ = ["SeededDoor", "SeededSource", "integral_log_ratio", "seeded_noise"]
+__all__ = ["SeededProvider", "SeededSource", "integral_log_ratio", "seeded_noise"]
 
 _WIDEST_TABLE = 4096.0
 
@@ -80,12 +80,12 @@ def _table(scale: float) -> tuple[int, NDArray[np.float64]]:
 
 
 @dataclass(frozen=True)
-class SeededDoor:
+class SeededProvider:
     """A door whose noise and whose auxiliary randomness repeat.
 
     Examples
     --------
-    >>> SeededDoor(1).certified
+    >>> SeededProvider(1).certified
     False
     """
 
@@ -111,7 +111,7 @@ class SeededDoor:
 
 
 @contextmanager
-def seeded_noise(seed: int) -> Iterator[Door]:
+def seeded_noise(seed: int) -> Iterator[NoiseProvider]:
     """Draw all noise within this context from a seed; what is released inside is not certified.
 
     Parameters
@@ -121,7 +121,7 @@ def seeded_noise(seed: int) -> Iterator[Door]:
 
     Examples
     --------
-    >>> from fogline.mechanisms.gaussian import add_gaussian
+    >>> from fogline.mechanisms.discrete_gaussian import add_gaussian
     >>> def release():
     ...     return add_gaussian(lambda: np.zeros(3, dtype=int), size=3, sensitivity=1, rho=0.01).values
     >>> with seeded_noise(7):
@@ -131,8 +131,8 @@ def seeded_noise(seed: int) -> Iterator[Door]:
     >>> bool((first == second).all())
     True
     """
-    with use_door(SeededDoor(check_count(seed, "seed", minimum=0))) as door:
-        yield door
+    with use_provider(SeededProvider(check_count(seed, "seed", minimum=0))) as provider:
+        yield provider
 
 
 def integral_log_ratio(sampler: Any, x: ArrayLike) -> NDArray[np.float64]:
@@ -158,13 +158,13 @@ def integral_log_ratio(sampler: Any, x: ArrayLike) -> NDArray[np.float64]:
     """
     from scipy.stats.qmc import Sobol
 
-    from fogline.estimators import _vault
+    from fogline.release import secret_models
 
-    holding = _vault.held(sampler)
-    if holding is None or holding.log_ratio is None:
+    paid_draws = secret_models.paid_draws_of(sampler)
+    if paid_draws is None or paid_draws.log_ratio is None:
         raise ValueError("sampler must hold a model: fitted without a ledger, and with draws left")
     points = np.asarray(x, dtype=np.float64)
-    even = Sobol(holding.base.d, rng=np.random.default_rng(0)).random_base2(16)
-    inner = holding.base.points(np.clip(even, 2.0**-54, 1.0 - 2.0**-53))
-    normaliser = float(np.log(np.exp(holding.log_ratio(inner)).mean()))
-    return np.asarray(holding.log_ratio(points) - normaliser)
+    even = Sobol(paid_draws.base.d, rng=np.random.default_rng(0)).random_base2(16)
+    inner = paid_draws.base.points(np.clip(even, 2.0**-54, 1.0 - 2.0**-53))
+    normaliser = float(np.log(np.exp(paid_draws.log_ratio(inner)).mean()))
+    return np.asarray(paid_draws.log_ratio(points) - normaliser)

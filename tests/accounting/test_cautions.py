@@ -8,7 +8,7 @@ import pytest
 from fogline import DensitySketch, IntegralSampler, Ledger, PrivacyWarning, PrivateModes, private_bounds, private_strata
 from fogline.accounting import Guarantee, IntegralBudget
 from fogline.accounting.cautions import budget_cautions, delta_caution, release_cautions
-from fogline.accounting.integral import IntegralGuarantee
+from fogline.accounting.guarantee import IntegralGuarantee
 
 X = np.random.default_rng(0).normal(5.0, 1.0, size=(3000, 1))
 BOX = [(0.0, 10.0)]

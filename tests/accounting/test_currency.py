@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline.accounting import Budget, GaussianBudget, GaussianEvent, HellingerBudget, cost, zcdp
-from fogline.accounting.currency import STATED_DELTA
+from fogline.accounting.budget import STATED_DELTA
 from fogline.mechanisms import add_gaussian, gaussian_scale
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fogline.accounting import Guarantee
 from fogline.accounting.zcdp import epsilon_of
-from fogline.mechanisms.entropy import door_reason
+from fogline.mechanisms.randomness import provider_reason
 from fogline.testing import seeded_noise
 
 BASE = {"delta": 1e-6, "neighbours": "add-remove", "mechanism": "discrete Gaussian", "proof": "a.proof.md"}
@@ -80,10 +80,10 @@ def test_printed_epsilon_is_not_below_the_true_one(epsilon):
 
 def test_seeded_noise_is_never_certified():
     with seeded_noise(1):
-        guarantee = Guarantee.certified_release(rho=0.1, reason=door_reason(), **BASE)
+        guarantee = Guarantee.certified_release(rho=0.1, reason=provider_reason(), **BASE)
     assert not guarantee.certified
     assert "seed" in guarantee.reason
-    assert Guarantee.certified_release(rho=0.1, reason=door_reason(), **BASE).certified
+    assert Guarantee.certified_release(rho=0.1, reason=provider_reason(), **BASE).certified
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from fogline.accounting import HellingerBudget, PowerBudget, gdp
-from fogline.accounting import divergence_noise as noise
+from fogline.accounting import divergences as noise
 
 epsilons = st.floats(1e-6, 1.9)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fogline.accounting import Guarantee, IntegralBudget, IntegralDrawEvent, IntegralGuarantee, cost
 from fogline.ledger import Caps, Charge, IntegralCost
-from fogline.ledger.tallies import Account, Place
+from fogline.ledger.accounts import Account, Place
 
 epsilons = st.floats(1e-6, 50.0)
 

@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from fogline.accounting import _rounding, divergence_noise, zcdp
+from fogline.accounting import _rounding, zcdp
+from fogline.accounting import divergences as divergence_noise
 from fogline.accounting.costs import _costs
 from fogline.accounting.events import GaussianEvent
 from fogline.accounting.guarantee import Guarantee

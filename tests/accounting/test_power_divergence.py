@@ -11,7 +11,7 @@ from scipy import integrate
 from scipy.stats import norm
 
 from fogline.accounting import PowerBudget, gdp, zcdp
-from fogline.accounting import divergence_noise as noise
+from fogline.accounting import divergences as noise
 
 powers = st.floats(-3.0, 3.0)
 shifts = st.floats(0.05, 3.0)

@@ -10,11 +10,11 @@ import pytest
 from fogline import DensitySketch, PrivateModes
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit import attack, likelihood_ratio, sketch_attack, vector_attack
-from fogline.audit.witnesses import find_witnesses
-from fogline.datasets import gaussian_mixture4
+from fogline.audit.attack import best_events
+from fogline.datasets.simulated import gaussian_mixture4
+from fogline.density.spec import SketchSpec
 from fogline.mechanisms import add_gaussian, add_laplace
-from fogline.mechanisms.entropy import SystemSource
-from fogline.sketch.spec import SketchSpec
+from fogline.mechanisms.randomness import SystemSource
 from fogline.testing import SeededSource, seeded_noise
 
 SURE = 1 - 1e-6
@@ -62,7 +62,7 @@ def test_the_default_sketch_and_the_systems_noise():
 
 @pytest.mark.parametrize("n_modes", [4, None])
 def test_an_outlier_does_not_come_out_of_private_modes(n_modes):
-    """The attack of tests/published/test_attack.py, which DP-GRAMS does not survive (it shows epsilon > 3).
+    """The attack of tests/research/as_published/test_attack.py, which DP-GRAMS does not survive (it shows epsilon > 3).
 
     The event was fixed there. With so many runs an outlier that always came out would show epsilon > 1.3.
     """
@@ -84,7 +84,7 @@ def test_an_outlier_does_not_come_out_of_private_modes(n_modes):
     print(f"n_modes={n_modes}: {report}")
     assert claim.epsilon == 1.0
     assert not report.broken
-    certain = find_witnesses(np.zeros(RUNS), np.ones(RUNS), 1e-5, 0.99, 0.5)
+    certain = best_events(np.zeros(RUNS), np.ones(RUNS), 1e-5, 0.99, 0.5)
     assert certain[0].epsilon_lower > 1.3
 
 
@@ -95,7 +95,7 @@ def test_bounds_hold_with_the_stated_confidence():
     """A true Gaussian of mu = 1, attacked at 90%: the bound on mu may fail in one attack of ten."""
     rng = np.random.default_rng(5)
     found = [
-        max(w.mu_lower for w in find_witnesses(rng.normal(0, 1, 400), rng.normal(1, 1, 400), 1e-5, 0.9, None))
+        max(w.mu_lower for w in best_events(rng.normal(0, 1, 400), rng.normal(1, 1, 400), 1e-5, 0.9, None))
         for _ in range(40)
     ]
     assert np.mean(np.array(found) > 1.0) <= 0.1
@@ -106,11 +106,11 @@ def test_both_tails_and_both_directions():
     rng = np.random.default_rng(6)
     noise, other = rng.normal(0, 1, 4000), rng.normal(0, 1, 4000)
     noise[rng.random(4000) < 0.1] = -50.0  # only D ever gives this
-    found = {w.name: w for w in find_witnesses(noise, other, 1e-5, 0.999, None)}
+    found = {w.name: w for w in best_events(noise, other, 1e-5, 0.999, None)}
     assert found["lower tail"].epsilon_lower > 2.5
     assert found["upper tail"].epsilon_lower < 1
     with pytest.raises(ValueError, match="finite"):
-        find_witnesses(noise, np.full(4000, np.nan), 1e-5, 0.99, None)
+        best_events(noise, np.full(4000, np.nan), 1e-5, 0.99, None)
 
 
 def test_attack_works_on_any_function():

@@ -9,9 +9,9 @@ import pytest
 
 from fogline import PrivateGaussianMixture, PrivateModalRegression, PrivateModeClustering, private_pca
 from fogline.audit import attack
-from fogline.audit.witnesses import find_witnesses
-from fogline.datasets import gaussian_mixture4
-from fogline.sketch import matching, pursuit
+from fogline.audit.attack import best_events
+from fogline.datasets.simulated import gaussian_mixture4
+from fogline.density.components import matching, pursuit
 from fogline.testing import seeded_noise
 
 RUNS = 20
@@ -39,7 +39,7 @@ def seeded(fit):
 
 
 def test_an_outlier_that_always_came_out_would_be_seen():
-    assert find_witnesses(np.zeros(RUNS), np.ones(RUNS), 1e-5, 0.99, 0.5)[0].epsilon_lower > 1
+    assert best_events(np.zeros(RUNS), np.ones(RUNS), 1e-5, 0.99, 0.5)[0].epsilon_lower > 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from fogline.audit.clopper_pearson import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
+from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
 
 pytestmark = pytest.mark.quick
 

@@ -1,6 +1,6 @@
 """The long audit of draws, in its short form: what is certified stands, what is published falls."""
 
-from fogline.audit.draws import check_draws, check_published_draws
+from fogline_research.audit_campaign.estimators import check_draws, check_published_draws
 
 
 def test_certified_draws_stand():

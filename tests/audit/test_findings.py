@@ -9,12 +9,12 @@ import pytest
 
 from fogline import DensitySketch, PrivateModes
 from fogline.audit import Pair, canary_pairs, replay
-from fogline.mechanisms.entropy import use_door
-from fogline.sketch import histogram
-from fogline.sketch.density_sketch import lattice_sensitivity
-from fogline.sketch.fourier import lattice_sums
-from fogline.sketch.spec import SketchSpec
-from fogline.testing import SeededDoor
+from fogline.density.spec import SketchSpec
+from fogline.mechanisms.randomness import use_provider
+from fogline.queries import fourier_sums as histogram
+from fogline.queries.fourier_sums import lattice_sums
+from fogline.release.density_sketch import lattice_sensitivity
+from fogline.testing import SeededProvider
 
 BOX = [(0.0, 10.0)]
 MODES = PrivateModes(epsilon=1.0, delta=1e-5, bounds=BOX, n_modes=1)
@@ -82,12 +82,12 @@ def test_casts_do_not_warn(kind):
 
 def test_seeded_noise_is_never_certified():
     with pytest.raises(TypeError, match="certified"):
-        SeededDoor(7, certified=True)
-    boasting = SeededDoor(7)
+        SeededProvider(7, certified=True)
+    boasting = SeededProvider(7)
     object.__setattr__(boasting, "certified", True)
     object.__setattr__(boasting, "reason", "")
-    for door in (SeededDoor(7), boasting):
-        with use_door(door):
+    for provider in (SeededProvider(7), boasting):
+        with use_provider(provider):
             guarantee = MODES.fit(np.zeros((3, 1))).guarantee_
         assert not guarantee.certified
         assert guarantee.reason

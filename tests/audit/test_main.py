@@ -2,10 +2,9 @@
 
 import pytest
 
-from fogline.audit import __main__ as audit
-from fogline.audit import broken
-from fogline.audit.__main__ import Line, main
-from fogline.audit.page import page
+from fogline_research.audit_campaign import __main__ as audit
+from fogline_research.audit_campaign import as_published as broken
+from fogline_research.audit_campaign.__main__ import Line, main, page
 
 
 @pytest.fixture(autouse=True)

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from fogline import DensitySketch, PrivateModes
-from fogline.audit import RecordingDoor, attack, canary_pairs, noise_fit, replay, sketch_attack
-from fogline.mechanisms import _opendp, gaussian
-from fogline.mechanisms.entropy import SystemDoor, current_door, use_door
-from fogline.sketch import density_sketch, histogram, sensitivity, terms
-from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.spec import SketchSpec
+from fogline.audit import RecordingProvider, attack, canary_pairs, noise_fit, replay, sketch_attack
+from fogline.density.private_density import PrivateDensity
+from fogline.density.spec import SketchSpec
+from fogline.mechanisms import discrete_gaussian as gaussian
+from fogline.mechanisms import randomness as _opendp
+from fogline.mechanisms.randomness import SystemProvider, current_provider, use_provider
+from fogline.queries import fourier_sums as histogram
+from fogline.queries import fourier_sums as sensitivity
+from fogline.release import density_sketch, terms
 from fogline.testing import SeededSource
 
 BOX = [(2.0, 10.0)]
@@ -129,7 +132,7 @@ def double_spend(patch):
 
 def raw_n(patch):
     """Normalise by the number of records instead of the noisy count."""
-    feed_module = importlib.import_module("fogline.engines.feed")  # its package has a function of that name
+    feed_module = importlib.import_module("fogline.release.passes")
     real = feed_module.release_density
 
     def release_density(spec, terms, read, *rest, **options):
@@ -158,7 +161,7 @@ def noise_by_n(patch):
 
 
 def certified_whatever_the_noise(patch):
-    patch.setattr(terms, "door_reason", lambda: "")
+    patch.setattr(terms, "provider_reason", lambda: "")
 
 
 PATCHES = [
@@ -217,7 +220,7 @@ class TenthOfARow(Modes):
 
     def fit(self, X, y=None):
         super().fit(X)
-        if current_door().generator("leak").random() < 0.1:
+        if current_provider().generator("leak").random() < 0.1:
             self.modes_ = np.append(self.modes_, X[-1:])
         return self
 
@@ -337,12 +340,12 @@ def test_leaky_estimators_fail(mutant, words):
 
 def recorded_noise(runs):
     """Residuals of real releases on the system's noise, and the scale they are charged for."""
-    door = RecordingDoor(SystemDoor())
-    with use_door(door):
+    provider = RecordingProvider(SystemProvider())
+    with use_provider(provider):
         for _ in range(runs):
             DensitySketch(BOX).update(np.full((5, 1), 3.0)).release(epsilon=1.0, delta=1e-5)
-    noise = np.concatenate([step.answer - step.exact for step in door.steps])
-    return noise, door.steps[0].call.event.scale
+    noise = np.concatenate([step.answer - step.exact for step in provider.steps])
+    return noise, provider.steps[0].call.event.scale
 
 
 def test_the_noise_of_a_release_fits_and_a_weak_sampler_does_not(monkeypatch):

@@ -6,7 +6,7 @@ from scipy import stats
 
 from fogline.audit import noise_fit
 from fogline.audit.noise_fit import _distribution, _moments
-from fogline.mechanisms.entropy import SystemSource
+from fogline.mechanisms.randomness import SystemSource
 from fogline.testing import SeededSource
 
 CASES = [(law, scale) for law in ("gaussian", "laplace") for scale in (0.6, 3.3, 211.7, 5000.3, 2e7)]

@@ -18,25 +18,24 @@ from fogline.accounting.events import (
     ParallelEvent,
     StableHistogramEvent,
 )
-from fogline.audit import RecordingDoor, ReplayingDoor, replay
-from fogline.audit.canaries import Pair
-from fogline.audit.noise_laws import NOISE_CHECKS, noise_failures, pooled_failures
-from fogline.audit.steps import MechanismStep
-from fogline.families.bases import UniformBase
+from fogline.audit import RecordingProvider, ReplayingProvider, replay
+from fogline.audit.neighbour_pairs import Pair
+from fogline.audit.noise_laws import NOISE_CHECKS, MechanismStep, noise_failures, pooled_failures
+from fogline.families.base_measures import UniformBase
 from fogline.mechanisms import (
     Call,
     above_threshold,
     add_gaussian,
     add_laplace,
     choose,
-    current_door,
+    current_provider,
     private_count,
     stable_histogram,
-    use_door,
+    use_provider,
 )
 from fogline.mechanisms.mollified_cells import cell_centres, counts_of, mollified_cells
 from fogline.mechanisms.mollified_draws import mollified_draws
-from fogline.testing import SeededDoor, SeededSource
+from fogline.testing import SeededProvider, SeededSource
 
 BASE = UniformBase([(0.0, 1.0), (5.0, 6.0)])
 FEW, MANY = np.array([40, 3]), np.array([41, 3])
@@ -62,9 +61,9 @@ HONEST = {
 
 
 def recorded(release, x=FEW, seed=1):
-    with use_door(RecordingDoor(SeededDoor(seed))) as door:
+    with use_provider(RecordingProvider(SeededProvider(seed))) as provider:
         release(x)
-    return door
+    return provider
 
 
 def test_every_kind_of_event_has_a_check():
@@ -75,9 +74,9 @@ def test_every_kind_of_event_has_a_check():
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_noise_passes(name):
     for seed in range(3):
-        door = recorded(HONEST[name], seed=seed)
-        assert door.steps
-        assert door.failures == []
+        provider = recorded(HONEST[name], seed=seed)
+        assert provider.steps
+        assert provider.failures == []
     assert replay(HONEST[name], [Pair("one more", FEW, MANY)]).passed
 
 
@@ -86,7 +85,7 @@ def test_honest_noise_passes(name):
 
 def asked(name, event, sample, *, exact=lambda: FEW, norm="linf", sensitivity=1.0, parameters=()):
     """Release through the door as a mechanism of that name would; `sample` is the leaky part."""
-    return current_door().answer(Call(name, parameters, sensitivity, norm, event), exact, sample)
+    return current_provider().answer(Call(name, parameters, sensitivity, norm, event), exact, sample)
 
 
 def silent(draw):
@@ -269,7 +268,7 @@ LEAKY = {
 
 def twice_the_epsilon():
     """The code of `choose`, at twice the epsilon that is charged."""
-    with use_door(Relabelled(current_door(), ExponentialEvent(0.5))):
+    with use_provider(Relabelled(current_provider(), ExponentialEvent(0.5))):
         return choose(lambda: FEW, size=2, sensitivity=1, epsilon=1.0)
 
 
@@ -278,11 +277,11 @@ class Relabelled:
 
     certified = False
 
-    def __init__(self, door, event):
-        self.door, self.event = door, event
+    def __init__(self, provider, event):
+        self.provider, self.event = provider, event
 
     def answer(self, call, query, sample):
-        return self.door.answer(
+        return self.provider.answer(
             Call(call.mechanism, call.parameters, call.sensitivity, call.norm, self.event), query, sample
         )
 
@@ -299,8 +298,8 @@ def choosing(raw, only):
 
 @pytest.mark.parametrize("name", LEAKY)
 def test_each_leaky_mechanism_fails(name):
-    door = recorded(lambda x: LEAKY[name]())
-    assert door.failures, name
+    provider = recorded(lambda x: LEAKY[name]())
+    assert provider.failures, name
 
 
 def test_an_event_of_an_unknown_kind_is_a_failure():
@@ -340,7 +339,7 @@ def test_data_in_the_code_of_a_mechanism_shows_in_the_replay():
     report = replay(release, [Pair("one more", FEW, MANY)])
     assert any("do not give the same answer" in failure for failure in report.failures), str(report)
     first = recorded(release)
-    with use_door(ReplayingDoor(first.steps)) as second:
+    with use_provider(ReplayingProvider(first.steps)) as second:
         release(FEW)
     assert second.failures == []
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fogline.audit.canaries import BLOCK, canary_pairs, random_pairs
+from fogline.audit.neighbour_pairs import BLOCK, canary_pairs, random_pairs
 from fogline.audit.observation import differences, flatten, observe
 
 

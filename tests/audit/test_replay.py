@@ -10,21 +10,21 @@ import pytest
 from fogline import DensitySketch, PrivateModes
 from fogline.accounting.events import ExponentialEvent, GaussianEvent, StableHistogramEvent
 from fogline.accounting.guarantee import Guarantee
-from fogline.audit import Pair, RecordingDoor, ReplayingDoor, canary_pairs, random_pairs, replay
-from fogline.audit.doors import AUDITED, Diverged, sensitivity_ratio
-from fogline.datasets import gaussian_mixture4
+from fogline.audit import Pair, RecordingProvider, ReplayingProvider, canary_pairs, random_pairs, replay
+from fogline.audit.replay import AUDITED, ReplayDiverged, sensitivity_ratio
+from fogline.datasets.simulated import gaussian_mixture4
 from fogline.mechanisms import (
     Call,
     above_threshold,
     add_gaussian,
     add_laplace,
     choose,
-    current_door,
+    current_provider,
     private_count,
     stable_histogram,
-    use_door,
+    use_provider,
 )
-from fogline.published import dp_grams
+from fogline_research.as_published import dp_grams
 
 BOXES = {1: [(-3.0, 10.0)], 2: [(-3.0, 10.0), (0.0, 5.0)]}
 RELATIONS = ["add-remove", "replace"]
@@ -92,7 +92,7 @@ def test_sketches_on_random_pairs(d, relation):
 
 
 def test_counting_crosses_blocks_without_numba(monkeypatch):
-    from fogline.sketch import histogram
+    from fogline.queries import fourier_sums as histogram
 
     monkeypatch.setattr(histogram, "_counter_known", True)
     monkeypatch.setattr(histogram, "_counter", None)
@@ -138,7 +138,7 @@ def test_mechanisms(name):
 
 def test_several_mechanisms_and_auxiliary_randomness():
     def analysis(x):
-        shift = current_door().generator("shift").random()
+        shift = current_provider().generator("shift").random()
         count = private_count(lambda: len(x), rho=0.01).value
         rows = choose(lambda: counts(x[x > shift]), size=4, sensitivity=1, epsilon=0.1 + 0.01 * (count % 3))
         return {"count": count, "best": rows, "shift": shift}
@@ -175,28 +175,28 @@ def test_the_replaying_door_refuses_other_calls():
     def ask(size, rho=0.1):
         add_gaussian(lambda: np.zeros(size, dtype=int), size=size, sensitivity=1, rho=rho)
 
-    with use_door(RecordingDoor()) as recorder:
+    with use_provider(RecordingProvider()) as recorder:
         ask(2)
     for change, word in (((3,), "parameters"), ((2, 0.2), "event")):
-        with use_door(ReplayingDoor(recorder.steps)) as player, pytest.raises(Diverged, match=word):
+        with use_provider(ReplayingProvider(recorder.steps)) as player, pytest.raises(ReplayDiverged, match=word):
             ask(*change)
         assert player.failures
-    with use_door(ReplayingDoor(recorder.steps)):
+    with use_provider(ReplayingProvider(recorder.steps)):
         ask(2)
-        with pytest.raises(Diverged, match="did not ask"):
+        with pytest.raises(ReplayDiverged, match="did not ask"):
             ask(2)
-    with use_door(ReplayingDoor(recorder.steps)), pytest.raises(Diverged, match="generator"):
-        current_door().generator("x")
-    player = ReplayingDoor(recorder.steps)
+    with use_provider(ReplayingProvider(recorder.steps)), pytest.raises(ReplayDiverged, match="generator"):
+        current_provider().generator("x")
+    player = ReplayingProvider(recorder.steps)
     player.finished()
     assert "before the first" in player.failures[0]
 
 
 def test_audit_doors_never_certify():
-    for door in (RecordingDoor(), ReplayingDoor([])):
-        assert not door.certified
-        assert door.reason == AUDITED
-    with use_door(RecordingDoor()):
+    for provider in (RecordingProvider(), ReplayingProvider([])):
+        assert not provider.certified
+        assert provider.reason == AUDITED
+    with use_provider(RecordingProvider()):
         fitted = modes(1, "add-remove", n_modes=1).fit(np.zeros((5, 1)))
     assert not fitted.guarantee_.certified
     assert fitted.guarantee_.reason == AUDITED

@@ -151,7 +151,7 @@ def test_bad_input_names_the_parameter_and_spends_nothing(case, table, monkeypat
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_records_that_cannot_be_read_end_with_3_and_a_constant_message(command, table, monkeypatch):
-    from fogline.engines import FileTable
+    from fogline.sources.files import FileTable
 
     def secret(*_):
         raise ValueError("secret 1234")
@@ -163,7 +163,7 @@ def test_records_that_cannot_be_read_end_with_3_and_a_constant_message(command, 
 
 
 def test_batches_that_cannot_be_read_end_with_3(table, monkeypatch):
-    from fogline.engines import FileTable
+    from fogline.sources.files import FileTable
 
     def secret(*_):
         raise ValueError("secret 1234")

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from fogline import Ledger, PrivateDensity
 from fogline.cli.app import app
+from fogline.density.strata import Strata
 from fogline.federation import SiteSketch
-from fogline.sketch.strata import Strata
 
 SITES = "north,south,west"
 BUDGET = ["--epsilon", "1", "--delta", "1e-6"]

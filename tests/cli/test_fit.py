@@ -12,7 +12,7 @@ from sklearn.datasets import load_diabetes
 from fogline import PrivateDensity
 from fogline.cli import common, release
 from fogline.cli.app import app
-from fogline.engines import CountedFile, FileTable
+from fogline.sources.files import CountedFile, FileTable
 
 BUDGET = ["--epsilon", "1", "--delta", "1e-5"]
 LAW = ["--column", "bmi", "--family", "lognormal", "--parameter-bounds", "mu=2.5:4,sigma=0.05:0.5"]

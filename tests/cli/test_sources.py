@@ -261,7 +261,7 @@ def test_nor_where_the_words_are_wrong(words):
 
 def test_the_library_does_not_repeat_it_either():
     pytest.importorskip("psycopg")
-    from fogline.engines import table
+    from fogline.sources.registry import table
 
     with pytest.raises(ConnectionError, match="Postgres") as caught:
         table(UNREACHABLE, query="t")

@@ -14,7 +14,8 @@ from fogline import Ledger, PrivateModes, private_bounds
 from fogline.audit import attack, canary_pairs, replay
 from fogline.estimators import bounds as bounds_module
 from fogline.ledger import LedgerRefused
-from fogline.locate.magnitudes import (
+from fogline.queries import magnitudes
+from fogline.queries.magnitudes import (
     BINS,
     CELLS,
     ColumnCells,
@@ -180,7 +181,7 @@ def test_columns_of_frames_and_files(tmp_path):
 
 
 def test_a_unit_is_cut_by_the_engine():
-    from fogline.engines import table
+    from fogline.sources.registry import table
 
     rng = np.random.default_rng(0)
     visits = table(rng.uniform(20, 40, (6000, 1)), unit=rng.integers(2000, size=6000))
@@ -267,22 +268,23 @@ def test_mutants_fail(monkeypatch):
             patch.setattr(where, name, value)
             return broken() or broken("replace")
 
-    assert mutate(bounds_module, "counts_sensitivity", lambda relation, c: 1.0)  # the same for replace
-    assert mutate(bounds_module, "bin_counts", lambda column: 2 * bin_counts(column))
+    assert mutate(magnitudes, "counts_sensitivity", lambda relation, c: 1.0)  # the same for replace
+    assert mutate(magnitudes, "bin_counts", lambda column: 2 * bin_counts(column))
     double = lambda column, low, high: cell_counts(np.repeat(column, 2), low, high)  # noqa: E731
-    assert mutate(bounds_module, "cell_counts", double)
+    assert mutate(magnitudes, "cell_counts", double)
     exact = lambda noisy, scale: coarse_range(noisy, 0.0)  # noqa: E731
-    assert not mutate(bounds_module, "coarse_range", exact)  # a poor threshold is not a leak
+    assert not mutate(magnitudes, "coarse_range", exact)  # a poor threshold is not a leak
 
 
 def test_a_range_taken_from_the_records_would_be_noticed(monkeypatch):
     real = bounds_module._count
 
-    def peeking(columns, shares, stages, passes):
+    def peeking(columns, shares, curator):
         seen = [0.0]
-        found = real(columns, shares, stages, passes)
-        passes.each(lambda rows: seen.append(float(np.nan_to_num(rows, posinf=0.0).max(initial=0.0))))
-        return tuple(cells and replace(cells, high=cells.high + max(seen)) for cells in found)
+        found = real(columns, shares, curator)
+        curator._records.each(lambda rows: seen.append(float(np.nan_to_num(rows, posinf=0.0).max(initial=0.0))))
+        wider = [part.cells and replace(part.cells, high=part.cells.high + max(seen)) for part in found]
+        return tuple(replace(part, cells=cells) for part, cells in zip(found, wider, strict=True))
 
     monkeypatch.setattr(bounds_module, "_count", peeking)
     assert broken()

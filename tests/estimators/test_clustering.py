@@ -13,8 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import get_tags
 
 from fogline import Ledger, PrivateModeClustering
-from fogline.locate import mixture_step
-from fogline.locate.mixture_step import GaussianClusters, StepQuery
+from fogline.queries import em_step as mixture_step
+from fogline.queries.em_step import ClusterStepQuery, GaussianClusters, StepSums
 from fogline.testing import seeded_noise
 
 SETTINGS = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-10, 10), "n_clusters": 4}
@@ -273,9 +273,9 @@ def test_all_stages_are_one_question(sample, tmp_path):
 def test_a_step_stays_within_its_sensitivity(kind, relation):
     rng = np.random.default_rng(0)
     model = GaussianClusters(np.full(3, 1 / 3), rng.normal(size=(3, 2)) * 0.2, np.stack([0.01 * np.eye(2)] * 3))
-    query = StepQuery(model, 2**14, kind)
+    query = StepSums(model, 2**14, kind)
     places = np.rint(rng.normal(scale=0.4, size=(300, 2)) * 2**14)
-    single = [query.sum([row[None]]).astype(object) for row in places]
+    single = [query.sums([row[None]]).astype(object) for row in places]
     pairs = [(a, 0 * a) for a in single] if relation == "add-remove" else list(itertools.pairwise(single))
     largest = max(int(np.sum((a - b) ** 2)) for a, b in pairs)
     limit = query.sensitivity(relation, 1) ** 2
@@ -289,9 +289,9 @@ def test_a_step_stays_within_its_sensitivity(kind, relation):
 def test_a_step_does_not_depend_on_the_batches():
     rng = np.random.default_rng(1)
     model = GaussianClusters(np.array([0.3, 0.7]), rng.normal(size=(2, 5)), np.stack([0.3 * np.eye(5)] * 2))
-    query = StepQuery(model, 2**13, "full")
+    query = StepSums(model, 2**13, "full")
     places = np.rint(rng.normal(size=(101, 5)) * 2**13)
-    assert query.sum([places]).tolist() == query.sum([places[:1], places[1:40], places[40:]]).tolist()
+    assert query.sums([places]).tolist() == query.sums([places[:1], places[1:40], places[40:]]).tolist()
 
 
 def test_steps_without_noise_find_the_moments():
@@ -301,8 +301,9 @@ def test_steps_without_noise_find_the_moments():
     model = GaussianClusters(np.full(2, 0.5), np.array([[-0.5, 0.1], [0.5, 0.1]]), np.stack([0.06 * np.eye(2)] * 2))
     variances = np.full((2, 2), 0.01)
     for _ in range(15):
-        query = StepQuery(model, 2**14, "full")
-        model, variances, _ = query.read(query.sum([np.rint(z * 2**14)]), 1.0, 40000.0, variances)
+        query = ClusterStepQuery(model, 2**14, "full", None, 40000.0, variances)
+        step = query.decode(query.sums([np.rint(z * 2**14)]), 1.0)
+        model, variances = step.model, step.centre_variances
     np.testing.assert_allclose(model.means, [[-0.6, 0], [0.6, 0.2]], atol=0.02)
     np.testing.assert_allclose(model.covariances, np.stack([shape] * 2), rtol=0.2, atol=0.003)
     assert (variances < 1e-6).all()

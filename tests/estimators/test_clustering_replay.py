@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fogline import PrivateModeClustering
+from fogline.algorithms import clustering as _clustering_staged
 from fogline.audit import canary_pairs, replay
-from fogline.estimators import _clustering_staged
-from fogline.locate import private_pca
-from fogline.locate.mixture_step import StepQuery
-from fogline.locate.private_pca import MomentQuery, Spread, SpreadQuery
-from fogline.locate.projection import RecordLattice
-from fogline.sketch import pursuit
+from fogline.density.components import pursuit
+from fogline.queries import moments as private_pca
+from fogline.queries.em_step import StepQuery
+from fogline.queries.lattice import RecordLattice
+from fogline.queries.moments import MomentQuery, Spread, SpreadQuery
 
 NAMES = {
     "empty and one record",
@@ -92,15 +92,15 @@ def test_a_missing_value_that_passes_the_box_is_noticed(monkeypatch):
 def test_the_raw_count_is_noticed(monkeypatch):
     """Sums are divided by the exact number of records, which is kept on the way."""
     counted = {}
-    real_sum, real_read = SpreadQuery.sum, SpreadQuery.read
+    real_exact, real_decode = SpreadQuery.exact, SpreadQuery.decode
 
-    def exact(self, each):
-        result = real_sum(self, each)
+    def exact(self, records):
+        result = real_exact(self, records)
         counted["n"] = result[0] / self.count_unit
         return result
 
-    monkeypatch.setattr(SpreadQuery, "sum", exact)
-    monkeypatch.setattr(SpreadQuery, "read", lambda *args: changed(real_read(*args), count=counted["n"]))
+    monkeypatch.setattr(SpreadQuery, "exact", exact)
+    monkeypatch.setattr(SpreadQuery, "decode", lambda *args: changed(real_decode(*args), count=counted["n"]))
     assert not audit().passed
 
 

@@ -17,7 +17,7 @@ from fogline import (
     private_bounds,
     private_strata,
 )
-from fogline.sketch.counted_records import count_words, is_nothing, release_message
+from fogline.density.counted_records import count_words, is_nothing, release_message
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}

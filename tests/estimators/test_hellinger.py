@@ -11,10 +11,10 @@ from sklearn.base import clone
 
 from fogline import Ledger, PrivateDensity, PrivateHellinger
 from fogline._validation import records
-from fogline.engines import CountedFile
-from fogline.estimators import _hellinger_steps
-from fogline.estimators._hellinger_fit import CLEAR, LINEAR, read_bandwidth
+from fogline.algorithms import hellinger_descent as _hellinger_steps
+from fogline.density.hellinger.inference import CLEAR, LINEAR, read_bandwidth
 from fogline.families import Exponential, Normal
+from fogline.sources.files import CountedFile
 from fogline.testing import seeded_noise
 
 BOUNDS = {"mu": (-5, 15), "sigma": (0.5, 6)}

@@ -9,13 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fogline import PrivateHellinger
+from fogline.algorithms import hellinger_descent as _hellinger_plan
+from fogline.algorithms import hellinger_descent as _hellinger_start
+from fogline.algorithms import hellinger_descent as _hellinger_steps
 from fogline.audit import canary_pairs, replay
 from fogline.audit.attack import vector_attack
-from fogline.estimators import _hellinger_plan, _hellinger_start, _hellinger_steps
-from fogline.estimators._hellinger_quadrature import DescentPlan, Quadrature
-from fogline.estimators._staged import RecordPasses, Stages
 from fogline.families import Gamma, Normal, parameter_box
-from fogline.sketch.terms import ReleaseTerms
+from fogline.queries.hellinger_descent import DescentPlan, Quadrature, RootQuery
+from fogline.release.curator import Curator
+from fogline.release.terms import ReleaseTerms
 
 BOX = [(-10.0, 20.0)]
 BOUNDS = {"mu": (-5, 15), "sigma": (0.5, 6)}
@@ -161,8 +163,8 @@ def test_a_number_of_usable_rows_is_caught(monkeypatch):
 
 
 def test_a_start_from_the_records_is_caught(monkeypatch):
-    def start(stages, passes, grid):
-        counts = grid.counts(passes)
+    def start(curator, grid):
+        counts = grid.counts(curator._records)
         theta = np.array([float(np.average(grid.points, weights=counts + 1e-9)), 2.0])
         return _hellinger_start.start_at(grid, theta, 1.0)
 
@@ -187,7 +189,7 @@ def attacked():
     terms = ReleaseTerms.checked(1.0, 1e-5, "replace", 1)
 
     def release(X):
-        return _hellinger_steps._ask(Stages(terms), RecordPasses(X, 1), grid, "gradient", matrix, Fraction(1))
+        return Curator(X, terms, width=1).ask(RootQuery(grid, matrix), Fraction(1), "gradient")
 
     return vector_attack(release, [[2.0]], [[8.0]], claim=terms.rho, delta=1e-5, runs=20_000)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fogline import Ledger, PrivateModes
-from fogline.engines import FileTable
 from fogline.ledger import BudgetExceeded, ReleaseFailed
+from fogline.sources.files import FileTable
 
 pytestmark = pytest.mark.quick
 

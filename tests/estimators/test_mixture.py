@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from fogline import Ledger, PrivateGaussianMixture
-from fogline.sketch import matching, pursuit
+from fogline.density.components import matching, pursuit
 from fogline.testing import seeded_noise
 
 RNG = np.random.default_rng(0)

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from fogline import PrivateGaussianMixture
+from fogline.algorithms import clustering as _clustering_staged
+from fogline.algorithms import mixture_from_density as _mixture_sketch
 from fogline.audit import canary_pairs, replay
-from fogline.estimators import _clustering_staged, _mixture_sketch
-from fogline.locate import ball
-from fogline.locate.ball import BallLattice
-from fogline.locate.mixture_step import StepQuery
-from fogline.locate.private_pca import MomentQuery, SpreadQuery
-from fogline.sketch import matching, pursuit
+from fogline.density.components import matching, pursuit
+from fogline.queries import lattice as ball
+from fogline.queries.em_step import StepQuery
+from fogline.queries.lattice import BallLattice
+from fogline.queries.moments import MomentQuery, SpreadQuery
 
 NAMES = {
     "empty and one record",
@@ -83,14 +84,14 @@ def test_a_missing_value_that_passes_is_noticed(monkeypatch):
 def test_a_kind_of_step_from_the_data_is_noticed(monkeypatch):
     """How much is released of the shapes follows the number of records that were seen."""
     seen = {"rows": 0}
-    real = SpreadQuery.sum
+    real = SpreadQuery.exact
 
-    def total(self, each):
-        result = real(self, each)
+    def total(self, records):
+        result = real(self, records)
         seen["rows"] = int(result[0] // self.count_unit)
         return result
 
-    monkeypatch.setattr(SpreadQuery, "sum", total)
+    monkeypatch.setattr(SpreadQuery, "exact", total)
     monkeypatch.setattr(_mixture_sketch, "step_kind", lambda *args: "full" if seen["rows"] % 2 else "round")
     assert not audit().passed
 

@@ -9,8 +9,8 @@ import pytest
 
 from fogline import PrivateModes
 from fogline.audit import canary_pairs, replay
-from fogline.datasets import Mixture
-from fogline.estimators.expected import expected_mode_error
+from fogline.datasets.mixtures import Mixture
+from fogline.planning.modes import expected_mode_error
 from fogline.testing import seeded_noise
 
 BOX = [(-8, 8)] * 5

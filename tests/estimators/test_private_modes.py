@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from fogline import DensitySketch, PrivateDensity, PrivateModes
-from fogline.datasets import gaussian_mixture4
+from fogline.datasets.simulated import gaussian_mixture4
 from fogline.testing import seeded_noise
 
 BOX = [(-10, 10), (-10, 10)]
@@ -187,7 +187,7 @@ def test_nothing_is_checked_before_fit():
 )
 def test_a_bad_parameter_is_named_and_nothing_is_spent(monkeypatch, wrong, error, name):
     drawn = []
-    monkeypatch.setattr("fogline.sketch.density_sketch.add_gaussian", lambda *args, **options: drawn.append(args))
+    monkeypatch.setattr("fogline.release.density_sketch.add_gaussian", lambda *args, **options: drawn.append(args))
     model = PrivateModes(**(SETTINGS | LINE | wrong))
     with pytest.raises(error, match=name):
         model.fit(line())
@@ -241,7 +241,7 @@ def test_an_extreme_parameter_is_named_before_anything_is_spent_or_else_served(m
     ],
 )
 def test_a_bad_table_is_named_and_nothing_is_spent(monkeypatch, X, error, message):
-    monkeypatch.setattr("fogline.sketch.density_sketch.add_gaussian", lambda *args, **options: 1 / 0)
+    monkeypatch.setattr("fogline.release.density_sketch.add_gaussian", lambda *args, **options: 1 / 0)
     with pytest.raises(error, match=message) as caught:
         PrivateModes(**SETTINGS).fit(X)
     assert "Ann" not in str(caught.value)

@@ -15,11 +15,11 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from fogline import PrivateModalRegression
 from fogline._validation import records
-from fogline.datasets import sinusoidal_mixture
-from fogline.engines import FileTable
-from fogline.estimators import _regression_expected
-from fogline.estimators.regression import joined
+from fogline.planning import regression as _regression_expected
+from fogline.sources.files import FileTable
+from fogline.sources.labelled import joined
 from fogline.testing import seeded_noise
+from fogline_research.datasets.regression import sinusoidal_mixture
 
 SETTINGS = {"epsilon": 1.0, "delta": 1e-5, "x_bounds": (0, 1), "y_bounds": (-1.5, 3)}
 FIXED = {"bandwidth": [0.1, 0.3]}
@@ -161,7 +161,7 @@ def test_options_reach_the_release(sample):
     ],
 )
 def test_a_bad_parameter_is_named_and_nothing_is_spent(monkeypatch, wrong, error, name):
-    monkeypatch.setattr("fogline.sketch.density_sketch.add_gaussian", lambda *args, **options: 1 / 0)
+    monkeypatch.setattr("fogline.release.density_sketch.add_gaussian", lambda *args, **options: 1 / 0)
     model = PrivateModalRegression(**(SETTINGS | wrong))
     with pytest.raises(error, match=name):
         model.fit(np.zeros((3, 1)), np.zeros(3))
@@ -183,7 +183,7 @@ def test_a_bad_parameter_is_named_and_nothing_is_spent(monkeypatch, wrong, error
     ],
 )
 def test_a_bad_table_is_named_and_nothing_is_spent(monkeypatch, X, y, error, message):
-    monkeypatch.setattr("fogline.sketch.density_sketch.add_gaussian", lambda *args, **options: 1 / 0)
+    monkeypatch.setattr("fogline.release.density_sketch.add_gaussian", lambda *args, **options: 1 / 0)
     with pytest.raises(error, match=message) as caught:
         PrivateModalRegression(**SETTINGS).fit(X, y)
     assert "Ann" not in str(caught.value)

@@ -8,8 +8,8 @@ import pytest
 from fogline import PrivateModalRegression
 from fogline.audit import Pair, canary_pairs, random_pairs, replay
 from fogline.estimators import regression
-from fogline.mechanisms.entropy import current_door
-from fogline.sketch import density_sketch
+from fogline.mechanisms.randomness import current_provider
+from fogline.release import density_sketch
 
 BOX = [(-3.0, 10.0), (0.0, 5.0)]
 RELATIONS = ["add-remove", "replace"]
@@ -141,9 +141,9 @@ def noise_that_looks_at_the_number_of_rows(patch):
     real = regression.release_source
 
     def release(source, spec, terms, ledger):
-        current_door().generator("rows").random(len(source))
+        current_provider().generator("rows").random(len(source))
         for _ in range(len(source) % 2):
-            current_door().generator("odd").random()
+            current_provider().generator("odd").random()
         return real(source, spec, terms, ledger)
 
     patch.setattr(regression, "release_source", release)

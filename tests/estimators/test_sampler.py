@@ -19,10 +19,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fogline import IntegralSampler, Ledger
 from fogline.accounting import Cost
-from fogline.engines import table
-from fogline.families.mollifiers import log_ratio_range
+from fogline.families.base_measures import log_ratio_range
 from fogline.ledger import IntegralCost, LedgerRefused
-from fogline.mechanisms.failures import ReleaseFailed
+from fogline.mechanisms.errors import ReleaseFailed
+from fogline.sources.registry import table
 from fogline.testing import integral_log_ratio, seeded_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # many draws at epsilon = 1 each

@@ -16,11 +16,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fogline import IntegralSampler
 from fogline.audit import attack, canary_pairs, replay
-from fogline.audit.canaries import Pair
+from fogline.audit.neighbour_pairs import Pair
 from fogline.audit.observation import flatten, observe
-from fogline.estimators import _boosting, _drawing, _vault
+from fogline.estimators import sampler as _drawing
 from fogline.estimators import sampler as sampler_module
-from fogline.families.mollifiers import log_ratio_range
+from fogline.families.base_measures import log_ratio_range
+from fogline.queries import boosted_density as _boosting
+from fogline.release import secret_models
 from fogline.testing import integral_log_ratio, seeded_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # an attack takes thousands of draws
@@ -57,7 +59,7 @@ class Oracle(ClassifierMixin, BaseEstimator):
 def test_models_of_opposite_data_differ_by_no_more_than_epsilon(learner, schedule, epsilon):
     options = {"epsilon": epsilon, "learner": learner, "schedule": schedule, "rounds": 3}
     models = [sampler(**options).fit(X) for X in (LEFT, RIGHT)]
-    exact = [_vault.held(model).log_ratio for model in models]
+    exact = [secret_models.paid_draws_of(model).log_ratio for model in models]
     for log_acceptance in exact:  # to the last bit, where a draw is decided
         found = log_ratio_range(log_acceptance, [(-9, 9)], cells=4000)
         assert found.high <= 0
@@ -74,7 +76,7 @@ def test_models_of_opposite_data_differ_by_no_more_than_epsilon(learner, schedul
 def test_cells_of_opposite_data_differ_by_no_more_than_epsilon(schedule, epsilon):
     options = {"epsilon": epsilon, "learner": Oracle(), "schedule": schedule, "rounds": 3, "drawing": "cells"}
     models = [sampler(**options).fit(X) for X in (LEFT, RIGHT)]
-    exact = [_vault.held(model).log_ratio for model in models]
+    exact = [secret_models.paid_draws_of(model).log_ratio for model in models]
     for log_ratio in exact:
         assert log_ratio_range(log_ratio, [(-9, 9)], cells=4000).within(epsilon / 2 * (1 + 1e-12))
     ratio = log_ratio_range(lambda x: exact[0](x) - exact[1](x), [(-9, 9)], cells=4000)
@@ -146,13 +148,13 @@ def doubled_epsilon(patch):
 
 
 def model_kept(patch):
-    real = _vault.hold
+    real = secret_models.hold
 
-    def hold(owner, holding):
-        owner.model_ = holding.log_ratio
-        real(owner, holding)
+    def hold(owner, paid_draws):
+        owner.model_ = paid_draws.log_ratio
+        real(owner, paid_draws)
 
-    patch.setattr(_vault, "hold", hold)
+    patch.setattr(secret_models, "hold", hold)
 
 
 def edges_reported(patch):
@@ -199,7 +201,7 @@ def own_seed(patch):
 
 
 def certified_whatever_the_door(patch):
-    patch.setattr(sampler_module, "door_reason", lambda: "")
+    patch.setattr(sampler_module, "provider_reason", lambda: "")
 
 
 def rows_counted(patch):
@@ -207,12 +209,12 @@ def rows_counted(patch):
 
     def resampled(records, size, rng):
         if len(records) < 30:
-            _boosting.current_door().generator("few records")
+            _boosting.current_provider().generator("few records")
         return records[rng.integers(len(records), size=size)]
 
-    from fogline.mechanisms.entropy import current_door
+    from fogline.mechanisms.randomness import current_provider
 
-    patch.setattr(_boosting, "current_door", current_door, raising=False)
+    patch.setattr(_boosting, "current_provider", current_provider, raising=False)
     patch.setattr(_boosting, "_resampled", resampled)
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from fogline import Ledger, private_strata
 from fogline.audit import Pair, attack, replay
+from fogline.density.strata import Strata
 from fogline.ledger import LedgerRefused
-from fogline.mechanisms.failures import ReleaseFailed
-from fogline.sketch import strata as strata_module
-from fogline.sketch import strata_counts
-from fogline.sketch.strata import Strata
+from fogline.mechanisms.errors import ReleaseFailed
+from fogline.queries import strata as strata_counts
+from fogline.release import strata as strata_module
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -168,7 +168,7 @@ def test_bad_schemas_are_named(tmp_path):
         private_strata(tmp_path / "q.csv", "sex", categories=["f"], **BUDGET, **BOX)
     with pytest.raises(ValueError, match="columns: 'sex' is given as by"):
         private_strata(tmp_path / "p.csv", "sex", categories=["f"], columns=["sex", "x"], **BUDGET, **BOX)
-    from fogline.engines import table
+    from fogline.sources.registry import table
 
     with pytest.raises(TypeError, match="pass the source itself"):
         private_strata(table(np.ones((3, 1))), "sex", categories=["f"], **BUDGET, **BOX)

@@ -8,9 +8,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fogline.families.bases import NormalBase, OtherBase, ProductBase, UniformBase, base_named
-from fogline.families.boosted import CLAMP, BoostedRatio, gamma, log_odds, step_sizes
-from fogline.families.mollifiers import LogRange, log_ratio_range, mollify, scale_into
+from fogline.families.base_measures import (
+    LogRange,
+    NormalBase,
+    OtherBase,
+    ProductBase,
+    UniformBase,
+    base_named,
+    log_ratio_range,
+    mollify,
+    scale_into,
+)
+from fogline.queries.boosted_density import CLAMP, BoostedRatio, gamma, log_odds, step_sizes
 
 seeds = st.integers(0, 2**32 - 1)
 

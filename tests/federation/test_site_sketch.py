@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from fogline import DensitySketch, Ledger, PrivateModes
 from fogline.audit import Pair, canary_pairs, replay
-from fogline.engines import sketch as count
-from fogline.engines import table
 from fogline.federation import PairKeys, SiteSketch, merge_sites, new_keys, release_file
 from fogline.federation import masks as mask_module
 from fogline.federation import site_sketch as site_module
 from fogline.ledger import LedgerRefused
-from fogline.sketch.density_sketch import AlreadyReleased
+from fogline.release import sketch as count
+from fogline.release.density_sketch import AlreadyReleased
+from fogline.sources.registry import table
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 from fogline import DensitySketch
-from fogline.engines import sketch as count
-from fogline.engines import table
+from fogline.density.random_spec import plan_spec
 from fogline.federation import PairKeys, SiteSketch, merge_sites, new_keys, release_file
-from fogline.federation.site_file import Member
-from fogline.sketch import origins
-from fogline.sketch.density_sketch import AlreadyReleased
-from fogline.sketch.origins import UNCOUNTED
-from fogline.sketch.planning import plan_spec
+from fogline.federation.site_sketch import Member
+from fogline.release import origins
+from fogline.release import sketch as count
+from fogline.release.density_sketch import AlreadyReleased
+from fogline.release.origins import UNCOUNTED
+from fogline.sources.registry import table
 from fogline.testing import seeded_noise
 
 pytestmark = pytest.mark.quick

@@ -7,15 +7,28 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from fogline.audit.forms import SOURCES, Place, is_available, source_named
-from fogline.audit.hostile_cells import CELLS, IDS, Box
-from fogline.audit.hostile_lines import LINE_CELLS, LINE_IDS
-from fogline.audit.hostile_tables import HostileTables, Record, Shape, vocabulary
-from fogline.audit.isolation import Case, IsolationReport, check_isolation
-from fogline.audit.isolation_audit import Campaign, coverage_lines, joined, pairs_of, parts_of, report_line
-from fogline.audit.isolation_cases import from_json, to_json
-from fogline.audit.isolation_measures import BOUNDS
-from fogline.audit.reference_reader import UNSURE, cell_of, line_items, lines_of, number, unit_key
+from fogline_research.audit_campaign.forms import SOURCES, Place, is_available, source_named
+from fogline_research.audit_campaign.hostile_cells import CELLS, IDS, Box
+from fogline_research.audit_campaign.hostile_tables import (
+    LINE_CELLS,
+    LINE_IDS,
+    HostileTables,
+    Record,
+    Shape,
+    vocabulary,
+)
+from fogline_research.audit_campaign.isolation import Case, IsolationReport, check_isolation
+from fogline_research.audit_campaign.isolation_audit import (
+    Campaign,
+    coverage_lines,
+    joined,
+    pairs_of,
+    parts_of,
+    report_line,
+)
+from fogline_research.audit_campaign.isolation_cases import from_json, to_json
+from fogline_research.audit_campaign.isolation_measures import BOUNDS
+from fogline_research.audit_campaign.reference_reader import UNSURE, cell_of, line_items, lines_of, number, unit_key
 
 FORMS = [source.form for source in SOURCES if source.state == "grid" and not source.form.server]
 SHAPES = sorted({shape for source in SOURCES for shape in source.shapes}, key=str)

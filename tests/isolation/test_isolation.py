@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from fogline.audit.forms import SOURCES, is_available, source_named
-from fogline.audit.isolation import check_isolation, try_case
-from fogline.audit.isolation_cases import load_cases
+from fogline_research.audit_campaign.forms import SOURCES, is_available, source_named
+from fogline_research.audit_campaign.isolation import check_isolation, try_case
+from fogline_research.audit_campaign.isolation_cases import load_cases
 
 SEED = 20
 REGRESSIONS = load_cases(Path(__file__).parent / "regressions")

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fogline.audit import isolation_measures
-from fogline.audit.forms import is_available, source_named
-from fogline.audit.isolation import check_isolation
-from fogline.engines.tables import Table
+from fogline.sources.tables import Source
+from fogline_research.audit_campaign import isolation_measures
+from fogline_research.audit_campaign.forms import is_available, source_named
+from fogline_research.audit_campaign.isolation import check_isolation
 
 
-class Leaky(Table):
+class Leaky(Source):
     """A table of rows and ids that were read by a careless reader."""
 
     def __init__(self, rows, ids, width, unit):
@@ -147,13 +147,13 @@ def test_a_leaky_reader_is_caught(reader, monkeypatch):
     if reader is dropped_filter:
         shapes = tuple(shape for shape in shapes if shape.ids is None and shape.cells.startswith("double"))
     source = replace(source, form=replace(source.form, options=options, shapes=shapes))
-    monkeypatch.setattr(isolation_measures.engines, "table", lambda given, **keywords: reader(given, **keywords))
+    monkeypatch.setattr(isolation_measures.sources, "table", lambda given, **keywords: reader(given, **keywords))
     report = check_isolation(source, source.form.pairs, seed=20, shrinking=False)
     assert report.violations
 
 
 def test_a_break_is_shrunk(monkeypatch):
-    monkeypatch.setattr(isolation_measures.engines, "table", lambda given, **_: one_cell_is_an_error(given))
+    monkeypatch.setattr(isolation_measures.sources, "table", lambda given, **_: one_cell_is_an_error(given))
     source = source_named("numpy array")
     source = replace(source, form=replace(source.form, options={**source.form.options, "entry": ("table",)}))
     (found, *_) = check_isolation(source, source.form.pairs, seed=20).found

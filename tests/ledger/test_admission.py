@@ -5,9 +5,10 @@ import pytest
 
 from fogline import PrivateHellinger, PrivateModes
 from fogline.accounting import Cost
-from fogline.engines import CountedFile, table
 from fogline.families import Normal
 from fogline.ledger import Ledger, LedgerRefused, ProtectedUnit, Question, Receipt
+from fogline.sources.files import CountedFile
+from fogline.sources.registry import table
 
 PRICE = Cost(0.001)
 BOX = {"epsilon": 0.1, "delta": 1e-6, "bounds": [(0, 30)], "bandwidth": 0.1}
@@ -238,8 +239,8 @@ def test_a_descent_is_refused_on_a_part_under_replace(make):
 
 
 def test_a_kernel_that_makes_records_alike_is_not_proved_for_gain_and_loss(make, monkeypatch):
-    from fogline.sketch import sensitivity
-    from fogline.sketch.planning import plan_spec
+    from fogline.density.random_spec import plan_spec
+    from fogline.queries import fourier_sums as sensitivity
 
     spec = plan_spec([(0, 1)], [0.05])
     assert sensitivity.covers_gain_and_loss(spec, 1)

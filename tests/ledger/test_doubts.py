@@ -8,13 +8,15 @@ import sys
 import threading
 
 import pytest
+from tests.ledger.torture.trials import ask, counted, new_ledger, reopen
 
-from fogline.ledger import Ledger, LedgerRefused, ReleaseFailed, founding, locks, session
-from fogline.ledger.books import GENESIS, chain
-from fogline.ledger.high_water import HighWater, Mark, default_directory
+from fogline.ledger import Ledger, LedgerRefused, ReleaseFailed, session
+from fogline.ledger import disk as locks
+from fogline.ledger import files as founding
+from fogline.ledger.accounts import GENESIS, chain
+from fogline.ledger.files import HighWater, Mark, default_directory
 from fogline.ledger.question import canonical
 from fogline.ledger.steps import observing
-from fogline.ledger.trials import ask, counted, new_ledger, reopen
 
 
 def refused(check, action, *arguments, **options):
@@ -290,7 +292,7 @@ FORK = """
 import os, sys
 from pathlib import Path
 from fogline.ledger import Ledger, LedgerRefused
-from fogline.ledger.trials import ask, counted, reopen
+from tests.ledger.torture.trials import ask, counted, reopen
 folder = Path(sys.argv[1])
 ledger = reopen(folder)
 def release():

@@ -5,12 +5,12 @@ import os
 import shutil
 
 import pytest
+from tests.ledger.torture.trials import ask, counted, new_ledger, reopen
 
 from fogline.ledger import Ledger, LedgerRefused, ReleaseFailed
 from fogline.ledger.disk import Disk, installed
-from fogline.ledger.high_water import HighWater
+from fogline.ledger.files import HighWater
 from fogline.ledger.steps import observing
-from fogline.ledger.trials import ask, counted, new_ledger, reopen
 
 
 class Stop(Exception):

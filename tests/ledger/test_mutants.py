@@ -5,21 +5,13 @@ import threading
 from contextlib import nullcontext, suppress
 
 import pytest
+from tests.ledger.torture import trials
+from tests.ledger.torture import trials as copied
 
 from fogline.accounting import Cost
-from fogline.ledger import (
-    Ledger,
-    LedgerRefused,
-    Question,
-    ReleaseFailed,
-    books,
-    copied,
-    protocol,
-    session,
-    store,
-    trials,
-)
-from fogline.ledger.high_water import HighWater
+from fogline.ledger import Ledger, LedgerRefused, Question, ReleaseFailed, protocol, session, store
+from fogline.ledger import accounts as books
+from fogline.ledger.files import HighWater
 from fogline.ledger.steps import observing
 
 
@@ -80,7 +72,7 @@ def test_a_mark_that_is_compared_on_opening_only_lets_copies_spend(tmp_path, mon
 
 def test_without_the_marks_lock_a_copy_slips_between_comparison_and_move(tmp_path, monkeypatch):
     """Both compare, both write, one moves the mark; the other must notice at the latest there, before data."""
-    monkeypatch.setattr(HighWater, "held", lambda self, ledger: nullcontext())
+    monkeypatch.setattr(HighWater, "locked", lambda self, ledger: nullcontext())
     with trials.new_ledger(tmp_path, 5) as original:
         shutil.copy(tmp_path / "ledger", tmp_path / "copy")
         with Ledger.open(tmp_path / "copy", high_water=tmp_path / "marks") as copy:
@@ -104,7 +96,7 @@ def test_without_the_hash_of_an_answer_a_flipped_bit_goes_through(tmp_path, monk
 def test_without_the_chain_a_changed_entry_goes_through(tmp_path, monkeypatch):
     monkeypatch.setattr(books, "chain", lambda previous, content: b"0" * 32)
     monkeypatch.setattr(store, "chain", lambda previous, content: b"0" * 32)
-    monkeypatch.setattr("fogline.ledger.export.chain", lambda previous, content: b"0" * 32)
+    monkeypatch.setattr("fogline.ledger.ledger.chain", lambda previous, content: b"0" * 32)
     with pytest.raises(trials.Broken):
         trials.bit_flips(tmp_path, flips=400, seed=3)
 

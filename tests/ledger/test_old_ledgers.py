@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fogline import PrivateHellinger, PrivateModes
-from fogline.engines import table
 from fogline.ledger import Ledger, LedgerRefused, ProtectedUnit
+from fogline.sources.registry import table
 
 FIXTURES = Path(__file__).parent / "fixtures"
 _spec = importlib.util.spec_from_file_location("make_base_ledger", FIXTURES / "make_base_ledger.py")

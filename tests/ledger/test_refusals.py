@@ -9,17 +9,16 @@ import sys
 import threading
 
 import pytest
+from tests.ledger.torture.trials import ask, new_ledger, reopen
 
-from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, locks, session, store
-from fogline.ledger import high_water as marks_module
-from fogline.ledger.books import FORMAT, GENESIS, Books, chain
-from fogline.ledger.charges import Caps
+from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, session, store
+from fogline.ledger import disk as locks
+from fogline.ledger import files as marks_module
+from fogline.ledger.accounts import FORMAT, GENESIS, Accounts, Caps, chain
 from fogline.ledger.disk import Disk, installed
-from fogline.ledger.high_water import HighWater, Mark
+from fogline.ledger.files import DiskReservation, HighWater, Mark, sweep
 from fogline.ledger.question import canonical
-from fogline.ledger.room import Room, sweep
 from fogline.ledger.store import Store
-from fogline.ledger.trials import ask, new_ledger, reopen
 
 
 def refused(check, action, *arguments, **options):
@@ -68,15 +67,15 @@ RESERVE = {
 }
 
 
-def read(*contents, books=None, **changes):
+def read(*contents, accounts=None, **changes):
     """Let books read entries, the last one with changes, all hashes being right."""
-    books = Books() if books is None else books
+    accounts = Accounts() if accounts is None else accounts
     for number, content in enumerate(contents):
         last = changes if number == len(contents) - 1 else {}
-        entry = {"seq": books.next_seq, "group": books.next_seq, "time": "2024", **content, **last}
+        entry = {"seq": accounts.next_seq, "group": accounts.next_seq, "time": "2024", **content, **last}
         text = canonical(entry).decode()
-        books.apply(books.next_seq, text, chain(books.tip, text))
-    return books
+        accounts.apply(accounts.next_seq, text, chain(accounts.tip, text))
+    return accounts
 
 
 @pytest.mark.parametrize(
@@ -105,9 +104,11 @@ def test_entries_that_do_not_follow(check, contents, changes):
 
 
 def test_an_entry_of_a_group_may_not_skip_out_of_it():
-    books = read(GENESIS_ENTRY, DATASET)
-    read({"kind": "version", "dataset": "d", "version": "2"}, books=books, group=1)  # written together with the last
-    assert books.group == 1
+    accounts = read(GENESIS_ENTRY, DATASET)
+    read(
+        {"kind": "version", "dataset": "d", "version": "2"}, accounts=accounts, group=1
+    )  # written together with the last
+    assert accounts.group == 1
 
 
 def test_an_early_release_that_says_nothing_of_a_unit_fixes_none():
@@ -119,7 +120,7 @@ def test_an_early_release_that_says_nothing_of_a_unit_fixes_none():
 
 def test_a_wrong_entry_in_the_history_is_noticed_on_the_way_out(folder, monkeypatch):
     with reopen(folder) as ledger:
-        monkeypatch.setattr("fogline.ledger.export.chain", lambda previous, content: b"0" * 32)
+        monkeypatch.setattr("fogline.ledger.ledger.chain", lambda previous, content: b"0" * 32)
         refused("chain", ledger.history)
         monkeypatch.undo()
         monkeypatch.setattr(store, "chain", lambda previous, content: b"0" * 32)
@@ -128,7 +129,7 @@ def test_a_wrong_entry_in_the_history_is_noticed_on_the_way_out(folder, monkeypa
 
 def test_an_entry_that_is_not_json_is_refused():
     text = "no entry"
-    refused("chain", store._apply, Books(), 0, text, chain(GENESIS, text))
+    refused("chain", store._apply, Accounts(), 0, text, chain(GENESIS, text))
 
 
 def test_a_refusal_survives_a_pickle():
@@ -203,7 +204,7 @@ def test_a_ledger_that_cannot_be_founded_leaves_nothing(tmp_path, monkeypatch):
         return link
 
     for error, word in [(FileExistsError(), "already"), (OSError(28, ""), "No space"), (OSError(), "unknown")]:
-        monkeypatch.setattr("fogline.ledger.founding.os.link", failing(error))
+        monkeypatch.setattr("fogline.ledger.files.os.link", failing(error))
         assert word in refused("file", Ledger.create, tmp_path / "ledger", **options)
     assert [path.name for path in tmp_path.iterdir()] == ["marks"]
 
@@ -212,7 +213,7 @@ def test_no_place_for_locks_is_refused(folder, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fogline.ledger.ledger.Room", full)
+    monkeypatch.setattr("fogline.ledger.ledger.DiskReservation", full)
     refused("read-only", reopen, folder)
     monkeypatch.undo()
     with reopen(folder) as ledger:
@@ -272,7 +273,9 @@ def test_a_roll_back_that_fails_closes_the_file(tmp_path):
 
 def test_a_file_that_fails_while_it_is_read_is_refused(folder, monkeypatch):
     with reopen(folder) as ledger:
-        monkeypatch.setattr(Store, "continue_books", lambda *_: (_ for _ in ()).throw(sqlite3.OperationalError("I/O")))
+        monkeypatch.setattr(
+            Store, "continue_accounts", lambda *_: (_ for _ in ()).throw(sqlite3.OperationalError("I/O"))
+        )
         refused("file", ledger.remaining)
         refused("file", ledger.add_analyst, "a")
         monkeypatch.undo()
@@ -311,7 +314,7 @@ def test_one_who_is_interrupted_when_served_already_just_goes(folder):
 def test_what_another_process_wrote_is_taken_into_the_books(folder):
     with reopen(folder) as ledger:
         script = "import sys; from pathlib import Path;"
-        script += " from fogline.ledger.trials import ask, reopen; ask(reopen(Path(sys.argv[1])), 9)"
+        script += " from tests.ledger.torture.trials import ask, reopen; ask(reopen(Path(sys.argv[1])), 9)"
         subprocess.run([sys.executable, "-c", script, str(folder)], check=True, timeout=60)
         assert ask(ledger, 9, lambda: pytest.fail("touched")).cached
         assert ledger.on().rho_of(0.5, 1e-6) == ledger.rho_of(0.5, 1e-6)
@@ -319,16 +322,16 @@ def test_what_another_process_wrote_is_taken_into_the_books(folder):
 
 def test_books_that_are_not_open_are_refused(folder):
     with reopen(folder) as ledger:
-        ledger._session._books = None
+        ledger._session._accounts = None
         with pytest.raises(LedgerRefused, match="books are not open"):
-            _ = ledger._session.books
+            _ = ledger._session.accounts
         assert ledger.remaining().rho > 0  # read again
 
 
 def test_books_may_begin_with_nothing(tmp_path):
     held = Store.create(tmp_path / "ledger")
     with held.reading():
-        held.continue_books(Books())
+        held.continue_accounts(Accounts())
     held.close()
 
 
@@ -349,22 +352,22 @@ def test_network_file_systems_where_there_is_no_table(tmp_path, monkeypatch):
 
 
 def test_rooms_of_others_stay(tmp_path, monkeypatch):
-    mine = Room(tmp_path)
+    mine = DiskReservation(tmp_path)
     (tmp_path / "room.folder").mkdir()
     sweep(tmp_path)
     assert mine.path.exists()
     mine.close()
     mine.close()
     (tmp_path / "room.7").touch()
-    monkeypatch.setattr("fogline.ledger.room.os.path.samestat", lambda one, two: False)  # somebody was faster
+    monkeypatch.setattr("fogline.ledger.files.os.path.samestat", lambda one, two: False)  # somebody was faster
     sweep(tmp_path)
     assert (tmp_path / "room.7").exists()
 
 
 def test_a_room_that_was_swept_away_is_made_again(tmp_path, monkeypatch):
     same, answers = os.path.samestat, [False, True]
-    monkeypatch.setattr("fogline.ledger.room.os.path.samestat", lambda one, two: answers.pop(0) and same(one, two))
-    Room(tmp_path).close()
+    monkeypatch.setattr("fogline.ledger.files.os.path.samestat", lambda one, two: answers.pop(0) and same(one, two))
+    DiskReservation(tmp_path).close()
     assert not answers
 
 

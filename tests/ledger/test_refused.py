@@ -8,17 +8,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from fogline.ledger import Ledger, export, locks, room, store
-from fogline.ledger.books import Books, chain
-from fogline.ledger.refusals import BudgetExceeded, LedgerRefused
+from fogline.ledger import Ledger, store
+from fogline.ledger import disk as locks
+from fogline.ledger import files as room
+from fogline.ledger import ledger as export
+from fogline.ledger.accounts import Accounts, chain
+from fogline.ledger.question import BudgetExceeded, LedgerRefused
 from fogline.ledger.store import Store
 
 GENESIS = {"seq": 0, "kind": "genesis", "time": "2026-01-01T00:00:00", "format": "none", "ledger": "a" * 32}
 
 
-def applied(books, content):
+def applied(accounts, content):
     text = json.dumps(content)
-    return books.apply(content["seq"], text, chain(books.tip, text))
+    return accounts.apply(content["seq"], text, chain(accounts.tip, text))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +30,7 @@ def applied(books, content):
 )
 def test_a_first_entry_that_nobody_writes(change, check):
     with pytest.raises(LedgerRefused) as refused:
-        applied(Books(), {**GENESIS, **change})
+        applied(Accounts(), {**GENESIS, **change})
     assert refused.value.check == check
 
 

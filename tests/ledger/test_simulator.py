@@ -16,8 +16,10 @@ from tests.ledger.simulator.mutants import MUTANTS, mutated
 from tests.ledger.simulator.plan import Event, Operation, Plan, draw
 from tests.ledger.simulator.run import carry_out, loaded_code, only, shrunk
 from tests.ledger.simulator.system import Path as SimulatedPath
+from tests.ledger.torture import __main__ as stress
+from tests.ledger.torture import trials
 
-from fogline.ledger import LedgerRefused, stress, trials
+from fogline.ledger import LedgerRefused
 
 SEEDS = 200
 NOTICED = {

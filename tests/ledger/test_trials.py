@@ -1,8 +1,10 @@
-"""Short versions of what `python -m fogline.ledger.stress` does at length."""
+"""Short versions of what `python -m tests.ledger.torture` does at length."""
 
 import pytest
-
-from fogline.ledger import copied, full_disk, power_loss, stress, trials
+from tests.ledger.torture import __main__ as stress
+from tests.ledger.torture import power_loss, trials
+from tests.ledger.torture import trials as copied
+from tests.ledger.torture import trials as full_disk
 
 
 def test_twenty_four_processes_share_a_budget_for_ten(tmp_path):

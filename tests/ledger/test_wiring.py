@@ -7,9 +7,9 @@ from fogline import testing
 from fogline.accounting import Cost, cost
 from fogline.accounting.zcdp import rho_of
 from fogline.ledger import Ledger, LedgerRefused, Question
-from fogline.ledger.charges import UNITS
-from fogline.mechanisms.entropy import door_reason
-from fogline.mechanisms.gaussian import add_gaussian
+from fogline.ledger.accounts import UNITS
+from fogline.mechanisms.discrete_gaussian import add_gaussian
+from fogline.mechanisms.randomness import provider_reason
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def noisy_counts(ledger, data, *, epsilon=0.5, delta=1e-6):
         parameters={"epsilon": epsilon, "delta": delta, "bins": 4},
         cost=Cost(rho),
         neighbours="add-remove",
-        certified=not door_reason(),
+        certified=not provider_reason(),
         release=release,
         max_payload=4 * 8,
     )

@@ -9,16 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fogline.accounting.costs import cost
-from fogline.mechanisms import (
-    _opendp,
-    add_gaussian,
-    add_laplace,
-    gaussian_scale,
-    laplace_scale,
-    private_count,
-)
-from fogline.mechanisms.failures import ReleaseFailed
-from fogline.mechanisms.laplace import laplace_reach, laplace_tail
+from fogline.mechanisms import add_gaussian, add_laplace, gaussian_scale, laplace_scale, private_count
+from fogline.mechanisms import randomness as _opendp
+from fogline.mechanisms.discrete_laplace import laplace_reach, laplace_tail
+from fogline.mechanisms.errors import ReleaseFailed
 from fogline.mechanisms.lattice import LEAST_SCALE, LIMIT, exact_integers, noisy_sum
 from fogline.testing import seeded_noise
 

@@ -8,9 +8,9 @@ import threading
 import numpy as np
 import pytest
 
-from fogline.mechanisms import add_gaussian, choose, current_door, door_reason, private_count, use_door
-from fogline.mechanisms.entropy import SystemDoor, SystemSource
-from fogline.testing import SeededDoor, seeded_noise
+from fogline.mechanisms import add_gaussian, choose, current_provider, private_count, provider_reason, use_provider
+from fogline.mechanisms.randomness import SystemProvider, SystemSource
+from fogline.testing import SeededProvider, seeded_noise
 
 
 class WatchedSource:
@@ -59,15 +59,15 @@ def test_noise_comes_before_data():
         order.append("data")
         return np.array([1])
 
-    assert SystemDoor().answer(None, query, sample).tolist() == [2]
+    assert SystemProvider().answer(None, query, sample).tolist() == [2]
     assert order == ["noise", "data"]
-    with use_door(Watcher()) as door:
+    with use_provider(Watcher()) as provider:
         add_gaussian(lambda: np.zeros(2, dtype=int), size=2, sensitivity=1, rho=0.1, parameters=(("what", "test"),))
         choose(lambda: np.zeros(3), size=3, sensitivity=1, epsilon=1.0)
-    assert door.log == ["noise", "data", "noise", "data"]
-    assert ("what", "test") in door.calls[0].parameters
-    assert [call.norm for call in door.calls] == ["l2", "linf"]
-    assert hash(door.calls[0]) == hash(door.calls[0])
+    assert provider.log == ["noise", "data", "noise", "data"]
+    assert ("what", "test") in provider.calls[0].parameters
+    assert [call.norm for call in provider.calls] == ["l2", "linf"]
+    assert hash(provider.calls[0]) == hash(provider.calls[0])
 
 
 def test_a_recorded_answer_can_be_replayed_on_other_data():
@@ -79,55 +79,55 @@ def test_a_recorded_answer_can_be_replayed_on_other_data():
             self.exact = query()
             return np.array([41])
 
-    with use_door(Replay()) as door:
+    with use_provider(Replay()) as provider:
         assert private_count(lambda: 7, epsilon=1.0).value == 41
-        assert door.exact.tolist() == [7]
-        assert door_reason() == "replayed"
+        assert provider.exact.tolist() == [7]
+        assert provider_reason() == "replayed"
 
 
 def test_doors_nest_and_are_left_on_errors():
-    assert current_door().certified
+    assert current_provider().certified
 
     def fail():
         with seeded_noise(2) as inner:
-            assert current_door() is inner
+            assert current_provider() is inner
             raise ZeroDivisionError
 
     with seeded_noise(1) as outer:
         with pytest.raises(ZeroDivisionError):
             fail()
-        assert current_door() is outer
-    assert current_door().certified
-    assert door_reason() == ""
+        assert current_provider() is outer
+    assert current_provider().certified
+    assert provider_reason() == ""
 
 
 def test_a_door_stays_in_its_thread():
     seen = []
     with seeded_noise(1):
-        thread = threading.Thread(target=lambda: seen.append(current_door().certified))
+        thread = threading.Thread(target=lambda: seen.append(current_provider().certified))
         thread.start()
         thread.join()
-        assert not current_door().certified
+        assert not current_provider().certified
     assert seen == [True]
 
 
 def test_a_door_without_a_reason_still_gives_one():
-    with use_door(Watcher()):
-        assert "operating system" in door_reason()
+    with use_provider(Watcher()):
+        assert "operating system" in provider_reason()
 
 
 def test_seeded_noise_repeats_and_is_not_certified():
     def everything():
         values = add_gaussian(lambda: np.zeros(5, dtype=int), size=5, sensitivity=1, rho=1e-4).values.tolist()
         picks = [choose(lambda: np.zeros(9), size=9, sensitivity=1, epsilon=1.0) for _ in range(5)]
-        return values, picks, current_door().generator("shift").integers(1 << 30, size=3).tolist()
+        return values, picks, current_provider().generator("shift").integers(1 << 30, size=3).tolist()
 
     with seeded_noise(5):
         first, again = everything(), everything()
-    with seeded_noise(5) as door:
+    with seeded_noise(5) as provider:
         assert everything() == first
-        assert not door.certified
-        assert "seeded" in door_reason()
+        assert not provider.certified
+        assert "seeded" in provider_reason()
     with seeded_noise(6):
         assert everything() != first
     assert first != again
@@ -138,7 +138,7 @@ def test_seeds_are_checked():
     for bad in (-1, 1.5, None, "x"):
         with pytest.raises((ValueError, TypeError), match="seed"), seeded_noise(bad):
             pass
-    assert SeededDoor(3) == SeededDoor(3)
+    assert SeededProvider(3) == SeededProvider(3)
 
 
 def test_heavy_libraries_are_imported_only_when_needed():
@@ -158,14 +158,14 @@ def test_a_forked_process_draws_other_noise():
     child = os.fork()
     if child == 0:
         try:
-            os.write(writing, SystemSource().gaussian(1e9, 4).tobytes() + SystemDoor().generator("x").bytes(8))
+            os.write(writing, SystemSource().gaussian(1e9, 4).tobytes() + SystemProvider().generator("x").bytes(8))
         finally:
             os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)
     theirs = os.read(reading, 40)
     os.close(reading)
-    ours = SystemSource().gaussian(1e9, 4).tobytes() + SystemDoor().generator("x").bytes(8)
+    ours = SystemSource().gaussian(1e9, 4).tobytes() + SystemProvider().generator("x").bytes(8)
     assert len(theirs) == 40
     assert theirs[:32] != ours[:32]
     assert theirs[32:] != ours[32:]

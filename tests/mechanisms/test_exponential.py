@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fogline.accounting import ExponentialEvent, cost
-from fogline.mechanisms import choose, use_door
-from fogline.mechanisms.entropy import SystemSource
+from fogline.mechanisms import choose, use_provider
 from fogline.mechanisms.exponential import _decide, _exponents, _fixed_point
+from fogline.mechanisms.randomness import SystemSource
 from fogline.testing import seeded_noise
 
 
@@ -80,7 +80,7 @@ def test_more_bits_are_drawn_when_the_first_do_not_decide():
         def answer(self, call, query, sample):
             return sample(Halfway())(query())
 
-    with use_door(Door()):
+    with use_provider(Door()):
         assert choose(lambda: np.zeros(2), size=2, sensitivity=1, epsilon=1.0) == 1
     assert Halfway.asked == [32, 32]
 

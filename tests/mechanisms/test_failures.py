@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from fogline import PrivateModalRegression, PrivateModeClustering, PrivateModes, private_pca
-from fogline.mechanisms import entropy
-from fogline.mechanisms.failures import ReleaseFailed, sealed
-from fogline.sketch import density_sketch, random_features
+from fogline.mechanisms import randomness as entropy
+from fogline.mechanisms.errors import ReleaseFailed, sealed
+from fogline.queries import random_feature_sums as random_features
+from fogline.release import density_sketch
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 CONSTANT = "the release failed after its noise was drawn; count its budget as spent"
@@ -19,6 +20,18 @@ ROWS = np.random.default_rng(0).uniform(0, 10, (5000, 6))
 def failing(error):
     def act(*args, **options):
         raise error
+
+    return act
+
+
+def failing_on_records(error):
+    """Random features see no rows once before a source is read; only records are an error."""
+    real = random_features.coordinates
+
+    def act(rows, spec):
+        if len(rows):
+            raise error
+        return real(rows, spec)
 
     return act
 
@@ -82,9 +95,9 @@ def fit_pca(X):
 @pytest.mark.parametrize("fit", [fit_modes, fit_grid, fit_regression, fit_clusters, fit_pca])
 def test_without_a_ledger_a_failing_fit_leads_nowhere(fit, monkeypatch):
     broken = failing(FloatingPointError("12.5"))
-    monkeypatch.setattr(random_features, "coordinates", broken)
+    monkeypatch.setattr(random_features, "coordinates", failing_on_records(FloatingPointError("12.5")))
     monkeypatch.setattr(density_sketch, "lattice_sums", broken)
-    monkeypatch.setattr("fogline.locate.private_pca.ExactSum.add", broken)
+    monkeypatch.setattr("fogline.queries.moments.ExactSum.add", broken)
     with pytest.raises(ReleaseFailed) as caught:
         fit(ROWS)
     assert str(caught.value) == CONSTANT
@@ -93,7 +106,7 @@ def test_without_a_ledger_a_failing_fit_leads_nowhere(fit, monkeypatch):
 
 
 def test_a_traceback_that_leads_to_records_would_be_found(monkeypatch):
-    monkeypatch.setattr(random_features, "coordinates", failing(FloatingPointError("12.5")))
+    monkeypatch.setattr(random_features, "coordinates", failing_on_records(FloatingPointError("12.5")))
     for module in (density_sketch, entropy):
         monkeypatch.setattr(module, "sealed", lambda query: query)
     with pytest.raises(FloatingPointError) as caught:

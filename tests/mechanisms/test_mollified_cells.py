@@ -12,10 +12,10 @@ from scipy import stats
 
 from fogline.accounting import IntegralGuarantee
 from fogline.audit import attack, replay
-from fogline.audit.canaries import Pair
-from fogline.audit.doors import AUDITED
-from fogline.families.bases import NormalBase, UniformBase
-from fogline.mechanisms.failures import ReleaseFailed
+from fogline.audit.neighbour_pairs import Pair
+from fogline.audit.replay import AUDITED
+from fogline.families.base_measures import NormalBase, UniformBase
+from fogline.mechanisms.errors import ReleaseFailed
 from fogline.mechanisms.mollified_cells import AXIS_BITS, cell_centres, count_range, counts_of, mollified_cells
 from fogline.mechanisms.mollified_draws import COIN
 from fogline.testing import seeded_noise

@@ -14,11 +14,10 @@ from scipy import stats
 
 from fogline.accounting import IntegralDrawEvent, IntegralGuarantee
 from fogline.audit import attack, replay
-from fogline.audit.canaries import Pair
-from fogline.audit.doors import RecordingDoor
-from fogline.families.bases import NormalBase, ProductBase, UniformBase
-from fogline.mechanisms.entropy import use_door
-from fogline.mechanisms.failures import ReleaseFailed
+from fogline.audit.neighbour_pairs import Pair
+from fogline.audit.replay import RecordingProvider
+from fogline.families.base_measures import NormalBase, ProductBase, UniformBase
+from fogline.mechanisms.errors import ReleaseFailed
 from fogline.mechanisms.mollified_draws import (
     COIN,
     FALLBACK,
@@ -31,6 +30,7 @@ from fogline.mechanisms.mollified_draws import (
     proposals_of,
     thresholds,
 )
+from fogline.mechanisms.randomness import use_provider
 from fogline.testing import seeded_noise
 
 MODULE = importlib.import_module("fogline.mechanisms.mollified_draws")  # its package has a function of that name
@@ -122,16 +122,18 @@ def test_when_nothing_is_accepted_the_base_speaks(monkeypatch):
 def test_the_ends_of_the_grid_are_no_ends_of_the_interval(byte):
     """The greatest of the uniform numbers must not round to 1, where a quantile may be infinite."""
     source = SimpleNamespace(bytes=lambda size: byte * size, certified=False)
-    door = SimpleNamespace(certified=False, answer=lambda _call, query, sample: (lambda f: f(query()))(sample(source)))
-    with use_door(door):
+    provider = SimpleNamespace(
+        certified=False, answer=lambda _call, query, sample: (lambda f: f(query()))(sample(source))
+    )
+    with use_provider(provider):
         drawn = mollified_draws(logs, NORMAL, size=1, epsilon=1.0)
     assert 8 < abs(drawn.item()) < 9
 
 
 def test_many_draws_come_in_batches_of_public_size():
-    with use_door(RecordingDoor()) as door:
+    with use_provider(RecordingProvider()) as provider:
         drawn = mollified_draws(logs, NORMAL, size=500, epsilon=12.0)
-    counts = [step.call.event for step in door.steps]
+    counts = [step.call.event for step in provider.steps]
     assert sum(event.count for event in counts) == len(drawn) == 500
     assert counts[0] == IntegralDrawEvent(12.0, 2**20 // proposals_of(12.0))
 

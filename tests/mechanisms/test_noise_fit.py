@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fogline.mechanisms.entropy import SystemSource
+from fogline.mechanisms.randomness import SystemSource
 from fogline.testing import SeededSource
 
 # False alarms at this level happen once in a million runs of a test; the mutants are far below it.

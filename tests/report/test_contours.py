@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fogline.report.contours import contour_loops
+from fogline.report._svg import contour_loops
 
 pytestmark = pytest.mark.quick
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fogline import PrivateGaussianMixture
-from fogline.locate.answers import NotSeparable
+from fogline.queries.ball_search import NotSeparable
 from fogline.report import document, find, render_report
 from fogline.testing import seeded_noise
 

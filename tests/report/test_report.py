@@ -8,10 +8,10 @@ import re
 import numpy as np
 import pytest
 
-from fogline.datasets import gaussian_mixture4, own_mixture, uniform_box
+from fogline.datasets.simulated import gaussian_mixture4, own_mixture, uniform_box
 from fogline.estimators import PrivateModalRegression, PrivateModeClustering, PrivateModes
 from fogline.report import WideFindings, document, find, render_report, write_report
-from fogline.report.svg import tick_label, ticks
+from fogline.report._svg import tick_label, ticks
 from fogline.testing import seeded_noise
 
 HOSTILE = '<script>alert(1)</script>" onload="x'
@@ -203,7 +203,7 @@ def test_two_x_give_three_panels():
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, (3000, 2))
     findings = find(regressed(X, X.sum(axis=1) + rng.normal(0, 0.1, 3000), [(0, 1)] * 2, (-0.5, 2.5), bandwidth=0.15))
-    assert [panel.held for panel in findings.panels] == [(0.25,), (0.5,), (0.75,)]
+    assert [panel.fixed for panel in findings.panels] == [(0.25,), (0.5,), (0.75,)]
     assert render_report(findings).count("<svg") >= 3
 
 

@@ -5,25 +5,31 @@ Two rules hold here. An error names the parameter and says what is wanted. And n
 with a cell is not, so a missing or infinite value passes through `records` without a word.
 """
 
-from fogline._validation.containment import contained, quiet
-from fogline._validation.deprecation import user_stacklevel, warn_deprecated
-from fogline._validation.parameters import (
-    Neighbours,
-    check_bounds,
-    check_count,
-    check_delta,
-    check_epsilon,
-    check_ledger,
-    check_level,
-    check_max_contributions,
-    check_name,
-    check_neighbours,
-    check_positive,
-    check_real,
-)
-from fogline._validation.places import state_directory
-from fogline._validation.rows import check_columns, check_dense, records
-from fogline._validation.sources import source_text
+from typing import TYPE_CHECKING
+
+from fogline._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fogline._validation.containment import contained, quiet
+    from fogline._validation.deprecation import user_stacklevel, warn_deprecated
+    from fogline._validation.loops import compiled_loops, plain_loops
+    from fogline._validation.parameters import (
+        Neighbours,
+        check_bounds,
+        check_count,
+        check_delta,
+        check_epsilon,
+        check_ledger,
+        check_level,
+        check_max_contributions,
+        check_name,
+        check_neighbours,
+        check_pairs,
+        check_positive,
+        check_real,
+    )
+    from fogline._validation.places import source_text, state_directory
+    from fogline._validation.rows import check_columns, check_dense, records
 
 __all__ = [
     "Neighbours",
@@ -38,9 +44,12 @@ __all__ = [
     "check_max_contributions",
     "check_name",
     "check_neighbours",
+    "check_pairs",
     "check_positive",
     "check_real",
+    "compiled_loops",
     "contained",
+    "plain_loops",
     "quiet",
     "records",
     "source_text",
@@ -48,3 +57,33 @@ __all__ = [
     "user_stacklevel",
     "warn_deprecated",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "Neighbours": "parameters",
+        "check_bounds": "parameters",
+        "check_columns": "rows",
+        "check_count": "parameters",
+        "check_delta": "parameters",
+        "check_dense": "rows",
+        "check_epsilon": "parameters",
+        "check_ledger": "parameters",
+        "check_level": "parameters",
+        "check_max_contributions": "parameters",
+        "check_name": "parameters",
+        "check_neighbours": "parameters",
+        "check_pairs": "parameters",
+        "check_positive": "parameters",
+        "check_real": "parameters",
+        "compiled_loops": "loops",
+        "contained": "containment",
+        "plain_loops": "loops",
+        "quiet": "containment",
+        "records": "rows",
+        "source_text": "places",
+        "state_directory": "places",
+        "user_stacklevel": "deprecation",
+        "warn_deprecated": "deprecation",
+    },
+)

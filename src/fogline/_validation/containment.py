@@ -6,7 +6,7 @@ would decide whether a fit fails. So none of them reaches a step that touches re
 
 Every such step runs within :func:`quiet`. One that may fail in a way that depends on a record runs by
 :func:`contained`.
-The constant errors of a release are made from these in :mod:`fogline.mechanisms.failures`.
+The constant errors of a release are made from these in :mod:`fogline.mechanisms.errors`.
 """
 
 from __future__ import annotations

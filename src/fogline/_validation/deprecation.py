@@ -12,7 +12,11 @@ __all__ = ["user_stacklevel", "warn_deprecated"]
 def user_stacklevel() -> int:
     """Return the ``stacklevel`` with which the caller's ``warnings.warn`` names the first line outside fogline."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "fogline":
+    # numpy's frame is that of the error state in which a fit runs
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in (
+        "fogline",
+        "numpy",
+    ):
         level, frame = level + 1, frame.f_back
     return level
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "Neighbours",
@@ -20,6 +22,7 @@ __all__ = [
     "check_max_contributions",
     "check_name",
     "check_neighbours",
+    "check_pairs",
     "check_positive",
     "check_real",
 ]
@@ -35,7 +38,7 @@ def _number(value: object, name: str) -> float:
     """Return `value` as a float, refusing what only looks like a number (booleans, text, arrays)."""
     if value is None:
         raise TypeError(f"{name} must be given as a number, got None")
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {type(value).__name__}")
     try:
         return float(value)
@@ -131,7 +134,7 @@ def check_count(value: object, name: str, minimum: int = 1) -> int:
     >>> check_count(3, "n_modes")
     3
     """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number of at least {minimum}, got {type(value).__name__}")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {int(value)}")
@@ -192,6 +195,8 @@ def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = No
     Traceback (most recent call last):
     ValueError: bounds of axis 1 must be (low, high) with low < high, got (5.0, 2.0)
     """
+    import numpy as np  # here, since the command line checks its words before it loads numerical libraries
+
     if bounds is None:
         raise TypeError(f"{name} must be given: a range read from the data would leak it")
     wanted = f"{name} must be one (low, high) pair an axis"
@@ -206,7 +211,20 @@ def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = No
     if array.ndim != 2 or array.shape[1] != 2 or array.shape[0] == 0:
         raise ValueError(f"{wanted}, an array of shape (d, 2), got shape {array.shape}")
     result = np.array(array, dtype=np.float64)
-    for axis, (low, high) in enumerate(result.tolist()):
+    check_pairs(result.tolist(), name=name)
+    return np.repeat(result, width, axis=0) if len(result) == 1 and width is not None and width > 1 else result
+
+
+def check_pairs(pairs: Iterable[tuple[float, float]], *, name: str = "bounds") -> None:
+    """Raise an error unless each pair is a range ``low < high`` of finite floats that doubles can divide.
+
+    Examples
+    --------
+    >>> check_pairs([(0.0, 1.0), (5.0, 2.0)])
+    Traceback (most recent call last):
+    ValueError: bounds of axis 1 must be (low, high) with low < high, got (5.0, 2.0)
+    """
+    for axis, (low, high) in enumerate(pairs):
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(f"{name} of axis {axis} must be finite, got ({low}, {high})")
         if not low < high:
@@ -218,7 +236,6 @@ def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = No
             raise ValueError(f"{name} of axis {axis} are too close together for their size: shift the column")
         if not _WIDTHS[0] <= high - low <= _WIDTHS[1]:
             raise ValueError(f"{name} of axis {axis} must be between 1e-50 and 1e50 apart: rescale the column")
-    return np.repeat(result, width, axis=0) if len(result) == 1 and width is not None and width > 1 else result
 
 
 def check_name(value: object, name: str) -> str:

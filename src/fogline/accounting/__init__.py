@@ -6,25 +6,27 @@ be spent and `guarantee` what is promised in the end; `cautions` say where that 
 `integral` is the privacy of draws that protects everyone at once.
 """
 
-from fogline.accounting.budget import Budget, Share, Shares
-from fogline.accounting.cautions import PrivacyWarning
-from fogline.accounting.costs import Cost, UnsupportedEvent, cost
-from fogline.accounting.currency import GaussianBudget
-from fogline.accounting.events import (
-    AboveThresholdEvent,
-    ComposedEvent,
-    Event,
-    ExponentialEvent,
-    GaussianEvent,
-    IntegralDrawEvent,
-    LaplaceEvent,
-    ParallelEvent,
-    StableHistogramEvent,
-)
-from fogline.accounting.guarantee import Guarantee
-from fogline.accounting.hellinger_privacy import HellingerBudget
-from fogline.accounting.integral import IntegralBudget, IntegralGuarantee
-from fogline.accounting.power_divergence import PowerBudget
+from typing import TYPE_CHECKING
+
+from fogline._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fogline.accounting.budget import Budget, GaussianBudget, Share, Shares
+    from fogline.accounting.cautions import PrivacyWarning
+    from fogline.accounting.costs import Cost, UnsupportedEvent, cost
+    from fogline.accounting.divergences import HellingerBudget, PowerBudget
+    from fogline.accounting.events import (
+        AboveThresholdEvent,
+        ComposedEvent,
+        Event,
+        ExponentialEvent,
+        GaussianEvent,
+        IntegralDrawEvent,
+        LaplaceEvent,
+        ParallelEvent,
+        StableHistogramEvent,
+    )
+    from fogline.accounting.guarantee import Guarantee, IntegralBudget, IntegralGuarantee
 
 __all__ = [
     "AboveThresholdEvent",
@@ -50,3 +52,31 @@ __all__ = [
     "UnsupportedEvent",
     "cost",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "AboveThresholdEvent": "events",
+        "Budget": "budget",
+        "ComposedEvent": "events",
+        "Cost": "costs",
+        "Event": "events",
+        "ExponentialEvent": "events",
+        "GaussianBudget": "budget",
+        "GaussianEvent": "events",
+        "Guarantee": "guarantee",
+        "HellingerBudget": "divergences",
+        "IntegralBudget": "guarantee",
+        "IntegralDrawEvent": "events",
+        "IntegralGuarantee": "guarantee",
+        "LaplaceEvent": "events",
+        "ParallelEvent": "events",
+        "PowerBudget": "divergences",
+        "PrivacyWarning": "cautions",
+        "Share": "budget",
+        "Shares": "budget",
+        "StableHistogramEvent": "events",
+        "UnsupportedEvent": "costs",
+        "cost": "costs",
+    },
+)

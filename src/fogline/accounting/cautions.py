@@ -101,10 +101,10 @@ def delta_caution(delta: float, count: float) -> str:
     """
     if delta * count <= 1.0:
         return ""
-    published = round(delta * count)
+    exposed = round(delta * count)
     return (
         f"delta = {delta:.4g} is above 1/{count:.0f}, one over the released count: publishing "
-        f"{'one record' if published == 1 else f'{published} records'} drawn at random would keep such a promise; "
+        f"{'one record' if exposed == 1 else f'{exposed} records'} drawn at random would keep such a promise; "
         "choose a delta well below that"
     )
 

@@ -6,47 +6,88 @@ __all__ = ["PROOFS", "proof_file", "proof_id"]
 
 PROOFS = {
     "above-threshold": "mechanisms/above_threshold.proof.md",
-    "ball": "locate/ball.proof.md",
-    "bernstein": "contenders/bernstein.proof.md",
-    "clustering": "estimators/clustering.proof.md",
-    "contribution-bound": "engines/contributions.proof.md",
+    "ball": "queries/lattice.proof.md",
+    "bernstein": "fogline_research/baselines/bernstein.proof.md",
+    "clustering": "algorithms/clustering.proof.md",
+    "contribution-bound": "sources/contributions.proof.md",
     "count": "mechanisms/count.proof.md",
-    "density-sketch": "sketch/density_sketch.proof.md",
-    "dp-em": "contenders/dp_em.proof.md",
-    "dpgan": "contenders/dpgan.proof.md",
+    "density-sketch": "release/density_sketch.proof.md",
+    "dp-em": "fogline_research/baselines/dp_em.proof.md",
+    "dpgan": "fogline_research/baselines/dpgan.proof.md",
     "exponential": "mechanisms/exponential.proof.md",
-    "gaussian-learner": "locate/gaussian.proof.md",
-    "gaussian-noise": "mechanisms/gaussian.proof.md",
-    "hellinger": "estimators/hellinger.proof.md",
-    "hellinger-privacy": "accounting/hellinger_privacy.proof.md",
-    "laplace-noise": "mechanisms/laplace.proof.md",
+    "gaussian-learner": "queries/gaussian.proof.md",
+    "gaussian-noise": "mechanisms/discrete_gaussian.proof.md",
+    "hellinger": "algorithms/hellinger_descent.proof.md",
+    "hellinger-privacy": "accounting/divergences.proof.md",
+    "laplace-noise": "mechanisms/discrete_laplace.proof.md",
     "lattice": "mechanisms/lattice.proof.md",
-    "magnitudes": "locate/magnitudes.proof.md",
-    "mixture": "estimators/mixture.proof.md",
-    "mixture-aggregate": "estimators/_mixture_aggregate.proof.md",
-    "mixture-recursive": "estimators/_mixture_recursive.proof.md",
-    "mixture-spherical": "estimators/_mixture_spherical.proof.md",
-    "mixture-step": "locate/mixture_step.proof.md",
+    "magnitudes": "queries/magnitudes.proof.md",
+    "mixture": "algorithms/mixture_from_density.proof.md",
+    "mixture-aggregate": "algorithms/mixture_aggregate.proof.md",
+    "mixture-recursive": "algorithms/mixture_recursive.proof.md",
+    "mixture-spherical": "algorithms/mixture_spherical.proof.md",
+    "mixture-step": "queries/em_step.proof.md",
     "mollified-cells": "mechanisms/mollified_cells.proof.md",
     "mollified-draws": "mechanisms/mollified_draws.proof.md",
-    "noisy-histogram": "contenders/noisy_histogram.proof.md",
-    "one-cluster": "locate/one_cluster.proof.md",
-    "private-pca": "locate/private_pca.proof.md",
-    "random-features": "sketch/random_features.proof.md",
+    "noisy-histogram": "fogline_research/baselines/noisy_histogram.proof.md",
+    "one-cluster": "queries/ball_search.proof.md",
+    "private-pca": "queries/moments.proof.md",
+    "random-features": "queries/random_feature_sums.proof.md",
     "regression": "estimators/regression.proof.md",
     "sampler": "estimators/sampler.proof.md",
     "site-sketch": "federation/site_sketch.proof.md",
-    "slabs": "locate/slabs.proof.md",
-    "spherical-gaussian-learner": "locate/spherical_gaussian.proof.md",
+    "slabs": "queries/partition.proof.md",
+    "spherical-gaussian-learner": "queries/spherical_gaussian.proof.md",
     "stable-histogram": "mechanisms/stable_histogram.proof.md",
-    "strata": "sketch/strata.proof.md",
-    "terrific-ball": "locate/terrific_ball.proof.md",
-    "text-lines": "engines/text_lines.proof.md",
+    "strata": "queries/strata.proof.md",
+    "terrific-ball": "queries/terrific_ball.proof.md",
+    "text-lines": "sources/text_lines.proof.md",
 }
-"""Where each proof is now, within the package. An id is never taken away or given to another proof."""
+"""Where each proof is now, within the package, or within ``fogline_research``.
 
-_FORMER: dict[str, str] = {path: name for name, path in PROOFS.items()}
-"""Paths that were stored before there were ids. A file that moves leaves its old path here."""
+An id is never taken away or given to another proof.
+"""
+
+_FORMER = {
+    "mechanisms/above_threshold.proof.md": "above-threshold",
+    "locate/ball.proof.md": "ball",
+    "contenders/bernstein.proof.md": "bernstein",
+    "estimators/clustering.proof.md": "clustering",
+    "engines/contributions.proof.md": "contribution-bound",
+    "mechanisms/count.proof.md": "count",
+    "sketch/density_sketch.proof.md": "density-sketch",
+    "contenders/dp_em.proof.md": "dp-em",
+    "contenders/dpgan.proof.md": "dpgan",
+    "mechanisms/exponential.proof.md": "exponential",
+    "locate/gaussian.proof.md": "gaussian-learner",
+    "mechanisms/gaussian.proof.md": "gaussian-noise",
+    "estimators/hellinger.proof.md": "hellinger",
+    "accounting/hellinger_privacy.proof.md": "hellinger-privacy",
+    "mechanisms/laplace.proof.md": "laplace-noise",
+    "mechanisms/lattice.proof.md": "lattice",
+    "locate/magnitudes.proof.md": "magnitudes",
+    "estimators/mixture.proof.md": "mixture",
+    "estimators/_mixture_aggregate.proof.md": "mixture-aggregate",
+    "estimators/_mixture_recursive.proof.md": "mixture-recursive",
+    "estimators/_mixture_spherical.proof.md": "mixture-spherical",
+    "locate/mixture_step.proof.md": "mixture-step",
+    "mechanisms/mollified_cells.proof.md": "mollified-cells",
+    "mechanisms/mollified_draws.proof.md": "mollified-draws",
+    "contenders/noisy_histogram.proof.md": "noisy-histogram",
+    "locate/one_cluster.proof.md": "one-cluster",
+    "locate/private_pca.proof.md": "private-pca",
+    "sketch/random_features.proof.md": "random-features",
+    "estimators/regression.proof.md": "regression",
+    "estimators/sampler.proof.md": "sampler",
+    "federation/site_sketch.proof.md": "site-sketch",
+    "locate/slabs.proof.md": "slabs",
+    "locate/spherical_gaussian.proof.md": "spherical-gaussian-learner",
+    "mechanisms/stable_histogram.proof.md": "stable-histogram",
+    "sketch/strata.proof.md": "strata",
+    "locate/terrific_ball.proof.md": "terrific-ball",
+    "engines/text_lines.proof.md": "text-lines",
+}
+"""Paths that were stored before there were ids, as they were in version 0.1."""
 
 
 def proof_id(proof: str) -> str:
@@ -66,6 +107,6 @@ def proof_file(proof: str) -> str:
     Examples
     --------
     >>> proof_file("gaussian-noise")
-    'mechanisms/gaussian.proof.md'
+    'mechanisms/discrete_gaussian.proof.md'
     """
     return PROOFS.get(proof_id(proof), proof)

@@ -11,32 +11,26 @@
 
 from fogline.audit.attack import (
     AttackReport,
-    Witness,
+    DistinguishingEvent,
     attack,
     likelihood_ratio,
     sketch_attack,
     vector_attack,
 )
-from fogline.audit.canaries import Pair, canary_pairs, random_pairs
-from fogline.audit.clopper_pearson import (
-    epsilon_lower_bound,
-    proportion_lower,
-    proportion_upper,
-    visible_probability,
-)
-from fogline.audit.doors import RecordingDoor, ReplayingDoor
+from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
+from fogline.audit.neighbour_pairs import Pair, canary_pairs, random_pairs
 from fogline.audit.noise_fit import NoiseFit, noise_fit
-from fogline.audit.replay import PairReport, ReplayReport, replay
+from fogline.audit.replay import PairReport, RecordingProvider, ReplayingProvider, ReplayReport, replay
 
 __all__ = [
     "AttackReport",
+    "DistinguishingEvent",
     "NoiseFit",
     "Pair",
     "PairReport",
-    "RecordingDoor",
+    "RecordingProvider",
     "ReplayReport",
-    "ReplayingDoor",
-    "Witness",
+    "ReplayingProvider",
     "attack",
     "canary_pairs",
     "epsilon_lower_bound",

@@ -2,13 +2,25 @@ r"""Attacks: how well two neighbours can be told apart by what is published.
 
 Run an algorithm often on :math:`D` and on :math:`D'`, and give each output a *score*, high where it speaks
 for :math:`D'`. How often the score is high on either side bounds the algorithm's epsilon from below: see
-`fogline.audit.witnesses`.
+`fogline.audit.attack`.
 
 For Gaussian noise on a vector the likelihood ratio is a function of :math:`\langle y, z' - z\rangle`, with
 :math:`z, z'` the exact vectors: no better score exists. `vector_attack` takes them from one recorded release
 each and then draws only noise, through the mechanism's own code.
 
 An attack that fails proves nothing: see `fogline.audit.replay` for what carries a claim.
+
+Events that tell two neighbours apart, and what they prove.
+
+An event "the score is at least t" happens with probability :math:`p_0` on D and :math:`p_1` on D'. Counted on
+fresh runs, with Clopper-Pearson limits, it bounds from below
+
+.. math:: \varepsilon \ge \ln\frac{\underline p_1 - \delta}{\overline p_0}, \qquad
+          \mu \ge \Phi^{-1}(\underline p_1) - \Phi^{-1}(\overline p_0),
+
+the second for Gaussian differential privacy. Thresholds are chosen on one half of the runs and counted on the
+other. Four events share the error: the best for mu, the best for epsilon, and both tails, where the false
+positives are near 0: a leak that happens in one run of ten hardly moves any average, but the tails see it.
 """
 
 from __future__ import annotations
@@ -19,23 +31,139 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from fogline._validation import check_count, check_delta, check_level
 from fogline.accounting import gdp, zcdp
 from fogline.accounting.guarantee import Guarantee
-from fogline.audit.clopper_pearson import visible_probability
-from fogline.audit.doors import MechanismStep, RecordingDoor
+from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
+from fogline.audit.replay import MechanismStep, RecordingProvider
 from fogline.audit.scores import canary_of, fixed_scores, learnt_scores, trained_scores
-from fogline.audit.witnesses import Witness, find_witnesses
-from fogline.mechanisms.entropy import IntArray, Source, use_door
-from fogline.sketch.density_sketch import DensitySketch
-from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.spec import SketchSpec
+from fogline.density.private_density import PrivateDensity
+from fogline.density.spec import SketchSpec
+from fogline.mechanisms.randomness import EntropySource, IntArray, use_provider
+from fogline.release.density_sketch import DensitySketch
 from fogline.testing import SeededSource
 
-__all__ = ["AttackReport", "Witness", "attack", "likelihood_ratio", "sketch_attack", "vector_attack"]
+__all__ = [
+    "AttackReport",
+    "DistinguishingEvent",
+    "attack",
+    "best_events",
+    "likelihood_ratio",
+    "sketch_attack",
+    "vector_attack",
+]
 
 FloatArray = NDArray[np.float64]
+
+_CANDIDATES = 60
+
+
+@dataclass(frozen=True)
+class DistinguishingEvent:
+    """One event and how often it happened on fresh runs.
+
+    Attributes
+    ----------
+    name : str
+    threshold : float
+        The event is a score of at least (above) or at most (below) this.
+    above : bool
+    hits_1, hits_0 : int
+        How often it happened where it should be frequent and where it should be rare.
+    runs : int
+        On each side.
+    epsilon_lower, mu_lower : float
+    """
+
+    name: str
+    threshold: float
+    above: bool
+    hits_1: int
+    hits_0: int
+    runs: int
+    epsilon_lower: float
+    mu_lower: float
+
+
+def best_events(
+    null: FloatArray,
+    other: FloatArray,
+    delta: float,
+    confidence: float,
+    threshold: float | None,
+    *,
+    midpoint: float | None = None,
+) -> tuple[DistinguishingEvent, ...]:
+    """Count events on fresh runs; without a threshold, choose four on the first half and split the error.
+
+    Parameters
+    ----------
+    null, other : arrays of one length
+        Scores of the runs on D and on D'.
+    delta : float
+        At which epsilon is bounded.
+    confidence : float
+        With which all bounds hold together.
+    threshold : float or None
+        Fixed beforehand, the only event; or None, to choose.
+    midpoint : float, optional
+        A threshold for mu that theory gives before any run, halfway between the means of the scores. It
+        takes the place of the one chosen for mu, and all runs count for it, not one half.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = best_events(rng.normal(0, 1, 4000), rng.normal(1, 1, 4000), 1e-5, 0.99, None)
+    >>> [witness.name for witness in found]
+    ['best for mu', 'best for epsilon', 'upper tail', 'lower tail']
+    >>> 0.8 < max(witness.mu_lower for witness in found) < 1.0
+    True
+    """
+    if not (np.isfinite(null).all() and np.isfinite(other).all()):
+        raise ValueError("score must give finite numbers")
+    error = 1.0 - confidence
+    if threshold is not None:
+        return (_count("the given event", null, other, threshold, True, delta, error),)
+    half = len(null) // 2
+    chosen = _choose(null[:half], other[:half], delta, error / 4)
+    fresh = (null[half:], other[half:])
+    found = [_count(name, *fresh, value, above, delta, error / 4) for name, value, above in chosen]
+    if midpoint is not None:
+        found[0] = _count("midpoint", null, other, midpoint, True, delta, error / 4)
+    return tuple(found)
+
+
+def _choose(null: FloatArray, other: FloatArray, delta: float, error: float) -> list[tuple[str, float, bool]]:
+    """Name, threshold and direction of the events to count."""
+    pooled = np.concatenate([null, other])
+    candidates = np.unique(np.quantile(pooled, np.linspace(0.001, 0.999, _CANDIDATES), method="higher"))
+    tried = [_count("", null, other, float(t), True, delta, error) for t in candidates]
+    for_mu = max(tried, key=lambda witness: witness.mu_lower)
+    for_epsilon = max(tried, key=lambda witness: witness.epsilon_lower)
+    return [
+        ("best for mu", for_mu.threshold, True),
+        ("best for epsilon", for_epsilon.threshold, True),
+        ("upper tail", float(np.nextafter(null.max(), np.inf)), True),
+        ("lower tail", float(np.nextafter(other.min(), -np.inf)), False),
+    ]
+
+
+def _count(
+    name: str, null: FloatArray, other: FloatArray, threshold: float, above: bool, delta: float, error: float
+) -> DistinguishingEvent:
+    """Count an event and bound what it shows; an event below is frequent on the null side."""
+    rare, frequent = (null, other) if above else (other, null)
+    hits = [int(np.sum(s >= threshold if above else s <= threshold)) for s in (frequent, rare)]
+    runs = len(null)
+    low = proportion_lower(hits[0], runs, error=error / 2)
+    high = proportion_upper(hits[1], runs, error=error / 2)
+    mu = float(ndtri(low) - ndtri(high)) if low > 0 and high < 1 else 0.0
+    epsilon = epsilon_lower_bound(hits[0], runs, hits[1], runs, delta=delta, confidence=1.0 - error)
+    return DistinguishingEvent(name, threshold, above, hits[0], hits[1], runs, epsilon, max(0.0, mu))
+
+
 Score = Callable[[Any], float]
 
 _CELLS_AT_A_TIME = 2_000_000
@@ -52,7 +180,7 @@ class AttackReport:
         The claim.
     mu : float or None
         The claim as Gaussian differential privacy, where it is one: not for noise of a few lattice steps.
-    witnesses : tuple of Witness
+    witnesses : tuple of DistinguishingEvent
     confidence : float
         With which all lower bounds hold together.
     """
@@ -60,7 +188,7 @@ class AttackReport:
     epsilon: float
     delta: float
     mu: float | None
-    witnesses: tuple[Witness, ...]
+    witnesses: tuple[DistinguishingEvent, ...]
     confidence: float
 
     @property
@@ -195,7 +323,7 @@ def attack(
         raise TypeError("threshold needs one score that it is a threshold of")
     if callable(score):
         scores = [np.array([score(release(data)) for _ in range(runs)], dtype=np.float64) for data in (D, D_prime)]
-        witnesses = find_witnesses(scores[0], scores[1], chosen_delta, level, threshold)
+        witnesses = best_events(scores[0], scores[1], chosen_delta, level, threshold)
         return AttackReport(epsilon, chosen_delta, mu, witnesses, confidence)
     outputs = [[release(data) for _ in range(runs)] for data in (D, D_prime)]
     sizes = (len(D), len(D_prime)) if hasattr(D, "__len__") and hasattr(D_prime, "__len__") else None
@@ -204,7 +332,7 @@ def attack(
     found = [
         replace(witness, name=f"{name}, {witness.name}")
         for name, (null, other) in listed.items()
-        for witness in find_witnesses(null, other, chosen_delta, each, None)
+        for witness in best_events(null, other, chosen_delta, each, None)
     ]
     return AttackReport(epsilon, chosen_delta, mu, tuple(found), confidence)
 
@@ -217,7 +345,7 @@ def vector_attack(
     claim: Guarantee | float | None = None,
     delta: float | None = None,
     runs: int = 50_000,
-    source: Source | None = None,
+    source: EntropySource | None = None,
     confidence: float = 0.99,
 ) -> AttackReport:
     """Attack a release of one vector with Gaussian noise by its likelihood ratio.
@@ -233,7 +361,7 @@ def vector_attack(
         As in `attack`; by default the guarantee that the release states.
     runs : int
         On each side.
-    source : Source, optional
+    source : EntropySource, optional
         Of the noise: by default seeded, with the same law.
     confidence : float
 
@@ -264,7 +392,7 @@ def vector_attack(
     scores = [_noisy_scores(step, direction, runs, noise) for step in (first, second)]
     middle = float((first.exact + second.exact.astype(np.float64)) @ direction) / 2
     level = check_level(confidence, "confidence")
-    witnesses = find_witnesses(scores[0], scores[1], chosen_delta, level, None, midpoint=middle)
+    witnesses = best_events(scores[0], scores[1], chosen_delta, level, None, midpoint=middle)
     return AttackReport(epsilon, chosen_delta, mu, witnesses, confidence)
 
 
@@ -277,7 +405,7 @@ def sketch_attack(
     delta: float,
     neighbours: str = "add-remove",
     runs: int = 50_000,
-    source: Source | None = None,
+    source: EntropySource | None = None,
     confidence: float = 0.99,
 ) -> AttackReport:
     """Attack the release of a density sketch by its likelihood ratio.
@@ -342,7 +470,7 @@ def _scored(
 
 def _shown(null: FloatArray, other: FloatArray) -> float:
     """Return how much epsilon a score would seem to show; only to choose a direction."""
-    return max(witness.epsilon_lower for witness in find_witnesses(null, other, 0.0, 0.5, None))
+    return max(witness.epsilon_lower for witness in best_events(null, other, 0.0, 0.5, None))
 
 
 def _claimed(claim: Guarantee | float, delta: float | None, gaussian: bool) -> tuple[float, float, float | None]:
@@ -360,10 +488,10 @@ def _claimed(claim: Guarantee | float, delta: float | None, gaussian: bool) -> t
 
 
 def _recorded(release: Callable[[Any], Any], data: Any) -> tuple[MechanismStep, Guarantee | None]:
-    door = RecordingDoor()
-    with use_door(door):
+    provider = RecordingProvider()
+    with use_provider(provider):
         result = release(data)
-    steps = [step for step in door.steps if isinstance(step, MechanismStep)]
+    steps = [step for step in provider.steps if isinstance(step, MechanismStep)]
     if [step.call.mechanism for step in steps] != ["gaussian"]:
         raise ValueError("release must use the Gaussian mechanism exactly once")
     stated = getattr(result, "guarantee", getattr(result, "guarantee_", None))
@@ -374,7 +502,7 @@ def _recorded(release: Callable[[Any], Any], data: Any) -> tuple[MechanismStep, 
 class _Batch:
     """A source that draws for many runs at once: one row a run."""
 
-    source: Source
+    source: EntropySource
     rows: int
 
     @property
@@ -400,7 +528,7 @@ def _direction(z: NDArray[Any], z_prime: NDArray[Any]) -> FloatArray:
     return direction / length
 
 
-def _noisy_scores(step: MechanismStep, direction: FloatArray, runs: int, source: Source) -> FloatArray:
+def _noisy_scores(step: MechanismStep, direction: FloatArray, runs: int, source: EntropySource) -> FloatArray:
     """Scores of so many releases of one exact vector."""
     rows = max(1, _CELLS_AT_A_TIME // max(1, step.exact.size))
     scores = []

@@ -175,8 +175,10 @@ def is_fixed(value: Any) -> bool:
 
 def _is_bare(value: types.FunctionType) -> bool:
     defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
-    held = [cell.cell_contents for cell in value.__closure__ or () if _filled(cell)]
-    return not value.__dict__ and all(type(item) in _CLOSED or isinstance(item, type) for item in (*defaults, *held))
+    contained = [cell.cell_contents for cell in value.__closure__ or () if _filled(cell)]
+    return not value.__dict__ and all(
+        type(item) in _CLOSED or isinstance(item, type) for item in (*defaults, *contained)
+    )
 
 
 def _has_a_name(value: Any) -> bool:
@@ -327,7 +329,7 @@ def is_own_code(module: str) -> bool:
 
     Examples
     --------
-    >>> [is_own_code(name) for name in ("fogline.sketch", "numpy", "json", "__main__")]
+    >>> [is_own_code(name) for name in ("fogline.release", "numpy", "json", "__main__")]
     [True, False, False, True]
     """
     first = module.split(".")[0]
@@ -403,7 +405,7 @@ def _cache_parts(value: Any) -> Parts:
     """Give what a cache of results holds, in an order of its own: keys and results, as the collector sees them."""
     yield ".__wrapped__", value.__wrapped__
     known = Apart({id(value), id(value.__wrapped__)})
-    held: set[str] = set()
+    contained: set[str] = set()
     for item in gc.get_referents(value):
         if item is value.__wrapped__ or item is value.__dict__ or isinstance(item, type):
             continue
@@ -412,8 +414,8 @@ def _cache_parts(value: Any) -> Parts:
         below: dict[str, Any] = {}
         if not isinstance(item, _ONCE):
             flatten(item, "", below, met=Apart(known))
-        held.add(digest(below))
-    yield ".cache", sorted(held)
+        contained.add(digest(below))
+    yield ".cache", sorted(contained)
 
 
 def _reference_parts(value: Any) -> Parts:

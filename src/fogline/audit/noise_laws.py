@@ -15,12 +15,16 @@ On the records of a test the noise may not matter: far from the threshold the an
 mechanism's own code is also *probed*, with exact values chosen so that the noise decides.
 
 A kind of event that has no check here is a failure, never a pass.
+
+What passes through a door of an audit: uses of mechanisms with the noise they drew, and auxiliary generators.
 """
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -38,11 +42,147 @@ from fogline.accounting.events import (
     StableHistogramEvent,
 )
 from fogline.audit.noise_fit import noise_fit
-from fogline.audit.steps import Draw, MechanismStep, SourceSpy, Step, same_values
-from fogline.mechanisms.entropy import Call
+from fogline.mechanisms.randomness import Call, EntropySource, IntArray, Sample
 from fogline.testing import SeededSource
 
-__all__ = ["NOISE_CHECKS", "PROBES", "noise_failures", "pooled_failures"]
+__all__ = [
+    "NOISE_CHECKS",
+    "PROBES",
+    "Draw",
+    "DrawsDiffer",
+    "GeneratorStep",
+    "MechanismStep",
+    "RecordedSource",
+    "SourceSpy",
+    "Step",
+    "noise_failures",
+    "pooled_failures",
+    "same_values",
+]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Noise that a mechanism drew: "gaussian" or "laplace" of some scale, or "bytes"."""
+
+    law: str
+    scale: float
+    values: IntArray
+
+
+@dataclass(frozen=True)
+class MechanismStep:
+    """One use of a mechanism: what was said, the secret exact value, the answer, and how noise is made."""
+
+    call: Call
+    exact: NDArray[Any]
+    answer: NDArray[Any]
+    draws: tuple[Draw, ...]
+    sample: Sample = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class GeneratorStep:
+    """One auxiliary generator: its purpose and its seed."""
+
+    purpose: str
+    seed: int
+
+
+Step = MechanismStep | GeneratorStep
+
+
+class SourceSpy:
+    """A source that keeps what is drawn from it."""
+
+    def __init__(self, source: EntropySource) -> None:
+        self._source = source
+        self.draws: list[Draw] = []
+
+    @property
+    def certified(self) -> bool:
+        """As the source says."""
+        return self._source.certified
+
+    def gaussian(self, scale: float, size: int) -> IntArray:
+        """Return draws of the source."""
+        return self._keep("gaussian", scale, self._source.gaussian(scale, size))
+
+    def laplace(self, scale: float, size: int) -> IntArray:
+        """Return draws of the source."""
+        return self._keep("laplace", scale, self._source.laplace(scale, size))
+
+    def bytes(self, size: int) -> builtins.bytes:
+        """Return bytes of the source."""
+        drawn = self._source.bytes(size)
+        self._keep("bytes", 0.0, np.frombuffer(drawn, dtype=np.uint8).astype(np.int64))
+        return drawn
+
+    def _keep(self, law: str, scale: float, values: IntArray) -> IntArray:
+        self.draws.append(Draw(law, float(scale), values.copy()))
+        return values
+
+
+class DrawsDiffer(RuntimeError):
+    """A mechanism drew other noise than the one that was recorded at its place."""
+
+
+class RecordedSource:
+    """A source that gives recorded draws again, in their order, to whoever asks for the same.
+
+    Examples
+    --------
+    >>> source = RecordedSource((Draw("laplace", 2.0, np.array([5, -1])),))
+    >>> source.laplace(2.0, 2).tolist(), source.used_up
+    ([5, -1], True)
+    >>> source.laplace(2.0, 2)
+    Traceback (most recent call last):
+    fogline.audit.noise_laws.DrawsDiffer: laplace noise
+    """
+
+    certified = False
+
+    def __init__(self, draws: tuple[Draw, ...]) -> None:
+        self._draws = list(draws)
+
+    @property
+    def used_up(self) -> bool:
+        """Whether all draws were asked for."""
+        return not self._draws
+
+    def gaussian(self, scale: float, size: int) -> IntArray:
+        """Return the recorded draws."""
+        return self._next("gaussian", scale, size)
+
+    def laplace(self, scale: float, size: int) -> IntArray:
+        """Return the recorded draws."""
+        return self._next("laplace", scale, size)
+
+    def bytes(self, size: int) -> builtins.bytes:
+        """Return the recorded bytes."""
+        return self._next("bytes", 0.0, size).astype(np.uint8).tobytes()
+
+    def _next(self, law: str, scale: float, size: int) -> IntArray:
+        draw = self._draws.pop(0) if self._draws else None
+        if draw is None or (draw.law, draw.scale, draw.values.size) != (law, float(scale), size):
+            raise DrawsDiffer(f"{law} noise")
+        return draw.values.copy()
+
+
+def same_values(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Say whether two answers are the same, to the last bit.
+
+    Examples
+    --------
+    >>> same_values(np.array([0.0]), np.array([-0.0]))
+    False
+    """
+    if first.shape != second.shape or first.dtype != second.dtype:
+        return False
+    if first.dtype == object:
+        return bool(first.tolist() == second.tolist())
+    return first.tobytes() == second.tobytes()
+
 
 PROBES = 24
 """So often the code of a mechanism is tried on exact values where the noise decides."""
@@ -69,7 +209,7 @@ def noise_failures(step: MechanismStep) -> list[str]:
     Parameters
     ----------
     step : MechanismStep
-        As recorded by `fogline.audit.RecordingDoor`.
+        As recorded by `fogline.audit.RecordingProvider`.
 
     Returns
     -------
@@ -78,11 +218,11 @@ def noise_failures(step: MechanismStep) -> list[str]:
 
     Examples
     --------
-    >>> from fogline.audit import RecordingDoor
-    >>> from fogline.mechanisms import choose, use_door
-    >>> with use_door(RecordingDoor()) as door:
+    >>> from fogline.audit import RecordingProvider
+    >>> from fogline.mechanisms import choose, use_provider
+    >>> with use_provider(RecordingProvider()) as provider:
     ...     index = choose(lambda: np.array([0, 1, 2]), size=3, sensitivity=1, epsilon=0.5)
-    >>> noise_failures(door.steps[0])
+    >>> noise_failures(provider.steps[0])
     []
     """
     check = NOISE_CHECKS.get(type(step.call.event))
@@ -229,8 +369,8 @@ def _require_threshold(threshold: int, scale: float, delta: float, units: int) -
     if threshold < units:
         raise _Wrong("the threshold is below what one unit may hold")
     log_tails = [
-        -(threshold - held) / scale - math.log1p(math.exp(-1.0 / scale)) + math.log(keys)
-        for held, keys in ((units, 1), (1, units))
+        -(threshold - records) / scale - math.log1p(math.exp(-1.0 / scale)) + math.log(keys)
+        for records, keys in ((units, 1), (1, units))
     ]
     if max(log_tails) > math.log(delta) + 1e-9 * max(1.0, threshold / scale):
         raise _Wrong("the threshold does not hide the keys of one unit")
@@ -399,7 +539,7 @@ def pooled_failures(steps: Iterable[Step]) -> list[str]:
 
     Examples
     --------
-    >>> from fogline.mechanisms.entropy import Call
+    >>> from fogline.mechanisms.randomness import Call
     >>> call = Call("laplace", (), 1.0, "l1", LaplaceEvent(1.0, 2.0))
     >>> silent = Draw("laplace", 2.0, np.zeros(1000, dtype=np.int64))
     >>> step = MechanismStep(call, silent.values, silent.values, (silent,), lambda source: lambda x: x)

@@ -117,7 +117,7 @@ def observe(
     'rows: 3\n'
     """
     modules = {str(getattr(function, "__module__", "")), type(function).__module__, *watched}
-    seen = Observation(before=look_around(modules, held=function) if look and before is None else before)
+    seen = Observation(before=look_around(modules, inspected=function) if look and before is None else before)
     running = threading.enumerate()
     printed, context, records = io.StringIO(), contextvars.copy_context(), list[logging.LogRecord]()
     with (
@@ -137,7 +137,7 @@ def observe(
             seen.exception = tuple(_chain(error))
         seen.threads = _left_running(running)
         seen.filters = repr([one for one in warnings.filters if one not in filters])
-        seen.after = look_around(modules, held=function) if look else None
+        seen.after = look_around(modules, inspected=function) if look else None
         seen.files = _files_in(folder)
         seen.environment = {key: value.replace(str(folder), "~") for key, value in os.environ.items()}
     seen.logs = [_logged(record) for record in records]

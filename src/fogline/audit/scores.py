@@ -321,8 +321,8 @@ def _comparable(output: Any, place: FloatArray) -> FloatArray:
 def _nearness(output: Any, place: FloatArray) -> float:
     points = _comparable(output, place)
     distances = np.linalg.norm(points - place, axis=1)
-    finite = distances[np.isfinite(distances)]
-    return -float(finite.min()) if finite.size else -_FAR
+    finite_values = distances[np.isfinite(distances)]
+    return -float(finite_values.min()) if finite_values.size else -_FAR
 
 
 def _shows(output: Any, place: FloatArray) -> bool:

@@ -42,20 +42,20 @@ __all__ = [
 ]
 
 ALLOWED_STATE = {
-    "fogline.mechanisms._opendp._mechanism": "samplers by their public scales; the second run of a replay needs none",
-    "fogline.estimators._vault._HELD": "secret models of samplers, kept apart from them by design",
-    "fogline.sketch.histogram._counter_known": "whether the compiled counter was looked for: once in a process",
+    "fogline.mechanisms.randomness._mechanism": "samplers by their public scales; a second run of a replay needs none",
+    "fogline.release.secret_models._PAID": "secret models of samplers, kept apart from them by design",
+    "fogline.queries.fourier_sums._counter_known": "whether the compiled counter was looked for: once in a process",
     "fogline.ledger.session._sessions": "open ledgers, held weakly: garbage collection may remove one at any time",
-    "fogline.sketch.origins._KNOWN": "random numbers of the sketches that are alive, held weakly",
-    "fogline.sketch.sketch_file._SEEN": "sketch files that are open by device and inode, held weakly",
-    "fogline.engines.duck._databases": "one database in memory for all queries, which holds no table",
+    "fogline.release.origins._KNOWN": "random numbers of the sketches that are alive, held weakly",
+    "fogline.release.sketch_file._SEEN": "sketch files that are open by device and inode, held weakly",
+    "fogline.sources.files._databases": "one database in memory for all queries, which holds no table",
 }
 """State that may differ or stay, each with the reason; by the path of the name."""
 
 _NOT_WATCHED = ("fogline.audit", "fogline.testing", "_cython_")
 """The audit's own code, and the types that Cython shares between compiled modules: they come with the first import."""
 
-_SHALLOW = ("fogline.cli", "fogline.reproduce")
+_SHALLOW = ("fogline.cli", "fogline_research.experiments")
 """Own code that no fit runs and that holds thousands of options: its names are compared, as those of other packages."""
 
 _PLACES = (
@@ -119,14 +119,14 @@ class Surroundings:
     bare: list[types.FunctionType] = field(default_factory=list)
 
 
-def look_around(watched: Iterable[str] = (), *, held: Any = None) -> Surroundings:
+def look_around(watched: Iterable[str] = (), *, inspected: Any = None) -> Surroundings:
     """Look at the state of the process.
 
     Parameters
     ----------
     watched : iterable of str
         Further modules to look into.
-    held : object, optional
+    inspected : object, optional
         Something else to look into, such as the audited function with its closure.
 
     Examples
@@ -149,8 +149,8 @@ def look_around(watched: Iterable[str] = (), *, held: Any = None) -> Surrounding
             _look_into(value, f"{name}.{bound}", seen)
         registry = names[name].get("__warningregistry__", {})
         seen.contents[f"{name}.__warningregistry__"] = sorted(repr(key) for key in registry if key != "version")
-    if held is not None:
-        flatten(held, "the audited function", seen.contents, met=Apart())
+    if inspected is not None:
+        flatten(inspected, "the audited function", seen.contents, met=Apart())
     return seen
 
 
@@ -308,15 +308,15 @@ def empty_caches(seen: Surroundings) -> bool:
 
     Examples
     --------
-    >>> from fogline.sketch.random_spec import standard_frequencies
+    >>> from fogline.density.random_spec import standard_frequencies
     >>> _ = standard_frequencies(64, 5, 0)
     >>> empty_caches(look_around()), empty_caches(look_around())
     (True, False)
     """
-    held = [cache for cache, _ in seen.caches if cache.cache_info().currsize]
-    for cache in held:
+    inspected = [cache for cache, _ in seen.caches if cache.cache_info().currsize]
+    for cache in inspected:
         cache.cache_clear()
-    return bool(held)
+    return bool(inspected)
 
 
 def _put_back_names(holder: Any, path: str, before: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Phase, need, print_json
+from fogline.cli.release import checked_numbers
 
 if TYPE_CHECKING:
     from fogline.audit import AttackReport, Pair, ReplayReport
@@ -53,6 +54,7 @@ def audit(ctx: click.Context, /, estimator: str, as_json: bool, **options: Any) 
     if not as_json:
         need("rich")
     bounds = parse.bounds_option(options["bounds"])
+    checked_numbers(options, bounds=bounds)
     try:
         replayed = _replayed(bounds, options, quiet=as_json or not sys.stderr.isatty())
         found = None
@@ -100,7 +102,7 @@ def _attacked(bounds: list[tuple[float, float]], options: dict[str, Any]) -> Att
     import numpy as np
 
     from fogline.audit import sketch_attack
-    from fogline.sketch.spec import SketchSpec
+    from fogline.density.spec import SketchSpec
 
     low, high = bounds[0]
     crowd = np.full((100, 1), low + 0.4 * (high - low))

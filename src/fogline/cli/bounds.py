@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.asked import ask
 from fogline.cli.common import Command, need, print_json
-from fogline.cli.release import EXIT_CODES, budget_options, ledger_options
+from fogline.cli.release import EXIT_CODES, ask, budget_options, checked_words, ledger_options
 from fogline.cli.sources import FILE, need_reader, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ def bounds(ctx: click.Context, /, **options: Any) -> None:
     need(*([] if options["as_json"] else ["rich"]))
     columns = parse.columns_option(options["columns"])
     shares = _shares(options["shares"])
+    checked_words(options)
 
     def question(view: Any) -> PrivateBounds:
         from fogline import private_bounds
@@ -98,8 +98,8 @@ def _show(found: PrivateBounds, paid: dict[str, Any] | None) -> None:
     from rich.text import Text
 
     from fogline.cli.show import console_for_people, show_payment
+    from fogline.report._svg import significant
     from fogline.report.frame import as_sentence
-    from fogline.report.svg import significant
 
     console = console_for_people()
     table = Table(title=Text("Ranges"), title_justify="left")

@@ -8,10 +8,11 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, need, print_json
+from fogline.cli.release import checked_words
 from fogline.cli.sources import need_reader, reading_keywords, reading_options, source_argument, unit_option
 
 if TYPE_CHECKING:
-    from fogline.engines.check import FileCheck
+    from fogline.sources.check import FileCheck
 
 __all__ = ["check"]
 
@@ -41,9 +42,10 @@ def check(**options: Any) -> None:
         raise click.BadParameter("expected a file; a database states its own types", param_hint="FILE")
     need_reader(options["file"])
     need(*([] if options["as_json"] else ["rich"]))
-    from fogline.engines import check as checked
-
     columns = parse.columns_option(options["columns"])
+    checked_words(options)
+    from fogline.sources.check import check as checked
+
     try:
         found = checked(options["file"], columns, unit=options["unit"], **reading_keywords(options))
     except (ValueError, TypeError, OSError) as error:

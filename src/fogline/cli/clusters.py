@@ -11,8 +11,8 @@ from fogline.cli.common import Command
 from fogline.cli.release import (
     EXIT_CODES,
     budget_options,
-    checked_budget,
     checked_places,
+    checked_words,
     output_options,
     publish,
     release,
@@ -69,9 +69,7 @@ def clusters(ctx: click.Context, /, **options: Any) -> None:
     checked_places(options)
     estimator, table = _planned(options)
     paid = release(estimator, table, options)
-    from fogline.cli.show import show_clusters
-
-    publish(estimator, options, paid, show=show_clusters, command=str(ctx.meta["fogline.command"]))
+    publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
 
 
 def _planned(options: dict[str, Any]) -> tuple[PrivateModeClustering, Any]:
@@ -79,14 +77,14 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModeClustering, Any]:
     columns = parse.columns_option(options["columns"])
     bounds = parse.bounds_option(options["bounds"])
     steps = parse.steps_option(options["steps"])
-    from fogline.estimators import PrivateModeClustering
-    from fogline.estimators._clustering_plan import plan_clusters
-
+    checked_words(options, bounds=bounds)
     names = ("epsilon", "delta", "n_clusters", "level", "projection", "components", "neighbours")
     chosen = {name: options[name] for name in (*names, "max_contributions", "expect_records")}
     try:
-        checked_budget(options)
         table = source_table(options, columns)
+        from fogline.algorithms.clustering import plan_clusters
+        from fogline.estimators import PrivateModeClustering
+
         bounds = wide_bounds(table, bounds)
         if isinstance(steps, list) and len(steps) == 1:
             steps = steps * table.width

@@ -6,12 +6,14 @@ could not be read or a release failed, 4 the ledger refused.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,8 @@ import click
 from fogline.cli import parse
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from rich.console import Console
 
     from fogline.ledger import Ledger
@@ -59,7 +63,20 @@ class Command(click.Command):
 
 
 class Commands(click.Group):
-    """Commands whose errors repeat no address of a server: it may hold a password."""
+    """Commands that are imported when they are named, and whose errors repeat no address of a server.
+
+    Parameters
+    ----------
+    places : mapping of str to str
+        ``"module:attribute"`` of each command. Entry points of the group ``fogline.commands`` add those of other
+        installed distributions.
+    **settings
+        Of :class:`click.Group`.
+    """
+
+    def __init__(self, *, places: Mapping[str, str] | None = None, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._places = dict(places or {})
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named."""
@@ -69,12 +86,44 @@ class Commands(click.Group):
             error.message = parse.masked(error.message)  # type: ignore[misc]  # the same error, but for its words
             raise
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands, and those that other installed distributions bring."""
+        return sorted({*super().list_commands(ctx), *self._places, *self._brought()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by its name; it is imported now."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None and cmd_name in self._places:
+            module, _, attribute = self._places[cmd_name].partition(":")
+            own: click.Command = getattr(importlib.import_module(module), attribute)
+            return own
+        if found is None and cmd_name in (brought := self._brought()):
+            loaded: click.Command = brought[cmd_name].load()
+            return loaded
+        if found is None and self._places and cmd_name == "reproduce":
+            raise click.UsageError(
+                "reproduce comes with the distribution fogline-research, which is not installed", ctx
+            )
+        return found
+
+    def _brought(self) -> dict[str, EntryPoint]:
+        """Commands of other distributions; they are the whole program's, not those of a command's own commands."""
+        return _entry_points() if self._places else {}
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with the whole first sentence of each, over as many lines as it takes."""
         names = self.list_commands(ctx)
         commands = [(name, self.get_command(ctx, name)) for name in names]
         with formatter.section("Commands"):
             formatter.write_dl([(name, found.get_short_help_str(400)) for name, found in commands if found])
+
+
+@cache
+def _entry_points() -> dict[str, EntryPoint]:
+    """Commands of other distributions, by the entry points that they declare."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group="fogline.commands")}
 
 
 class Unreadable(click.ClickException):

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.asked import ask
 from fogline.cli.common import Command, Phase, Unreadable, need, print_json, writable, write
-from fogline.cli.release import EXIT_CODES, checked_outputs, output_options, privacy_options, publish
+from fogline.cli.release import (
+    EXIT_CODES,
+    ask,
+    checked_numbers,
+    checked_outputs,
+    checked_words,
+    output_options,
+    privacy_options,
+    publish,
+)
 from fogline.cli.sources import FILE, need_reader, source_options, source_table, wide_bounds
 
 if TYPE_CHECKING:
@@ -103,16 +111,16 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     steps = parse.steps_option(options["steps"])
     bandwidth = parse.bandwidth_option(options["bandwidth"])
     sites = parse.columns_option(options["sites"])
+    checked_words(options, bounds=bounds)
     from fogline import _validation
+    from fogline.density.random_spec import plan_spec
     from fogline.federation import PairKeys
-    from fogline.federation.pair_keys import check_site
-    from fogline.sketch.planning import plan_spec
-    from fogline.sketch.provenance import Provenance
+    from fogline.federation.masks import check_site
+    from fogline.release.sketch_file import Provenance
 
     try:
         check_site(options["site"])
         _validation.check_name(options["pass_name"], "pass")
-        _validation.check_max_contributions(options["max_contributions"])
         source = source_table(options, columns)
         if options["unit_name"] is not None:
             if not source.is_enforced:
@@ -128,10 +136,16 @@ def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
     return source, spec, keys
 
 
+def _check_sketch(path: Path) -> None:
+    """Refuse a sketch that is not there."""
+    if not path.is_file():
+        raise parse.refused(FileNotFoundError(f"path: there is no file {str(path.resolve())!r}"))
+
+
 def _counted(options: dict[str, Any], source: Any, spec: Any, keys: Any) -> SiteSketch:
-    from fogline.engines import sketch as count
-    from fogline.engines.tables import ReadFailed
     from fogline.federation import SiteSketch
+    from fogline.release import sketch as count
+    from fogline.sources.tables import ReadFailed
 
     try:
         counted = count(source, spec, max_contributions=options["max_contributions"])
@@ -173,6 +187,8 @@ def merge(files: tuple[Path, ...], out: Path, as_json: bool) -> None:
     Sketches that do not belong together are refused with what differs. Nothing is released.
     """
     writable(out, "--out")
+    for path in files:
+        _check_sketch(path)
     from fogline.federation import SiteSketch, merge_sites
 
     try:
@@ -209,13 +225,12 @@ def release(ctx: click.Context, /, **options: Any) -> None:
     """
     need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
     checked_outputs(options, "report", "save")
-    from fogline import PrivateModes, _validation
+    checked_numbers(options)
+    _check_sketch(options["file"])
+    from fogline.estimators.mode_fit import ModeFit
     from fogline.federation import SiteSketch, release_file
 
     try:
-        _validation.check_level(options["level"])
-        if options["n_modes"] is not None:
-            _validation.check_count(options["n_modes"], "n_modes")
         columns = SiteSketch.load(options["file"]).columns
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
@@ -226,8 +241,6 @@ def release(ctx: click.Context, /, **options: Any) -> None:
     )
     chosen.pop("disjoint_persons")
     chosen |= {name: options[name] for name in ("n_modes", "level", "expect_records")}
-    estimator = PrivateModes(bounds=density.spec.bounds, **chosen)
-    from fogline.cli.show import show_modes
-
+    estimator = ModeFit(bounds=density.spec.bounds, **chosen)
     estimator.read(density)
-    publish(estimator, options, paid, show=show_modes, command=str(ctx.meta["fogline.command"]), columns=columns)
+    publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]), columns=columns)

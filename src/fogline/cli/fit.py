@@ -8,7 +8,15 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command
-from fogline.cli.release import EXIT_CODES, checked_places, currency_options, output_options, publish, release
+from fogline.cli.release import (
+    EXIT_CODES,
+    checked_places,
+    checked_words,
+    currency_options,
+    output_options,
+    publish,
+    release,
+)
 from fogline.cli.sources import FILE, reading_keywords, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
@@ -73,10 +81,8 @@ def fit(ctx: click.Context, /, **options: Any) -> None:
     checked_places(options)
     estimator, table = _planned(options)
     paid = release(estimator, table, options)
-    from fogline.cli.show import show_fit
-
     command = str(ctx.meta["fogline.command"])
-    publish(estimator, options, paid, show=show_fit, command=command, columns=table.columns)
+    publish(estimator, options, paid, command=command, columns=table.columns)
 
 
 def _planned(options: dict[str, Any]) -> tuple[PrivateHellinger, Any]:
@@ -94,8 +100,9 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateHellinger, Any]:
     if all(options[name] is None for name in ("epsilon", "rho", "hdp", "pdp")):
         raise click.BadParameter("a budget must be given in one of them", param_hint=CURRENCIES)
     _checked_method(options)
-    from fogline.engines import CountedFile
+    checked_words(options, bounds=chosen["bounds"] or [])
     from fogline.estimators import PrivateHellinger
+    from fogline.sources.files import CountedFile
 
     try:
         estimator = PrivateHellinger(**chosen)

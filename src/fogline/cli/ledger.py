@@ -27,7 +27,7 @@ from fogline.cli.common import (
 
 if TYPE_CHECKING:
     from fogline.ledger import Entry, PaidAnswer, Plan, Remaining
-    from fogline.report.spending import Statement
+    from fogline.report.ledger import Statement
 
 __all__ = ["ledger"]
 
@@ -142,9 +142,9 @@ def create(path: Path, as_json: bool, **options: Any) -> None:
 def add_dataset(path: Path, high_water: Path | None, **options: Any) -> None:
     """Add a data set, of other people, with a cap of its own."""
     given = {name: value for name, value in options.items() if name != "dataset"}
-    with opened(path, high_water) as books, refusals():
-        books.add_dataset(options["dataset"], **{**given, "sources": options["sources"] or None})
-        left = books.remaining(options["dataset"])
+    with opened(path, high_water) as open_ledger, refusals():
+        open_ledger.add_dataset(options["dataset"], **{**given, "sources": options["sources"] or None})
+        left = open_ledger.remaining(options["dataset"])
     click.echo(_declared(options, left.rho))
 
 
@@ -161,8 +161,8 @@ def add_dataset(path: Path, high_water: Path | None, **options: Any) -> None:
 @high_water_option
 def add_analyst(path: Path, analyst: str, high_water: Path | None, **caps: Any) -> None:
     """Add an ANALYST. From then on every question must say who asks it, by --analyst."""
-    with opened(path, high_water) as books, refusals():
-        books.add_analyst(analyst, **caps)
+    with opened(path, high_water) as open_ledger, refusals():
+        open_ledger.add_analyst(analyst, **caps)
     limit = "no limit of their own" if caps["epsilon"] is None else f"epsilon {caps['epsilon']:g} at {caps['delta']:g}"
     click.echo(f"{analyst}: {limit}; from now on every question says who asks it, by --analyst")
 
@@ -188,11 +188,11 @@ def answers(path: Path, high_water: Path | None, as_json: bool, **options: Any) 
         _shown(as_json)
     elif out.exists():
         raise click.BadParameter(f"there is a file {str(out)!r} already", param_hint="--out")
-    with opened(path, high_water) as books, refusals():
+    with opened(path, high_water) as open_ledger, refusals():
         if entry is not None:
-            body = books.answer(entry)
+            body = open_ledger.answer(entry)
         else:
-            listed = books.answers(dataset)
+            listed = open_ledger.answers(dataset)
     if entry is not None:
         write(lambda: out.write_bytes(body.payload), "--out")
         told = f"{body.receipt.mechanism}, edition {body.receipt.code_version}"
@@ -216,12 +216,12 @@ def show(path: Path, high_water: Path | None, as_json: bool, picture: Path | Non
     _shown(as_json)
     drawable(picture, "--picture", (".svg", ".html", ".htm"))
     writable(picture, "--picture", [path])
-    with opened(path, high_water) as books, refusals():
-        from fogline.report.spending import spending_picture, statements, write_picture
+    with opened(path, high_water) as open_ledger, refusals():
+        from fogline.report.ledger import spending_picture, statements, write_picture
 
-        listed = statements(books)
-        analysts = list(books.analysts)
-        identity = books.id
+        listed = statements(open_ledger)
+        analysts = list(open_ledger.analysts)
+        identity = open_ledger.id
     if as_json:
         content = {"format": "fogline-ledger-show-1", "ledger": identity, "analysts": analysts}
         print_json({**content, "datasets": [statement.to_dict() for statement in listed]})
@@ -242,8 +242,8 @@ def show(path: Path, high_water: Path | None, as_json: bool, picture: Path | Non
 def history(path: Path, high_water: Path | None, as_json: bool) -> None:
     """List all entries, oldest first."""
     _shown(as_json)
-    with opened(path, high_water) as books, refusals():
-        entries = books.history()
+    with opened(path, high_water) as open_ledger, refusals():
+        entries = open_ledger.history()
     if as_json:
         listed = [{"content": dict(entry.content), "hash": entry.hash} for entry in entries]
         print_json({"format": "fogline-ledger-history-1", "entries": listed})
@@ -269,12 +269,12 @@ def plan(ctx: click.Context, /, path: Path, high_water: Path | None, as_json: bo
 
     The exit code is 4 if it does not fit.
     """
-    with opened(path, high_water) as books, refusals():
+    with opened(path, high_water) as open_ledger, refusals():
         from fogline.accounting import Cost
         from fogline.ledger import Ledger
 
         cost = Cost(Ledger.rho_of(options["epsilon"], options["delta"]))
-        found = books.plan(cost, dataset=options["dataset"], analyst=options["analyst"])
+        found = open_ledger.plan(cost, dataset=options["dataset"], analyst=options["analyst"])
     times: int = options["times"]
     fits = found.times >= times
     if as_json:
@@ -305,9 +305,9 @@ def new_version(
     A ledger knows a question by its parameters, never by the records: without this, a question that was asked before
     has the old answer.
     """
-    with opened(path, high_water) as books, refusals():
-        name = books.on(dataset).dataset or ""
-        books.new_version(name, version, sources=sources or None)
+    with opened(path, high_water) as open_ledger, refusals():
+        name = open_ledger.on(dataset).dataset or ""
+        open_ledger.new_version(name, version, sources=sources or None)
     click.echo(f"{name}: now version {version}; what was asked before can be asked again, and is paid for")
 
 
@@ -333,9 +333,9 @@ def adopt(path: Path, high_water: Path | None) -> None:
 @json_option
 def verify(path: Path, high_water: Path | None, as_json: bool) -> None:
     """Check the file, the whole chain, all sums, all answers and the high-water mark."""
-    with opened(path, high_water) as books, refusals():
-        entries = books.verify()
-        identity = books.id
+    with opened(path, high_water) as open_ledger, refusals():
+        entries = open_ledger.verify()
+        identity = open_ledger.id
     if as_json:
         print_json({"format": "fogline-ledger-verify-1", "ledger": identity, "entries": entries, "sound": True})
     else:
@@ -349,9 +349,9 @@ def verify(path: Path, high_water: Path | None, as_json: bool) -> None:
 def export(path: Path, out: Path, high_water: Path | None) -> None:
     """Write all entries to a new file OUT, one JSON object a line, without the answers."""
     writable(out, "OUT")
-    with opened(path, high_water) as books, refusals():
+    with opened(path, high_water) as open_ledger, refusals():
         try:
-            books.export(out)
+            open_ledger.export(out)
         except FileExistsError:
             raise click.BadParameter(f"there is a file {str(out)!r} already", param_hint="OUT") from None
         except OSError as error:

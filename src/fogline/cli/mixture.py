@@ -8,7 +8,15 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command
-from fogline.cli.release import EXIT_CODES, budget_options, checked_places, output_options, publish, release
+from fogline.cli.release import (
+    EXIT_CODES,
+    budget_options,
+    checked_places,
+    checked_words,
+    output_options,
+    publish,
+    release,
+)
 from fogline.cli.sources import FILE, source_argument, source_options, source_table
 
 if TYPE_CHECKING:
@@ -55,23 +63,22 @@ def mixture(ctx: click.Context, /, **options: Any) -> None:
     checked_places(options)
     estimator, table = _planned(options)
     paid = release(estimator, table, options)
-    from fogline.cli.show import show_mixture
-
-    publish(estimator, options, paid, show=show_mixture, command=str(ctx.meta["fogline.command"]))
+    publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
 
 
 def _planned(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:
     """Check all that is public, in the order in which a user would."""
     columns = parse.columns_option(options["columns"])
     center = parse.numbers_option(options["center"], "--center")
-    from fogline.estimators import PrivateGaussianMixture
-
+    checked_words(options)
     names = ("epsilon", "delta", "radius", "method", "sigma_min", "sigma_max", "weight_min", "neighbours")
     chosen = {name: options[name] for name in (*names, "max_contributions", "expect_records")}
     try:
         if options["save"] is not None and options["method"] != "sketch":
             raise ValueError("save: only method 'sketch' releases a density")
         table = source_table(options, columns)
+        from fogline.estimators import PrivateGaussianMixture
+
         estimator = PrivateGaussianMixture(n_components=options["components"], center=center, **chosen)
         method = estimator._method()
         method.terms(estimator, table.unit)

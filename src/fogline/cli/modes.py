@@ -11,8 +11,8 @@ from fogline.cli.common import Command
 from fogline.cli.release import (
     EXIT_CODES,
     budget_options,
-    checked_budget,
     checked_places,
+    checked_words,
     output_options,
     publish,
     release,
@@ -20,7 +20,7 @@ from fogline.cli.release import (
 from fogline.cli.sources import FILE, source_argument, source_options, source_table, wide_bounds
 
 if TYPE_CHECKING:
-    from fogline.estimators import PrivateModes
+    from fogline.estimators.mode_fit import ModeFit
 
 __all__ = ["modes"]
 
@@ -66,26 +66,21 @@ def modes(ctx: click.Context, /, **options: Any) -> None:
     checked_places(options)
     estimator, table = _planned(options)
     paid = release(estimator, table, options)
-    from fogline.cli.show import show_modes
-
-    publish(estimator, options, paid, show=show_modes, command=str(ctx.meta["fogline.command"]))
+    publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
 
 
-def _planned(options: dict[str, Any]) -> tuple[PrivateModes, Any]:
+def _planned(options: dict[str, Any]) -> tuple[ModeFit, Any]:
     """Check all that is public, in the order in which a user would."""
     columns = parse.columns_option(options["columns"])
     bounds = parse.bounds_option(options["bounds"])
     steps = parse.steps_option(options["steps"])
     bandwidth = parse.bandwidth_option(options["bandwidth"])
-    from fogline import PrivateModes, _validation
-    from fogline.sketch.planning import plan_spec
-    from fogline.sketch.spec import as_bandwidth
-
+    checked_words(options, bounds=bounds)
     try:
-        checked_budget(options)
-        if options["n_modes"] is not None:
-            _validation.check_count(options["n_modes"], "n_modes")
         table = source_table(options, columns)
+        from fogline.density.random_spec import plan_spec
+        from fogline.density.spec import as_bandwidth
+
         bounds = wide_bounds(table, bounds)
         if isinstance(steps, list) and len(steps) == 1:
             steps = steps * table.width
@@ -99,6 +94,8 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModes, Any]:
             )
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
+    from fogline.estimators.mode_fit import ModeFit  # not before the schema is known to be right
+
     names = ("epsilon", "delta", "n_modes", "level", "neighbours", "max_contributions", "expect_records")
     chosen = {name: options[name] for name in names}
-    return PrivateModes(bounds=bounds, steps=steps, bandwidth=bandwidth, **chosen), table
+    return ModeFit(bounds=bounds, steps=steps, bandwidth=bandwidth, **chosen), table

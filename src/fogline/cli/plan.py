@@ -9,6 +9,7 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Phase, drawable, need, print_json, writable, write
+from fogline.cli.release import checked_numbers
 from fogline.cli.sources import need_reader, query_option, reading_options, source_table
 
 __all__ = ["plan"]
@@ -73,8 +74,9 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
     drawable(options["picture"], "--picture", (".svg", ".html", ".htm"))
     writable(options["picture"], "--picture", [Path(options["shape"] or "uniform")])
     bounds = parse.bounds_option(options["bounds"])
-    estimator = _estimator(options, bounds)
+    checked_numbers(options, bounds=bounds)
     guess = _shape(options, len(bounds))
+    estimator = _estimator(options, bounds)
     with Phase("simulating fits; no private data are touched", quiet=as_json):
         try:
             expected = _expected(estimator, options, guess)
@@ -82,7 +84,7 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
             found = parse.refused(error)
             found.param_hint = "--epsilons" if found.param_hint == "--epsilon" else found.param_hint
             raise found from None
-    from fogline.cli.outlooks import outlook_document, show_outlook
+    from fogline.cli.show import outlook_document, show_outlook
 
     if as_json:
         print_json(outlook_document(expected, options, str(ctx.meta["fogline.command"])))
@@ -114,14 +116,18 @@ def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> An
         steps = steps * len(bounds)
     chosen = {name: options[name] for name in ("delta", "level", "neighbours", "max_contributions")}
     chosen |= {"bandwidth": parse.bandwidth_option(options["bandwidth"]), "steps": steps}
-    from fogline import PrivateModalRegression, PrivateModeClustering, PrivateModes
-
     if options["kind"] == "modes":
-        return PrivateModes(bounds=bounds, n_modes=options["n_modes"], **chosen)
+        from fogline.estimators.mode_fit import ModeFit
+
+        return ModeFit(bounds=bounds, n_modes=options["n_modes"], **chosen)
     if options["kind"] == "clusters":
+        from fogline.estimators import PrivateModeClustering
+
         return PrivateModeClustering(bounds=bounds, n_clusters=options["n_clusters"], **chosen)
     if len(bounds) < 2:
         raise click.BadParameter("expected a pair for each x and one for y", param_hint="--bounds")
+    from fogline.estimators import PrivateModalRegression
+
     return PrivateModalRegression(x_bounds=bounds[:-1], y_bounds=bounds[-1], **chosen)
 
 
@@ -129,7 +135,7 @@ def _expected(estimator: Any, options: dict[str, Any], guess: Any) -> Any:
     """What fits would show; clusters of up to three columns are modes."""
     asked = {"shape": guess, "epsilons": parse.numbers_option(options["epsilons"], "--epsilons")}
     if options["kind"] == "modes":
-        from fogline.estimators.expected import expected_mode_error
+        from fogline.planning.modes import expected_mode_error
 
         return expected_mode_error(estimator, options["n"], runs=options["runs"], **asked)
     expected = estimator.expected_error(options["n"], **asked)
@@ -137,9 +143,9 @@ def _expected(estimator: Any, options: dict[str, Any], guess: Any) -> Any:
 
 
 def _draw(expected: Any, path: Path, *, quiet: bool) -> None:
-    from fogline.estimators.expected import ExpectedError
-    from fogline.report.outlook import outlook_picture
-    from fogline.report.spending import write_picture
+    from fogline.planning.modes import ExpectedError
+    from fogline.report.ledger import write_picture
+    from fogline.report.plan import outlook_picture
 
     if not isinstance(expected, ExpectedError):
         raise click.BadParameter("there is no picture of clusters of more than three columns", param_hint="--picture")
@@ -182,7 +188,7 @@ def _branches(text: str) -> Any:
 
 
 def _mixture(text: str, d: int) -> Any:
-    from fogline.datasets import Mixture
+    from fogline.datasets.mixtures import Mixture
 
     weights, centers, scales = [], [], []
     for part in text.split(";"):
@@ -206,21 +212,18 @@ def _mixture(text: str, d: int) -> Any:
 
 def _public_sample(options: dict[str, Any], d: int) -> Any:
     """Read a public sample."""
-    import numpy as np
-
-    from fogline.engines import ReadFailed
+    from fogline.sources.tables import ReadFailed, read_public
 
     need_reader(options["shape"])
-    batches = [np.empty((0, d))]
     try:
         table = source_table({"file": options["shape"], **options}, parse.columns_option(options["columns"]))
         if table.width != d:
             raise ValueError(f"columns: --bounds has {d} pairs, but the sample has {table.width} columns: name them")
-        table.each_batch(lambda rows: batches.append(rows.copy()))
+        sample = read_public(table)
     except ReadFailed:
         raise click.BadParameter("cannot be read as a table", param_hint="--shape") from None
     except (ValueError, TypeError, OSError) as error:
         found = parse.refused(error)
         found.param_hint = "--shape" if found.param_hint == "FILE" else found.param_hint
         raise found from None
-    return np.concatenate(batches)
+    return sample

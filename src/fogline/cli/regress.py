@@ -11,8 +11,8 @@ from fogline.cli.common import Command
 from fogline.cli.release import (
     EXIT_CODES,
     budget_options,
-    checked_budget,
     checked_places,
+    checked_words,
     output_options,
     publish,
     release,
@@ -58,10 +58,8 @@ def regress(ctx: click.Context, /, **options: Any) -> None:
     checked_places(options)
     estimator, table = _planned(options)
     paid = release(estimator, table, options)
-    from fogline.cli.show import show_branches
-
     command = str(ctx.meta["fogline.command"])
-    publish(estimator, options, paid, show=show_branches, command=command, columns=table.columns)
+    publish(estimator, options, paid, command=command, columns=table.columns)
 
 
 def _planned(options: dict[str, Any]) -> tuple[PrivateModalRegression, Any]:
@@ -73,13 +71,13 @@ def _planned(options: dict[str, Any]) -> tuple[PrivateModalRegression, Any]:
     columns = [*options["x"], options["y"]]
     if len(set(columns)) < len(columns):
         raise click.BadParameter("a column can be named once only", param_hint="--x")
-    from fogline.estimators import PrivateModalRegression
-
+    checked_words(options, x_bounds=x_bounds, y_bounds=y_bounds)
     names = ("epsilon", "delta", "level", "neighbours", "max_contributions", "expect_records")
     chosen = {name: options[name] for name in names}
     try:
-        checked_budget(options)
         table = source_table(options, columns)
+        from fogline.estimators import PrivateModalRegression
+
         if isinstance(steps, list) and len(steps) == 1:
             steps = steps * len(columns)
         estimator = PrivateModalRegression(

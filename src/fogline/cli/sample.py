@@ -12,7 +12,15 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Unreadable, need, opened, print_json, refusals, write
-from fogline.cli.release import EXIT_CODES, checked_outputs, fit, ledger_options, only_with_a_ledger, view_of
+from fogline.cli.release import (
+    EXIT_CODES,
+    checked_outputs,
+    checked_words,
+    fit,
+    ledger_options,
+    only_with_a_ledger,
+    view_of,
+)
 from fogline.cli.sources import FILE, need_reader, query_option, reading_options, source_argument, source_table
 
 if TYPE_CHECKING:
@@ -131,13 +139,14 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
     bounds = None if options["bounds"] is None else parse.bounds_option(options["bounds"])
     if options["base"] == "uniform" and bounds is None:
         raise click.BadParameter("a uniform base needs the box that it is flat on", param_hint="--bounds")
-    from fogline.estimators import IntegralSampler
-    from fogline.mechanisms.mollified_cells import AXIS_BITS
-
+    checked_words(options, bounds=bounds or [])
     try:
         table = source_table(options, columns)
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
+    from fogline.estimators import IntegralSampler
+    from fogline.mechanisms.mollified_cells import AXIS_BITS
+
     estimator = IntegralSampler(
         epsilon=options["per_draw_epsilon"],
         max_samples=options["draws"],
@@ -170,10 +179,10 @@ def _fitted(estimator: IntegralSampler, table: Any, options: dict[str, Any]) -> 
             estimator.progress = progress
             fit(estimator, table)
         return None
-    with opened(options["ledger"], options["high_water"]) as books:
+    with opened(options["ledger"], options["high_water"]) as open_ledger:
         with refusals():
-            estimator.ledger = view_of(books, options)
-            before = len(books.history())
+            estimator.ledger = view_of(open_ledger, options)
+            before = len(open_ledger.history())
         with progress_bar(quiet=quiet) as progress, refusals():
             estimator.progress = progress
             fit(estimator, table)

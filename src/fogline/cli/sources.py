@@ -8,6 +8,7 @@ repeated: see :func:`fogline.cli.parse.masked`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,10 +18,12 @@ from fogline.cli.common import need
 from fogline.cli.parse import columns_option
 
 if TYPE_CHECKING:
-    from fogline.engines import Table
+    from fogline.sources.tables import Source
 
 __all__ = [
     "FILE",
+    "check_file",
+    "loops_for",
     "need_reader",
     "query_option",
     "reading_keywords",
@@ -61,7 +64,7 @@ _READING = (
     ("null", "A,B", "Of a text file: words for a missing value that look like one, such as -999."),
     ("header", "A,B", "Of a text file without a header: the names of all its columns."),
 )
-"""Options that say how text is read; see fogline.engines.ReadingOptions."""
+"""Options that say how text is read; see fogline.sources.reading.ReadingOptions."""
 
 
 def reading_options(command: Decorated) -> Decorated:
@@ -95,12 +98,12 @@ def source_options(command: Decorated) -> Decorated:
 
 def need_reader(file: str) -> None:
     """Refuse to go on without the library that reads such a source."""
-    from fogline.engines.registry import ADDRESSES
+    from fogline.sources.paths import ADDRESSES
 
     if not file.startswith(ADDRESSES):
         need("duckdb")
     elif not file.startswith("sqlite"):
-        from fogline.engines.databases import require_psycopg
+        from fogline.sources.databases import require_psycopg
 
         try:
             require_psycopg()
@@ -108,7 +111,15 @@ def need_reader(file: str) -> None:
             raise click.ClickException(str(error)) from None
 
 
-def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
+def check_file(file: str) -> None:
+    """Raise an error where there is no such file; an address is tried when its table is made."""
+    from fogline.sources.paths import matching_files
+
+    if "://" not in file:
+        matching_files(file)
+
+
+def source_table(options: dict[str, Any], columns: list[str] | None) -> Source:
     """Return the columns of FILE by its schema, which is all that is read of it here.
 
     Parameters
@@ -123,17 +134,35 @@ def source_table(options: dict[str, Any], columns: list[str] | None) -> Table:
     ValueError, TypeError, OSError
         For what is wrong with the schema; the message begins with the parameter's name.
     """
-    from fogline.engines import table
+    from fogline.sources.registry import table
 
     return table(
         options["file"], columns, query=options["query"], unit=options.get("unit"), **reading_keywords(options)
     )
 
 
+MANY_RECORDS = 500_000
+"""From how many expected records on compiled loops win the time in which they are loaded."""
+
+
+def loops_for(options: dict[str, Any], table: Source) -> AbstractContextManager[None]:
+    """Choose compiled or plain loops over the records by public facts: the command's words and the schema.
+
+    One text file of up to three columns is read by plain loops, unless the user expects many records. Neither the
+    number of records nor the size of the file is looked at: what a command does must not tell them.
+    """
+    from fogline._validation import plain_loops
+    from fogline.sources.paths import TEXT
+
+    file = Path(options["file"])
+    small = (options.get("expect_records") or 0) < MANY_RECORDS
+    plain = small and options.get("unit") is None and table.width <= 3
+    return plain_loops() if plain and file.suffix.lower() in TEXT and file.is_file() else nullcontext()
+
+
 def source_files(file: str) -> list[Path]:
     """Files that FILE stands for, which nothing may be written over; none if it is a server, or cannot be found."""
-    from fogline.engines.files import matching_files
-    from fogline.engines.registry import ADDRESSES
+    from fogline.sources.paths import ADDRESSES, matching_files
 
     if file.startswith(ADDRESSES):
         kind, _, place = file.partition(":///")
@@ -144,7 +173,7 @@ def source_files(file: str) -> list[Path]:
         return [Path(file)]
 
 
-def wide_bounds(table: Table, bounds: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def wide_bounds(table: Source, bounds: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return a range for each column; one range serves all of them."""
     from fogline import _validation
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.asked import ask
 from fogline.cli.common import Command, drawable, need, print_json, write
-from fogline.cli.release import EXIT_CODES, budget_options, checked_outputs, ledger_options
+from fogline.cli.release import EXIT_CODES, ask, budget_options, checked_outputs, checked_words, ledger_options
 from fogline.cli.sources import FILE, need_reader, query_option, reading_keywords, reading_options, source_argument
 
 if TYPE_CHECKING:
-    from fogline.sketch.strata import Strata
+    from fogline.density.strata import Strata
 
 __all__ = ["strata"]
 
@@ -88,12 +87,7 @@ def _question(options: dict[str, Any]) -> Any:
     steps = parse.steps_option(options["steps"])
     categories = parse.columns_option(options["categories"])
     others = None if options["others"].strip().lower() == "none" else options["others"]
-    from fogline import _validation
-
-    try:
-        _validation.check_level(options["level"])
-    except (ValueError, TypeError) as error:
-        raise parse.refused(error) from None
+    checked_words(options, bounds=bounds)
     if isinstance(steps, list) and len(steps) == 1:
         steps = steps[0]
 
@@ -154,8 +148,8 @@ def _show(document: dict[str, Any], paid: dict[str, Any] | None) -> None:
     from rich.text import Text
 
     from fogline.cli.show import console_for_people, show_payment
+    from fogline.report._svg import plus_minus
     from fogline.report.frame import as_sentence
-    from fogline.report.svg import plus_minus
 
     console = console_for_people()
     table = Table(title=Text("Strata"), title_justify="left")

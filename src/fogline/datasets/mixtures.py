@@ -103,12 +103,12 @@ class Mixture:
         d = x.size
         offset = (x - self.centers) / self.scales
         distance = np.einsum("cj,cj->c", offset, offset)
-        finite = np.isfinite(self.dof)
-        nu = np.where(finite, self.dof, 1.0)  # placeholder where unused, so that no inf - inf arises
-        slope = np.where(finite, (nu + d) / (nu + distance), 1.0)
+        finite_values = np.isfinite(self.dof)
+        nu = np.where(finite_values, self.dof, 1.0)  # placeholder where unused, so that no inf - inf arises
+        slope = np.where(finite_values, (nu + d) / (nu + distance), 1.0)
         log_t = gammaln(0.5 * (nu + d)) - gammaln(0.5 * nu) - 0.5 * d * np.log(nu * np.pi)
         log_t -= 0.5 * (nu + d) * np.log1p(distance / nu)
-        log_density = np.where(finite, log_t, -0.5 * distance - 0.5 * d * np.log(2.0 * np.pi))
+        log_density = np.where(finite_values, log_t, -0.5 * distance - 0.5 * d * np.log(2.0 * np.pi))
         density = self.weights * np.exp(log_density - np.log(self.scales).sum(axis=1))
         return density, slope, offset / self.scales
 

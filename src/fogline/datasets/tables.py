@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Table", "load_faithful"]
+__all__ = ["ExampleTable", "load_faithful"]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ExampleTable:
     """A small real data set and what is publicly known of its columns.
 
     Attributes
@@ -36,7 +36,7 @@ class Table:
     path: Path
 
 
-def load_faithful() -> Table:
+def load_faithful() -> ExampleTable:
     """Old Faithful: length of 272 eruptions and the wait until the next, in minutes.
 
     See ``faithful.md`` beside the file for its source.
@@ -57,4 +57,4 @@ def load_faithful() -> Table:
     with path.open(encoding="utf-8") as file:
         columns = tuple(file.readline().strip().split(","))
         X = np.loadtxt(file, delimiter=",", dtype=np.float64)
-    return Table(X, columns, ((0.5, 6.5), (30.0, 110.0)), (None, 1.0), path)
+    return ExampleTable(X, columns, ((0.5, 6.5), (30.0, 110.0)), (None, 1.0), path)

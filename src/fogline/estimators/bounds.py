@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,20 +15,19 @@ from fogline import _validation
 from fogline.accounting.budget import Budget, Shares
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
-from fogline.engines.feed import as_source, names_of, public_width, unit_of
-from fogline.estimators._released import warn_of_count
-from fogline.estimators._staged import RecordPasses, Stages, staged_release
-from fogline.locate.magnitudes import (
+from fogline.density.counted_records import check_expected, count_words, is_nothing, joined
+from fogline.estimators._base import warn_of_count
+from fogline.queries.magnitudes import (
     BINS,
     CELLS,
+    CellsQuery,
     ColumnCells,
-    bin_counts,
-    cell_counts,
-    coarse_range,
-    counts_sensitivity,
+    MagnitudesQuery,
 )
-from fogline.sketch.counted_records import check_expected, count_words, is_nothing, joined
-from fogline.sketch.density_sketch import ReleaseTerms
+from fogline.queries.query import Query
+from fogline.release.curator import Curator
+from fogline.release.terms import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
 __all__ = ["PrivateBounds", "private_bounds"]
 
@@ -40,6 +38,7 @@ MAGNITUDE_SHARE = Fraction(1, 3)
 """Share of a column's budget for the powers of two; the cells have the rest."""
 
 FloatArray = NDArray[np.float64]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def private_bounds(
     -----
     Bounds lie on a grid: 128 cells between two powers of two of the same or of opposite sign. Records are overlooked
     where a power of two, or later a block of cells, holds fewer than about five noise deviations of them: with few
-    records a message says so, and nothing else does. The proof is ``locate/magnitudes.proof.md``.
+    records a message says so, and nothing else does. The proof is ``queries/magnitudes.proof.md``.
 
     Examples
     --------
@@ -165,16 +164,10 @@ def private_bounds(
     width = len(names) if names else public_width(source, len(shares) if isinstance(shares, Mapping) else None)
     columns = names or tuple(str(j) for j in range(width))
     paid = _shares(shares, columns, terms.rho)
-    passes = RecordPasses(source, width)
+    curator = Curator(source, terms, width=width)
     del X, source
-
-    def algorithm(stages: Stages, records: RecordPasses | None) -> tuple[_Counted, ...]:
-        return _count(columns, paid, stages, records)
-
-    counted, guarantee, receipt = staged_release(
-        algorithm,
-        passes,
-        terms,
+    counted, guarantee, receipt = curator.release(
+        lambda curator: _count(columns, paid, curator),
         mechanism="discrete Gaussian noise on counts of magnitudes and cells",
         proof=PROOF,
         name="bounds",
@@ -245,49 +238,19 @@ def _message(column: str, found: _Counted, expected: int | None) -> str:
     return f"column {column}: {words}" if words else ""
 
 
-def _count(
-    columns: tuple[str, ...], shares: Shares, stages: Stages, passes: RecordPasses | None
-) -> tuple[_Counted, ...]:
+def _count(columns: tuple[str, ...], shares: Shares, curator: Curator) -> tuple[_Counted, ...]:
     """Both counts of all columns: powers of two first, then cells of the ranges that they showed."""
-    terms = stages.terms
-    sensitivity = counts_sensitivity(terms.neighbours, terms.max_contributions)
+    width = len(columns)
 
-    def ask(stage: str, j: int, size: int, portion: Fraction, ranges: Any = None) -> tuple[Any, float]:
-        name = f"{columns[j]}: {stage}"
-        query = lambda: _counted(passes, stage, len(columns), ranges)[j]  # noqa: E731
-        share = shares[columns[j]].portion * portion
-        return stages.answer(name, query, size=size, sensitivity=sensitivity, portion=share)
+    def ask(query: Query[T], j: int, part: Fraction, named: str) -> T:
+        return curator.ask(query, shares[columns[j]].portion * part, f"{columns[j]}: {named}")
 
-    magnitudes = [ask("magnitudes", j, BINS, MAGNITUDE_SHARE) for j in range(len(columns))]
-    ranges = [coarse_range(*noisy) for noisy in magnitudes]
+    magnitudes = [ask(MagnitudesQuery(j, width), j, MAGNITUDE_SHARE, "magnitudes") for j in range(width)]
+    ranges = tuple(found.range() for found in magnitudes)
     cells = [
-        None if found is None else ColumnCells(*found, *ask("cells", j, CELLS, 1 - MAGNITUDE_SHARE, ranges))
+        None if found is None else ask(CellsQuery(j, ranges), j, 1 - MAGNITUDE_SHARE, "cells")
         for j, found in enumerate(ranges)
     ]
-    return tuple(_whole(*noisy, found) for noisy, found in zip(magnitudes, cells, strict=True))
-
-
-def _whole(noisy: Any, scale: float, cells: ColumnCells | None) -> _Counted:
-    """Number of a column's values: of the cells where there are any, whose noise is less, else of all magnitudes."""
-    if cells is not None:
-        return _Counted(cells, cells.total, cells.scale * math.sqrt(CELLS))
-    return _Counted(None, max(float(noisy.sum()), 1.0), scale * math.sqrt(BINS))
-
-
-def _counted(passes: RecordPasses | None, stage: str, width: int, ranges: Any) -> NDArray[np.int64]:
-    """Secret: the counts of all columns, of shape (columns, bins or cells), made in one pass and kept."""
-    assert passes is not None
-    if stage not in passes.memory:
-        total = np.zeros((width, BINS if stage == "magnitudes" else CELLS), dtype=np.int64)
-
-        def take(rows: FloatArray) -> None:
-            for j in range(width):
-                if stage == "magnitudes":
-                    total[j] += bin_counts(rows[:, j])
-                elif ranges[j] is not None:
-                    total[j] += cell_counts(rows[:, j], *ranges[j])
-
-        passes.each(take)
-        passes.memory[stage] = total
-    counts: NDArray[np.int64] = passes.memory[stage]
-    return counts
+    # of the number of a column's values the cells tell with less noise, where there are any
+    known = [(part, whole if part is None else part) for whole, part in zip(magnitudes, cells, strict=True)]
+    return tuple(_Counted(part, counted.total, counted.total_sd) for part, counted in known)

@@ -4,6 +4,8 @@ Up to three columns, ``fit`` releases the density once and reads the basins of a
 makes a few releases that are paid from one budget: a private projection, random features of the projected records
 with a greedy pursuit of clusters in them, and private steps of refinement. Labels are computed by whoever holds a
 record, with :meth:`PrivateModeClustering.predict`. The proof is in ``clustering.proof.md`` beside this file.
+
+What a fitted clustering keeps: released values, by the names of its attributes.
 """
 
 from __future__ import annotations
@@ -19,24 +21,83 @@ from sklearn.base import BaseEstimator
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.engines.feed import as_source, names_of, release_source, unit_of, width_of
-from fogline.estimators._clustering_grid import GridClusters, read_grid_clusters
-from fogline.estimators._clustering_kept import grid_attributes, staged_attributes
-from fogline.estimators._clustering_plan import ClusterPlan, checked_number, plan_clusters
-from fogline.estimators._clustering_staged import FoundClusters, find_clusters
-from fogline.estimators._released import ReleasedState, warn_of_count
-from fogline.estimators._staged import RecordPasses, Stages, staged_release
-from fogline.locate.mixture_step import GaussianClusters
-from fogline.sketch.counted_records import check_expected
-from fogline.sketch.density_sketch import ReleaseTerms
-from fogline.sketch.planning import plan_spec
-from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.spec import as_bandwidth
+from fogline.accounting.guarantee import Guarantee
+from fogline.algorithms.clustering import ClusterPlan, FoundClusters, checked_number, find_clusters, plan_clusters
+from fogline.density.components.basin_clusters import GridClusters, read_grid_clusters
+from fogline.density.counted_records import check_expected
+from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import plan_spec
+from fogline.density.spec import as_bandwidth
+from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.queries.em_step import GaussianClusters
+from fogline.release.curator import Curator
+from fogline.release.passes import release_source
+from fogline.release.terms import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 if TYPE_CHECKING:
-    from fogline.estimators._clustering_expected import ExpectedClusterError
+    from fogline.planning.clustering import ExpectedClusterError
 
-__all__ = ["PrivateModeClustering"]
+__all__ = ["PrivateModeClustering", "grid_attributes", "staged_attributes"]
+
+
+def grid_attributes(found: GridClusters, density: PrivateDensity) -> dict[str, Any]:
+    """Attributes of a fit that read the density of the columns themselves."""
+    shares = found.regions.shares
+    return {
+        "cluster_centers_": found.modes.positions,
+        "standard_errors_": found.modes.standard_errors,
+        "count_": density.count,
+        "count_standard_error_": density.count_sd,
+        "weights_": shares,
+        "sizes_": shares * density.count,
+        "size_standard_errors_": np.hypot(found.regions.share_errors * density.count, shares * density.count_sd),
+        "components_": None,
+        "mean_": None,
+        "projected_centers_": None,
+        "projected_covariances_": None,
+        "projected_standard_errors_": None,
+        "shares_": {"density": 1.0},
+        "regions_": found,
+        "bandwidth_": found.bandwidth,
+        "density_": density,
+        "receipt_": density.receipt,
+        "guarantee_": density.guarantee,
+        "message_": found.modes.message,
+    }
+
+
+def staged_attributes(found: FoundClusters, guarantee: Guarantee, receipt: dict[str, Any] | None) -> dict[str, Any]:
+    """Attributes of a fit in stages; centres are cut to the box."""
+    clusters, lattice = found.clusters, found.projection.lattice
+    count = found.spread.count
+    sizes = clusters.weights * count
+    drawn = np.einsum("kii->ki", clusters.covariances) / np.maximum(sizes, 1.0)[:, None]
+    squares = (found.centre_variances + drawn) @ found.projection.components**2 + found.outside_sd**2
+    return {
+        "cluster_centers_": np.clip(found.projection.places(clusters.means), lattice.box[:, 0], lattice.box[:, 1]),
+        "standard_errors_": np.sqrt(squares) * lattice.half_widths,
+        "count_": count,
+        "count_standard_error_": found.spread.count_sd,
+        "weights_": clusters.weights,
+        "sizes_": sizes,
+        "size_standard_errors_": np.sqrt(
+            (found.weight_sds * count) ** 2 + (clusters.weights * found.spread.count_sd) ** 2 + sizes
+        ),
+        "components_": found.projection.components,
+        "mean_": found.projection.mean,
+        "projected_centers_": clusters.means,
+        "projected_covariances_": clusters.covariances,
+        "projected_standard_errors_": np.sqrt(found.centre_variances + drawn),
+        "shares_": {name: float(portion) for name, portion in found.portions.items() if portion},
+        "regions_": None,
+        "bandwidth_": found.density.spec.planned[0],
+        "density_": found.density.under(guarantee, receipt),
+        "receipt_": receipt,
+        "guarantee_": guarantee,
+        "message_": found.message,
+    }
+
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -334,7 +395,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         epsilons : sequence of float, optional
             Budgets to compare; by default a few from 0.1 to 5, and the estimator's own.
         """
-        from fogline.estimators._clustering_expected import expected_cluster_error
+        from fogline.planning.clustering import expected_cluster_error
 
         return expected_cluster_error(self, n, shape=shape, epsilons=epsilons)
 
@@ -359,16 +420,10 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     def _staged(self, source: Any, plan: ClusterPlan, terms: ReleaseTerms) -> tuple[FoundClusters, Any, Any]:
         columns = names_of(source)
-        passes = RecordPasses(source, plan.lattice.d)
+        curator = Curator(source, terms, width=plan.lattice.d)
         del source
-
-        def algorithm(stages: Stages, records: RecordPasses | None) -> FoundClusters:
-            return find_clusters(plan, stages, records)
-
-        return staged_release(
-            algorithm,
-            passes,
-            terms,
+        return curator.release(
+            lambda curator: find_clusters(plan, curator),
             mechanism=MECHANISM,
             proof=PROOF,
             name="clusters",

@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
-from fogline.engines.feed import as_source, names_of, unit_of
-from fogline.estimators._gaussian_steps import learn_gaussians, settled
-from fogline.estimators._staged import RecordPasses, Stages, asked, staged_release
+from fogline.algorithms.mixture_recursive import learn_gaussians, refine_balls
 from fogline.estimators.locating import public_frame
-from fogline.locate.frames import Frame
-from fogline.locate.gaussian import Gaussian
-from fogline.locate.partition import Partition
-from fogline.locate.private_pca import MOST_COLUMNS
-from fogline.locate.spherical_gaussian import SphericalGaussian, SphericalQuery
-from fogline.sketch.terms import ReleaseTerms
+from fogline.queries.gaussian import Gaussian
+from fogline.queries.lattice import CentredBallLattice
+from fogline.queries.moments import MOST_COLUMNS
+from fogline.queries.partition import Partition
+from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
+from fogline.release.curator import Curator
+from fogline.release.terms import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, unit_of
 
 __all__ = ["private_gaussian", "private_spherical_gaussian"]
 
@@ -60,7 +60,7 @@ def private_gaussian(
     Returns
     -------
     gaussian, guarantee
-        The :class:`~fogline.locate.gaussian.Gaussian` has ``mean``, ``covariance``, ``count`` and ``mean_sd``.
+        The :class:`~fogline.queries.gaussian.Gaussian` has ``mean``, ``covariance``, ``count`` and ``mean_sd``.
 
     References
     ----------
@@ -79,11 +79,11 @@ def private_gaussian(
     array([1., 5.])
     """
 
-    def algorithm(frame: Frame, stages: Stages, records: RecordPasses | None) -> Gaussian:
+    def algorithm(frame: CentredBallLattice, curator: Curator) -> Gaussian:
         whole = Partition(frame.d)
-        frames, _ = settled(stages, records, whole, (frame,), portion=PLACE_SHARE, steps=PLACE_STEPS)
-        (found,) = learn_gaussians(stages, records, whole, frames, 1 - PLACE_SHARE)
-        kept = stages.keep("gaussian", lambda: dict(vars(found)))
+        frames, _ = refine_balls(curator, whole, (frame,), share=PLACE_SHARE, steps=PLACE_STEPS)
+        (found,) = learn_gaussians(curator, whole, frames, 1 - PLACE_SHARE)
+        kept = curator.remember("gaussian", lambda: dict(vars(found)))
         return Gaussian(
             kept["mean"], kept["covariance"], float(kept["count"]), float(kept["count_sd"]), kept["mean_sd"]
         )
@@ -115,7 +115,7 @@ def private_spherical_gaussian(
     Returns
     -------
     gaussian, guarantee
-        The :class:`~fogline.locate.spherical_gaussian.SphericalGaussian` has ``mean``, ``sigma``, ``count``.
+        The :class:`~fogline.queries.spherical_gaussian.SphericalGaussian` has ``mean``, ``sigma``, ``count``.
 
     References
     ----------
@@ -132,9 +132,9 @@ def private_spherical_gaussian(
     (True, True)
     """
 
-    def algorithm(frame: Frame, stages: Stages, records: RecordPasses | None) -> SphericalGaussian:
-        query = SphericalQuery(Partition(frame.d), (frame,))
-        return query.read(*asked(stages, records, "sphere", query, Fraction(1)))[0]
+    def algorithm(frame: CentredBallLattice, curator: Curator) -> SphericalGaussian:
+        (found,) = curator.ask(SphericalQuery(Partition(frame.d), (frame,)), Fraction(1), "sphere")
+        return found
 
     wishes = (epsilon, delta, neighbours, max_contributions)
     return _learnt(X, algorithm, "spherical_gaussian", wishes, center, radius, ledger)
@@ -142,7 +142,7 @@ def private_spherical_gaussian(
 
 def _learnt(
     X: Any,
-    algorithm: Callable[[Frame, Stages, RecordPasses | None], T],
+    algorithm: Callable[[CentredBallLattice, Curator], T],
     name: str,
     wishes: tuple[Any, Any, Any, Any],
     center: Any,
@@ -157,12 +157,10 @@ def _learnt(
     if frame.d > MOST_COLUMNS:
         raise ValueError(f"X has {frame.d} columns: the covariance of at most {MOST_COLUMNS} can be released")
     columns = names_of(source)
-    passes = RecordPasses(source, frame.d)
+    curator = Curator(source, terms, width=frame.d)
     del X, source
-    found, guarantee, _ = staged_release(
-        lambda stages, records: algorithm(frame, stages, records),
-        passes,
-        terms,
+    found, guarantee, _ = curator.release(
+        lambda curator: algorithm(frame, curator),
         mechanism="discrete Gaussian noise on clipped first and second moments",
         proof=f"{name.replace('_', '-')}-learner",
         name=name.replace("_", " "),

@@ -18,39 +18,42 @@ from sklearn.base import BaseEstimator
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.engines.feed import as_source, names_of, release_source, unit_of
-from fogline.estimators._hellinger_fit import fit_density
-from fogline.estimators._hellinger_plan import (
+from fogline.algorithms.hellinger_descent import (
+    Descent,
     ExpectedFit,
+    answers_of,
     check_expectation,
     checked_guess,
     data_box,
+    descend,
     expected_descent,
     expected_fit,
     plan_descent,
     plan_sketch,
-    rows_of,
 )
-from fogline.estimators._hellinger_quadrature import DescentPlan
-from fogline.estimators._hellinger_steps import Descent, descend, stages_of
-from fogline.estimators._hellinger_summary import (
+from fogline.density.hellinger.inference import (
     Explained,
     FitSummary,
     descent_message,
     draw_fit,
     estimates_of,
     explained_part,
+    fit_density,
     intervals,
     message_of,
     summary_of,
 )
-from fogline.estimators._released import ReleasedState, warn_of_count
-from fogline.estimators._staged import RecordPasses, staged_release
+from fogline.density.private_density import PrivateDensity
+from fogline.density.spec import SketchSpec, as_bandwidth
+from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.families import Family, family_named, parameter_box
 from fogline.families.named import family_id, family_id_before
-from fogline.sketch.density_sketch import ReleaseTerms
-from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.spec import SketchSpec, as_bandwidth
+from fogline.queries.hellinger_descent import DescentPlan
+from fogline.release.curator import Curator
+from fogline.release.passes import release_source
+from fogline.release.terms import ReleaseTerms
+from fogline.sources.files import rows_of
+from fogline.sources.passes import as_source, names_of, unit_of
 
 __all__ = ["PrivateHellinger"]
 
@@ -215,7 +218,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, frame, path or engine table
             One row a record, one column an axis. A descent needs an array, a frame or a
-            :class:`fogline.engines.CountedFile`: its number of rows is public.
+            :class:`fogline.sources.files.CountedFile`: its number of rows is public.
         y : ignored
         """
         source = as_source(X)
@@ -332,12 +335,10 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     def _descend(self, source: Any, plan: DescentPlan, terms: ReleaseTerms) -> tuple[Descent, Any, Any]:
         columns = names_of(source)
-        passes = RecordPasses(source, 1)
+        curator = Curator(source, terms, width=1)
         del source
-        return staged_release(
-            lambda stages, held: descend(stages, held, plan),
-            passes,
-            terms,
+        return curator.release(
+            lambda curator: descend(plan, curator),
             mechanism="discrete Gaussian noise on steps of a Hellinger descent",
             proof=PROOF,
             name=f"hellinger {self.method}",
@@ -351,7 +352,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
                 "n": plan.n,
                 "columns": None if columns is None else list(columns),
             },
-            max_payload=2**12 * stages_of(plan) + 2**16,
+            max_payload=2**12 * answers_of(plan) + 2**16,
             ledger=self.ledger,
             formerly={"family": family_id_before(plan.family)},
         )

@@ -9,11 +9,11 @@ import numpy as np
 
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
-from fogline.engines.feed import as_source, names_of, unit_of, width_of
-from fogline.estimators._located import BallPlan, LocatedTerms, find_ball
-from fogline.estimators._staged import RecordPasses, Stages, staged_release
-from fogline.locate.answers import Ball, NotSeparable
-from fogline.locate.frames import Frame
+from fogline.algorithms.ball_search import BallPlan, LocatedTerms, find_ball
+from fogline.queries.ball_search import Ball, NotSeparable
+from fogline.queries.lattice import CentredBallLattice
+from fogline.release.curator import Curator
+from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 __all__ = ["one_cluster", "public_frame", "terrific_ball"]
 
@@ -29,14 +29,14 @@ MOST_STRETCH = 2.0**40
 """Greatest c: beyond the ratio of the lattice's radii no ball leaves a record out, and squares must stay finite."""
 
 
-def public_frame(source: Any, center: Any, radius: Any) -> Frame:
+def public_frame(source: Any, center: Any, radius: Any) -> CentredBallLattice:
     """Check the public ball; where no centre is given it is the origin."""
     if center is not None:
-        return Frame.around(center, radius)
+        return CentredBallLattice.around(center, radius)
     width = width_of(source)
     if width is None:
         raise ValueError("center must be given: the source does not tell how many columns it has")
-    return Frame.around(np.zeros(width), radius)
+    return CentredBallLattice.around(np.zeros(width), radius)
 
 
 def one_cluster(
@@ -82,7 +82,7 @@ def one_cluster(
     Returns
     -------
     ball, guarantee
-        A :class:`~fogline.locate.answers.Ball`, or :class:`~fogline.locate.answers.NotSeparable`.
+        A :class:`~fogline.queries.ball_search.Ball`, or :class:`~fogline.queries.ball_search.NotSeparable`.
 
     References
     ----------
@@ -188,16 +188,10 @@ def _ball(
     _validation.check_ledger(ledger)
     plan = _plan(source, *where, **terrific)
     columns = names_of(source)
-    passes = RecordPasses(source, plan.frame.d)
+    curator = Curator(source, terms, width=plan.frame.d)
     del X, source
-
-    def algorithm(stages: Stages, records: RecordPasses | None) -> Ball | NotSeparable:
-        return find_ball(stages, records, plan, Fraction(1), Fraction(1))
-
-    found, guarantee, _ = staged_release(
-        algorithm,
-        passes,
-        terms,
+    found, guarantee, _ = curator.release(
+        lambda curator: find_ball(curator, plan, Fraction(1), Fraction(1)),
         mechanism="above threshold, stable histogram and discrete Gaussian noise",
         proof=proof,
         name=name,

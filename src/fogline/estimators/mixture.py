@@ -5,11 +5,14 @@ r"""Gaussian mixtures under differential privacy: weights, means, covariances, a
 .. math:: p(x) = \sum_{j \le k} w_j\, N(x;\, \mu_j, \Sigma_j).
 
 Records outside the public ball are moved to its surface. The proof is in ``mixture.proof.md`` beside this file.
+
+The methods of :class:`fogline.PrivateGaussianMixture`: what each checks, asks and comes back with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,15 +23,106 @@ from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.engines.feed import as_source, names_of, public_width, unit_of
-from fogline.estimators._mixture_fit import MixtureFit
-from fogline.estimators._mixture_methods import METHODS, Method
-from fogline.estimators._released import ReleasedState, warn_of_count
-from fogline.estimators._staged import RecordPasses, staged_release
-from fogline.locate.mixture_step import GaussianClusters
-from fogline.sketch.counted_records import check_expected, is_nothing, joined
+from fogline.algorithms.ball_search import LocatedTerms
+from fogline.algorithms.mixture_aggregate import PROOF as AGGREGATE_PROOF
+from fogline.algorithms.mixture_aggregate import AggregatePlan, learn_aggregate
+from fogline.algorithms.mixture_from_density import find_mixture, plan_mixture
+from fogline.algorithms.mixture_recursive import PROOF as RECURSIVE_PROOF
+from fogline.algorithms.mixture_recursive import MixtureFit, RecursivePlan, learn_recursive
+from fogline.algorithms.mixture_spherical import PROOF as SPHERICAL_PROOF
+from fogline.algorithms.mixture_spherical import learn_spherical
+from fogline.density.counted_records import check_expected, is_nothing, joined
+from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.queries.em_step import GaussianClusters
+from fogline.release.curator import Curator
+from fogline.release.density_sketch import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
-__all__ = ["PrivateGaussianMixture"]
+__all__ = ["METHODS", "Method", "PrivateGaussianMixture"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to learn a mixture.
+
+    Attributes
+    ----------
+    terms : callable
+        Takes the estimator and the unit of the source, returns the checked terms of the release.
+    plan : callable
+        Takes the estimator and the number of columns, returns all that is public, checked, with ``to_dict`` and
+        ``payload``.
+    learn : callable
+        The algorithm: takes the plan and a curator.
+    mechanism, proof : str
+        For the guarantee.
+    """
+
+    terms: Callable[[Any, str], ReleaseTerms]
+    plan: Callable[[Any, int], Any]
+    learn: Callable[[Any, Curator], MixtureFit]
+    mechanism: str
+    proof: str
+
+
+def _plain_terms(settings: Any, unit: str) -> ReleaseTerms:
+    return ReleaseTerms.checked(settings.epsilon, settings.delta, settings.neighbours, settings.max_contributions, unit)
+
+
+def _located_terms(settings: Any, unit: str) -> ReleaseTerms:
+    terms = LocatedTerms.located(
+        settings.epsilon, settings.delta, settings.neighbours, settings.max_contributions, unit
+    )
+    own = settings.learner is not None and not isinstance(settings.learner, str)
+    return replace(terms, remark="declared: the learner looks at nothing but its block") if own else terms
+
+
+def _parts_plan(settings: Any, d: int) -> RecursivePlan:
+    for name in ("n_components", "sigma_min", "sigma_max"):
+        if getattr(settings, name) is None:
+            raise ValueError(f"{name} must be given for method {settings.method!r}")
+    return RecursivePlan.checked(
+        d=d,
+        n_components=settings.n_components,
+        radius=settings.radius,
+        sigma_min=settings.sigma_min,
+        sigma_max=settings.sigma_max,
+        weight_min=settings.weight_min,
+        center=settings.center,
+        constants=settings.constants,
+    )
+
+
+METHODS: dict[str, Method] = {
+    "sketch": Method(
+        _plain_terms,
+        plan_mixture,
+        find_mixture,
+        "discrete Gaussian noise on moments, random features and steps of expectation-maximisation",
+        "mixture",
+    ),
+    "recursive": Method(
+        _plain_terms,
+        _parts_plan,
+        learn_recursive,
+        "discrete Gaussian noise on places, moments and profiles of parts",
+        RECURSIVE_PROOF,
+    ),
+    "spherical": Method(
+        _plain_terms,
+        _parts_plan,
+        learn_spherical,
+        "discrete Gaussian noise on places, moments and profiles of parts",
+        SPHERICAL_PROOF,
+    ),
+    "sample-aggregate": Method(
+        _located_terms,
+        AggregatePlan.checked,
+        learn_aggregate,
+        "discrete Gaussian and Laplace noise on what blocks of records agree on, and on places and moments of parts",
+        AGGREGATE_PROOF,
+    ),
+}
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -221,12 +315,10 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         plan = method.plan(self, d)
         columns = names_of(source)
         self._remember_features(source, d)
-        passes = RecordPasses(source, d)
+        curator = Curator(source, terms, width=d)
         del X, source
-        fit, guarantee, receipt = staged_release(
-            lambda stages, records: method.learn(plan, stages, records),
-            passes,
-            terms,
+        fit, guarantee, receipt = curator.release(
+            lambda curator: method.learn(plan, curator),
             mechanism=method.mechanism,
             proof=method.proof,
             name=f"mixture-{self.method}",

@@ -3,34 +3,25 @@ r"""Modes of a density under differential privacy.
 ``fit`` counts the records on a public grid, releases the Fourier sums of the counts with discrete Gaussian noise,
 once, and reads everything else from that release: which peaks stand above the fog, where they are, how sure one
 can be. With more than three columns the sums are those of random features. The proofs are those of
-:mod:`fogline.sketch.density_sketch` and :mod:`fogline.sketch.random_features`; the rest is post-processing.
+:mod:`fogline.release.density_sketch` and :mod:`fogline.queries.random_feature_sums`; the rest is post-processing.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.engines.feed import as_source, release_source, unit_of, width_of
-from fogline.estimators._released import ReleasedState, warn_of_count
-from fogline.sketch.counted_records import check_expected
-from fogline.sketch.density_sketch import ReleaseTerms
-from fogline.sketch.planning import Spec, plan_spec
-from fogline.sketch.private_density import PrivateDensity
-from fogline.sketch.spec import as_bandwidth
+from fogline.estimators.mode_fit import ModeFit
 
 if TYPE_CHECKING:
-    from fogline.estimators.expected import ExpectedError
+    from fogline.planning.modes import ExpectedError
 
 __all__ = ["PrivateModes"]
 
 
-class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
+class PrivateModes(ModeFit, BaseEstimator):  # type: ignore[misc]
     """Find the modes of the records' density, privately.
 
     Parameters
@@ -85,7 +76,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     -----
     Up to three columns the density is read on a grid. Beyond, peaks are sought from public starting points, from the
     largest bandwidth of the release to the smallest, and the ripples that random features leave are taken away
-    (:mod:`fogline.sketch.search`). Smoothing by a bandwidth as wide as a cluster lowers its peak by
+    (:mod:`fogline.density.modes.without_grid`). Smoothing by a bandwidth as wide as a cluster lowers its peak by
     :math:`2^{-d/2}`, while the noise stays as it is: each column more asks for about 1.4 times the records, or the
     epsilon. Where nothing can be seen, ``message_`` says how many would do; ``expected_error`` says it before a fit.
 
@@ -93,7 +84,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     --------
     fogline.DensitySketch : the release alone, for merging and for data that come in parts.
     fogline.check_pipeline : which steps before it, in a pipeline, see the records without privacy.
-    fogline.published.dp_grams : the algorithm of the DP-GRAMS paper, to compare with; not certified.
+    fogline_research.as_published.dp_grams : the algorithm of the DP-GRAMS paper, to compare with; not certified.
 
     References
     ----------
@@ -104,7 +95,7 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from fogline import PrivateModes
-    >>> from fogline.datasets import gaussian_mixture4
+    >>> from fogline.datasets.simulated import gaussian_mixture4
     >>> X = gaussian_mixture4(5000, random_state=0).X
     >>> found = PrivateModes(epsilon=1.0, delta=1e-5, bounds=[(-10, 10), (-10, 10)]).fit(X)
     >>> found.modes_.shape
@@ -112,118 +103,6 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
     >>> bool((found.standard_errors_ < 0.2).all())
     True
     """
-
-    _released_attributes = (
-        "modes_",
-        "heights_",
-        "covariances_",
-        "privacy_covariances_",
-        "sampling_covariances_",
-        "standard_errors_",
-        "p_values_",
-        "bandwidth_",
-        "density_",
-        "guarantee_",
-        "message_",
-    )
-
-    def __init__(
-        self,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        bounds: ArrayLike | None = None,
-        n_modes: int | None = None,
-        level: float = 0.05,
-        bandwidth: Any = "auto",
-        steps: Any = None,
-        neighbours: str = "add-remove",
-        max_contributions: int = 1,
-        expect_records: int | None = None,
-        ledger: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.n_modes = n_modes
-        self.level = level
-        self.bandwidth = bandwidth
-        self.steps = steps
-        self.neighbours = neighbours
-        self.max_contributions = max_contributions
-        self.expect_records = expect_records
-        self.ledger = ledger
-
-    @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
-    def fit(self, X: Any, y: Any = None) -> PrivateModes:  # noqa: ARG002
-        """Release the density of the records once and read its modes.
-
-        Parameters
-        ----------
-        X : array, frame, path or engine table
-            One row a record, one column an axis.
-        y : ignored
-
-        Returns
-        -------
-        PrivateModes
-            The estimator itself.
-        """
-        source = as_source(X)
-        terms = self._terms(unit_of(source))
-        _validation.check_ledger(self.ledger)
-        check_expected(self.expect_records)
-        _validation.check_level(self.level)
-        if self.n_modes is not None:
-            _validation.check_count(self.n_modes, "n_modes")
-        spec = self._spec(width_of(source))
-        self._remember_features(source, spec.d)
-        try:
-            density = release_source(source, spec, terms, self.ledger)
-        finally:
-            del X, source  # an error's traceback must not lead to the records
-        warn_of_count(density.guarantee, density.count)
-        return self.read(density)
-
-    def read(self, density: PrivateDensity) -> PrivateModes:
-        """Read the modes of a density that was released before, such as that of several sites; free.
-
-        Parameters
-        ----------
-        density : PrivateDensity
-
-        Returns
-        -------
-        PrivateModes
-            The estimator itself, fitted; of its parameters ``n_modes``, ``level``, ``bandwidth`` and ``expect_records``
-            count.
-
-        Examples
-        --------
-        >>> from fogline import DensitySketch, PrivateModes
-        >>> from fogline.datasets import gaussian_mixture4
-        >>> sketch = DensitySketch([(-10, 10), (-10, 10)]).update(gaussian_mixture4(5000, random_state=0).X)
-        >>> PrivateModes(n_modes=4).read(sketch.release(epsilon=1.0, delta=1e-5)).modes_.shape
-        (4, 2)
-        """
-        if not isinstance(density, PrivateDensity):
-            raise TypeError(f"density must be a PrivateDensity, got {type(density).__name__}")
-        level = _validation.check_level(self.level)
-        n_modes = None if self.n_modes is None else _validation.check_count(self.n_modes, "n_modes")
-        found = density.modes(n_modes, level=level, bandwidth=self.bandwidth)
-        self.n_features_in_ = density.spec.d
-        self.density_ = density
-        self.guarantee_ = density.guarantee
-        self.modes_ = found.positions
-        self.heights_ = found.heights
-        self.covariances_ = found.covariances
-        self.privacy_covariances_ = found.privacy_covariances
-        self.sampling_covariances_ = found.sampling_covariances
-        self.standard_errors_ = found.standard_errors
-        self.p_values_ = found.p_values
-        self.bandwidth_ = found.bandwidths
-        self.message_ = self._message(found.message, density.guarantee, density.count, density.count_sd)
-        return self
 
     def cost(self) -> Cost:
         """What one ``fit`` costs, from the parameters alone.
@@ -253,18 +132,6 @@ class PrivateModes(ReleasedState, BaseEstimator):  # type: ignore[misc]
         ExpectedError
             Expected standard errors, and the chance that each mode stands above the fog, by epsilon.
         """
-        from fogline.estimators.expected import expected_mode_error
+        from fogline.planning.modes import expected_mode_error
 
         return expected_mode_error(self, n, shape=shape, epsilons=epsilons)
-
-    def _terms(self, unit: str = "record") -> ReleaseTerms:
-        return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
-
-    def _spec(self, width: int | None) -> Spec:
-        """Plan the sketch of a table with so many columns; raises before anything is spent."""
-        bounds = _validation.check_bounds(self.bounds, width=width)
-        fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
-        spec = plan_spec(bounds, self.bandwidth if fixed is None else [fixed], self.steps)
-        if fixed is not None:
-            spec.require_readable(fixed)
-        return spec

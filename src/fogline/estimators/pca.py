@@ -5,15 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from fogline import _validation
 from fogline.accounting.guarantee import Guarantee
-from fogline.engines.feed import as_source, names_of, unit_of, width_of
-from fogline.estimators._staged import RecordPasses, Stages, asked, no_records, staged_release
-from fogline.locate.private_pca import MOST_COLUMNS, MomentQuery, PrivateComponents, SpreadQuery, components_of
-from fogline.locate.projection import RecordLattice
-from fogline.sketch.density_sketch import ReleaseTerms
+from fogline.queries.lattice import RecordLattice
+from fogline.queries.moments import MOST_COLUMNS, MomentQuery, PrivateComponents, SpreadQuery, components_of
+from fogline.release.curator import Curator
+from fogline.release.terms import ReleaseTerms
+from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 __all__ = ["private_pca"]
 
@@ -78,16 +76,10 @@ def private_pca(
     if wanted is not None and wanted > lattice.d:
         raise ValueError(f"components must be at most {lattice.d}, got {wanted}")
     columns = names_of(source)
-    passes = RecordPasses(source, lattice.d)
+    curator = Curator(source, terms, width=lattice.d)
     del X, source
-
-    def algorithm(stages: Stages, records: RecordPasses | None) -> PrivateComponents:
-        return _components(lattice, wanted, stages, records)
-
-    found, guarantee, _ = staged_release(
-        algorithm,
-        passes,
-        terms,
+    found, guarantee, _ = curator.release(
+        lambda curator: _components(lattice, wanted, curator),
         mechanism="discrete Gaussian noise on first and second moments",
         proof=PROOF,
         name="components",
@@ -103,14 +95,9 @@ def private_pca(
     return found, guarantee
 
 
-def _components(
-    lattice: RecordLattice, wanted: int | None, stages: Stages, passes: RecordPasses | None
-) -> PrivateComponents:
+def _components(lattice: RecordLattice, wanted: int | None, curator: Curator) -> PrivateComponents:
     """Both releases, and the directions that are read from them."""
-    each = no_records if passes is None else passes.each
-    first = SpreadQuery(lattice)
-    spread = first.read(*asked(stages, each, "scale", first, SCALE_SHARE))
-    second = MomentQuery(lattice, np.rint(spread.mean * lattice.steps), spread.radius(lattice))
-    moments = second.read(*asked(stages, each, "projection", second, 1 - SCALE_SHARE), spread)
+    spread = curator.ask(SpreadQuery(lattice), SCALE_SHARE, "scale")
+    moments = curator.ask(MomentQuery.around(spread, lattice), 1 - SCALE_SHARE, "projection")
     found = components_of(moments, lattice, lattice.d, wanted)
-    return found.with_numbers(stages.keep("projection", found.numbers))
+    return found.with_numbers(curator.remember("projection", found.numbers))

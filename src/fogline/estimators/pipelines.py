@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fogline.estimators._released import ReleasedState
+from fogline.estimators._base import ReleasedState
 
 __all__ = ["FittedStep", "PipelineCheck", "check_pipeline"]
 

@@ -2,93 +2,96 @@ r"""Modal regression under differential privacy: all likely responses at x, not 
 
 ``fit`` releases the joint density of (x, y) once, with discrete Gaussian noise on its Fourier sums, and reads all else
 from that release: at each x the conditional modes that stand above the fog, joined into branches, with standard errors;
-prediction sets; pictures. The release is proved in ``sketch/density_sketch.proof.md``; what is specific to a response
+prediction sets; pictures. The release is proved in ``release/density_sketch.proof.md``; what is specific to a response
 beside X is in ``estimators/regression.proof.md``. The rest is post-processing.
+
+Picture of a modal regression, from released values: conditional density, branches, bands of their errors.
 """
 
 from __future__ import annotations
 
-import warnings
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fogline import _validation
 from fogline.accounting.costs import Cost
-from fogline.engines.feed import as_source, names_of, release_source, unit_of, width_of
-from fogline.engines.tables import Table
-from fogline.estimators._released import ReleasedState, warn_of_count
-from fogline.sketch.branch_map import Branches, branches_at
-from fogline.sketch.branches import choose_bandwidth, read_branches
-from fogline.sketch.counted_records import check_expected
-from fogline.sketch.density_sketch import ReleaseTerms
-from fogline.sketch.prediction_sets import CLEAR, PredictionSets
-from fogline.sketch.spec import SketchSpec, as_bandwidth
+from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
+from fogline.density.branches.branches import choose_bandwidth, read_branches
+from fogline.density.branches.prediction_sets import CLEAR, PredictionSets
+from fogline.density.branches.profiles import Profiles, mirror_basis
+from fogline.density.counted_records import check_expected
+from fogline.density.private_density import PrivateDensity
+from fogline.density.spec import SketchSpec, as_bandwidth
+from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.release.density_sketch import ReleaseTerms
+from fogline.release.passes import release_source
+from fogline.sources.labelled import joined
+from fogline.sources.passes import as_source, names_of, unit_of, width_of
+from fogline.sources.tables import Source
 
 if TYPE_CHECKING:
-    from fogline.estimators._regression_expected import ExpectedBranches
+    from fogline.planning.regression import ExpectedBranches
 
-__all__ = ["PrivateModalRegression"]
+__all__ = ["PrivateModalRegression", "draw_branches"]
+
+WIDTH = 240
+"""Columns of the picture."""
+
+
+def draw_branches(density: PrivateDensity, found: BranchMap, ax: Any, names: Any) -> Any:
+    """Draw on matplotlib axes, made here if None; limits come from the bounds."""
+    if density.spec.d != 2:
+        raise ValueError("plot draws one column of X against y; with two columns use branches() and draw what you need")
+    if ax is None:
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            raise ImportError("plot needs matplotlib: pip install 'fogline[plot]'") from None
+        ax = plt.subplots()[1]
+    profiles = Profiles(density, found.bandwidth)
+    (low, high), (bottom, top) = density.spec.bounds
+    x = np.linspace(low, high, WIDTH)
+    lines = profiles.lines(x[:, None])
+    marginal, sd = profiles.marginal(lines)
+    values = lines.on(mirror_basis(profiles, profiles.y_axis(6.0)))[0] / np.maximum(marginal, 2 * sd)[:, None]
+    ax.imshow(
+        np.maximum(values.T, 0.0),
+        extent=(low, high, bottom, top),
+        origin="lower",
+        aspect="auto",
+        cmap="Blues",
+        alpha=0.8,
+    )
+    for branch in np.unique(found.branch):
+        branch_points = np.flatnonzero(found.branch == branch)
+        branch_points = branch_points[np.argsort(found.place[branch_points])]
+        for part in np.split(branch_points, np.flatnonzero(np.diff(found.place[branch_points]) > 1) + 1):
+            place, mode = found.axes[0][found.place[part]], found.positions[part]
+            band = 2 * np.hypot(found.privacy_errors[part], found.sampling_errors[part])
+            (line,) = ax.plot(place, mode, marker="." if len(part) == 1 else "", color=f"C{1 + int(branch) % 8}")
+            ax.fill_between(place, mode - band, mode + band, color=line.get_color(), alpha=0.3, linewidth=0)
+    ax.set_xlim(low, high)
+    ax.set_ylim(bottom, top)
+    ax.set_xlabel("x" if names is None else str(names[0]))
+    ax.set_ylabel("y")
+    return ax
+
 
 FloatArray = NDArray[np.float64]
 
 MOST_X = 2
 """Columns of x at most: a joint density of more is lost in the noise."""
 
-
 SCALES = ((0.04, 0.02), (0.1, 0.05))
-SHARES = (0.2, 0.8)
+SCALE_SHARES = (0.2, 0.8)
 """Planned bandwidths of x and y, in widths of their ranges, and their shares of the release, for one column of x.
 
 A branch is located best by a kernel as wide as the branch is across, and smoothed along x by more."""
-
-
-def joined(X: Any, y: Any, width: int | None) -> Any:
-    """Return a source of records (x, y), y last; errors come from the schema alone.
-
-    Parameters
-    ----------
-    X : array, frame, path or table
-    y : array, name of a column, or None
-        None: the last column of X is the response.
-    width : int or None
-        Columns of x that are wanted, where that is known.
-    """
-    source = as_source(X)
-    if isinstance(y, str):
-        names = names_of(source)
-        if names is None or names.count(y) != 1:
-            raise ValueError(f"y: X has no column {y!r}" if names is None or y not in names else f"y: several {y!r}")
-        order = [name for name in names if name != y] + [y]
-        return source[order]
-    if y is None:
-        columns = width_of(source)
-        if columns is not None and (columns < 2 or (width is not None and columns != width + 1)):
-            raise ValueError(
-                "PrivateModalRegression requires y to be passed, but the target y is None, and X has no column beyond "
-                "those of x_bounds that could be it"
-            )
-        return source
-    _validation.check_dense(y, "y")
-    rows = _validation.records(source, width)
-    columns = width_of(y)  # none for a plain list, which declares nothing: a row that is not one cell is missing
-    if columns not in (None, 1):
-        raise ValueError(f"y must be one column, got {columns}")
-    if getattr(y, "ndim", 1) == 2:  # said of the form alone, as scikit-learn's regressors do
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected; it is taken flat",
-            DataConversionWarning,
-            stacklevel=3,
-        )
-    response = _validation.records(y, 1, name="y")
-    if len(rows) != len(response):
-        raise ValueError("X and y must have the same number of rows")
-    return np.column_stack([rows, response])
 
 
 class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc]
@@ -150,7 +153,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
     Examples
     --------
     >>> from fogline import PrivateModalRegression
-    >>> from fogline.datasets import sinusoidal_mixture
+    >>> from fogline_research.datasets.regression import sinusoidal_mixture
     >>> sample = sinusoidal_mixture(5000, random_state=0)
     >>> model = PrivateModalRegression(epsilon=1.0, delta=1e-5, x_bounds=(0, 1), y_bounds=(-1.5, 3))
     >>> modes = model.fit(sample.X, sample.y).predict_modes([[0.5]])[0]
@@ -219,7 +222,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         level = _validation.check_level(self.level)
         wide = width_of(as_source(X))
         apart = y is not None and not isinstance(y, str)
-        if apart and isinstance(as_source(X), Table):
+        if apart and isinstance(as_source(X), Source):
             raise TypeError(
                 "y must be a column of X, by name or the last, where X is a file, sparse or an engine's table"
             )
@@ -265,7 +268,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         ExpectedBranches
             Expected standard errors, and the chance that a branch stands above the fog, by epsilon.
         """
-        from fogline.estimators._regression_expected import expected_branches
+        from fogline.planning.regression import expected_branches
 
         return expected_branches(self, n, shape=shape, epsilons=epsilons)
 
@@ -321,7 +324,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         -------
         matplotlib axes
         """
-        from fogline.estimators._branch_plot import draw_branches
+        pass
 
         check_is_fitted(self)
         return draw_branches(self.density_, self.branches_, ax, getattr(self, "feature_names_in_", None))
@@ -350,7 +353,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         if isinstance(self.bandwidth, str):
             if self.bandwidth == "auto" and len(bounds) == 2:
                 planned = np.array(SCALES) * (bounds[:, 1] - bounds[:, 0])
-                return SketchSpec.plan(bounds, planned.tolist(), self.steps, shares=SHARES)
+                return SketchSpec.plan(bounds, planned.tolist(), self.steps, shares=SCALE_SHARES)
             return SketchSpec.plan(bounds, self.bandwidth, self.steps)
         fixed = as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
         spec = SketchSpec.plan(bounds, [fixed], self.steps)

@@ -7,15 +7,16 @@ rejection from a public base :math:`Q_0`, each proposal accepted with a probabil
 .. math:: e^{-\varepsilon/2} \le \frac{dQ}{dQ_0}(x) \le e^{\varepsilon/2} \quad \text{for every } x
           \text{ and whatever the records were.}
 
-So a draw has almost the same law for *any* two data sets: integral privacy (:mod:`fogline.accounting.integral`). Draws
+So a draw has almost the same law for *any* two data sets: integral privacy (:mod:`fogline.accounting.guarantee`). Draws
 add up, and the model is protected by nothing: it is never shown, saved or pickled, and forgotten with the last draw.
 The proofs are those of ``mechanisms/mollified_draws.py`` and, for draws by cells, ``mollified_cells.py``;
 ``sampler.proof.md`` says how the estimator keeps to them.
+
+Ways to draw from a learnt density: by rejection, or from cells of equal base mass. What they hold is secret.
 """
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from typing import Any
 
@@ -27,31 +28,69 @@ from sklearn.utils.validation import check_is_fitted
 from fogline import _validation
 from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, cost
-from fogline.accounting.guarantee import ROWS
-from fogline.accounting.integral import IntegralBudget, IntegralGuarantee
-from fogline.engines.feed import as_source, names_of, public_width, unit_of
-from fogline.engines.passes import RecordPasses
-from fogline.estimators import _vault
-from fogline.estimators._boosting import (
+from fogline.accounting.guarantee import ROWS, IntegralBudget, IntegralGuarantee
+from fogline.estimators._base import ReleasedState
+from fogline.families.base_measures import base_named
+from fogline.mechanisms.mollified_cells import AXIS_BITS, cell_centres, counts_of, mollified_cells
+from fogline.mechanisms.mollified_draws import COIN, LOG_STEPS, check_drawable, log_width, mollified_draws, on_lattice
+from fogline.mechanisms.randomness import current_provider, provider_reason
+from fogline.queries.boosted_density import (
     SCHEDULES,
+    BoostedRatio,
     Progress,
     TrainingPlan,
     checked_learner,
     described,
+    quiet,
     rehearse,
     train,
 )
-from fogline.estimators._drawing import MECHANISMS, PROOFS, Model, by_cells, by_rejection
-from fogline.estimators._released import ReleasedState
-from fogline.families.bases import base_named
-from fogline.mechanisms.entropy import current_door, door_reason
-from fogline.mechanisms.failures import sealed
-from fogline.mechanisms.mollified_cells import AXIS_BITS
-from fogline.mechanisms.mollified_draws import check_drawable
+from fogline.queries.query import Records
+from fogline.release import secret_models
+from fogline.release.release import Charge, PaidQuestion
+from fogline.release.secret_models import Model, SecretTraining
+from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
-__all__ = ["IntegralSampler"]
+__all__ = ["MECHANISMS", "PROOFS", "IntegralSampler", "by_cells", "by_rejection"]
 
 FloatArray = NDArray[np.float64]
+
+PROOFS = {"rejection": "mollified-draws", "cells": "mollified-cells"}
+MECHANISMS = {
+    "rejection": "draws by rejection from a boosted density in a mollifier",
+    "cells": "draws by cells from a boosted density in a mollifier",
+}
+
+
+def by_rejection(ratio: BoostedRatio, plan: TrainingPlan, constant_time: bool) -> Model:
+    """Draw by rejection: the model as the sampler clamps it, and without a word from its learners."""
+    widest = log_width(plan.epsilon)
+
+    def log_acceptance(x: FloatArray) -> FloatArray:
+        with quiet():
+            return on_lattice(ratio(x), widest) / LOG_STEPS
+
+    def draw(size: int) -> FloatArray:
+        return mollified_draws(log_acceptance, plan.base, size=size, epsilon=plan.epsilon, constant_time=constant_time)
+
+    return draw, log_acceptance
+
+
+def by_cells(ratio: BoostedRatio, plan: TrainingPlan) -> Model:
+    """Draw from cells: all that is kept of the model is a count for each."""
+    with quiet():
+        counts = counts_of(ratio.open(plan.base.points(cell_centres(plan.base.d))), epsilon=plan.epsilon)
+    shape = (2 ** AXIS_BITS[plan.base.d],) * plan.base.d
+
+    def draw(size: int) -> FloatArray:
+        return mollified_cells(lambda: counts, plan.base, size=size, epsilon=plan.epsilon)
+
+    def log_ratio(x: FloatArray) -> FloatArray:
+        places = np.clip((plan.base.uniforms(x) * shape[0]).astype(np.int64), 0, shape[0] - 1)
+        return np.asarray(np.log(counts[np.ravel_multi_index(tuple(places.T), shape)] * (len(counts) / COIN)))
+
+    return draw, log_ratio
+
 
 CODE_VERSION = "1"
 
@@ -199,31 +238,34 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         _validation.check_ledger(self.ledger)
         plan = self._plan(width)
         self._remember_features(source, plan.base.d)
-        columns, passes = names_of(source), RecordPasses(source, plan.base.d)
+        columns, training = names_of(source), SecretTraining(source, width=plan.base.d)
         cautions = budget_cautions(budget.repeated(draws).epsilon, 0.0)
         del X, source  # an error's traceback must not lead to the records
-        _vault.forget(self)
-        rng = current_door().generator("training")
+        secret_models.forget(self)
+        rng = current_provider().generator("training")
         try:
             warn_of(cautions)
             rehearse(plan, rng)
-            if self.ledger is None:
-                holding, receipt = self._learnt(plan, passes, rng), None
-            else:
-                holding, receipt = self._paid(plan, passes, rng, columns)
+            paid_draws, receipt = training.release(
+                lambda records: self._model(plan, records, rng),
+                plan.base,
+                draws,
+                self.ledger,
+                lambda: self._question(plan, draws, columns, training.facts),
+            )
         finally:
-            passes.forget()
+            training.forget()
         self.guarantee_ = IntegralGuarantee.of(
             budget.epsilon,
             draws=draws,
             mechanism=MECHANISMS[self.drawing],
             proof=PROOFS[self.drawing],
             neighbours=_validation.check_neighbours(self.neighbours),
-            reason=door_reason() or plan.base.reason,
+            reason=provider_reason() or plan.base.reason,
         )
         self.receipt_ = receipt
         self.message_ = "; ".join(cautions)
-        _vault.hold(self, holding)
+        secret_models.hold(self, paid_draws)
         return self
 
     def sample(self, n_samples: int = 1) -> FloatArray:
@@ -244,29 +286,29 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "guarantee_")
         size = _validation.check_count(n_samples, "n_samples")
-        holding = _vault.held(self)
-        if holding is None:
+        paid_draws = secret_models.paid_draws_of(self)
+        if paid_draws is None:
             raise ValueError(
                 f"n_samples={size}: all {self.guarantee_.draws} draws are taken, or this is another process; the model"
                 " is forgotten, and a new fit costs a new budget"
             )
-        if (reason := door_reason()) and self.receipt_ is None and self.guarantee_.certified:
+        if (reason := provider_reason()) and self.receipt_ is None and self.guarantee_.certified:
             self.guarantee_ = replace(self.guarantee_, certified=False, reason=reason)  # drawn here, through this door
-        drawn = holding.take(size)
-        if holding.left == 0:
-            _vault.forget(self)
+        drawn = paid_draws.take(size)
+        if paid_draws.left == 0:
+            secret_models.forget(self)
         return drawn
 
     @property
     def draws_left_(self) -> int:
         """How many draws may still be made."""
         check_is_fitted(self, "guarantee_")
-        holding = _vault.held(self)
-        return 0 if holding is None else holding.left
+        paid_draws = secret_models.paid_draws_of(self)
+        return 0 if paid_draws is None else paid_draws.left
 
     def forget(self) -> None:
         """Let go of the model now; the draws that are left lapse."""
-        _vault.forget(self)
+        secret_models.forget(self)
 
     def cost(self) -> Any:
         """What one ``fit`` with all its draws costs, from the parameters alone, in the currency of choice.
@@ -282,12 +324,12 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         if self.currency == "zcdp":
             charged: Cost = cost(budget.event(draws))
             return charged
-        from fogline.ledger.charges import IntegralCost
+        from fogline.ledger.accounts import IntegralCost
 
         return IntegralCost(budget.epsilon, draws=draws)
 
     def __getstate__(self) -> dict[str, Any]:
-        if _vault.held(self) is not None:
+        if secret_models.paid_draws_of(self) is not None:
             raise TypeError(
                 "a fitted IntegralSampler cannot be pickled or copied: its model is secret, and its draws are counted "
                 "in one place; save what sample() returns, or call forget() first"
@@ -329,30 +371,17 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
             draws=_validation.check_count(self.training_draws, "training_draws", minimum=10),
         )
 
-    def _learnt(self, plan: TrainingPlan, passes: RecordPasses, rng: np.random.Generator) -> _vault.Holding:
-        """Train, and hold a way to draw."""
-        draw, log_ratio = sealed(lambda: self._model(plan, passes, rng))()
-        return _vault.Holding(draw, self._budget()[1], plan.base, log_ratio)
-
-    def _model(self, plan: TrainingPlan, passes: RecordPasses, rng: np.random.Generator) -> Model:
+    def _model(self, plan: TrainingPlan, records: Records, rng: np.random.Generator) -> Model:
         """Train: a way to draw, and the log-ratio to the base, both secret."""
-        ratio = train(plan, passes, rng, self.progress)
+        ratio = train(plan, records, rng, self.progress)
         return by_cells(ratio, plan) if self.drawing == "cells" else by_rejection(ratio, plan, bool(self.constant_time))
 
-    def _paid(
-        self, plan: TrainingPlan, passes: RecordPasses, rng: np.random.Generator, columns: tuple[str, ...] | None
-    ) -> tuple[_vault.Holding, dict[str, Any]]:
-        """Train and make all draws at once, paid for by the ledger, or take those that it has."""
-        draws = self._budget()[1]
-
-        def release() -> bytes:
-            draw, _ = self._model(plan, passes, rng)
-            file = io.BytesIO()
-            np.save(file, draw(draws), allow_pickle=False)
-            return file.getvalue()
-
-        answer = self.ledger.ask(
-            "integral draws",
+    def _question(
+        self, plan: TrainingPlan, draws: int, columns: tuple[str, ...] | None, facts: dict[str, Any]
+    ) -> PaidQuestion:
+        """What a ledger is asked, and charged for all draws."""
+        return PaidQuestion(
+            name="integral draws",
             code_version=CODE_VERSION,
             parameters={
                 "epsilon": plan.epsilon,
@@ -365,16 +394,14 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
                 "training_draws": plan.draws,
                 "currency": self.currency,
                 "columns": None if columns is None else list(columns),
-                **passes.facts,
+                **facts,
             },
-            cost=self.cost(),
-            neighbours=self.neighbours,
-            certified=not (door_reason() or plan.base.reason),
-            release=release,
+            charge=Charge(
+                cost=self.cost(),
+                neighbours=self.neighbours,
+                certified=not (provider_reason() or plan.base.reason),
+                unit=None,  # integral privacy holds for changes of any number of records
+                gain_and_loss=True,
+            ),
             max_payload=8 * draws * plan.base.d + 2**12,
-            unit=None,  # integral privacy holds for changes of any number of records
-            gain_and_loss=True,
         )
-        stored = iter(np.load(io.BytesIO(answer.payload), allow_pickle=False))
-        holding = _vault.Holding(lambda size: np.array([next(stored) for _ in range(size)]), draws, plan.base)
-        return holding, answer.receipt.to_dict()

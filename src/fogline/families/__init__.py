@@ -5,10 +5,9 @@ fitted to a release stays post-processing. Write your own by subclassing `Univar
 """
 
 from fogline.families.family import Family, UnivariateFamily, parameter_box
-from fogline.families.location_scale import Logistic, Lognormal, Normal, StudentT
 from fogline.families.multivariate_normal import MultivariateNormal
 from fogline.families.named import NAMES, family_named
-from fogline.families.positive import Exponential, Gamma, Weibull
+from fogline.families.univariate import Exponential, Gamma, Logistic, Lognormal, Normal, StudentT, Weibull
 
 __all__ = [
     "NAMES",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fogline.families.family import Family
-from fogline.families.location_scale import Logistic, Lognormal, Normal, StudentT
 from fogline.families.multivariate_normal import MultivariateNormal
-from fogline.families.positive import Exponential, Gamma, Weibull
+from fogline.families.univariate import Exponential, Gamma, Logistic, Lognormal, Normal, StudentT, Weibull
 
 __all__ = ["NAMES", "family_id", "family_id_before", "family_named"]
 

@@ -9,7 +9,7 @@ import os
 if os.name != "posix":  # pragma: no cover
     raise ImportError("fogline.federation needs the file locks and forced writes of a POSIX system")
 
-from fogline.federation.pair_keys import PairKeys, new_keys
+from fogline.federation.masks import PairKeys, new_keys
 from fogline.federation.site_sketch import SiteSketch, merge_sites, release_file
 
 __all__ = ["PairKeys", "SiteSketch", "merge_sites", "new_keys", "release_file"]

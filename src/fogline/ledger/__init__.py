@@ -1,9 +1,9 @@
 """The budget on disk: what may still be learnt from a data set, what was, and for whom.
 
 `ledger` is the public face; `protocol` the seven steps of a question; `session` an open file and its writers;
-`store` the SQLite file; `books` what its entries add up to; `charges` and `tallies` the arithmetic; `admission` and
-`units` what may be asked; `high_water` the mark kept elsewhere; `disk` all that is read and written; `locks` one
-question at a time; `founding` how a ledger begins. `stress` tries to break it.
+`store` the SQLite file; `accounts` what its entries add up to, with the arithmetic; `question` and `units` what may be
+asked; `files` the high-water mark, the locks and how a ledger begins; `disk` all that is read and written; `receipts`
+what an answer is given with; `view` one analyst's part of it.
 """
 
 import os
@@ -11,11 +11,10 @@ import os
 if os.name != "posix":  # pragma: no cover
     raise ImportError("fogline.ledger needs the file locks and forced writes of a POSIX system")
 
-from fogline.ledger.charges import ApproximateCost, Caps, Charge, IntegralCost
+from fogline.ledger.accounts import ApproximateCost, Caps, Charge, IntegralCost
 from fogline.ledger.ledger import Ledger
-from fogline.ledger.question import Question
+from fogline.ledger.question import BudgetExceeded, LedgerRefused, Question, ReleaseFailed
 from fogline.ledger.receipts import Answer, Entry, PaidAnswer, Plan, Receipt, Remaining
-from fogline.ledger.refusals import BudgetExceeded, LedgerRefused, ReleaseFailed
 from fogline.ledger.units import ProtectedUnit
 from fogline.ledger.view import LedgerView
 

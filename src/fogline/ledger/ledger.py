@@ -5,36 +5,106 @@ or append a `reserve`. 4. Raise the high-water mark in another directory. 5. Onl
 6. Store the payload with a `commit`. 7. Return what the ledger holds, with its receipt.
 
 A reservation without a commit is burned. Errors up to step 3 are free; after it there is one constant error.
+
+What may be declared in a ledger, and in which words.
+
+Reading a ledger's entries out, with their chain checked on the way.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
-from fogline._validation import check_name
+from fogline._validation import check_name, check_neighbours
 from fogline.accounting.costs import whole_units
 from fogline.accounting.zcdp import rho_of
-from fogline.ledger.admission import checked_sources
-from fogline.ledger.charges import AnyCost, Caps, Charge
-from fogline.ledger.declarations import cost_of, dataset_declaration
-from fogline.ledger.export import entries, write_lines
-from fogline.ledger.founding import found, located, marks_for
-from fogline.ledger.protocol import Desk, Request, answer_at, paid_answers, receipt_at, spend
-from fogline.ledger.question import Question
+from fogline.ledger.accounts import GENESIS, Account, AnyCost, Caps, Charge, Place, chain
+from fogline.ledger.files import DiskReservation, found, located, marks_for, sweep
+from fogline.ledger.protocol import LedgerContext, Request, answer_at, paid_answers, receipt_at, spend
+from fogline.ledger.question import LedgerRefused, Question, canonical
 from fogline.ledger.receipts import Answer, Entry, PaidAnswer, Plan, Receipt, Remaining
-from fogline.ledger.refusals import LedgerRefused
-from fogline.ledger.room import Room, sweep
 from fogline.ledger.session import MarkFailed, Purpose, Session
-from fogline.ledger.statements import planned, remaining
-from fogline.ledger.store import StoreFailed
-from fogline.ledger.tallies import Account, Place
-from fogline.ledger.units import ProtectedUnit
-from fogline.ledger.view import LedgerView
+from fogline.ledger.store import Store, StoreFailed
+from fogline.ledger.units import ProtectedUnit, checked_sources
+from fogline.ledger.view import LedgerView, planned, remaining
 
-__all__ = ["MAX_PAYLOAD", "Ledger"]
+__all__ = ["MAX_PAYLOAD", "Ledger", "cost_of", "dataset_declaration", "entries", "write_lines"]
+
+
+def dataset_declaration(
+    dataset: str,
+    version: str,
+    neighbours: str,
+    caps: Caps,
+    unit: ProtectedUnit | None = None,
+    sources: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Return the entry that declares a data set.
+
+    Examples
+    --------
+    >>> dataset_declaration("patients", "2024", "replace", Caps(epsilon=1.0, delta=1e-6))["neighbours"]
+    'replace'
+    """
+    return {
+        "kind": "dataset",
+        "dataset": check_name(dataset, "dataset"),
+        "version": check_name(version, "version"),
+        "neighbours": check_neighbours(neighbours),
+        "caps": caps.to_dict(),
+        "unit": None if unit is None else unit.to_dict(),
+        "sources": checked_sources(sources),
+    }
+
+
+def cost_of(cost: Any) -> Any:
+    """Return a cost, or that of an estimator which has a method `cost()`.
+
+    Examples
+    --------
+    >>> cost_of("a histogram")
+    Traceback (most recent call last):
+    fogline.ledger.question.LedgerRefused: str has no cost: it cannot be planned or paid for (check: cost)
+    """
+    if not isinstance(cost, AnyCost):
+        method = getattr(cost, "cost", None)
+        if not callable(method):
+            raise LedgerRefused("cost", f"{type(cost).__name__} has no cost: it cannot be planned or paid for")
+        return method()
+    return cost
+
+
+def entries(store: Store) -> Iterator[Entry]:
+    """Yield the entries of a file, oldest first, within a transaction that is open already."""
+    previous = GENESIS
+    for seq, text, digest in store.connection.execute("SELECT seq, content, hash FROM entries ORDER BY seq"):
+        if chain(previous, text) != digest:
+            raise LedgerRefused("chain", f"entry {seq} of the ledger was changed")
+        content = json.loads(text)
+        yield Entry(seq, content["kind"], content["time"], MappingProxyType(content), digest.hex())
+        previous = digest
+
+
+def write_lines(path: Path, listed: Iterable[Entry]) -> None:
+    r"""Write entries as JSON, one a line; each line's hash is that of the line before and its content.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_lines(Path(folder, "out"), [Entry(0, "genesis", "2024", {"seq": 0}, "00")])
+    ...     Path(folder, "out").read_text()
+    '{"content":{"seq":0},"hash":"00"}\n'
+    """
+    with path.open("xb") as file:
+        for entry in listed:
+            file.write(canonical({"content": dict(entry.content), "hash": entry.hash}) + b"\n")
+
 
 MAX_PAYLOAD = 8 * 2**20
 FilePath = str | os.PathLike[str]
@@ -72,7 +142,7 @@ class Ledger:
         try:
             locks.mkdir(mode=0o700, exist_ok=True)
             sweep(locks)
-            self._desk = Desk(session, locks, Room(locks))
+            self._context = LedgerContext(session, locks, DiskReservation(locks))
         except OSError:
             session.close()
             raise LedgerRefused("read-only", "there is no place for locks beside the ledger") from None
@@ -137,7 +207,7 @@ class Ledger:
     def close(self) -> None:
         """Close the file; whatever is asked afterwards is refused."""
         self._session.close()
-        self._desk.room.close()
+        self._context.disk_reservation.close()
 
     def __enter__(self) -> Self:
         return self
@@ -146,7 +216,7 @@ class Ledger:
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_desk"):
+        if hasattr(self, "_context"):
             self.close()
 
     def __repr__(self) -> str:
@@ -358,7 +428,7 @@ class Ledger:
             formerly=formerly,
         )
         try:
-            return spend(self._desk, request, release)
+            return spend(self._context, request, release)
         finally:
             del release  # an error's traceback must not lead to the data
 
@@ -387,22 +457,22 @@ class Ledger:
 
     def version(self, dataset: str | None = None) -> str:
         """Return the current version of a data set."""
-        books = self._session
-        return books.read(lambda: books.books.dataset(self._only(dataset)).versions[-1])
+        accounts = self._session
+        return accounts.read(lambda: accounts.accounts.dataset(self._only(dataset)).versions[-1])
 
     @property
     def datasets(self) -> tuple[str, ...]:
         """The names of the data sets."""
-        return self._session.read(lambda: tuple(self._session.books.datasets))
+        return self._session.read(lambda: tuple(self._session.accounts.datasets))
 
     @property
     def analysts(self) -> tuple[str, ...]:
         """The names of the analysts."""
-        return self._session.read(lambda: tuple(self._session.books.analysts))
+        return self._session.read(lambda: tuple(self._session.accounts.analysts))
 
     def unit(self, dataset: str | None = None) -> ProtectedUnit | None:
         """Return what a data set protects as a whole; None until it is declared, or fixed by a first release."""
-        return self._session.read(lambda: self._session.books.dataset(self._only(dataset)).unit)
+        return self._session.read(lambda: self._session.accounts.dataset(self._only(dataset)).unit)
 
     def answers(self, dataset: str | None = None) -> tuple[PaidAnswer, ...]:
         """Return all answers that were paid for, oldest first, whichever edition of a mechanism gave them. Free.
@@ -428,7 +498,7 @@ class Ledger:
 
         def look() -> tuple[PaidAnswer, ...]:
             name = None if dataset is None else self._only(dataset)
-            seqs = sorted(seq for listed in session.books.answered.values() for seq in listed)
+            seqs = sorted(seq for listed in session.accounts.answered.values() for seq in listed)
             found = paid_answers(session.store, session.ledger, seqs)
             return tuple(paid for paid in found if name is None or paid.question.dataset == name)
 
@@ -459,7 +529,7 @@ class Ledger:
 
         def look() -> Plan:
             name = self._only(dataset)
-            place = Place(name, self._session.books.dataset(name).neighbours, partition)
+            place = Place(name, self._session.accounts.dataset(name).neighbours, partition)
             return planned(self._accounts(name, analyst), charge, place)
 
         return self._session.read(look)
@@ -480,20 +550,20 @@ class Ledger:
         write_lines(target, self.history())
 
     def _only(self, dataset: str | None) -> str:
-        known = self._session.books.datasets
+        known = self._session.accounts.datasets
         if dataset is None:
             if len(known) != 1:
                 raise LedgerRefused("dataset", f"name one of the data sets: {', '.join(map(repr, known))}")
             return next(iter(known))
-        self._session.books.dataset(dataset)
+        self._session.accounts.dataset(dataset)
         return dataset
 
     def _accounts(self, dataset: str, analyst: str | None) -> list[Account]:
-        books = self._session.books
-        accounts = [books.dataset(dataset).account]
-        return accounts if analyst is None else [*accounts, books.analyst(analyst)]
+        ledger_accounts = self._session.accounts
+        accounts = [ledger_accounts.dataset(dataset).account]
+        return accounts if analyst is None else [*accounts, ledger_accounts.analyst(analyst)]
 
     def _holds(self, receipt: Receipt) -> bool:
         session = self._session
-        held = session.read(lambda: receipt_at(session.store, receipt.commit, session.ledger))
-        return held is not None and receipt.agrees(held)
+        stored = session.read(lambda: receipt_at(session.store, receipt.commit, session.ledger))
+        return stored is not None and receipt.agrees(stored)

@@ -12,22 +12,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fogline._validation import Neighbours, check_count, check_neighbours
-from fogline.ledger.admission import check_asker, check_new, source_of
-from fogline.ledger.charges import AnyCost, Charge
-from fogline.ledger.founding import check_file_limit
-from fogline.ledger.locks import question_lock
-from fogline.ledger.question import Question, kin_of
+from fogline.ledger.accounts import AnyCost, Charge, Place
+from fogline.ledger.disk import question_lock
+from fogline.ledger.files import DiskReservation, check_file_limit
+from fogline.ledger.question import LedgerRefused, Question, ReleaseFailed, kin_of
 from fogline.ledger.receipts import Answer, PaidAnswer, Receipt
-from fogline.ledger.refusals import LedgerRefused, ReleaseFailed
-from fogline.ledger.room import Room
 from fogline.ledger.session import MarkFailed, Session
 from fogline.ledger.steps import reached
 from fogline.ledger.store import Store, StoreFailed
-from fogline.ledger.tallies import Place
-from fogline.ledger.units import ProtectedUnit
-from fogline.mechanisms.entropy import door_reason
+from fogline.ledger.units import ProtectedUnit, check_asker, check_new, source_of
+from fogline.mechanisms.randomness import provider_reason
 
-__all__ = ["Desk", "Request", "answer_at", "paid_answers", "receipt_at", "spend"]
+__all__ = ["LedgerContext", "Request", "answer_at", "paid_answers", "receipt_at", "spend"]
 
 _MOST_PAYLOAD = 2**29
 _releasing = threading.local()
@@ -72,7 +68,7 @@ class Request:
             raise TypeError(f"question must be a Question, got {type(question).__name__}")
         if certified is not True:
             raise LedgerRefused("certified", "a ledger pays for certified releases only, and this is not one")
-        reason = door_reason()
+        reason = provider_reason()
         if reason:
             raise LedgerRefused("certified", f"a ledger pays for certified releases only: {reason}")
         if getattr(_releasing, "now", False):
@@ -96,33 +92,33 @@ class Request:
         )
 
     @property
-    def room(self) -> int:
+    def disk_reservation(self) -> int:
         """Bytes to keep free for storing the answer: its pages, those above them, and the journal of the change."""
         return self.max_payload + self.max_payload // 8 + 2**17
 
 
 @dataclass(frozen=True)
-class Desk:
+class LedgerContext:
     """Where requests are served: an open ledger, the directory of its locks, and room for answers."""
 
     session: Session
     locks: Path
-    room: Room
+    disk_reservation: DiskReservation
 
 
 Failure = Literal["failed", "interrupted"]
 
 
-def spend(desk: Desk, request: Request, release: Callable[[], bytes]) -> Answer:
+def spend(context: LedgerContext, request: Request, release: Callable[[], bytes]) -> Answer:
     """Answer a request, from the ledger or by `release`; see `Ledger.spend`."""
     if not callable(release):
         raise TypeError("release must be callable")
-    _ = desk.session.store  # a dead or closed handle is refused before anything else
+    _ = context.session.store  # a dead or closed handle is refused before anything else
     reached("validated")
     try:
-        with question_lock(desk.locks, request.fingerprint):
+        with question_lock(context.locks, request.fingerprint):
             reached("locked")
-            outcome = _answer(desk, request, release)
+            outcome = _answer(context, request, release)
     except OSError as error:
         raise LedgerRefused("disk", f"the question cannot be locked: {_reason(error)}") from None
     finally:
@@ -135,31 +131,31 @@ def spend(desk: Desk, request: Request, release: Callable[[], bytes]) -> Answer:
     raise ReleaseFailed from None
 
 
-def _answer(desk: Desk, request: Request, release: Callable[[], bytes]) -> Answer | Failure:
+def _answer(context: LedgerContext, request: Request, release: Callable[[], bytes]) -> Answer | Failure:
     """Reserve, release, commit. Raises only while nothing is charged."""
     try:
-        check_file_limit(desk.session.path, request.room)
-        desk.room.take(request.room)
+        check_file_limit(context.session.path, request.disk_reservation)
+        context.disk_reservation.take(request.disk_reservation)
     except OSError as error:
         raise LedgerRefused("disk", f"there is no room for the answer: {_reason(error)}") from None
     try:
         reached("room made")
-        reserved = desk.session.write("reserve", lambda: _reserve(desk.session, request))
+        reserved = context.session.write("reserve", lambda: _reserve(context.session, request))
         if isinstance(reserved, Answer):
             return reserved
-        return _carry_out(desk, request, reserved, release)
+        return _carry_out(context, request, reserved, release)
     except StoreFailed as error:
         raise LedgerRefused("file", f"the reservation cannot be written: {error}") from None
     except MarkFailed:
         return "failed"
     finally:
-        desk.room.give_back(request.room)
+        context.disk_reservation.give_back(request.disk_reservation)
 
 
 def _reserve(session: Session, request: Request) -> Answer | int:
     """Return the answer that is paid for, or append a reservation and return its number. Runs in a transaction."""
-    question, books = request.question, session.books
-    dataset = check_asker(books, request)
+    question, accounts = request.question, session.accounts
+    dataset = check_asker(accounts, request)
     standing = session.store.answer_seq(request.fingerprint)
     if standing is not None:
         return _cached(session, request, standing)
@@ -179,7 +175,7 @@ def _reserve(session: Session, request: Request) -> Answer | int:
         "unit": None if request.unit is None else request.unit.to_dict(),
     }
     place = Place(question.dataset, dataset.neighbours, request.partition)
-    return session.append(books.reservation(request.charge, place, request.analyst, content))
+    return session.append(accounts.reservation(request.charge, place, request.analyst, content))
 
 
 def _cached(session: Session, request: Request, standing: int) -> Answer:
@@ -192,11 +188,11 @@ def _cached(session: Session, request: Request, standing: int) -> Answer:
 
 def _paid_before(session: Session, request: Request, known: str | None) -> Answer | None:
     """Return the answer to the same question as it was called earlier; refuse to charge for another edition unasked."""
-    answered = session.books.answered
+    answered = session.accounts.answered
     own = source_of(request.question.parameters)
     kin = request.kin if known is None or own is None or known == own else request.kin[:2]
-    held = [seq for name in dict.fromkeys(kin) for seq in answered.get(name, [])]
-    editions = {str(receipt_at(session.store, seq, session.ledger).code_version): seq for seq in held}  # type: ignore[union-attr]
+    stored = [seq for name in dict.fromkeys(kin) for seq in answered.get(name, [])]
+    editions = {str(receipt_at(session.store, seq, session.ledger).code_version): seq for seq in stored}  # type: ignore[union-attr]
     if request.question.code_version in editions:
         return _cached(session, request, editions[request.question.code_version])
     readable = [name for name in request.also_reads if name in editions]
@@ -224,7 +220,9 @@ def _all_kin(question: Question, place: tuple[str, str] | None, formerly: Mappin
     return (*(kin_of(each, place) for each in (asked, other)), *(kin_of(each, place, early=True) for each in plain))
 
 
-def _carry_out(desk: Desk, request: Request, reserved: int, release: Callable[[], bytes]) -> Answer | Failure:
+def _carry_out(
+    context: LedgerContext, request: Request, reserved: int, release: Callable[[], bytes]
+) -> Answer | Failure:
     """Call the release and store what it returns. Says nothing about what went wrong, if anything did."""
     try:
         _releasing.now = True
@@ -236,10 +234,10 @@ def _carry_out(desk: Desk, request: Request, reserved: int, release: Callable[[]
             return "failed"
         reached("released")
         try:
-            return desk.session.write("commit", lambda: _commit(desk.session, request, reserved, payload))
+            return context.session.write("commit", lambda: _commit(context.session, request, reserved, payload))
         except (StoreFailed, MarkFailed):
-            desk.room.release()  # the disk may be full: this is what the room was kept for
-            return desk.session.write("commit", lambda: _commit(desk.session, request, reserved, payload))
+            context.disk_reservation.release()  # the disk may be full: this is what the room was kept for
+            return context.session.write("commit", lambda: _commit(context.session, request, reserved, payload))
     except KeyboardInterrupt:
         return "interrupted"
     except BaseException:

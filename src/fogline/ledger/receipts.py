@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from fogline.ledger.charges import Charge
+from fogline.ledger.accounts import Charge
 from fogline.ledger.question import Question
 
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ class Receipt:
             raise ValueError("these are not the fields of a receipt")
         return cls(**values)
 
-    def agrees(self, held: Receipt) -> bool:
+    def agrees(self, stored: Receipt) -> bool:
         """Say whether this is the receipt that a ledger holds; early receipts say less of the same."""
-        said = asdict(held)
+        said = asdict(stored)
         mine = {name: value for name, value in asdict(self).items() if value is not None or name not in _LATER}
         return all(said[name] == value for name, value in mine.items())
 

@@ -23,11 +23,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 from weakref import WeakSet
 
-from fogline.ledger.books import Books
-from fogline.ledger.disk import current_disk
-from fogline.ledger.high_water import HighWater, Mark, new_keeper
-from fogline.ledger.locks import drop_after_fork
-from fogline.ledger.refusals import LedgerRefused
+from fogline.ledger.accounts import Accounts
+from fogline.ledger.disk import current_disk, drop_after_fork
+from fogline.ledger.files import HighWater, Mark, new_keeper
+from fogline.ledger.question import LedgerRefused
 from fogline.ledger.steps import reached
 from fogline.ledger.store import Store, StoreFailed
 
@@ -86,8 +85,8 @@ class Session:
             store = Store(path)
             try:
                 with store.reading():
-                    self._books: Books | None = store.check()
-                    self._check_mark(store, self._books, adopting=adopting)
+                    self._accounts: Accounts | None = store.check()
+                    self._check_mark(store, self._accounts, adopting=adopting)
                 with store.writing():
                     pass  # it can be written
             except StoreFailed as error:
@@ -98,9 +97,9 @@ class Session:
                 raise
             self._store = store
             _sessions.add(self)
-        self.ledger = self._books.ledger
+        self.ledger = self._accounts.ledger
         marks.sweep(self.ledger)
-        self._seen = (self._books.next_seq - 1, self._books.tip)
+        self._seen = (self._accounts.next_seq - 1, self._accounts.tip)
 
     # -- life and death ---------------------------------------------------------------------------------
 
@@ -131,11 +130,11 @@ class Session:
         return self._store
 
     @property
-    def books(self) -> Books:
+    def accounts(self) -> Accounts:
         """The books, for an action within its turn."""
-        if self._books is None:
+        if self._accounts is None:
             raise LedgerRefused("handle", "the books are not open")
-        return self._books
+        return self._accounts
 
     # -- turns ------------------------------------------------------------------------------------------
 
@@ -173,16 +172,16 @@ class Session:
             try:
                 with self.store.reading():
                     self._catch_up()
-                    self._check_mark(self.store, self.books)
+                    self._check_mark(self.store, self.accounts)
                     return action()
             except StoreFailed as error:
                 raise LedgerRefused("file", f"the ledger cannot be read: {error}") from None
 
     def append(self, content: dict[str, Any]) -> int:
         """Append an entry, in a writing turn, and return its number."""
-        books = self.books
-        seq = books.next_seq
-        self.store.append(books, books.compose(content, _now()))
+        accounts = self.accounts
+        seq = accounts.next_seq
+        self.store.append(accounts, accounts.compose(content, _now()))
         return seq
 
     def _await(self, turn: _Turn) -> None:
@@ -224,7 +223,7 @@ class Session:
         try:
             with self._mark_held(purposes):
                 with self.store.writing():
-                    mark = self._begin(adopting="adopt" in purposes)
+                    high_water_mark = self._begin(adopting="adopt" in purposes)
                     for purpose in sorted(purposes):
                         reached(f"{purpose} begun")
                     for turn in group:
@@ -232,13 +231,13 @@ class Session:
                     for purpose in sorted(purposes):
                         reached(f"{purpose} written")
                 written = True
-                self._seen = (self.books.next_seq - 1, self.books.tip)
+                self._seen = (self.accounts.next_seq - 1, self.accounts.tip)
                 for purpose in sorted(purposes):
                     reached(f"{purpose} committed")
-                if self.books.next_seq - 1 > mark.seq:
-                    self._marks.move(mark, self._tip(mark.keeper))
+                if self.accounts.next_seq - 1 > high_water_mark.seq:
+                    self._marks.move(high_water_mark, self._tip(high_water_mark.keeper))
         except BaseException as error:
-            self._books = None  # they may hold what the file does not: read it again
+            self._accounts = None  # they may hold what the file does not: read it again
             for turn in group:
                 if not written:
                     turn.error = _like(error)
@@ -248,19 +247,19 @@ class Session:
                 raise
 
     def _take(self, turn: _Turn) -> None:
-        before = self.books.next_seq
+        before = self.accounts.next_seq
         try:
             turn.result = turn.action()
         except LedgerRefused as error:
             turn.error = error
-        turn.appended = self.books.next_seq > before
+        turn.appended = self.accounts.next_seq > before
 
     @contextmanager
     def _mark_held(self, purposes: set[Purpose]) -> Iterator[None]:
         """Hold the mark's lock, with room for a new mark. An answer that finds no room may try again."""
         with ExitStack() as stack:
             try:
-                stack.enter_context(self._marks.held(self.ledger))
+                stack.enter_context(self._marks.locked(self.ledger))
                 self._marks.prepare(self.ledger)
             except OSError as error:
                 reason = os.strerror(error.errno) if error.errno else "unknown"
@@ -272,26 +271,26 @@ class Session:
     def _begin(self, *, adopting: bool) -> Mark:
         """Begin a group of entries: return the mark, which names the last entry of the file."""
         self._catch_up()
-        present = self._check_mark(self.store, self.books, adopting=adopting)
-        mark = self._tip(new_keeper() if present is None else present.keeper or new_keeper())
+        present = self._check_mark(self.store, self.accounts, adopting=adopting)
+        high_water_mark = self._tip(new_keeper() if present is None else present.keeper or new_keeper())
         try:
-            if mark == present:
-                self._marks.confirm(mark)
+            if high_water_mark == present:
+                self._marks.confirm(high_water_mark)
             else:
                 current_disk().force_directory(self.path.parent)  # a journal that was removed stays removed
-                self._marks.move(present, mark)
+                self._marks.move(present, high_water_mark)
         except OSError:
             raise LedgerRefused("high-water", "the high-water mark cannot be written") from None
-        self.books.begin_group()
-        marks = self._marks.identity(mark.keeper)
+        self.accounts.begin_group()
+        marks = self._marks.identity(high_water_mark.keeper)
         if adopting:
             self.append({"kind": "adopt", "ledger": self.ledger, "marks": marks})
-        elif not self.books.marks:  # a ledger of an earlier version: from now on it knows its marks
+        elif not self.accounts.marks:  # a ledger of an earlier version: from now on it knows its marks
             self.append({"kind": "marks", "marks": marks})
-        return mark
+        return high_water_mark
 
     def _tip(self, keeper: str) -> Mark:
-        return Mark(self.ledger, self.books.next_seq - 1, self.books.tip.hex(), keeper)
+        return Mark(self.ledger, self.accounts.next_seq - 1, self.accounts.tip.hex(), keeper)
 
     # -- doubts -----------------------------------------------------------------------------------------
 
@@ -299,50 +298,50 @@ class Session:
         """Take what other processes wrote into the books, or read everything again after a failure."""
         if _identity(self.path) != self._identity:
             raise LedgerRefused("file", "the ledger's file was replaced while it was open")
-        if self._books is not None:
-            self.store.continue_books(self._books)
-            self._seen = (self._books.next_seq - 1, self._books.tip)
+        if self._accounts is not None:
+            self.store.continue_accounts(self._accounts)
+            self._seen = (self._accounts.next_seq - 1, self._accounts.tip)
             return
-        books = self.store.check()
-        self._require(self.store, books, *self._seen, "chain")
-        self._books = books
-        self._seen = (books.next_seq - 1, books.tip)
+        accounts = self.store.check()
+        self._require(self.store, accounts, *self._seen, "chain")
+        self._accounts = accounts
+        self._seen = (accounts.next_seq - 1, accounts.tip)
 
     def verify(self) -> int:
         """Check everything from the beginning, as on opening; return the number of entries."""
 
         def again() -> int:
-            books = self.store.check()
-            self._require(self.store, books, *self._seen, "chain")
-            self._check_mark(self.store, books)
-            return books.next_seq
+            accounts = self.store.check()
+            self._require(self.store, accounts, *self._seen, "chain")
+            self._check_mark(self.store, accounts)
+            return accounts.next_seq
 
         return self.read(again)
 
-    def _check_mark(self, store: Store, books: Books, *, adopting: bool = False) -> Mark | None:
+    def _check_mark(self, store: Store, accounts: Accounts, *, adopting: bool = False) -> Mark | None:
         """Return the mark; refuse a file whose last entry it does not name, but for what a crash leaves.
 
         None, and a file that is any number of entries ahead, only for one who adopts. Within a transaction: while the
         file is looked at nobody can write to it, so the mark cannot run ahead of it.
         """
-        mark, place = self._marks.read(books.ledger), self._marks.directory
-        if mark is None:
+        high_water_mark, place = self._marks.read(accounts.ledger), self._marks.directory
+        if high_water_mark is None:
             if adopting:
                 return None
             raise LedgerRefused("high-water", f"there is no high-water mark of this ledger in {place}: {_ADOPT}")
-        self._require(store, books, mark.seq, bytes.fromhex(mark.hash), "high-water")
-        if adopting or not books.marks:
-            return mark
-        if self._marks.identity(mark.keeper) != books.marks:
+        self._require(store, accounts, high_water_mark.seq, bytes.fromhex(high_water_mark.hash), "high-water")
+        if adopting or not accounts.marks:
+            return high_water_mark
+        if self._marks.identity(high_water_mark.keeper) != accounts.marks:
             raise LedgerRefused("high-water", f"the marks in {place} are not those of this ledger: {_ADOPT}")
-        if mark.seq not in (books.next_seq - 1, books.group - 1):
+        if high_water_mark.seq not in (accounts.next_seq - 1, accounts.group - 1):
             raise LedgerRefused("high-water", f"the mark in {place} is older than the ledger: {_ADOPT}")
-        return mark
+        return high_water_mark
 
     @staticmethod
-    def _require(store: Store, books: Books, seq: int, digest: bytes, check: str) -> None:
+    def _require(store: Store, accounts: Accounts, seq: int, digest: bytes, check: str) -> None:
         """Refuse a file that does not hold the entry that is known to be in it."""
-        found = store.entry(seq) if seq < books.next_seq else None
+        found = store.entry(seq) if seq < accounts.next_seq else None
         if found is None or found[1] != digest:
             raise LedgerRefused(
                 check,

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fogline.ledger.books import GENESIS, Books, chain
+from fogline.ledger.accounts import GENESIS, Accounts, chain
 from fogline.ledger.disk import current_disk
-from fogline.ledger.refusals import LedgerRefused
+from fogline.ledger.question import LedgerRefused
 
 __all__ = ["Store", "StoreFailed"]
 
@@ -177,26 +177,26 @@ class Store:
 
     # -- checking ---------------------------------------------------------------------------------------
 
-    def check(self) -> Books:
+    def check(self) -> Accounts:
         """Return the books of the whole file, having checked everything that the file alone can tell.
 
         Runs in a transaction that is open already. While it lasts nobody else can write.
         """
         self._check_schema()
         self._check_integrity()
-        books, answers = Books(), 0
+        accounts, answers = Accounts(), 0
         rows = self.connection.execute(
             "SELECT e.seq, e.content, e.hash, p.body FROM entries e"
             " LEFT JOIN payloads p ON p.seq = e.seq ORDER BY e.seq"
         )
         for seq, content, digest, body in rows:
-            entry = _apply(books, seq, content, digest)
+            entry = _apply(accounts, seq, content, digest)
             if entry["kind"] == "commit":
                 _check_payload(seq, entry["payload"], body)
                 answers += 1
         if answers != self.connection.execute("SELECT count(*) FROM payloads").fetchone()[0]:
             raise LedgerRefused("payload", "the ledger holds a payload that no entry answers for")
-        return books
+        return accounts
 
     def _check_integrity(self) -> None:
         """Check pages and index. The constraints on sums are left to the books, which are faster at it."""
@@ -219,24 +219,26 @@ class Store:
         if statements != set(_SCHEMA):
             raise LedgerRefused("schema", "the ledger's tables are not those of a fogline ledger")
 
-    def continue_books(self, books: Books) -> None:
-        """Take the entries beyond `books` into them, the last known one being still in its place."""
-        if books.next_seq:
-            last = self.connection.execute("SELECT hash FROM entries WHERE seq = ?", (books.next_seq - 1,)).fetchone()
-            if last is None or last[0] != books.tip:
+    def continue_accounts(self, accounts: Accounts) -> None:
+        """Take the entries beyond `accounts` into them, the last known one being still in its place."""
+        if accounts.next_seq:
+            last = self.connection.execute(
+                "SELECT hash FROM entries WHERE seq = ?", (accounts.next_seq - 1,)
+            ).fetchone()
+            if last is None or last[0] != accounts.tip:
                 raise LedgerRefused("chain", "the ledger's file is no longer the one that was opened")
         rows = self.connection.execute(
-            "SELECT seq, content, hash FROM entries WHERE seq >= ? ORDER BY seq", (books.next_seq,)
+            "SELECT seq, content, hash FROM entries WHERE seq >= ? ORDER BY seq", (accounts.next_seq,)
         )
         for seq, content, digest in rows:
-            _apply(books, seq, content, digest)
+            _apply(accounts, seq, content, digest)
 
     # -- rows -------------------------------------------------------------------------------------------
 
-    def append(self, books: Books, content: str) -> None:
+    def append(self, accounts: Accounts, content: str) -> None:
         """Take the next entry into the books, which may refuse it, and write it."""
-        seq, digest = books.next_seq, chain(books.tip, content)
-        books.apply(seq, content, digest)
+        seq, digest = accounts.next_seq, chain(accounts.tip, content)
+        accounts.apply(seq, content, digest)
         self.connection.execute("INSERT INTO entries (seq, content, hash) VALUES (?, ?, ?)", (seq, content, digest))
 
     def append_payload(self, seq: int, body: bytes) -> None:
@@ -272,11 +274,11 @@ class Store:
         return _check_payload(seq, digest, None if row is None else row[0])
 
 
-def _apply(books: Books, seq: int, content: str, digest: bytes) -> dict[str, Any]:
+def _apply(accounts: Accounts, seq: int, content: str, digest: bytes) -> dict[str, Any]:
     try:
-        return books.apply(seq, content, digest)
+        return accounts.apply(seq, content, digest)
     except (ValueError, TypeError, KeyError, AttributeError, IndexError):
-        raise LedgerRefused("chain", f"entry {books.next_seq} of the ledger cannot be read") from None
+        raise LedgerRefused("chain", f"entry {accounts.next_seq} of the ledger cannot be read") from None
 
 
 def _check_payload(seq: int, digest: object, body: object) -> bytes:

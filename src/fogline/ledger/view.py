@@ -1,20 +1,113 @@
-"""The ledger as one analyst sees one data set."""
+"""The ledger as one analyst sees one data set.
+
+What is left in the books, and what a plan would leave: pure functions of accounts.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
-from fogline.ledger.admission import AFRESH
-from fogline.ledger.charges import AnyCost
+from fogline.accounting._rounding import round_down
+from fogline.accounting.zcdp import epsilon_of
+from fogline.ledger.accounts import DELTA_UNITS, UNITS, Account, AnyCost, Charge, Currency, Place
 from fogline.ledger.question import Question
 from fogline.ledger.receipts import Answer, Plan, Remaining
+from fogline.ledger.units import AFRESH
 
 if TYPE_CHECKING:
     from fogline.ledger.ledger import Ledger
 
-__all__ = ["LedgerView"]
+__all__ = ["LedgerView", "planned", "remaining"]
+
+_MOST_TIMES = 10**6
+
+
+def remaining(accounts: Sequence[Account]) -> Remaining:
+    """Return the least that any of the accounts has left, in each currency.
+
+    Examples
+    --------
+    >>> from fogline.ledger.accounts import Caps
+    >>> left = remaining([Account(Caps(epsilon=1.0, delta=1e-5)), Account(Caps(epsilon=0.5, delta=1e-5))])
+    >>> round(left.epsilon, 3), left.approximate
+    (0.5, None)
+    """
+    return _left(accounts, None, None)
+
+
+def planned(accounts: Sequence[Account], charge: Charge, place: Place) -> Plan:
+    """Return what a charge would do to the accounts.
+
+    Examples
+    --------
+    >>> from fogline.ledger.accounts import Caps
+    >>> account = Account(Caps(epsilon=1.0, delta=1e-5))
+    >>> planned([account], Charge("zcdp", 10**10), Place("patients", "add-remove")).times
+    3
+    """
+    times, step = 0, _MOST_TIMES
+    while step:  # the largest number that fits, bit by bit
+        if times + step <= _MOST_TIMES and _fits(accounts, _multiple(charge, times + step), place):
+            times += step
+        else:
+            step //= 2
+    fits = times > 0
+    after = _left(accounts, charge, place) if fits else None
+    return Plan(charge=charge, fits=fits, times=times, before=remaining(accounts), after=after)
+
+
+def _multiple(charge: Charge, times: int) -> Charge:
+    return Charge(charge.currency, charge.amount * times, charge.delta * times)
+
+
+def _fits(accounts: Sequence[Account], charge: Charge, place: Place) -> bool:
+    for account in accounts:
+        if account.caps is None:
+            continue
+        amount, delta = account.after(charge, place)
+        budget = account.caps.budget(charge.currency, delta)
+        if budget is None or amount > budget[0] or delta > budget[1]:
+            return False
+    return True
+
+
+def _left(accounts: Sequence[Account], charge: Charge | None, place: Place | None) -> Remaining:
+    zcdp = _least(accounts, "zcdp", charge, place) or (0, 0)
+    approximate = _least(accounts, "approximate", charge, place)
+    integral = _least(accounts, "integral", charge, place)
+    rho, delta = _floats(zcdp)
+    return Remaining(
+        rho=rho,
+        delta=delta,
+        epsilon=epsilon_of(rho, delta) if rho > 0.0 and delta > 0.0 else 0.0,
+        approximate=None if approximate is None else _floats(approximate),
+        integral=None if integral is None else _floats(integral)[0],
+    )
+
+
+def _least(
+    accounts: Sequence[Account], currency: Currency, charge: Charge | None, place: Place | None
+) -> tuple[int, int] | None:
+    """Return the least left in one currency, after a charge if there is one; None where a cap is missing."""
+    least: tuple[int, int] | None = None
+    for account in accounts:
+        if account.caps is None:
+            continue
+        charged = charge is not None and place is not None and charge.currency == currency
+        amount, delta = account.after(charge, place) if charged else account.spent(currency)  # type: ignore[arg-type]
+        budget = account.caps.budget(currency, delta)
+        if budget is None:
+            return None
+        left = max(0, budget[0] - amount), max(0, budget[1] - delta)
+        least = left if least is None else (min(least[0], left[0]), min(least[1], left[1]))
+    return least
+
+
+def _floats(units: tuple[int, int]) -> tuple[float, float]:
+    return round_down(Fraction(units[0], UNITS)), round_down(Fraction(units[1], DELTA_UNITS))
 
 
 class LedgerView:
@@ -53,17 +146,17 @@ class LedgerView:
         *,
         analyst: str | None = None,
         partition: tuple[str, str] | None = None,
-        mark: str | None = None,
+        nonce: str | None = None,
     ) -> None:
         self.ledger = ledger
         self.dataset = dataset
         self.analyst = analyst
         self.partition = partition
-        self.mark = mark
+        self.nonce = nonce
 
     def __repr__(self) -> str:
         shown = f"LedgerView({str(self.ledger.path)!r}, {self.dataset!r}, {self.analyst!r}, {self.partition!r}"
-        return f"{shown})" if self.mark is None else f"{shown}, mark={self.mark!r})"
+        return f"{shown})" if self.nonce is None else f"{shown}, mark={self.nonce!r})"
 
     def __copy__(self) -> Self:
         return self
@@ -80,11 +173,11 @@ class LedgerView:
             dataset or self.dataset,
             analyst=analyst or self.analyst,
             partition=partition or self.partition,
-            mark=self.mark,
+            nonce=self.nonce,
         )
 
     def afresh(self) -> LedgerView:
-        """Return this view with a new mark: what is asked through it was never asked before, and is paid for.
+        """Return this view with a new nonce: what is asked through it was never asked before, and is paid for.
 
         Through the *same* view a question asked again has its answer from the ledger, as always.
 
@@ -108,7 +201,7 @@ class LedgerView:
             self.dataset,
             analyst=self.analyst,
             partition=self.partition,
-            mark=secrets.token_hex(8),
+            nonce=secrets.token_hex(8),
         )
 
     def rho_of(self, epsilon: float, delta: float) -> float:
@@ -129,7 +222,7 @@ class LedgerView:
     ) -> Answer:
         """Ask the current version of the data set; everything else, and `options`, is as in `Ledger.spend`."""
         dataset = self.dataset or str(self.ledger.on().dataset)
-        told = dict(parameters) if self.mark is None else {**parameters, AFRESH: self.mark}
+        told = dict(parameters) if self.nonce is None else {**parameters, AFRESH: self.nonce}
         question = Question(dataset, self.ledger.version(dataset), mechanism, code_version, told)
         try:
             return self.ledger.spend(

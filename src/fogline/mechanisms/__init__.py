@@ -5,34 +5,42 @@ Beside each ``x.py`` stands its proof, ``x.proof.md``.
 
 from fogline.mechanisms.above_threshold import above_threshold
 from fogline.mechanisms.count import NoisyCount, private_count
-from fogline.mechanisms.entropy import Call, Door, Source, SystemDoor, current_door, door_reason, use_door
+from fogline.mechanisms.discrete_gaussian import NoisyVector, add_gaussian, gaussian_scale
+from fogline.mechanisms.discrete_laplace import NoisyCounts, add_laplace, laplace_scale
 from fogline.mechanisms.exponential import choose
-from fogline.mechanisms.gaussian import NoisyVector, add_gaussian, gaussian_scale
-from fogline.mechanisms.laplace import NoisyCounts, add_laplace, laplace_scale
 from fogline.mechanisms.mollified_cells import mollified_cells
 from fogline.mechanisms.mollified_draws import mollified_draws
+from fogline.mechanisms.randomness import (
+    Call,
+    EntropySource,
+    NoiseProvider,
+    SystemProvider,
+    current_provider,
+    provider_reason,
+    use_provider,
+)
 from fogline.mechanisms.stable_histogram import StableHistogram, stable_histogram
 
 __all__ = [
     "Call",
-    "Door",
+    "EntropySource",
+    "NoiseProvider",
     "NoisyCount",
     "NoisyCounts",
     "NoisyVector",
-    "Source",
     "StableHistogram",
-    "SystemDoor",
+    "SystemProvider",
     "above_threshold",
     "add_gaussian",
     "add_laplace",
     "choose",
-    "current_door",
-    "door_reason",
+    "current_provider",
     "gaussian_scale",
     "laplace_scale",
     "mollified_cells",
     "mollified_draws",
     "private_count",
+    "provider_reason",
     "stable_histogram",
-    "use_door",
+    "use_provider",
 ]

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon, check_level
 from fogline.accounting.events import AboveThresholdEvent
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door
-from fogline.mechanisms.laplace import laplace_reach, laplace_scale
+from fogline.mechanisms.discrete_laplace import laplace_reach, laplace_scale
 from fogline.mechanisms.lattice import LIMIT, exact_integers
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
 
 __all__ = ["above_threshold", "gamma"]
 
@@ -75,7 +75,7 @@ def above_threshold(
     event = AboveThresholdEvent(check_epsilon(epsilon))
     threshold_scale, query_scale = _scales(bound, event.epsilon)
 
-    def sample(source: Source) -> Finish:
+    def sample(source: EntropySource) -> Finish:
         threshold_noise = np.clip(source.laplace(threshold_scale, 1), -2 * LIMIT, 2 * LIMIT)
         query_noise = np.clip(source.laplace(query_scale, size), -2 * LIMIT, 2 * LIMIT)
 
@@ -88,7 +88,7 @@ def above_threshold(
 
     described = (("size", size), ("threshold", threshold), *parameters)
     call = Call("above-threshold", described, float(bound), "linf", event)
-    index = int(ask_door(call, queries, sample)[0])
+    index = int(ask_provider(call, queries, sample)[0])
     return None if index < 0 else index
 
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon, check_positive
 from fogline.accounting.events import ExponentialEvent
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
 
 __all__ = ["choose"]
 
@@ -78,7 +78,7 @@ def choose(
     rate = Fraction(check_epsilon(epsilon)) / (2 * Fraction(check_positive(sensitivity, "sensitivity")))
     event = ExponentialEvent(float(epsilon))
 
-    def sample(source: Source) -> Finish:
+    def sample(source: EntropySource) -> Finish:
         draw = int.from_bytes(source.bytes(_BITS // 8))
 
         def finish(exact: NDArray[Any]) -> IntArray:
@@ -92,7 +92,7 @@ def choose(
         return finish
 
     call = Call("exponential", (("size", size), *parameters), float(sensitivity), "linf", event)
-    return int(ask_door(call, utilities, sample)[0])
+    return int(ask_provider(call, utilities, sample)[0])
 
 
 def _exponents(exact: NDArray[Any], size: int, rate: Fraction) -> tuple[list[Fraction], NDArray[np.intp]]:

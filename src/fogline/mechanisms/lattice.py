@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import check_positive
-from fogline.mechanisms.entropy import IntArray
+from fogline.mechanisms.randomness import IntArray
 
 __all__ = ["LEAST_SCALE", "LIMIT", "MOST_SCALE", "exact_integers", "in_steps", "noisy_sum", "sampled_scale"]
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon
 from fogline.accounting.events import IntegralDrawEvent
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door
 from fogline.mechanisms.mollified_draws import COIN, Drawable, least_threshold
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
 
 __all__ = ["AXIS_BITS", "cell_centres", "count_range", "counts_of", "mollified_cells"]
 
@@ -60,7 +60,7 @@ def mollified_cells(
 
     Examples
     --------
-    >>> from fogline.families.bases import UniformBase
+    >>> from fogline.families.base_measures import UniformBase
     >>> base = UniformBase([(0, 1)])
     >>> high = counts_of(10.0 * cell_centres(1)[:, 0], epsilon=2.0)
     >>> drawn = mollified_cells(lambda: high, base, size=1000, epsilon=2.0)
@@ -71,7 +71,7 @@ def mollified_cells(
     bits, cells = AXIS_BITS[base.d], 2 ** (AXIS_BITS[base.d] * base.d)
     least, most = count_range(epsilon, cells)
 
-    def sample(source: Source) -> Finish:
+    def sample(source: EntropySource) -> Finish:
         coins = _whole_numbers(source, size, 53)
         within = (_whole_numbers(source, size * base.d, 40).reshape(size, base.d) + 0.5) / FINE
 
@@ -92,7 +92,7 @@ def mollified_cells(
     event = IntegralDrawEvent(epsilon, size)
     described = (("size", size), ("cells", cells), *parameters)
     call = Call("mollified cells", described, float(max(most - least, 1)), "linf", event)
-    return np.asarray(ask_door(call, query, sample), dtype=np.float64)
+    return np.asarray(ask_provider(call, query, sample), dtype=np.float64)
 
 
 def count_range(epsilon: float, cells: int) -> tuple[int, int]:
@@ -143,14 +143,14 @@ def counts_of(log_ratios: FloatArray, *, epsilon: float) -> IntArray:
     counts = np.clip(np.rint(ratios * (COIN // cells)), least, most).astype(np.int64)
     # What rounding left over is spread evenly over the cells that have room for it.
     while rest := COIN - sum(counts.tolist()):
-        room = most - counts if rest > 0 else counts - least
-        share = np.minimum(room, -(-abs(rest) // max(1, int((room > 0).sum()))))
+        slack = most - counts if rest > 0 else counts - least
+        share = np.minimum(slack, -(-abs(rest) // max(1, int((slack > 0).sum()))))
         share = np.where(np.cumsum(share) <= abs(rest), share, 0)
         if not share.any():  # pragma: no cover - the first share is at most the rest, and fits
-            share[int(np.argmax(room))] = min(int(room.max()), abs(rest))
+            share[int(np.argmax(slack))] = min(int(slack.max()), abs(rest))
         counts += share if rest > 0 else -share
     return np.asarray(counts, dtype=np.int64)
 
 
-def _whole_numbers(source: Source, size: int, bits: int) -> IntArray:
+def _whole_numbers(source: EntropySource, size: int, bits: int) -> IntArray:
     return (np.frombuffer(source.bytes(8 * size), dtype="<u8") >> np.uint64(64 - bits)).astype(np.int64)

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_count, check_epsilon
 from fogline.accounting.events import IntegralDrawEvent
-from fogline.mechanisms.entropy import Call, Finish, IntArray, Parameters, Source, ask_door
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
 
 __all__ = ["check_drawable", "mollified_draws", "proposals_of"]
 
@@ -60,7 +60,7 @@ _ROWS = 2**20
 
 
 class Drawable(Protocol):
-    """What a base has to offer here; see `fogline.families.bases`."""
+    """What a base has to offer here; see `fogline.families.base_measures`."""
 
     d: int
 
@@ -101,7 +101,7 @@ def mollified_draws(
 
     Examples
     --------
-    >>> from fogline.families.bases import NormalBase
+    >>> from fogline.families.base_measures import NormalBase
     >>> drawn = mollified_draws(lambda x: 10.0 * x[:, 0], NormalBase([0.0], [[1.0]]), size=2000, epsilon=4.0)
     >>> bool(0.6 < (drawn > 0).mean() < 0.99)      # exp(2) times as likely above 0 as below
     True
@@ -161,7 +161,7 @@ def _drawn(
     widest = log_width(epsilon)
     made: list[tuple[FloatArray, IntArray]] = []
 
-    def sample(source: Source) -> Finish:
+    def sample(source: EntropySource) -> Finish:
         uniforms = (_coins(source, size * (proposals + 1) * base.d) // 2 + 0.5) / GRID
         uniforms = uniforms.reshape(size, proposals + 1, base.d)
         coins = _coins(source, size * proposals).reshape(size, proposals)
@@ -186,7 +186,7 @@ def _drawn(
     event = IntegralDrawEvent(epsilon, size)
     described = (("size", size), ("proposals", proposals), *parameters)
     call = Call("mollified draws", described, float(widest), "linf", event)
-    return np.asarray(ask_door(call, query, sample), dtype=np.float64)
+    return np.asarray(ask_provider(call, query, sample), dtype=np.float64)
 
 
 def _until_accepted(
@@ -256,6 +256,6 @@ def least_threshold(epsilon: float) -> int:
     return min(COIN, math.floor(Fraction(power) * COIN + Fraction(1, 2**40)) + 1)
 
 
-def _coins(source: Source, size: int) -> IntArray:
+def _coins(source: EntropySource, size: int) -> IntArray:
     """Return whole numbers, uniform below `COIN`."""
     return (np.frombuffer(source.bytes(8 * size), dtype="<u8") >> np.uint64(11)).astype(np.int64)

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_delta, check_epsilon, check_max_contributions
 from fogline.accounting.events import StableHistogramEvent
-from fogline.mechanisms.entropy import Call, Finish, Parameters, Source, ask_door
-from fogline.mechanisms.laplace import laplace_reach, laplace_scale
+from fogline.mechanisms.discrete_laplace import laplace_reach, laplace_scale
 from fogline.mechanisms.lattice import noisy_sum
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, Parameters, ask_provider
 
 __all__ = ["StableHistogram", "stable_histogram", "stable_threshold"]
 
@@ -123,7 +123,7 @@ def stable_histogram(
         counts = Counter(key for record in keys() if (key := _key(record)) is not None)
         return _pairs(sorted(counts.items(), key=lambda item: _order(item[0])))
 
-    def sample(source: Source) -> Finish:
+    def sample(source: EntropySource) -> Finish:
         def finish(pairs: NDArray[Any]) -> NDArray[Any]:
             noise = source.laplace(scale, len(pairs))
             noisy = noisy_sum(pairs[:, 1].astype(np.int64), noise)
@@ -134,7 +134,7 @@ def stable_histogram(
 
     described = (("threshold", threshold), ("scale", scale), *parameters)
     call = Call("stable-histogram", described, float(bound), "l1", event)
-    released = ask_door(call, exact, sample)
+    released = ask_provider(call, exact, sample)
     return StableHistogram({key: int(count) for key, count in released}, threshold, scale, event)
 
 

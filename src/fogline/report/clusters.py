@@ -2,26 +2,49 @@
 
 The picture is drawn where the clustering was done: in the columns themselves, or in the components that the columns
 were projected on, of which the first two are shown.
+
+The page of a clustering.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline.report._plots import (
+    MOST_COLUMNS,
+    Plane,
+    Profile,
+    Space,
+    is_sliced,
+    picture_of,
+    plane_map,
+    profile_curve,
+    size_chart,
+    slab_bar,
+    telling_columns,
+)
+from fogline.report._svg import HUES, plus_minus, significant, tick_label
+from fogline.report.console import ConsoleTable, count_words, left_out_words, values_with_errors
 from fogline.report.findings import column_names, python_call, versions
-from fogline.report.plane import Plane
-from fogline.report.profile import Profile
-from fogline.report.space import Space, picture_of, telling_columns
+from fogline.report.frame import few_listed, frame_content, listed
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModeClustering
 
-__all__ = ["ClusterFindings", "cluster_document", "find_clusters"]
+__all__ = [
+    "ClusterFindings",
+    "cluster_content",
+    "cluster_document",
+    "cluster_table",
+    "cluster_title",
+    "find_clusters",
+    "shown_columns",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -40,6 +63,7 @@ class ClusterFindings:
         At which the picture is read, along the axes of the density.
     """
 
+    kind: ClassVar[str] = "clusters"
     estimator: PrivateModeClustering
     columns: tuple[str, ...]
     picture: Plane | Profile
@@ -126,3 +150,106 @@ def _cluster(findings: ClusterFindings, k: int) -> dict[str, Any]:
         "size_standard_error": float(estimator.size_standard_errors_[k]),
         "share": float(findings.shares[k]),
     }
+
+
+BOUGHT = {
+    "scale": "number of records, their mean and their spread",
+    "projection": "the directions in which records differ most",
+    "density": "the density, from which clusters are found",
+    "refinement": "better centres and sizes, step by step",
+}
+"""What each part of the budget is spent on."""
+
+FOUND = "Directions in which the records differ most, as far as the noise lets one see."
+DIRECTIONS = {
+    "auto": FOUND,
+    "private": FOUND,
+    "random": "Random directions, the same for any data.",
+    "identity": "The columns as they are.",
+    "given": "Directions that were given beforehand.",
+}
+"""What the axes of a projection are."""
+
+
+def cluster_content(findings: ClusterFindings) -> dict[str, Any]:
+    """Return what the page says, for its template."""
+    estimator = findings.estimator
+    picture = findings.picture
+    drawn = plane_map(picture) if isinstance(picture, Plane) else profile_curve(picture)
+    shown = shown_columns(findings)
+    shares = findings.shares / max(float(findings.shares.sum()), 1.0)
+    slabs = [(f"{k + 1} · {share:.0%}", share, HUES[k % len(HUES)]) for k, share in enumerate(shares.tolist())]
+    return {
+        **frame_content(estimator, estimator.density_, (estimator.count_, estimator.count_standard_error_)),
+        "k": findings.k,
+        "flat": isinstance(picture, Plane),
+        "asked": estimator.n_clusters,
+        "columns": [findings.columns[j] for j in shown],
+        "left_out": len(findings.columns) - len(shown),
+        "bounds": [
+            (name, tick_label(float(low)), tick_label(float(high)))
+            for name, (low, high) in zip(findings.columns[:MOST_COLUMNS], findings.bounds, strict=False)
+        ],
+        "clusters": [_row(findings, k, shown) for k in range(findings.k)],
+        "components": _component_rows(findings),
+        "direction": DIRECTIONS["given" if not isinstance(estimator.projection, str) else estimator.projection],
+        "axes": picture.names if isinstance(picture, Plane) else (picture.name,),
+        "slices": is_sliced(estimator.density_),
+        "bandwidth": listed([significant(float(h)) for h in np.unique(findings.bandwidth.round(12))[:2]]),
+        "budget": [(name, BOUGHT[name], f"{share:.0%}") for name, share in estimator.shares_.items()],
+        "figures": [drawn],
+        "chart": size_chart(estimator.sizes_, estimator.size_standard_errors_) if findings.k else "",
+        "bar": slab_bar(slabs, label="Share of the released count in each cluster", rest="in none"),
+    }
+
+
+def shown_columns(findings: ClusterFindings) -> list[int]:
+    """Columns of a table."""
+    return telling_columns(findings.estimator.cluster_centers_, findings.bounds, MOST_COLUMNS)
+
+
+def _row(findings: ClusterFindings, k: int, shown: list[int]) -> dict[str, Any]:
+    estimator = findings.estimator
+    where = zip(estimator.cluster_centers_[k, shown], estimator.standard_errors_[k, shown], strict=True)
+    size, error = plus_minus(float(estimator.sizes_[k]), [float(estimator.size_standard_errors_[k])])
+    return {
+        "number": k + 1,
+        "hue": HUES[k % len(HUES)],
+        "where": [plus_minus(float(value), [float(error)]) for value, error in where],
+        "size": size,
+        "size_error": error,
+        "share": f"{100 * float(findings.shares[k]):.0f}",
+    }
+
+
+def _component_rows(findings: ClusterFindings) -> list[tuple[str, str]]:
+    """Say what the drawn components are made of: their heaviest columns."""
+    said = []
+    matrix: Any = findings.estimator.components_
+    for number, row in enumerate(() if matrix is None else matrix[:2]):
+        heaviest = np.argsort(-np.abs(row))[:4]
+        words = [f"{significant(float(row[j]), 2)} {findings.columns[j]}" for j in heaviest if abs(row[j]) > 1e-9]
+        said.append((f"component {number + 1}", ", ".join(words)))
+    return said
+
+
+def cluster_title(findings: ClusterFindings) -> str:
+    """Return the title of a page that was given none."""
+    return f"Clusters of {few_listed(findings.columns)}"
+
+
+def cluster_table(findings: ClusterFindings) -> ConsoleTable:
+    """Centres and sizes with their errors, the count, the guarantee, and what would help."""
+    estimator, rows = findings.estimator, []
+    shown = shown_columns(findings) if findings.k else []
+    for k in range(findings.k):
+        where = values_with_errors(estimator.cluster_centers_[k, shown], estimator.standard_errors_[k, shown])
+        size = f"{estimator.sizes_[k]:.0f} ± {estimator.size_standard_errors_[k]:.0f}"
+        rows.append((str(k + 1), *where, size, f"{100 * findings.shares[k]:.0f}%"))
+    return ConsoleTable(
+        "Clusters",
+        ("cluster", *(findings.columns[j] for j in shown), "records", "share"),
+        tuple(rows),
+        left_out=left_out_words(findings.columns, shown),
+        sentences=count_words(estimator),
+    )

@@ -1,4 +1,11 @@
-"""Everything a page or a JSON document says of a fitted estimator: released values and public configuration."""
+"""Everything a page or a JSON document says of a fitted estimator: released values and public configuration.
+
+How far each mode stands above the fogline, in the terms in which it was judged.
+
+A peak is judged at a few bandwidths; the one at which it stands out most counts
+(:mod:`fogline.density.modes.significance`). Reading this again costs nothing: the simulations are kept with the
+density.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +13,151 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import fogline
-from fogline.estimators import PrivateModes
-from fogline.report.standing import Standings, standings
-from fogline.sketch.basins import Basins, basins
-from fogline.sketch.landscape import find_peaks
+from fogline.density.modes.on_grid import make_scale_space
+from fogline.density.modes.peaks import Basins, basins, find_peaks
+from fogline.density.modes.significance import null_of, tested_scales
+from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import RandomSpec
+from fogline.estimators._base import default_parameters
+from fogline.estimators.mode_fit import ModeFit
+
+if TYPE_CHECKING:
+    from fogline.density.modes.significance import NoiseField
+    from fogline.report.modes import WideFindings
 
 __all__ = [
     "Findings",
+    "Standing",
+    "Standings",
     "column_names",
     "estimator_document",
     "find_modes",
     "mode_values",
     "modes_document",
     "python_call",
+    "standings",
     "versions",
 ]
 
 FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A peak's prominence and the fogline it is held against, in density units, at its clearest bandwidth."""
+
+    prominence: float
+    fogline: float
+    bandwidth: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float:
+        """Prominence over fogline: above 1 the peak cannot well be noise."""
+        return self.prominence / self.fogline
+
+
+@dataclass(frozen=True)
+class Standings:
+    """Standing of each mode, of the clearest other peak if there is one, and the fogline at each tested scale.
+
+    ``scales`` holds pairs of a bandwidth and the fogline there, where the noise is largest.
+    """
+
+    modes: tuple[Standing, ...]
+    other: Standing | None
+    scales: tuple[tuple[tuple[float, ...], float], ...]
+
+
+def standings(density: PrivateDensity, modes: ArrayLike, *, level: float, bandwidth: Any = "auto") -> Standings:
+    """Hold the modes, and the clearest peak that is none, against the fogline.
+
+    Parameters
+    ----------
+    density : PrivateDensity
+    modes : array-like of shape (k, d)
+    level : float
+        Chance that noise alone reaches the fogline anywhere.
+    bandwidth : "auto", float or array-like
+        As the modes were read.
+
+    Examples
+    --------
+    >>> from fogline import PrivateModes
+    >>> from fogline.datasets.simulated import gaussian_mixture4
+    >>> found = PrivateModes(epsilon=2.0, delta=1e-5, bounds=[(-10, 10)] * 2)
+    >>> found = found.fit(gaussian_mixture4(5000, random_state=0).X)
+    >>> seen = standings(found.density_, found.modes_, level=0.05)
+    >>> all(standing.ratio > 1 for standing in seen.modes)
+    True
+    """
+    places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
+    scale_space = make_scale_space(density, bandwidth)
+    null = null_of(density, [scale_space.readings[q] for q in tested_scales(scale_space)])
+    best: list[Standing | None] = [None] * len(places)
+    other: Standing | None = None
+    scales = []
+    for scale, noise_field in enumerate(null.noise_fields):
+        needed = max(null.needed(scale, level), 1e-12)
+        h = tuple(noise_field.reading.bandwidth.tolist())
+        scales.append((h, float(needed * noise_field.sd_released.max())))
+        seen = _Peaks.of(noise_field)
+        near = seen.near(places)
+        for k in range(len(places)):
+            for i in np.flatnonzero(near[k]):
+                best[k] = _clearer(best[k], Standing(seen.prominence[i], needed * seen.sd[i], h))
+        for i in np.flatnonzero(~near.any(axis=0) & ~seen.holds(places)):
+            other = _clearer(other, Standing(seen.prominence[i], needed * seen.sd[i], h))
+    flat = [Standing(0.0, scales[-1][1], scales[-1][0]) if s is None else s for s in best]
+    return Standings(tuple(flat), other, tuple(scales))
+
+
+def _clearer(known: Standing | None, new: Standing) -> Standing:
+    return new if known is None or new.ratio > known.ratio else known
+
+
+@dataclass(frozen=True)
+class _Peaks:
+    """Peaks of the released density within the box at one tested bandwidth."""
+
+    ground: NoiseField
+    points: FloatArray
+    number: NDArray[np.int64]
+    basin: NDArray[np.int64]
+    prominence: list[float]
+    sd: list[float]
+
+    @classmethod
+    def of(cls, noise_field: NoiseField) -> _Peaks:
+        reading = noise_field.reading
+        peaks, standardised_prominence, _ = noise_field.measure_released()
+        kept = np.flatnonzero(np.isfinite(standardised_prominence))
+        axes = reading.grid_axes(noise_field.shape)
+        index = np.unravel_index(peaks.cell[kept], tuple(len(a) for a in axes))
+        points = np.stack([a[i] for a, i in zip(axes, index, strict=True)], axis=1)
+        sd = noise_field.sd_released.ravel()[peaks.cell[kept]]
+        return cls(
+            noise_field, points, kept, peaks.basin[0], (standardised_prominence[kept] * sd).tolist(), sd.tolist()
+        )
+
+    def near(self, places: FloatArray) -> NDArray[np.bool_]:
+        """Whether each place lies within a bandwidth of each peak, shape (places, peaks)."""
+        offset = (places[:, None] - self.points[None]) / self.ground.reading.bandwidth
+        return np.asarray(np.sum(offset**2, axis=2) <= 1)
+
+    def holds(self, places: FloatArray) -> NDArray[np.bool_]:
+        """Whether the basin of each peak holds one of the places."""
+        axes = self.ground.reading.grid_axes(self.ground.shape)
+        cells = tuple(
+            np.clip(np.rint((places[:, j] - a[0]) / (a[1] - a[0])).astype(np.int64), 0, len(a) - 1)
+            for j, a in enumerate(axes)
+        )
+        return np.isin(self.number, self.basin[cells])
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +166,7 @@ class Findings:
 
     Attributes
     ----------
-    estimator : PrivateModes
+    estimator : ModeFit
         Fitted.
     columns : tuple of str
     bandwidth : array of shape (d,)
@@ -52,7 +181,8 @@ class Findings:
         From where a peak is measured, and how far above it must rise.
     """
 
-    estimator: PrivateModes
+    kind: ClassVar[str] = "modes"
+    estimator: ModeFit
     columns: tuple[str, ...]
     bandwidth: FloatArray
     basins: Basins
@@ -88,8 +218,16 @@ class Findings:
         return tuple((float(low), float(high)) for low, high in self.estimator.density_.spec.bounds)
 
 
-def find_modes(estimator: PrivateModes, columns: Sequence[str] | None = None) -> Findings:
+def find_modes(estimator: ModeFit, columns: Sequence[str] | None = None) -> Findings | WideFindings:
     """Read what a page shows from a fitted estimator; costs no privacy."""
+    if isinstance(estimator.density_.spec, RandomSpec):
+        from fogline.report.modes import find_wide_modes
+
+        return find_wide_modes(estimator, columns)
+    return _find_on_grid(estimator, columns)
+
+
+def _find_on_grid(estimator: ModeFit, columns: Sequence[str] | None) -> Findings:
     density = estimator.density_
     names = column_names(estimator, columns)
     seen = standings(density, estimator.modes_, level=estimator.level, bandwidth=estimator.bandwidth)
@@ -112,15 +250,13 @@ def find_modes(estimator: PrivateModes, columns: Sequence[str] | None = None) ->
     )
 
 
-def _picture_bandwidth(estimator: PrivateModes, seen: Standings) -> FloatArray:
+def _picture_bandwidth(estimator: ModeFit, seen: Standings) -> FloatArray:
     if len(estimator.modes_):
         return np.asarray(np.min(estimator.bandwidth_, axis=0))
     return estimator.density_.bandwidth if seen.other is None else np.array(seen.other.bandwidth)
 
 
-def _fog(
-    estimator: PrivateModes, found: Basins, bandwidth: FloatArray, seen: Standings
-) -> tuple[FloatArray, FloatArray]:
+def _fog(estimator: ModeFit, found: Basins, bandwidth: FloatArray, seen: Standings) -> tuple[FloatArray, FloatArray]:
     """Where the fog begins and how thick it is, along one column: it lies in the passes between the peaks.
 
     Without a mode all is fog, up to where the highest summit would have to rise.
@@ -158,7 +294,7 @@ def python_call(estimator: Any) -> str:
     >>> python_call(PrivateModes(epsilon=1.0, delta=1e-6, bounds=[(0, 1)]))
     'PrivateModes(epsilon=1.0, delta=1e-06, bounds=[(0, 1)]).fit(X)'
     """
-    defaults = type(estimator)().get_params(deep=False)
+    defaults = default_parameters(type(estimator))
     first = [name for name in ("epsilon", "delta", "bounds", "x_bounds", "y_bounds") if name in defaults]
     shown = []
     for name in (*first, *(n for n in defaults if n not in first)):
@@ -167,7 +303,8 @@ def python_call(estimator: Any) -> str:
         if repr(value) != repr(defaults[name]):
             shown.append(f"{name}={'...' if name == 'ledger' else repr(value)}")
     data = "X, y" if "y_bounds" in defaults else "X"
-    return f"{type(estimator).__name__}({', '.join(shown)}).fit({data})"
+    name = "PrivateModes" if type(estimator) is ModeFit else type(estimator).__name__
+    return f"{name}({', '.join(shown)}).fit({data})"
 
 
 def versions() -> dict[str, str]:
@@ -201,7 +338,7 @@ def modes_document(findings: Findings, command: str | None = None) -> dict[str, 
 
 
 def estimator_document(
-    estimator: PrivateModes,
+    estimator: ModeFit,
     columns: Sequence[str],
     bounds: list[list[float]],
     found: list[dict[str, Any]],
@@ -232,7 +369,7 @@ def estimator_document(
     }
 
 
-def mode_values(estimator: PrivateModes, k: int) -> dict[str, Any]:
+def mode_values(estimator: ModeFit, k: int) -> dict[str, Any]:
     """Return one mode as plain values."""
     return {
         "position": estimator.modes_[k].tolist(),

@@ -11,13 +11,14 @@ from importlib import resources
 from typing import Any
 
 from fogline.accounting.cautions import budget_cautions
+from fogline.density.private_density import PrivateDensity
+from fogline.report._svg import plus_minus, significant
 from fogline.report.findings import python_call, versions
-from fogline.report.svg import plus_minus, significant
-from fogline.sketch import PrivateDensity
 
 __all__ = [
     "as_sentence",
     "count_content",
+    "few_listed",
     "frame_content",
     "listed",
     "p_value",
@@ -156,3 +157,19 @@ def listed(names: Sequence[str]) -> str:
     ('a', 'a, b and c')
     """
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+MOST_LETTERS = 44
+"""Letters of names in a title."""
+
+
+def few_listed(names: Sequence[str]) -> str:
+    """Return the names of columns, or their number where that would be long.
+
+    Examples
+    --------
+    >>> few_listed(["a", "b"]), few_listed(["a"] * 40)
+    ('a and b', '40 columns')
+    """
+    words = listed(names)
+    return words if len(words) <= MOST_LETTERS else f"{len(names)} columns"

@@ -6,37 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fogline.estimators import (
-    PrivateGaussianMixture,
-    PrivateHellinger,
-    PrivateModalRegression,
-    PrivateModeClustering,
-    PrivateModes,
-)
-from fogline.report.branch_page import branch_content
-from fogline.report.branches import BranchFindings, branch_document, find_branches
-from fogline.report.cluster_page import cluster_content
-from fogline.report.clusters import ClusterFindings, cluster_document, find_clusters
-from fogline.report.findings import Findings, find_modes, modes_document
-from fogline.report.fit_page import fit_content
-from fogline.report.fits import FitFindings, find_fit, fit_document
-from fogline.report.frame import listed, render_page
-from fogline.report.mixture_page import mixture_content
-from fogline.report.mixtures import MixtureFindings, find_mixture, mixture_document
-from fogline.report.modes_page import modes_content
-from fogline.report.wide_modes import WideFindings, find_wide_modes, wide_modes_content, wide_modes_document
-from fogline.sketch.random_spec import RandomSpec
+from fogline.report.frame import render_page
+from fogline.report.kinds import finder_of, kind_of
 
 __all__ = ["document", "find", "render_report", "write_report"]
 
-Estimator = PrivateModes | PrivateModeClustering | PrivateModalRegression | PrivateHellinger | PrivateGaussianMixture
-MOST_WORDS = 44
-"""Letters of names in a title."""
 
-AnyFindings = Findings | WideFindings | ClusterFindings | BranchFindings | FitFindings | MixtureFindings
-
-
-def find(estimator: Estimator, columns: Sequence[str] | None = None) -> Any:
+def find(estimator: Any, columns: Sequence[str] | None = None) -> Any:
     """Read what a page shows from a fitted estimator; costs no privacy.
 
     Examples
@@ -46,19 +22,10 @@ def find(estimator: Estimator, columns: Sequence[str] | None = None) -> Any:
     >>> find(found, columns=["share"]).columns
     ('share',)
     """
-    if isinstance(estimator, PrivateModeClustering):
-        return find_clusters(estimator, columns)
-    if isinstance(estimator, PrivateModalRegression):
-        return find_branches(estimator, columns)
-    if isinstance(estimator, PrivateHellinger):
-        return find_fit(estimator, columns)
-    if isinstance(estimator, PrivateGaussianMixture):
-        return find_mixture(estimator, columns)
-    wide = isinstance(estimator.density_.spec, RandomSpec)
-    return find_wide_modes(estimator, columns) if wide else find_modes(estimator, columns)
+    return finder_of(estimator)(estimator, columns)
 
 
-def document(findings: AnyFindings, command: str | None = None) -> dict[str, Any]:
+def document(findings: Any, command: str | None = None) -> dict[str, Any]:
     """Return the findings as plain values for JSON.
 
     Examples
@@ -68,21 +35,12 @@ def document(findings: AnyFindings, command: str | None = None) -> dict[str, Any
     >>> document(find(found))["format"]
     'fogline-modes-1'
     """
-    if isinstance(findings, ClusterFindings):
-        return cluster_document(findings, command)
-    if isinstance(findings, BranchFindings):
-        return branch_document(findings, command)
-    if isinstance(findings, FitFindings):
-        return fit_document(findings, command)
-    if isinstance(findings, MixtureFindings):
-        return mixture_document(findings, command)
-    if isinstance(findings, WideFindings):
-        return wide_modes_document(findings, command)
-    return modes_document(findings, command)
+    found: dict[str, Any] = kind_of(findings).get("document")(findings, command)
+    return found
 
 
 def write_report(
-    estimator: Estimator,
+    estimator: Any,
     path: str | Path,
     *,
     columns: Sequence[str] | None = None,
@@ -113,7 +71,7 @@ def write_report(
     --------
     >>> import tempfile
     >>> from fogline import PrivateModes
-    >>> from fogline.datasets import load_faithful
+    >>> from fogline.datasets.tables import load_faithful
     >>> table = load_faithful()
     >>> found = PrivateModes(epsilon=1.0, delta=1e-5, bounds=table.bounds, steps=table.steps).fit(table.X)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -127,7 +85,7 @@ def write_report(
     return target
 
 
-def render_report(findings: AnyFindings, *, title: str | None = None, command: str | None = None) -> str:
+def render_report(findings: Any, *, title: str | None = None, command: str | None = None) -> str:
     """Return the page as a string.
 
     Examples
@@ -137,27 +95,7 @@ def render_report(findings: AnyFindings, *, title: str | None = None, command: s
     >>> render_report(find(found), title="Shares").startswith("<!doctype html>")
     True
     """
-    template, content, words = _page(findings)
-    return render_page(template, findings.estimator, content, title=title or words, command=command)
-
-
-def _page(findings: AnyFindings) -> tuple[str, dict[str, Any], str]:
-    """Template, content and default title of the page about some findings."""
-    if isinstance(findings, ClusterFindings):
-        return "clusters.html.j2", cluster_content(findings), f"Clusters of {_named(findings.columns)}"
-    if isinstance(findings, BranchFindings):
-        names, response = findings.columns[:-1], findings.columns[-1]
-        return "regression.html.j2", branch_content(findings), f"{response} by {listed(names)}"
-    if isinstance(findings, FitFindings):
-        return "fit.html.j2", fit_content(findings), findings.title
-    if isinstance(findings, MixtureFindings):
-        return "mixture.html.j2", mixture_content(findings), f"A mixture for {_named(findings.columns)}"
-    if isinstance(findings, WideFindings):
-        return "wide_modes.html.j2", wide_modes_content(findings), f"The shape of {len(findings.columns)} columns"
-    return "modes.html.j2", modes_content(findings), f"The shape of {listed(findings.columns)}"
-
-
-def _named(columns: Sequence[str]) -> str:
-    """Return the names of columns, or their number where that would be long."""
-    words = listed(columns)
-    return words if len(words) <= MOST_WORDS else f"{len(columns)} columns"
+    kind = kind_of(findings)
+    content = kind.get("content")(findings)
+    words = title or kind.get("title")(findings)
+    return render_page(kind.template, findings.estimator, content, title=words, command=command)

@@ -22,7 +22,7 @@ def mutated(name: str) -> tuple[Code, ...]:
 
 def mark_after_the_data(code: Code) -> None:
     """The mark of a reservation is written together with that of its answer."""
-    marks = code.high_water.HighWater
+    marks = code.files.HighWater
     read, move = marks.read, marks.move
 
     def late_read(self: Any, ledger: str) -> Any:
@@ -42,7 +42,7 @@ def mark_after_the_data(code: Code) -> None:
 
 def _moved_unseen(code: Code) -> None:
     """Let a mark be moved whatever it is."""
-    marks = code.high_water.HighWater
+    marks = code.files.HighWater
     move = marks.move
     marks.move = lambda self, before, mark: move(self, self.read(mark.ledger), mark)
 
@@ -52,10 +52,10 @@ def mark_compared_on_opening(code: Code) -> None:
     session = code.session.Session
     check = session._check_mark
 
-    def on_opening(self: Any, store: Any, books: Any, *, adopting: bool = False) -> Any:
+    def on_opening(self: Any, store: Any, accounts: Any, *, adopting: bool = False) -> Any:
         if self._store is None:
-            return check(self, store, books, adopting=adopting)
-        return self._marks.read(books.ledger)
+            return check(self, store, accounts, adopting=adopting)
+        return self._marks.read(accounts.ledger)
 
     session._check_mark = on_opening
     _moved_unseen(code)
@@ -64,7 +64,9 @@ def mark_compared_on_opening(code: Code) -> None:
 def copy_accepted(code: Code) -> None:
     """A file that does not hold the entry of its mark is taken all the same."""
     code.session.Session._require = staticmethod(lambda *_: None)
-    code.session.Session._check_mark = lambda self, store, books, *, adopting=False: self._marks.read(books.ledger)
+    code.session.Session._check_mark = lambda self, store, accounts, *, adopting=False: self._marks.read(
+        accounts.ledger
+    )
     _moved_unseen(code)
 
 
@@ -129,24 +131,26 @@ def reserved_without_lock(code: Code) -> None:
     catch_up = session._catch_up
 
     def stale(self: Any) -> None:
-        if self._books is None:
+        if self._accounts is None:
             catch_up(self)
 
     session._catch_up = stale
-    code.high_water.HighWater.held = lambda self, ledger: nullcontext()
-    code.session.Session._check_mark = lambda self, store, books, *, adopting=False: self._marks.read(books.ledger)
+    code.files.HighWater.locked = lambda self, ledger: nullcontext()
+    code.session.Session._check_mark = lambda self, store, accounts, *, adopting=False: self._marks.read(
+        accounts.ledger
+    )
     _moved_unseen(code)
 
 
 def cap_not_checked(code: Code) -> None:
     """Neither the books nor the file compare what is spent with the cap."""
-    code.books._within = lambda totals, owner: True
+    code.accounts._within = lambda totals, owner: True
     store = code.store.Store
     append = store.append
 
-    def unchecked(self: Any, books: Any, content: str) -> None:
+    def unchecked(self: Any, accounts: Any, content: str) -> None:
         self.connection.execute("PRAGMA ignore_check_constraints=ON")
-        append(self, books, content)
+        append(self, accounts, content)
 
     store.append = unchecked
 

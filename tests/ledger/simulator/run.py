@@ -19,7 +19,7 @@ from tests.ledger.simulator.system import Code, Path
 
 from fogline.accounting import Cost
 from fogline.accounting.zcdp import epsilon_of
-from fogline.mechanisms.failures import ReleaseFailed
+from fogline.mechanisms.errors import ReleaseFailed
 
 __all__ = ["Outcome", "carry_out", "loaded_code", "shrunk"]
 
@@ -254,7 +254,7 @@ class _Run:
             if self.plan.founding and not self.founded and slot is self.slots[0]:
                 return self._found(slot)
             opened = way(path, high_water=marks)
-        except slot.code.refusals.LedgerRefused as refusal:
+        except slot.code.question.LedgerRefused as refusal:
             self._refused(refusal, f"process {slot.process.pid if slot.process else 0} cannot open {path}")
             return None
         self.seen["opened"] += 1
@@ -292,7 +292,7 @@ class _Run:
                     opened.ledger.verify()
                 else:
                     opened.ledger.declare_partition("trial", f"cut {self.machine.ticks}", ["left", "right"])
-            except slot.code.refusals.LedgerRefused as refusal:
+            except slot.code.question.LedgerRefused as refusal:
                 self._refused(refusal, operation.kind)
 
     def _ask(self, slot: _Slot, opened: _Open, number: int) -> None:
@@ -312,7 +312,7 @@ class _Run:
 
         try:
             answer = self._spend(opened, question, release)
-        except slot.code.refusals.LedgerRefused as refusal:
+        except slot.code.question.LedgerRefused as refusal:
             self._refused(refusal, f"question {number}", opened, process)
         except ReleaseFailed:
             if process is not None and not process.alive:
@@ -344,7 +344,7 @@ class _Run:
             return self.model.granted_in_damage(number)
         entries = durable_entries(disk, opened.path, _file_of(process, opened.path))
         with self._looking_at(disk.after_certain_loss()):
-            mark = code.high_water.HighWater(Path(opened.marks)).read(opened.ledger.id)
+            mark = code.files.HighWater(Path(opened.marks)).read(opened.ledger.id)
         return self.model.granted(number, fingerprint, entries, mark)
 
     def _check_returned(
@@ -544,7 +544,7 @@ class _Run:
         """Say whether a file is accepted; check all that it says, if it is."""
         try:
             ledger = slot.code.package.Ledger.open(path, high_water=marks)
-        except slot.code.refusals.LedgerRefused as refusal:
+        except slot.code.question.LedgerRefused as refusal:
             self.say(f"in the end, {path} with {marks} is refused: {refusal}")
             return False
         with ledger:
@@ -559,7 +559,7 @@ class _Run:
                     raise Violated(DURABLE, "more is reserved than the cap")
                 for number, payload in self.model.answers.items():
                     self._look_up(slot, _Open(ledger, path, marks), number, payload)
-            except slot.code.refusals.LedgerRefused as refusal:
+            except slot.code.question.LedgerRefused as refusal:
                 self.say(f"in the end, {path} is opened and then refused: {refusal}")
                 return False
         self.say(f"in the end, {path} with {marks} is accepted")
@@ -572,7 +572,7 @@ class _Run:
 
         try:
             answer = self._spend(opened, self._question(slot.code, number), never)
-        except slot.code.refusals.BudgetExceeded:
+        except slot.code.question.BudgetExceeded:
             raise Violated(KEPT, f"the answer to question {number} is gone") from None
         except ReleaseFailed:
             return

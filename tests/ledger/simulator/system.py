@@ -422,7 +422,7 @@ class Code:
         self.session._sessions.clear()
         self.session._stopped.clear()
         self.session._registry_lock = Lock()
-        self.locks._held.clear()
+        self.disk._held.clear()
 
 
 def _ours(name: str) -> bool:

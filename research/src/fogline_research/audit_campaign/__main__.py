@@ -1,0 +1,230 @@
+"""The page that the long audit writes: claims beside what attacks have found.
+
+The long audit: ``make audit``, or ``python -m fogline.audit [--short] [--seed S] [--output PATH]``.
+
+Replays and attacks on everything certified, the fit of the system's noise, attacks that must succeed, and the
+ledger's trials. Writes ``docs/audit.md``. The seed of the random pairs is fresh and printed, so that a failure
+can be looked at again. The exit code is 1 if anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+from fogline.audit.binomial_bounds import visible_probability
+from fogline_research.audit_campaign.as_published import check_diffprivlib, check_published
+from fogline_research.audit_campaign.estimators import (
+    check_draws,
+    check_event_kinds,
+    check_likelihood_ratio,
+    check_mechanisms,
+    check_mixture_outlier,
+    check_mixture_replay,
+    check_noise,
+    check_outlier,
+    check_outlier_elsewhere,
+    check_published_draws,
+    check_replay,
+)
+from fogline_research.audit_campaign.isolation_audit import check_sources
+from fogline_research.audit_campaign.lines import CONFIDENCE, Check, Line
+
+__all__ = ["CHECKS", "ledger_table", "main", "page"]
+
+_RUNS = (100, 834, 8_700, 100_000)
+_PACKAGES = ("fogline", "opendp", "numpy", "scipy", "scikit-learn")
+
+_SECTIONS = {
+    "estimators": (
+        "Certified estimators",
+        "Replay carries the claim: a run on D is recorded and played back on a neighbour D', and everything that can "
+        "be seen must be the same, while the exact query moves by no more than the declared sensitivity. Seen are the "
+        "result with all that can be reached from it, what is printed, logged, warned, raised and written, and the "
+        "state that is left behind: modules, classes, caches, environment, threads. What cannot be looked into, and "
+        "noise of a kind that no check knows, is a failure. Attacks bound "
+        "the privacy from below; they are smoke tests, and a claim that stands is not proved by them (the proofs are "
+        "beside the code). The likelihood ratio is the best score there is for a vector with Gaussian noise. "
+        "PrivateModes publishes a DensitySketch's release and what is read from it, so that attack is on both.",
+    ),
+    "mechanisms": (
+        "Mechanisms",
+        "Each on a pair of neighbours that brings it near its claim. Where it is known, the table says what the pair "
+        "would show with endless runs: the distance to it is the price of the confidence.",
+    ),
+    "noise": (
+        "Noise",
+        "Draws from the operating system's entropy against the exact law; and for each kind of event that the answer "
+        "is the function of exact value and draws that the event says, also on values where the noise decides.",
+    ),
+    "published": (
+        "Published algorithms",
+        "`fogline_research.as_published` has the papers' algorithms to the letter. Their claims are false where the "
+        "paper's "
+        "argument has a gap ([gaps](gaps.md)); these attacks must succeed, which shows that the audit has teeth.",
+    ),
+    "isolation": (
+        "Record isolation",
+        "Pairs of [hostile tables](isolation.md) that differ in one record, or in all records of one unit, written in "
+        "the form of each source and read through the public functions. A violation is a pair whose exact states "
+        "differ by more than that record's vector (with a unit, by more than c records of it), or whose errors, "
+        "warnings, log or schema differ.",
+    ),
+    "coverage": (
+        "What the hostile tables were made of",
+        "How often the generator drew each feature of its own list, over all sources.",
+    ),
+    "others": (
+        "For comparison: diffprivlib",
+        "Attacked as a black box through `audit.attack`, in an environment of its own "
+        "(`benchmarks/diffprivlib_kmeans.py`). D is 600 records at 0; D' has one more, at 1. In version 0.6.6 a "
+        "cluster without records is left where it is (`if cluster not in labels: continue`), with no noise: the one "
+        "record that falls into it makes its centre move. `labels_` and `inertia_` are exact functions of the records.",
+    ),
+}
+
+_HEADING = ("what was checked", "claim", "best found", "the claim")
+_HEADINGS = {
+    "isolation": ("source", "property", "pairs tried", "violations"),
+    "coverage": ("features", "wanted", "times drawn", "never drawn"),
+}
+
+
+def page(lines: Sequence[Line], *, seed: int, short: bool, date: str, seconds: float, ledger: str) -> str:
+    """Return the page in Markdown.
+
+    Parameters
+    ----------
+    lines : sequence of Line
+    seed : int
+    short : bool
+    date : str
+    seconds : float
+        That the audit took.
+    ledger : str
+        The ledger's table in Markdown, or what stands in its place.
+
+    Examples
+    --------
+    >>> line = Line("a check", "0.9", True, "at most 1")
+    >>> text = page([line], seed=1, short=True, date="2026-11-15", seconds=60, ledger="none")
+    >>> "| a check | at most 1 | 0.9 | stands |" in text
+    True
+    """
+    failed = sum(not line.passed for line in lines)
+    length, command = ("short", "python -m fogline.audit --short") if short else ("full", "make audit")
+    parts = [
+        "# What the audit found",
+        f"Made by `{command}`: {'everything is as it should be' if not failed else f'**{failed} lines FAILED**'}. "
+        "Do not edit.",
+        _facts(seed, length, date, seconds),
+    ]
+    for section, (title, introduction) in _SECTIONS.items():
+        chosen = [line for line in lines if line.section == section]
+        if chosen:
+            parts += [f"## {title}", introduction, _table(chosen, _HEADINGS.get(section, _HEADING))]
+    parts += [
+        "## The ledger under stress",
+        "`python -m tests.ledger.torture`: never more released than reserved, never more reserved than the cap, every "
+        "tampering refused. Speeds are of the machine it ran on.",
+        ledger.strip(),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _facts(seed: int, length: str, date: str, seconds: float) -> str:
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES)
+    return "\n".join(
+        [
+            f"- date: {date}; {length} version of the audit, {seconds / 60:.1f} minutes",
+            f"- seed of the random pairs: {seed}; noise from the operating system",
+            f"- versions: {versions}, Python {platform.python_version()}",
+            f"- confidence: every lower bound holds with confidence {CONFIDENCE:g} on its own line; among some thirty "
+            "lines, one in a few audits may overstate what it found by a little",
+            f"- what attacks can see: {_sight()}; a rarer leak needs more runs (`fogline.audit.visible_probability`)",
+        ]
+    )
+
+
+def _sight() -> str:
+    """Say how rare a leak of a record may be and still be seen, by the number of runs counted on each side."""
+    seen = [f"{runs:,} runs one of {100 * visible_probability(runs, confidence=1 - 1e-6):.2g}%" for runs in _RUNS]
+    return f"at epsilon 1, delta 1e-5 and an error of 1e-6, {', '.join(seen)}"
+
+
+def _table(lines: Sequence[Line], headings: tuple[str, ...]) -> str:
+    rows = [f"| {' | '.join(headings)} |", "| --- | --- | --- | --- |"]
+    for line in lines:
+        verdict = line.verdict or ("stands" if line.passed else "**FAILED**")
+        rows.append(f"| {_cell(line.check)} | {_cell(line.claim)} | {_cell(line.found)} | {_cell(verdict)} |")
+    return "\n".join(rows)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+CHECKS: tuple[Check, ...] = (
+    check_noise,
+    check_event_kinds,
+    check_mechanisms,
+    check_published,
+    check_published_draws,
+    check_likelihood_ratio,
+    check_outlier,
+    check_outlier_elsewhere,
+    check_mixture_outlier,
+    check_replay,
+    check_mixture_replay,
+    check_draws,
+    check_diffprivlib,
+    check_sources,
+)
+
+
+def ledger_table(short: bool) -> tuple[str, bool]:
+    """Run the ledger's trials in a process of their own; return their table and whether all held."""
+    command = [sys.executable, "-m", "tests.ledger.torture", *(["--short"] if short else [])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    shown = done.stdout.strip()
+    return (shown if shown else "The trials did not run."), done.returncode == 0 and bool(shown)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run all checks, print a line for each, write the page and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m fogline.audit", description="The long audit of fogline.")
+    parser.add_argument("--seed", type=int, default=None, help="of the random pairs; fresh by default")
+    parser.add_argument("--short", "--quick", action="store_true", help="a run of less than three minutes")
+    parser.add_argument("--output", type=Path, default=Path("docs/audit.md"), help="the page; default docs/audit.md")
+    options = parser.parse_args(arguments)
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    print(f"fogline audit, seed {seed}; noise from the operating system")
+    start, lines = time.perf_counter(), []
+    for check in CHECKS:
+        for line in check(seed, options.short):
+            lines.append(line)
+            spent = time.perf_counter() - start
+            print(f"{'ok  ' if line.passed else 'FAIL'} {spent:5.0f} s  {line.check:<60}  {line.found}", flush=True)
+    table, ledger_passed = ledger_table(options.short)
+    lines.append(Line("the ledger's trials", "see the table below", ledger_passed, "nothing is overspent", "ledger"))
+    failed = sum(not line.passed for line in lines)
+    seconds = time.perf_counter() - start
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    written = page(lines, seed=seed, short=options.short, date=date, seconds=seconds, ledger=table)
+    options.output.write_text(written, encoding="utf-8")
+    took = f"{seconds:.0f} s; {options.output}"
+    print(f"all passed, {took}" if not failed else f"{failed} FAILED, {took}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

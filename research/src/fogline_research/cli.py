@@ -1,0 +1,345 @@
+"""``fogline reproduce``: rerun tables of the papers, beside the figures that they print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fogline.cli import parse
+from fogline.cli.common import SETTINGS, Command, need, print_json, writable, write
+
+if TYPE_CHECKING:
+    from fogline_research.experiments import ClusterRow, HellingerRow, IntegralRow, MixtureRow, RegressionRow
+
+__all__ = ["reproduce"]
+
+UNCERTIFIED = ("published", "mean_shift", "partial_mean_shift", "kmeans", "mhde", "mle", "dpgan")
+
+
+@click.group(context_settings=SETTINGS)
+def reproduce() -> None:
+    """Rerun tables of the papers, beside the figures that they print."""
+
+
+def _options(runs: int, cells: str, what: str, as_published: str | None, baselines: str) -> Callable[[Any], Any]:
+    """Give a command the options that all reruns have; `as_published` where something can be run as published."""
+    choice = click.Choice(["small", "all"])
+    target = click.Path(path_type=Path, dir_okay=False)
+    options = [
+        click.option("--runs", type=int, default=runs, show_default=True, help=what),
+        click.option("--cells", type=choice, default="small", show_default=True, help=cells),
+        click.option("--contenders", is_flag=True, help=baselines),
+        click.option("--seed", type=int, help="Seed of the data; the certified noise has none."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
+        click.option("--csv", "csv_file", type=target, help="Write the rows to a file."),
+    ]
+    if as_published is not None:
+        options.insert(2, click.option("--published", is_flag=True, help=as_published))
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _epilog(name: str, more: str = "--published") -> str:
+    return f"\b\nExamples:\n  fogline reproduce {name}\n  fogline reproduce {name} --cells all {more} --csv out.csv"
+
+
+@reproduce.command("modes", cls=Command, epilog=_epilog("modes"))
+@_options(
+    20,
+    "8 or all 40 cells.",
+    "Fresh data sets a cell.",
+    "Run DP-GRAMS as published beside it (not certified).",
+    "Run mean shift (not private) and a noisy histogram beside it.",
+)
+@click.pass_context
+def modes_command(ctx: click.Context, /, **options: Any) -> None:
+    """Error of the modes on the DP-GRAMS paper's 40 cells (number of modes known, delta 1e-5)."""
+    from fogline_research.experiments import reproduce_modes
+    from fogline_research.rows import show_rows, summary
+
+    _rerun(ctx, options, reproduce_modes, ["mean_shift", "noisy_histogram"], show_rows, lambda rows: summary(rows))
+
+
+@reproduce.command("clusters", cls=Command, epilog=_epilog("clusters"))
+@_options(
+    5,
+    "3 or all 12 lines of the tables for Iris and Digits.",
+    "Runs a cell.",
+    "Run DP-GRAMS-C as published beside it (not certified).",
+    "Run k-means (not private) beside it.",
+)
+@click.pass_context
+def clusters_command(ctx: click.Context, /, **options: Any) -> None:
+    """Agreement of clusters with the classes of Iris and Digits (number known, public bounds, delta 1e-5)."""
+    from fogline_research.experiments import reproduce_clusters
+
+    _rerun(ctx, options, reproduce_clusters, ["kmeans"], _show_clusters)
+
+
+@reproduce.command("regression", cls=Command, epilog=_epilog("regression"))
+@_options(
+    5,
+    "4 or all 32 cells.",
+    "Fresh data sets a cell.",
+    "Run DP-PMS as published beside it (not certified).",
+    "Run partial mean shift (not private) beside it.",
+)
+@click.pass_context
+def regression_command(ctx: click.Context, /, **options: Any) -> None:
+    """Error of modal regression on the DP-GRAMS paper's 32 cells (delta 1e-5)."""
+    from fogline_research.experiments import reproduce_regression
+
+    _rerun(ctx, options, reproduce_regression, ["partial_mean_shift"], _show_regression)
+
+
+@reproduce.command("hellinger", cls=Command, epilog=_epilog("hellinger"))
+@_options(
+    20,
+    "4 or all 144 columns of the tables.",
+    "Fresh data sets a cell.",
+    "Run PGD or PNR as published beside it (not certified).",
+    "Run minimum Hellinger distance and maximum likelihood (not private) beside it.",
+)
+@click.pass_context
+def hellinger_command(ctx: click.Context, /, **options: Any) -> None:
+    """Mean and spread of private fits of N(5, 2^2), clean and contaminated, on the Hellinger paper's tables."""
+    from fogline_research.experiments import reproduce_hellinger
+
+    source = "private minimum Hellinger distance paper, supplement tables E.1 to E.20"
+    _rerun(ctx, options, reproduce_hellinger, ["mhde", "mle"], _show_hellinger, source=source)
+
+
+@reproduce.command("integral", cls=Command, epilog=_epilog("integral"))
+@_options(
+    4,
+    "6 or all 21 cells.",
+    "Fresh data sets a cell.",
+    "Run MBDE with the paper's network and Metropolis beside it (not certified; minutes a run).",
+    "Run the Bernstein mechanism and, with seeded noise, a private GAN beside it.",
+)
+@click.pass_context
+def integral_command(ctx: click.Context, /, **options: Any) -> None:
+    """Loss and mode coverage of integrally private draws on the paper's three problems (10 000 records)."""
+    from fogline_research.experiments import reproduce_integral
+
+    source = "integral-privacy paper, section 5 (it prints no tables)"
+    baselines = ["certified_box", "certified_cells", "bernstein", "bernstein_sup", "dpgan"]
+    _rerun(ctx, options, reproduce_integral, baselines, _show_integral, source=source)
+
+
+@reproduce.command("mixtures", cls=Command, epilog=_epilog("mixtures", "--contenders"))
+@_options(
+    3,
+    "4 or all 16 kinds of data.",
+    "Fresh mixtures a cell.",
+    None,
+    "Run sample-and-aggregate and noisy expectation-maximisation beside it.",
+)
+@click.pass_context
+def mixtures_command(ctx: click.Context, /, **options: Any) -> None:
+    """Gaussian mixtures in the separated-mixtures theorem's regime, and ordinary ones (epsilon 1, delta 1e-6)."""
+    from fogline_research.experiments import reproduce_mixtures
+
+    source = "separated-mixtures paper, Theorem 5.1's regime (it has no experiments)"
+    _rerun(ctx, options, reproduce_mixtures, ["sample-aggregate", "dp_em"], _show_mixtures, source=source)
+
+
+def _rerun(
+    ctx: click.Context,
+    options: dict[str, Any],
+    engine: Callable[..., list[Any]],
+    baselines: Sequence[str],
+    show_table: Callable[[list[Any]], None],
+    summarised: Callable[[list[Any]], dict[str, Any]] | None = None,
+    source: str = "DP-GRAMS paper, supplement tables",
+) -> None:
+    """Warn of what is not certified, run with a progress bar, and print or write the rows."""
+    as_json: bool = options["as_json"]
+    if not as_json:
+        need("rich")
+    writable(options["csv_file"], "--csv")
+    from fogline.cli import show
+    from fogline_research import rows as rows_of
+
+    methods = ["certified", *(["published"] if options.get("published") else [])]
+    methods += baselines if options["contenders"] else []
+    uncertified = [name for name in UNCERTIFIED if name in methods]
+    if uncertified:
+        click.echo(f"warning: {' and '.join(uncertified)} run as published, without a certified guarantee", err=True)
+    with show.progress_bar(quiet=as_json or not sys.stderr.isatty()) as progress:
+        try:
+            rows = engine(
+                runs=options["runs"], cells=options["cells"], methods=methods, seed=options["seed"], progress=progress
+            )
+        except (ValueError, TypeError) as error:
+            raise parse.refused(error) from None
+    if as_json:
+        from fogline.report.findings import versions
+
+        content: dict[str, Any] = {
+            "format": f"fogline-reproduce-{ctx.info_name}-1",
+            "source": source,
+            "command": str(ctx.meta["fogline.command"]),
+            "rows": [rows_of.as_record(row) for row in rows],
+        }
+        if summarised is not None:
+            content["summary"] = summarised(rows)
+        print_json({**content, "versions": versions()})
+    else:
+        show_table(rows)
+    if options["csv_file"] is not None:
+        write(lambda: rows_of.write_rows(rows, options["csv_file"]), "--csv")
+
+
+def _show_clusters(rows: Sequence[ClusterRow]) -> None:
+    """Print a line for each cell and method."""
+    from fogline.report._svg import significant
+
+    names = ("data", "epsilon", "method", "ARI", "paper", "NMI", "paper", "centre MSE", "clusters", "CPU s")
+    lines = [
+        (
+            row.dataset,
+            f"{row.epsilon:g}",
+            row.method,
+            f"{row.ari:.3f}",
+            f"{row.paper_ari:.3f}",
+            f"{row.nmi:.3f}",
+            f"{row.paper_nmi:.3f}",
+            significant(row.mse),
+            f"{row.clusters:.1f}",
+            f"{row.seconds:.2f}",
+        )
+        for row in rows
+    ]
+    _print_table(names, lines, "paper: what it prints for DP-GRAMS-C.")
+
+
+def _show_regression(rows: Sequence[RegressionRow]) -> None:
+    """Print a line for each cell and method."""
+    from fogline.report._svg import significant
+
+    names = ("data", "n", "epsilon", "method", "MSE to truth", "right number", "MSE to PMS", "as the paper", "paper")
+    lines = [
+        (
+            row.dataset,
+            str(row.n),
+            f"{row.epsilon:g}",
+            row.method,
+            significant(row.true_mse),
+            f"{100 * row.right:.0f}%",
+            significant(row.pms_mse),
+            significant(row.mse) if row.mse == row.mse else "",
+            f"{row.paper_mse:g}",
+        )
+        for row in rows
+    ]
+    note = "as the paper: against partial mean shift at every record, which only DP-PMS answers for."
+    _print_table(names, lines, note)
+
+
+def _show_hellinger(rows: Sequence[HellingerRow]) -> None:
+    """Print a line for each cell and method."""
+    names = ("table", "n", "epsilon", "method", "bad", "mu", "paper", "sigma", "paper", "mu covered", "paper")
+
+    def both(mean: float, spread: float) -> str:
+        return f"{mean:.2f} ({spread:.2f})" if mean == mean else ""
+
+    lines = [
+        (
+            row.table,
+            str(row.n),
+            f"{row.epsilon:g}",
+            row.method,
+            f"{row.contamination}%",
+            both(row.mu, row.mu_sd),
+            both(row.paper_mu, row.paper_mu_sd),
+            both(row.sigma, row.sigma_sd),
+            both(row.paper_sigma, row.paper_sigma_sd),
+            f"{100 * row.mu_cover:.0f}%",
+            f"{100 * row.paper_mu_cover:.0f}%" if row.paper_mu_cover == row.paper_mu_cover else "",
+        )
+        for row in rows
+    ]
+    note = "Mean over the runs (standard deviation). epsilon is in HDP or PDP, inf is the non-private column."
+    _print_table(names, lines, note)
+
+
+def _show_integral(rows: Sequence[IntegralRow]) -> None:
+    """Print a line for each cell and method."""
+    names = ("data", "epsilon", "method", "NLL", "sd", "coverage", "gain", "best gain", "drawable", "CPU s")
+
+    def shown(value: float) -> str:
+        return f"{value:.3f}" if value == value else ""
+
+    lines = [
+        (
+            row.problem,
+            f"{row.epsilon:g}",
+            row.method,
+            shown(row.nll),
+            shown(row.nll_sd),
+            shown(row.coverage),
+            shown(row.gain),
+            shown(row.best_gain),
+            shown(row.drawable_gain),
+            f"{row.seconds:.2f}",
+        )
+        for row in rows
+    ]
+    note = (
+        "epsilon: of one draw and for everybody at once (MBDE), or of all draws and for one record. Best gain: of any "
+        "density in the mollifier; drawable: of those that rejection can draw from without a normaliser."
+    )
+    _print_table(names, lines, note)
+
+
+def _show_mixtures(rows: Sequence[MixtureRow]) -> None:
+    """Print a line for each kind of data and method."""
+    from fogline.report._svg import significant
+
+    names = ("data", "d", "k", "n", "method", "recovered", "TV", "not private", "gap", "CPU s")
+    lines = [
+        (
+            row.data if row.sigma_max == 1 else f"{row.data}, 1 to {row.sigma_max:g} wide",
+            str(row.d),
+            str(row.k),
+            str(row.n),
+            row.method,
+            f"{100 * row.recovered:.0f}%",
+            significant(row.tv),
+            significant(row.plain_tv),
+            f"{row.gap:.4f}",
+            f"{row.seconds:.1f}",
+        )
+        for row in rows
+    ]
+    note = (
+        "separated: means 100 apart in the theorem's units; ordinary: 3 to 6 standard deviations. TV: largest total "
+        "variation of a component from the true one, beside that without privacy (true partition; scikit-learn). gap: "
+        "to that one, in log-likelihood of fresh records, nats."
+    )
+    _print_table(names, lines, note)
+
+
+def _print_table(names: Sequence[str], lines: Sequence[Sequence[str]], note: str) -> None:
+    from rich.table import Table
+
+    from fogline.cli.show import console_for_people
+
+    table = Table()
+    for name in names:
+        table.add_column(name, justify="left" if name in ("data", "method") else "right")
+    for line in lines:
+        table.add_row(*line)
+    console = console_for_people()
+    console.print(table)
+    console.print(note)

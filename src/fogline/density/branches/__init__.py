@@ -1,0 +1,1 @@
+"""Branches of modal regression, read from a released density."""

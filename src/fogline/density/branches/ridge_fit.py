@@ -1,0 +1,674 @@
+r"""Branches located all at once: ridges fitted to the released Fourier sums by least squares.
+
+Local peaks of a faint density must be smoothed over a tenth of the range of x, which flattens curves, loses half of the
+kernel at a wall and lets a ridge that ends abruptly fade away slowly. So the branches are fitted together, as ridges
+
+.. math:: f(x, y) = \sum_j p_j(x)\, \varphi_{\tau_j}(y - m_j(x)), \qquad a_j \le x \le b_j,
+
+with splines for the position :math:`m_j` and the mass :math:`p_j` and one width :math:`\tau_j` a branch. The sums of
+such a density are known, and so is the noise of the released ones: the fit is weighted least squares (Gauss-Newton),
+with penalties on the bends of :math:`m_j` and the steps of :math:`p_j`. How strong they are follows from the data
+by restricted maximum likelihood [1]_, which here has no free constant since the variance of the noise is known.
+All is in units of the box: x and y run from 0 to 1, and the whole mass is 1.
+A skewed ridge is located at its centre rather than at its top, which a faint density could not tell apart.
+
+References
+----------
+.. [1] S. Wood, M. Fasiolo, "A generalized Fellner-Schall method for smoothing parameter optimization", Biometrics 73,
+   2017.
+
+Where fitted branches begin and end, which are one, and which are straight.
+
+A branch that ends abruptly fades slowly in a smoothed density, and is followed too far. In the fit of ``branch_fit``
+an end is a step in the mass of a ridge, and the sums say how well each place for it fits: the sum of squares over all
+places is a profile likelihood, its minimum the best end, and the range in which it rises by less than `MARGIN` holds
+the true end with a confidence of about 99%. A branch is claimed up to the near end of that range only, except where no
+other branch is: some response must be the likeliest. A wall of x needs no step: a branch that may well reach it does.
+
+Fits and ends take turns. In between, ridges are cut where they have no mass, ends of two that meet are joined if one
+ridge fits as well, and a ridge is made straight if it then fits about as well: noise bends a faint one.
+
+From peaks to fitted branches: what ``branch_fit`` and ``branch_ends`` need, and what they give, in data units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline
+
+from fogline.density.branches.branch_map import BranchMap
+from fogline.density.branches.detection import BranchLinks, BranchPoints, by_length
+from fogline.density.branches.profiles import Lines, Profiles, mirror_basis
+from fogline.density.modes.peaks import find_peaks
+
+if TYPE_CHECKING:
+    from fogline.density.private_density import PrivateDensity
+
+__all__ = [
+    "KNOTS",
+    "FittedRidges",
+    "Ridge",
+    "Solution",
+    "Sums",
+    "fit_ridges",
+    "fitted_branches",
+    "real_over_imaginary",
+    "solve",
+]
+
+FloatArray = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
+
+KNOTS = 0.6
+"""Distance of the splines' knots, in bandwidths of x."""
+
+QUADRATURE = 4
+"""Points of the integral over x a knot."""
+
+STEPS = 10
+SETTLED = 0.05
+"""Gauss-Newton steps, and the largest last one, in standard errors of what it moves."""
+
+LEAST_SIGNAL = 0.7
+"""Sums whose largest possible value is below so many deviations of their noise are left out."""
+
+PENALTIES = (0.16, 0.16)
+STRONGEST = 1e8
+"""Penalties of positions and masses at first, and the strongest, which leaves lines straight and masses even."""
+
+CHARGE = 4.5
+"""Where two fits are compared, a degree of freedom of a position must lower the misfit by so much."""
+
+FLOOR = 1e-6
+"""Relative to the information, what keeps the equations solvable where a branch has no mass."""
+
+WIDTHS = (0.05, 2.0)
+TYPICAL = 0.6
+KNOWN = 0.25
+"""Least, largest and typical width of a ridge, in bandwidths of y, and how much the logarithm of its square is held to
+that: a ridge that is free to be thin winds its way through the noise."""
+
+FARTHEST = 0.025
+"""A step moves a ridge at most so far, and half its width."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The released sums that say something, in units of their noise, privacy and sampling together.
+
+    Attributes
+    ----------
+    observed : complex array of shape (F,)
+    scale : array of shape (F,)
+        What the sum of a density of mass one is multiplied by.
+    privacy : array of shape (F,)
+        Share of the privacy noise in the variance.
+    angular : array of shape (F, 2)
+    origin : array of shape (2,)
+    """
+
+    observed: ComplexArray
+    scale: FloatArray
+    privacy: FloatArray
+    angular: FloatArray
+    origin: FloatArray
+
+    @classmethod
+    def of(cls, density: PrivateDensity) -> Sums:
+        """Sums of a release; both parts of one have the variance of half a record each from sampling."""
+        noise = density.noise_scale**2 / density.weights
+        total = noise + density.count / 2
+        kept = density.count / np.sqrt(total) >= LEAST_SIGNAL
+        root = np.sqrt(total[kept])
+        return cls(
+            density.coefficients[kept] / root,
+            density.count / root,
+            noise[kept] / total[kept],
+            density.spec.angular[kept] * density.spec.widths,
+            np.asarray((density.spec.origin - density.spec.lower) / density.spec.widths),
+        )
+
+    def waves(self, x: FloatArray, y: FloatArray, width: float) -> ComplexArray:
+        """Sums of unit masses at points (x, y), spread in y by `width`; shape (F, points)."""
+        shape = (self.scale * np.exp(-0.5 * (self.angular[:, 1] * width) ** 2))[:, None]
+        return np.asarray(shape * self.axis_waves(0, x) * self.axis_waves(1, y))
+
+    def axis_waves(self, axis: int, places: FloatArray) -> ComplexArray:
+        """Waves of one axis at places on it; each of its few different frequencies is computed once."""
+        frequencies, index = self._different[axis]
+        return np.asarray(np.exp(-1j * np.outer(frequencies, places - self.origin[axis]))[index])
+
+    @cached_property
+    def _different(self) -> list[tuple[FloatArray, NDArray[np.intp]]]:
+        return [np.unique(column, return_inverse=True) for column in self.angular.T]
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """One branch from `low` to `high`: spline coefficients of its position and mass, its width, and its penalties.
+
+    A straight one has the strongest penalty on its bends, whatever the data say.
+    """
+
+    low: float
+    high: float
+    knots: FloatArray
+    position: FloatArray
+    mass: FloatArray
+    width: float
+    penalties: tuple[float, float]
+    straight: bool = False
+
+    @classmethod
+    def through(
+        cls, x: FloatArray, y: FloatArray, mass: FloatArray, ends: tuple[float, float], knot: float, width: float
+    ) -> Ridge:
+        """A ridge between two ends, at least a knot apart, near points (x, y) with the given masses."""
+        low, high = ends
+        pieces = max(1, round((high - low) / knot))
+        knots = np.linspace(low, high, pieces + 1)
+        step = (high - low) / pieces
+        knots = np.concatenate([low - step * np.arange(3.0, 0.0, -1.0), knots, high + step * np.arange(1.0, 4.0)])
+        size = len(knots) - 4
+        basis = np.asarray(BSpline(knots, np.eye(size), 3)(x))
+        even = 1e-6 * np.diff(np.eye(size), 2, axis=0)
+        start = [
+            np.linalg.lstsq(np.vstack([basis, even]), np.append(v, np.zeros(size - 2)), rcond=None)[0]
+            for v in (y, mass)
+        ]
+        return cls(low, high, knots, start[0], start[1], width, PENALTIES)
+
+    def straightened(self, width: float) -> Ridge:
+        """A straight ridge of another width between the same ends."""
+        x = self.points()
+        masses = self.masses(x)
+        line = np.polynomial.Polynomial.fit(x, self.positions(x), 1, w=np.sqrt(np.maximum(masses, 0.0) + FLOOR))
+        knot = float(self.knots[1] - self.knots[0])
+        ridge = Ridge.through(x, line(x), masses, (self.low, self.high), knot, width)
+        return replace(ridge, penalties=(STRONGEST, self.penalties[1]), straight=True)
+
+    def between(self, low: float, high: float, knot: float) -> Ridge:
+        """The same ridge with other ends."""
+        x = np.linspace(low, high, max(8, QUADRATURE * round((high - low) / knot)))
+        ridge = Ridge.through(x, self.positions(x), self.masses(x), (low, high), knot, self.width)
+        return replace(ridge, penalties=self.penalties, straight=self.straight)
+
+    def basis(self, x: FloatArray, order: int = 0) -> FloatArray:
+        """Values or derivatives of the splines at x, shape (points, size)."""
+        spline = BSpline(self.knots, np.eye(len(self.position)), 3)
+        return np.asarray((spline if order == 0 else spline.derivative(order))(x))
+
+    def positions(self, x: FloatArray) -> FloatArray:
+        """Where the ridge is; beyond its ends it goes straight on."""
+        within = np.clip(x, self.low, self.high)
+        slope = self.basis(within, 1) @ self.position
+        return np.asarray(self.basis(within) @ self.position + (x - within) * slope)
+
+    def masses(self, x: FloatArray) -> FloatArray:
+        """Mass of the ridge a unit of x; beyond its ends as at them."""
+        return np.asarray(self.basis(np.clip(x, self.low, self.high)) @ self.mass)
+
+    def points(self) -> FloatArray:
+        """Points of the integral over x."""
+        size = (len(self.knots) - 7) * QUADRATURE
+        return np.asarray(self.low + (self.high - self.low) * (np.arange(size) + 0.5) / size)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Ridges as fitted, what is left of the sums, and covariances of all coefficients: whole, and of privacy alone."""
+
+    ridges: list[Ridge]
+    residual: ComplexArray
+    covariance: FloatArray
+    privacy: FloatArray
+
+    @property
+    def misfit(self) -> float:
+        """Sum of squares: minus twice the log likelihood."""
+        return float(np.sum(np.abs(self.residual) ** 2))
+
+    def blocks(self) -> list[slice]:
+        """Where the coefficients of the positions of each ridge are; those of its masses follow them."""
+        starts = np.cumsum([0, *(2 * len(r.position) + 1 for r in self.ridges)])
+        return [slice(int(a), int(a) + len(r.position)) for a, r in zip(starts, self.ridges, strict=False)]
+
+    def freedom(self, k: int) -> float:
+        """Degrees of freedom that the position of a ridge uses: 2 for a straight one."""
+        own, size = self.blocks()[k], len(self.ridges[k].position)
+        penalised = self.ridges[k].penalties[0] * float(np.sum(self.covariance[own, own] * _penalties(size)[0]))
+        return size - penalised
+
+    @property
+    def score(self) -> float:
+        """Misfit, and a charge for each degree of freedom: lower is better."""
+        return self.misfit + CHARGE * sum(self.freedom(k) for k in range(len(self.ridges)))
+
+    def clearness(self, k: int) -> float:
+        """Mass of a ridge over its standard error."""
+        ridge, stop = self.ridges[k], self.blocks()[k].stop
+        own = slice(stop, stop + len(ridge.mass))
+        share = ridge.basis(ridge.points()).mean(axis=0)
+        return float(share @ ridge.mass / np.sqrt(share @ self.covariance[own, own] @ share))
+
+
+def solve(sums: Sums, ridges: list[Ridge], bandwidth: float) -> Solution:
+    """Fit all ridges together by Gauss-Newton steps; `bandwidth`, of y, limits their widths."""
+    across = [sums.axis_waves(0, r.points()) for r in ridges]
+    bases = [r.basis(r.points()) for r in ridges]
+    for _ in range(STEPS):
+        model, jacobian, penalty, coefficients, most = _linearised(sums, ridges, across, bases, TYPICAL * bandwidth)
+        residual = sums.observed - model
+        design, target = real_over_imaginary(jacobian), real_over_imaginary(residual)
+        information = design.T @ design
+        floor = np.maximum(np.diag(information), FLOOR * np.median(np.diag(information)) + FLOOR)
+        inverse = np.asarray(np.linalg.inv(information + penalty + FLOOR * np.diag(floor)), dtype=np.float64)
+        step = inverse @ (design.T @ target - penalty @ coefficients)
+        ridges = _moved(ridges, coefficients + np.clip(step, -most, most), bandwidth, inverse)
+        if np.max(np.abs(step) / np.sqrt(np.diag(inverse))) < SETTLED:
+            break
+    share = np.tile(sums.privacy, 2)
+    privacy = np.asarray(inverse @ (design.T * share) @ design @ inverse, dtype=np.float64)
+    return Solution(
+        ridges, sums.observed - _linearised(sums, ridges, across, bases, TYPICAL * bandwidth)[0], inverse, privacy
+    )
+
+
+def _linearised(
+    sums: Sums, ridges: list[Ridge], across: list[ComplexArray], bases: list[FloatArray], typical: float
+) -> tuple[ComplexArray, ComplexArray, FloatArray, FloatArray, FloatArray]:
+    """Sums of the ridges, derivatives by all coefficients, the penalty, the coefficients, and the largest steps."""
+    angular = sums.angular[:, 1]
+    model = np.zeros(len(angular), dtype=complex)
+    columns, blocks, values, most = [], [], [], []
+    for ridge, phase, basis in zip(ridges, across, bases, strict=True):
+        mass = basis @ ridge.mass
+        waves = phase * sums.axis_waves(1, basis @ ridge.position)
+        length = (ridge.high - ridge.low) / len(basis)
+        waves *= (length * sums.scale * np.exp(-0.5 * (angular * ridge.width) ** 2))[:, None]
+        own = waves @ mass
+        model += own
+        columns += [-1j * angular[:, None] * ((waves * mass) @ basis), waves @ basis]
+        columns.append((-0.5 * angular**2 * own * ridge.width**2)[:, None])
+        size = len(ridge.position)
+        bend, even = _penalties(size)
+        blocks += [ridge.penalties[0] * bend, ridge.penalties[1] * even, np.full((1, 1), KNOWN)]
+        values += [ridge.position, ridge.mass, np.full(1, 2 * np.log(ridge.width / typical))]
+        most += [np.full(size, 0.5 * ridge.width + FARTHEST), np.full(size, np.abs(ridge.mass).max()), np.full(1, 0.3)]
+    size = sum(len(block) for block in blocks)
+    penalty = np.zeros((size, size))
+    place = 0
+    for block in blocks:
+        penalty[place : place + len(block), place : place + len(block)] = block
+        place += len(block)
+    return model, np.hstack(columns), penalty, np.concatenate(values), np.concatenate(most)
+
+
+def real_over_imaginary(values: ComplexArray) -> FloatArray:
+    """Real parts above imaginary parts: the same lengths and products in real numbers."""
+    return np.concatenate([values.real, values.imag])
+
+
+def _penalties(size: int) -> tuple[FloatArray, FloatArray]:
+    bend, even = (np.diff(np.eye(size), order, axis=0) for order in (2, 1))
+    return np.asarray(bend.T @ bend), np.asarray(even.T @ even)
+
+
+def _moved(ridges: list[Ridge], coefficients: FloatArray, b: float, inverse: FloatArray) -> list[Ridge]:
+    """Ridges with other coefficients, and with penalties by restricted maximum likelihood."""
+    place, moved = 0, []
+    for ridge in ridges:
+        size = len(ridge.position)
+        parts = [coefficients[place + k * size : place + (k + 1) * size] for k in (0, 1)]
+        width = TYPICAL * b * float(np.exp(coefficients[place + 2 * size] / 2))
+        penalties = []
+        for k, (matrix, values) in enumerate(zip(_penalties(size), parts, strict=True)):
+            own = slice(place + k * size, place + (k + 1) * size)
+            free = max(size - 2 + k - ridge.penalties[k] * float(np.sum(inverse[own, own] * matrix)), 1e-6)
+            strength = min(free / max(float(values @ matrix @ values), 1e-12), STRONGEST)
+            penalties.append(STRONGEST if k == 0 and ridge.straight else strength)
+        moved.append(
+            replace(
+                ridge,
+                position=parts[0],
+                mass=parts[1],
+                width=float(np.clip(width, WIDTHS[0] * b, WIDTHS[1] * b)),
+                penalties=(penalties[0], penalties[1]),
+            )
+        )
+        place += 2 * size + 1
+    return moved
+
+
+BoolArray = NDArray[np.bool_]
+
+PASSES = 3
+"""Turns of fitting and looking for ends."""
+
+FINE = 20.0
+"""Ends are tried at so many places a bandwidth."""
+
+REACH = 1.0
+"""They are tried up to so many bandwidths beyond the ridge as it is."""
+
+EDGE = 1.0
+PLATEAU = (0.5, 2.5)
+LEAST_LEVEL = 0.5
+"""The mass is taken to be even for `EDGE` bandwidths inside of an end: as it is between so many bandwidths inside, and
+at least so large a share of what is typical of the ridge."""
+
+MARGIN = 6.25
+"""How much worse an end may fit and still be possible: two and a half standard errors, squared."""
+
+WALL = 4.0
+"""The same for the wall: a branch ends before it only if that fits better by more than this."""
+
+SHORTEST = 0.6
+"""A ridge is at least so many bandwidths long."""
+
+WAIST = 0.25
+"""Where a ridge has less than this share of its typical mass, it is cut."""
+
+LEAST_CLEARNESS = 4.5
+"""A ridge whose mass is less than so many standard errors is dropped."""
+
+JOIN_REACH = (1.5, 2.5)
+JOIN = 6.0
+"""Two ridges may be one if their ends are so many bandwidths of x and y apart, and one scores at most so much worse."""
+
+STRAIGHT = 4.0
+"""A straight ridge may score worse by so much."""
+
+ENOUGH = 0.5
+"""A branch is lengthened over a place where there is no other if the density of x there is at least this share of its
+mass."""
+
+
+@dataclass(frozen=True)
+class FittedRidges:
+    """Fitted ridges and, for each, its two ends: surely within, best, and surely beyond; in units of the box."""
+
+    solution: Solution
+    lower: FloatArray
+    upper: FloatArray
+
+    def within(self, x: FloatArray, marginal: FloatArray, reach: float) -> BoolArray:
+        """Which ridges are claimed at places x, shape (ridges, places).
+
+        `marginal` is the density of x there, and `reach` how far the nearest one is lengthened where there is none.
+        """
+        tiny = 1e-9
+        claimed = (x >= self.lower[:, :1] - tiny) & (x <= self.upper[:, :1] + tiny)
+        beyond = np.maximum(np.maximum(self.lower[:, 1:2] - x, x - self.upper[:, 1:2]), 0.0)
+        enough = np.stack([marginal >= ENOUGH * ridge.masses(x) for ridge in self.solution.ridges])
+        possible = (x >= self.lower[:, 2:] - tiny) & (x <= self.upper[:, 2:] + tiny)
+        beyond = np.where(possible | (enough & (beyond <= reach)), beyond, np.inf)
+        nearest = np.argmin(beyond, axis=0)
+        bare = np.flatnonzero(~claimed.any(axis=0) & np.isfinite(beyond.min(axis=0)))
+        claimed[nearest[bare], bare] = True
+        return np.asarray(claimed)
+
+
+def fit_ridges(sums: Sums, starts: list[Ridge], bandwidth: FloatArray) -> FittedRidges | None:
+    """Fit ridges and their ends; None if nothing is left of them. The bandwidth is in widths of the box."""
+    h, b = float(bandwidth[0]), float(bandwidth[1])
+    if 2 * len(sums.observed) < sum(2 * len(ridge.position) + 1 for ridge in starts):
+        return None
+    ridges = starts
+    for turn in range(PASSES):
+        if turn and ridges:  # at first a ridge may be too short, and its mass pile up at its ends
+            ridges = _clear_parts(solve(sums, ridges, b), h)
+        if not ridges:
+            return None
+        solution = solve(sums, ridges, b)
+        ends = [_ends(sums, solution, ridge, h) for ridge in solution.ridges]
+        ridges = [
+            ridge.between(low[1], high[1], KNOTS * h)
+            for ridge, (low, high) in zip(solution.ridges, ends, strict=True)
+            if high[1] - low[1] >= SHORTEST * h
+        ]
+        ridges = _joined(sums, ridges, h, b)
+    ridges = _clear_parts(solve(sums, ridges, b), h) if ridges else []
+    if not ridges:
+        return None
+    solution = _straightened(sums, solve(sums, ridges, b), b)
+    lower, upper = zip(*(_ends(sums, solution, ridge, h) for ridge in solution.ridges), strict=True)
+    return FittedRidges(solution, np.array(lower), np.array(upper))
+
+
+# -- ends ----------------------------------------------------------------------------------------------------
+
+
+def _ends(
+    sums: Sums, solution: Solution, ridge: Ridge, h: float
+) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """Begin and end of a ridge: each surely within, best, and surely beyond."""
+    found = []
+    for side in (1, -1):
+        wall = 0.0 if side == 1 else 1.0
+        places, misfit = _profile(sums, solution, ridge, h, side)
+        best = int(np.argmin(misfit))
+        if abs(places[0] - wall) < h / FINE and misfit[0] - misfit[best] < WALL:
+            found.append((wall, wall, wall))
+        else:
+            possible = np.flatnonzero(misfit <= misfit[best] + MARGIN)
+            found.append((float(places[possible[-1]]), float(places[best]), float(places[possible[0]])))
+    return found[0], found[1]
+
+
+def _profile(sums: Sums, solution: Solution, ridge: Ridge, h: float, side: int) -> tuple[FloatArray, FloatArray]:
+    """Places for the lower (side 1) or upper end of a ridge, from outside inwards, and the sum of squares at each."""
+    end, wall = (ridge.low, 0.0) if side == 1 else (ridge.high, 1.0)
+    step = h / FINE
+    length = ridge.high - ridge.low
+    outside = int(np.floor(min(REACH * h, side * (end - wall)) / step + 1e-9))
+    innermost = max(length - SHORTEST * h, 0.0)
+    cells = np.arange(-outside, int(min(innermost + EDGE * h, length) / step))
+    away = np.asarray((cells + 0.5) * step, dtype=np.float64)
+    x = np.asarray(end + side * away, dtype=np.float64)
+    mass = ridge.masses(x)
+    fitted = np.where(away > 0, mass, 0.0)
+    near = (away >= PLATEAU[0] * h) & (away <= PLATEAU[1] * h)
+    level = max(float(np.median(mass[near if near.any() else away > 0])), LEAST_LEVEL * _typical_mass(ridge))
+    tried = np.asarray(np.arange(-outside, int(innermost / step) + 1) * step, dtype=np.float64)
+    even = np.where(away >= tried[:, None], level, 0.0)
+    masses = np.where(away >= tried[:, None] + EDGE * h, fitted, even)
+    waves = real_over_imaginary(sums.waves(x, ridge.positions(x), ridge.width)) * step
+    residual = real_over_imaginary(solution.residual)
+    change = masses - fitted
+    squares = np.einsum("tp,tp->t", change @ (waves.T @ waves), change)  # |r - W c|^2, without W c for every c
+    misfit = residual @ residual - 2 * change @ (waves.T @ residual) + squares
+    return np.asarray(end + side * tried, dtype=np.float64), np.asarray(misfit)
+
+
+def _typical_mass(ridge: Ridge) -> float:
+    """Mean of the mass a unit of x, weighted by itself: a tail without mass does not lower it."""
+    mass = np.maximum(ridge.masses(ridge.points()), 0.0)
+    return float(np.sum(mass**2) / max(float(np.sum(mass)), 1e-12))
+
+
+# -- which ridges there are -------------------------------------------------------------------------------------
+
+
+def _clear_parts(solution: Solution, h: float) -> list[Ridge]:
+    """Ridges cut where they have no mass, without those that have little at all."""
+    parts = []
+    for k, ridge in enumerate(solution.ridges):
+        x = np.linspace(ridge.low, ridge.high, 4 * len(ridge.points()) + 1)
+        full = ridge.masses(x) >= WAIST * _typical_mass(ridge)
+        if solution.clearness(k) < LEAST_CLEARNESS:
+            continue
+        if full.all():
+            parts.append(ridge)
+            continue
+        change = np.diff(np.concatenate([[0], full.astype(np.int8), [0]]))
+        first, last = np.flatnonzero(change == 1), np.flatnonzero(change == -1) - 1
+        parts += [
+            ridge.between(float(x[i]), float(x[j]), KNOTS * h)
+            for i, j in zip(first, last, strict=True)
+            if x[j] - x[i] >= SHORTEST * h
+        ]
+    return parts
+
+
+def _straightened(sums: Sums, solution: Solution, b: float) -> Solution:
+    """Each ridge in turn made straight, if that fits about as well."""
+    for k, ridge in enumerate(solution.ridges):
+        if ridge.straight:
+            continue
+        ridges = [*solution.ridges[:k], ridge.straightened(TYPICAL * b), *solution.ridges[k + 1 :]]
+        tried = solve(sums, ridges, b)
+        if tried.score <= solution.score + STRAIGHT:
+            solution = tried
+    return solution
+
+
+def _joined(sums: Sums, ridges: list[Ridge], h: float, b: float) -> list[Ridge]:
+    """Ridges whose ends meet made one, the best pair first, as long as one fits about as well as two."""
+    while pairs := _meeting(ridges, h, b):
+        before = solve(sums, ridges, b).score
+        tried = []
+        for i, j in pairs:
+            others = [ridge for k, ridge in enumerate(ridges) if k not in (i, j)]
+            tried.append(solve(sums, [*others, _bridged(ridges[i], ridges[j], h)], b))
+        best = min(tried, key=lambda solution: solution.score)
+        if best.score > before + JOIN:
+            break
+        ridges = best.ridges
+    return ridges
+
+
+def _meeting(ridges: list[Ridge], h: float, b: float) -> list[tuple[int, int]]:
+    """Pairs of ridges of which one begins where the other ends."""
+    pairs = []
+    for i, first in enumerate(ridges):
+        for j, second in enumerate(ridges):
+            ahead = min(second.low - first.low, second.high - first.high)
+            follows = i != j and ahead >= SHORTEST * h / 2
+            if follows and abs(second.low - first.high) <= JOIN_REACH[0] * h:
+                middle = np.array([(first.high + second.low) / 2])
+                led = float(np.abs(first.positions(middle) - second.positions(middle))[0])
+                ends = first.positions(np.array([first.high])) - second.positions(np.array([second.low]))
+                if min(led, float(np.abs(ends)[0])) <= JOIN_REACH[1] * b:
+                    pairs.append((i, j))
+    return pairs
+
+
+def _bridged(first: Ridge, second: Ridge, h: float) -> Ridge:
+    """One ridge along two that meet, straight in between."""
+    x = np.linspace(first.low, second.high, 200)
+    left, right = sorted((first.high, second.low))
+    before, after = x <= left - 0.2 * h, x >= right + 0.2 * h
+    own = before | after
+    columns = [
+        np.interp(x, x[own], np.where(before, a, c)[own])
+        for a, c in (
+            (first.positions(x), second.positions(x)),
+            (first.masses(x), second.masses(x)),
+        )
+    ]
+    width = (first.width + second.width) / 2
+    return Ridge.through(x, columns[0], columns[1], (first.low, second.high), KNOTS * h, width)
+
+
+IntArray = NDArray[np.int64]
+
+ALLOWANCE = 1.1
+"""Errors are this much larger than the fit by itself says: ends, widths and bends are estimated too."""
+
+RIDGE_PLACES_PER_BANDWIDTH = 20
+"""Places of the grid of x a bandwidth."""
+
+Y_PER_BANDWIDTH = 5.0
+"""Grid points a bandwidth of y on which prominences are read."""
+
+
+def fitted_branches(
+    density: PrivateDensity, profiles: Profiles, x_axis: FloatArray, seen: BranchPoints, branch_links: BranchLinks
+) -> BranchMap | None:
+    """Fit all branches of one axis of x to the released sums at once; None if nothing is left of them."""
+    spec = density.spec
+    bandwidth = np.append(profiles.x_bandwidth, profiles.y_bandwidth)
+    relative = bandwidth / spec.widths
+    h = float(relative[0])
+    starts = _starts(profiles, (x_axis[seen.place] - spec.lower[0]) / spec.widths[0], seen, branch_links, relative)
+    found = fit_ridges(Sums.of(density), starts, relative)
+    if found is None:
+        return None
+    low, high = spec.bounds[0]
+    axis = np.linspace(low, high, int(np.ceil(RIDGE_PLACES_PER_BANDWIDTH / h)) + 1)
+    t = (axis - spec.lower[0]) / spec.widths[0]
+    level = profiles.marginal(profiles.lines(axis[:, None]))[0] / profiles.inside(axis[:, None])
+    branch, place = np.nonzero(found.within(t, level * spec.widths[0], h))
+    columns = _columns(found, branch, t[place])
+    within = (columns[0] >= 0) & (columns[0] <= 1)
+    branch, place, columns = branch[within], place[within], columns[:, within]
+    position = spec.lower[1] + columns[0] * spec.widths[1]
+    slopes = (columns[1] * spec.widths[1] / spec.widths[0])[:, None]
+    lines = profiles.lines(axis[place][:, None], slopes)
+    normal = profiles.normal(lines)
+    errors = ALLOWANCE * np.sqrt(columns[2:]) * spec.widths[1]
+    return BranchMap(
+        axes=(axis,),
+        place=place,
+        branch=by_length(branch),
+        positions=position,
+        heights=np.maximum(lines.at(position), 0.0) * normal,
+        prominences=_prominences(profiles, lines, position) * normal,
+        slopes=slopes,
+        privacy_errors=errors[0],
+        sampling_errors=errors[1],
+        bandwidth=bandwidth,
+        message="",
+    )
+
+
+def _starts(
+    profiles: Profiles, x: FloatArray, seen: BranchPoints, branch_links: BranchLinks, bandwidth: FloatArray
+) -> list[Ridge]:
+    """Ridges through the peaks, in units of the box, at least a knot long."""
+    spec = profiles.spec
+    h, b = map(float, bandwidth)
+    y = (seen.position - spec.lower[1]) / spec.widths[1]
+    mass = seen.height * float(np.prod(spec.widths)) * np.sqrt(2 * np.pi * (1 + TYPICAL**2)) * b
+    starts = []
+    for branch_points in branch_links.groups():
+        longer = max(KNOTS * h - float(np.ptp(x[branch_points])), 0.0) / 2
+        ends = float(x[branch_points].min()) - longer, float(x[branch_points].max()) + longer
+        starts.append(
+            Ridge.through(x[branch_points], y[branch_points], mass[branch_points], ends, KNOTS * h, TYPICAL * b)
+        )
+    return starts
+
+
+def _columns(found: FittedRidges, branch: IntArray, x: FloatArray) -> FloatArray:
+    """Position, slope and the two variances, privacy and sampling, of ridges at places x; shape (4, places)."""
+    columns = np.zeros((4, len(x)))
+    for k, (ridge, own) in enumerate(zip(found.solution.ridges, found.solution.blocks(), strict=True)):
+        mine = branch == k
+        nearest = np.clip(x[mine], ridge.low, ridge.high)
+        basis = ridge.basis(nearest)
+        whole, privacy = (
+            np.einsum("ki,ij,kj->k", basis, covariance[own, own], basis)
+            for covariance in (found.solution.covariance, found.solution.privacy)
+        )
+        slopes = ridge.basis(nearest, 1) @ ridge.position
+        columns[:, mine] = [ridge.positions(x[mine]), slopes, privacy, np.maximum(whole - privacy, 0.0)]
+    return columns
+
+
+def _prominences(profiles: Profiles, lines: Lines, position: FloatArray) -> FloatArray:
+    """Prominence of the peak of each profile that is nearest to a position; 0 if none is within a bandwidth."""
+    y = profiles.y_axis(Y_PER_BANDWIDTH)
+    peaks = find_peaks(lines.on(mirror_basis(profiles, y))[0])
+    away = np.abs(y[peaks.cell] - position[peaks.field])
+    order = np.argsort(-away, kind="stable")
+    near = order[away[order] <= profiles.y_bandwidth]
+    found = np.zeros(len(position))
+    found[peaks.field[near]] = peaks.prominence[near]  # of several the last stays: the nearest
+    return found

@@ -1,0 +1,1 @@
+"""Components and clusters, read from a released density."""

@@ -1,0 +1,160 @@
+"""What a released count says of a release: that hardly anything was counted, or far less than was expected.
+
+The noisy count is public. Text in a column of numbers, a wrong decimal mark, thousands separators or bounds that miss
+the data leave a trace nowhere else: such records contribute nothing, silently. Everything here is post-processing of
+released values and public parameters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fogline._validation import check_count
+from fogline.accounting.cautions import release_cautions
+from fogline.accounting.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from fogline.density.private_density import PrivateDensity
+
+__all__ = ["check_expected", "count_words", "is_nothing", "joined", "nothing_counted", "release_message"]
+
+DEVIATIONS = 3.0
+"""A count within so many noise deviations of zero may stand for no record at all."""
+
+FAR = 2.0
+"""A count is far from what is expected where it is below or above that by more than this factor, and the noise."""
+
+
+def check_expected(expect_records: object) -> int | None:
+    """Return the number of records that a user expects, None if they do not say.
+
+    Examples
+    --------
+    >>> check_expected(None), check_expected(20_000)
+    (None, 20000)
+    """
+    return None if expect_records is None else check_count(expect_records, "expect_records")
+
+
+def is_nothing(count: float, sd: float) -> bool:
+    """Whether a released count cannot be told from none: there advice to spend more would be wrong.
+
+    Parameters
+    ----------
+    count, sd : float
+        Released number of records and the standard deviation of its noise.
+
+    Examples
+    --------
+    >>> is_nothing(40.0, 16.0), is_nothing(400.0, 16.0)
+    (True, False)
+    """
+    return count <= DEVIATIONS * sd
+
+
+def count_words(
+    count: float, sd: float, expect_records: int | None = None, *, columns: int = 1, bounded: bool = True
+) -> str:
+    """Say what is odd about a released count; empty if nothing is.
+
+    Parameters
+    ----------
+    count, sd : float
+        Released number of records and the standard deviation of its noise.
+    expect_records : int, optional
+        How many the user expects, about.
+    columns : int
+        Number of columns, for the wording.
+    bounded : bool
+        Whether records outside public bounds contribute nothing.
+
+    Examples
+    --------
+    >>> count_words(1.0, 16.2)
+    'the release counts 1 ± 16 records, which may be none: is the column numeric, are the decimal mark and the bounds
+    right?'
+    >>> count_words(698.4, 16.2, 20_000)
+    'the release counts 698 ± 16 of the 20000 records that you expect: is every value a plain number (thousands
+    separators, decimal mark), are the bounds right?'
+    >>> count_words(11.0, 16.2, 8)
+    'the release counts 11 ± 16 records, and at this budget the 8 that you expect are no more than noise'
+    >>> count_words(19_140.0, 16.2, 20_000), count_words(698.4, 16.2)
+    ('', '')
+    """
+    told = f"the release counts {_number(count, sd)} ± {_number(sd, sd)}"
+    if is_nothing(count, sd):
+        if expect_records is not None and is_nothing(expect_records, sd):
+            return f"{told} records, and at this budget the {expect_records} that you expect are no more than noise"
+        numeric = "is the column numeric" if columns == 1 else "are the columns numeric"
+        right = "are the decimal mark and the bounds right" if bounded else "is the decimal mark right"
+        return f"{told} records, which may be none: {numeric}, {right}?"
+    if expect_records is None:
+        return ""
+    if count + DEVIATIONS * sd < expect_records / FAR:
+        right = ", are the bounds right" if bounded else ""
+        return (
+            f"{told} of the {expect_records} records that you expect: is every value a plain number (thousands "
+            f"separators, decimal mark){right}?"
+        )
+    if count - DEVIATIONS * sd > expect_records * FAR:
+        return f"{told} records, far more than the {expect_records} that you expect: are records repeated?"
+    return ""
+
+
+def nothing_counted(density: PrivateDensity) -> str:
+    """Say that nothing can be seen where hardly a record was counted; empty where enough were.
+
+    Parameters
+    ----------
+    density : PrivateDensity
+    """
+    if not is_nothing(density.count, density.count_sd):
+        return ""
+    return joined("nothing stands above the fog", count_words(density.count, density.count_sd, columns=density.spec.d))
+
+
+def release_message(
+    found: str,
+    guarantee: Guarantee,
+    count: float,
+    sd: float,
+    expect_records: int | None = None,
+    *,
+    columns: int = 1,
+    bounded: bool = True,
+) -> str:
+    """Join what was found with what the budget and the count give cause to say.
+
+    Parameters
+    ----------
+    found : str
+        What a reading of the release says; it may say the words of the count already.
+    guarantee : Guarantee
+    count, sd, expect_records, columns, bounded
+        As for :func:`count_words`.
+
+    Returns
+    -------
+    str
+        Sentences joined by semicolons, the question about the count last; empty if there is nothing to say.
+    """
+    said = count_words(count, sd, expect_records, columns=columns, bounded=bounded)
+    plain = count_words(count, sd, columns=columns, bounded=bounded)
+    found = joined(*(words for words in found.split("; ") if words != plain))
+    return joined(found, *release_cautions(guarantee.epsilon, guarantee.delta, count), said)
+
+
+def joined(*said: str) -> str:
+    """Join the sentences that there are.
+
+    Examples
+    --------
+    >>> joined("one", "", "two")
+    'one; two'
+    """
+    return "; ".join(words for words in said if words)
+
+
+def _number(value: float, sd: float) -> str:
+    """A count, or its noise, for people: whole numbers unless the noise is smaller than that."""
+    return f"{value:.0f}" if sd >= 1 or value >= 100 else f"{value:.2g}"

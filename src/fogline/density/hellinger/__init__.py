@@ -1,0 +1,1 @@
+"""Families fitted to a released density by the least Hellinger distance."""

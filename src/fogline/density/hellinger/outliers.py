@@ -1,0 +1,166 @@
+r"""What a release shows beside the family: lumps that stand above it by more than noise and sampling could raise.
+
+Hellinger distance resists outliers as far as its bandwidth is small, which noise does not allow; but the noise is
+known. A family gives way to a lump: it moves and widens, and hides part of it. So at a suspect place x a lump is fitted
+*beside* the family, and the gain is compared with what noise and sampling would give. With residuals :math:`r` of the
+roots, the roots' derivatives J in the parameters and b in the lump's mass, and :math:`\tilde b` the part of b that J
+does not have, the distance falls by :math:`(\tilde b^\top r)^2/|\tilde b|^2` to first order; so
+
+.. math:: z^2 = \frac{|\tilde b|^2}{\mathrm{Var}(\tilde b^\top r)} \times \text{(what the distance falls by)}
+
+is the square of a standard normal, where there is no lump; the variance is that of the privacy noise, known exactly,
+and of the draw of the records.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline.density.hellinger.minimum_distance import SmoothedFamily, minimise, tangent
+
+__all__ = ["ExcessMass", "excess_masses", "without_excess_masses"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+EXCESS_LEVEL = 0.1
+"""Chance that noise and sampling alone raise something somewhere that is taken for a lump."""
+
+CUT = 2.5
+"""A lump is cut out with this many bandwidths around it."""
+
+MOST_EXCESS_MASSES = 8
+MOST_CUT = 0.5
+"""Largest part of the family that may be cut out: what is left must determine the rest."""
+
+CANDIDATE_LOCATIONS = {1: 3, 2: 1, 3: 1}
+"""Places that are tried in a round, by dimension."""
+
+SUSPICION = 0.4
+"""A place is tried where the excess over a fit to all is this part of the threshold."""
+
+
+@dataclass(frozen=True)
+class ExcessMass:
+    """Excess mass: a part of the data that the family does not explain.
+
+    Parameters
+    ----------
+    low, high : tuple of float
+        Corners of the box around it.
+    share : float
+        Its mass above the fit, as a part of the released count.
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    share: float
+
+
+def without_excess_masses(field: SmoothedFamily, point: FloatArray, c: float) -> tuple[FloatArray, IntArray]:
+    """Cut out lumps, worst first, and fit again; return the point and the number of each cut, 0 for what is kept."""
+    from scipy.ndimage import label
+
+    threshold = excess_threshold(field)
+    cut = np.zeros(len(field.released), dtype=bool)
+    for _ in range(MOST_EXCESS_MASSES):
+        point, distance = minimise(field, point, ~cut, c)
+        candidate_locations = _candidate_locations(field, point, cut, threshold)
+        tried = [_tried(field, point, distance, c, cut, place) for place in candidate_locations]
+        place, fitted, z = max(tried, key=lambda one: one[2], default=(0, point, -math.inf))
+        if z <= threshold:
+            break
+        high = np.where(cut, False, _pointwise_excess(field, fitted) > 0.5 * threshold)
+        high[place] = True
+        regions = label(high.reshape(field.inside))[0].ravel()
+        wider = cut | _around(field, regions == regions[place])
+        if float(field.model(fitted[:-1])[wider].sum()) * field.volume > MOST_CUT:
+            break
+        cut = wider
+        point = minimise(field, fitted, ~cut, c)[0]
+    numbered, _ = label(cut.reshape(field.inside))
+    return point, np.asarray(numbered, dtype=np.int64).ravel()
+
+
+def excess_threshold(field: SmoothedFamily) -> float:
+    r"""Height that a smooth Gaussian field passes anywhere in the box with the chance `EXCESS_LEVEL`.
+
+    Above a high level u the mean number of summits is nearly the mean Euler characteristic,
+
+    .. math:: |B|\,|\Lambda|^{1/2}\,(2\pi)^{-(d+1)/2}\,u^{d-1} e^{-u^2/2},
+
+    with :math:`\Lambda` the covariance of the gradient; in one dimension this is Rice's formula.
+
+    References
+    ----------
+    R. J. Adler, "The Geometry of Random Fields", Wiley, 1981.
+    """
+    power = field.reading.noise**2
+    d = field.spec.d
+    gradients = (field.reading.angular**2 * power[:, None]).sum(axis=0) / power.sum()
+    cells = float(np.prod(field.spec.widths * np.sqrt(gradients))) * (2.0 * math.pi) ** (-0.5 * (d + 1))
+    level = 3.0
+    for _ in range(30):  # the fixed point of u = sqrt(2 log(cells u^(d-1) / level)), which contracts
+        level = math.sqrt(2.0 * max(math.log(max(cells, 1.0) * level ** (d - 1) / EXCESS_LEVEL), 1.0))
+    return level
+
+
+def _candidate_locations(field: SmoothedFamily, point: FloatArray, cut: BoolArray, threshold: float) -> list[int]:
+    """Highest places of the excess over the fit so far, a window apart."""
+    left = np.where(cut, -math.inf, _pointwise_excess(field, point))
+    places: list[int] = []
+    while len(places) < CANDIDATE_LOCATIONS[field.spec.d]:
+        worst = int(np.argmax(left))
+        if left[worst] < SUSPICION * threshold:
+            break
+        places.append(worst)
+        left = np.where(_around(field, np.arange(len(left)) == worst), -math.inf, left)
+    return places
+
+
+def _pointwise_excess(field: SmoothedFamily, point: FloatArray) -> FloatArray:
+    """Released density above the fit, in deviations of noise and sampling at the point."""
+    model = point[-1] * field.model(point[:-1])
+    variance = field.noise_variance + np.maximum(model, 0.0) * field.energy / field.count
+    return np.asarray((field.released - model) / np.sqrt(variance))
+
+
+def _tried(
+    field: SmoothedFamily, point: FloatArray, distance: float, c: float, cut: BoolArray, place: int
+) -> tuple[int, FloatArray, float]:
+    """Fit a lump at a place beside the family; return the place, the family's part of the fit, and z."""
+    spike = np.zeros((len(cut), 1))
+    spike[place] = 1.0
+    lump = field.influence(spike)[:, 0]
+    fitted, nearer = minimise(field, np.append(point, 0.0), ~cut, c, beside=lump, tolerance=1e-4)
+    slope, jacobian = tangent(field, point, c, ~cut)
+    own = slope * lump
+    own = own - jacobian @ np.linalg.lstsq(jacobian, own, rcond=None)[0]
+    weights = (slope * own)[:, None]
+    masses = point[-1] * field.masses(point[:-1])
+    variance = field.noise_covariance(weights)[0, 0] + float(masses @ field.influence(weights)[:, 0] ** 2) / field.count
+    gain = 2.0 * max(distance - nearer, 0.0) * float(own @ own)
+    return place, fitted[:-1], math.sqrt(gain / max(float(variance), 1e-300))
+
+
+def _around(field: SmoothedFamily, places: BoolArray) -> BoolArray:
+    from scipy.ndimage import maximum_filter
+
+    size = [2 * round(CUT * h / s) + 1 for h, s in zip(field.reading.bandwidth, field.spacing, strict=True)]
+    return np.asarray(maximum_filter(places.reshape(field.inside), size).ravel())
+
+
+def excess_masses(field: SmoothedFamily, point: FloatArray, cut: IntArray) -> tuple[ExcessMass, ...]:
+    """Boxes around the cuts and what they hold above the fit, the greatest first."""
+    excess = (field.released - point[-1] * field.model(point[:-1])) * field.volume
+    lumps = []
+    for number in range(1, int(cut.max(initial=0)) + 1):
+        within = field.points[cut == number]
+        share = float(excess[cut == number].sum())
+        lumps.append(ExcessMass(tuple(within.min(axis=0).tolist()), tuple(within.max(axis=0).tolist()), share))
+    return tuple(sorted(lumps, key=lambda lump: -lump.share))

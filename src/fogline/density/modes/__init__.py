@@ -1,0 +1,1 @@
+"""Modes of a released density: peaks, their significance, and where they are."""

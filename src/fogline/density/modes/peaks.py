@@ -1,0 +1,379 @@
+r"""Peaks, basins and prominences of fields on a grid.
+
+Every grid point climbs to its highest neighbour until it stands on a local maximum: the points that end on the
+same one are its *basin*. Two basins meet at a *pass*, the highest of the lower ends of the steps between them.
+Joining basins over passes from the highest down (a maximum spanning tree) gives each peak the pass over which
+it first meets a higher one; its *prominence* is its height above that pass. The outside of the box can be made
+a neighbour of the edge: a peak whose basin drains over the edge first is measured against the edge.
+
+All fields of a batch are handled in one go: simulations of the noise need hundreds.
+
+Clusters of a released density: which mode each place leads up to, and how much of the mass lies there.
+
+Every grid point climbs to a peak (:mod:`fogline.density.modes.peaks`). Peaks that are not modes are bumps of the
+noise: going down from the highest pass, each joins the first neighbour it meets, but two modes are never joined.
+Places where the density is below twice its noise, and bumps that no pass above that level leads to, belong to
+no mode. All of it reads released numbers only.
+
+The share of a basin A is the linear functional :math:`\hat N_A/\hat n` of the released sums, so the variance that
+the privacy noise gives it is known exactly for the region as drawn; :math:`s(1-s)/\hat n` is added for the draw of
+the records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import fft as scipy_fft
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import minimum_spanning_tree
+
+from fogline.density.grid_reading import Grid, Reading
+
+if TYPE_CHECKING:
+    from fogline.density.private_density import PrivateDensity
+
+__all__ = ["Basins", "Peaks", "basins", "find_peaks", "join_basins"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Local maxima of a batch of fields.
+
+    Attributes
+    ----------
+    field : array of int
+        Which field of the batch each peak belongs to.
+    cell : array of int
+        Flat index of the peak's grid point within its field.
+    height : array
+    prominence : array
+        Height above the pass to a higher peak or to the outside.
+    interior : array of bool
+        Whether the peak lies off the edge of the grid.
+    basin : array of int of the batch's shape
+        Number of the peak to which each grid point climbs.
+    """
+
+    field: IntArray
+    cell: IntArray
+    height: FloatArray
+    prominence: FloatArray
+    interior: BoolArray
+    basin: IntArray
+
+
+def find_peaks(fields: FloatArray) -> Peaks:
+    """All local maxima of a batch of fields of shape (s, n_1, ..., n_d), with their prominences."""
+    shape = fields.shape
+    flat = fields.reshape(shape[0], -1)
+    size = flat.shape[1]
+    uphill = _uphill(fields).reshape(shape[0], size)
+    root = (uphill + size * np.arange(shape[0])[:, None]).ravel()
+    while True:  # pointer jumping: the paths halve in every round
+        further = root[root]
+        if np.array_equal(further, root):
+            break
+        root = further
+    summits, basin = np.unique(root, return_inverse=True)
+    basin = basin.reshape(shape)
+    heights = flat.ravel()[summits]
+    edge = _edge(shape[1:])
+    prominence = heights - _key_passes(fields, basin, heights, edge)
+    return Peaks(
+        field=summits // size,
+        cell=summits % size,
+        height=heights,
+        prominence=prominence,
+        interior=~edge.ravel()[summits % size],
+        basin=basin,
+    )
+
+
+def join_basins(values: FloatArray, basin: IntArray, marked: BoolArray, level: float = -np.inf) -> IntArray:
+    """Join the basins of one field over their passes, highest first, but never two marked peaks.
+
+    Parameters
+    ----------
+    values, basin : arrays of the field's shape
+        The field and, as of :func:`find_peaks`, the peak that each point climbs to.
+    marked : array of bool, one a peak
+        Peaks to be kept apart; all others join the first neighbour they meet.
+    level : float
+        Passes below are not gone over.
+
+    Returns
+    -------
+    array of int
+        One peak of each peak's component, the same for all of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = np.array([0.0, 3.0, 2.5, 2.7, 0.0, 2.0, 0.0])
+    >>> basin = find_peaks(values[None]).basin[0]
+    >>> root = join_basins(values, basin, np.array([True, False, True]))
+    >>> bool(root[0] == root[1]), bool(root[0] == root[2])
+    (True, False)
+    """
+    labelled = marked.copy()
+    parent = np.arange(len(marked))
+
+    def find(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = int(parent[i])
+        return i
+
+    for a, b in _passes(values, basin, len(marked), level):
+        first, second = find(a), find(b)
+        if first != second and not (labelled[first] and labelled[second]):
+            parent[first] = second
+            labelled[second] = labelled[first] or labelled[second]
+    return np.array([find(i) for i in range(len(marked))], dtype=np.int64)
+
+
+def _passes(values: FloatArray, basin: IntArray, peaks: int, level: float) -> list[tuple[int, int]]:
+    """Pairs of basins that touch above ``level``, highest pass first."""
+    heights, pairs = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+    for axis in range(values.ndim):
+        here = (slice(None),) * axis + (slice(None, -1),)
+        there = (slice(None),) * axis + (slice(1, None),)
+        low = np.minimum(values[here], values[there])
+        a, b = basin[here], basin[there]
+        meets = (a != b) & (low >= level)
+        heights.append(low[meets])
+        pairs.append(np.minimum(a, b)[meets] * peaks + np.maximum(a, b)[meets])
+    height, pair = np.concatenate(heights), np.concatenate(pairs)
+    order = np.argsort(-height, kind="stable")
+    _, first = np.unique(pair[order], return_index=True)
+    kept = pair[order][np.sort(first)]
+    return list(zip((kept // peaks).tolist(), (kept % peaks).tolist(), strict=True))
+
+
+def _edge(shape: tuple[int, ...]) -> BoolArray:
+    edge = np.zeros(shape, dtype=bool)
+    for axis in range(len(shape)):
+        line = [slice(None)] * len(shape)
+        for end in (0, -1):
+            line[axis] = slice(end, end + 1 or None)
+            edge[tuple(line)] = True
+    return edge
+
+
+def _offsets(d: int) -> list[tuple[int, ...]]:
+    """One of each pair of opposite neighbours, diagonals included."""
+    return [o for o in product((-1, 0, 1), repeat=d) if o > (0,) * d]
+
+
+def _slices(offset: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    here = tuple(slice(max(0, -o), -o if o > 0 else None) for o in offset)
+    there = tuple(slice(max(0, o), o if o < 0 else None) for o in offset)
+    return (slice(None), *here), (slice(None), *there)
+
+
+def _uphill(fields: FloatArray) -> IntArray:
+    """Flat index (within a field) of each point's highest neighbour, or of itself on a maximum."""
+    best = fields.copy()
+    index = np.broadcast_to(np.arange(int(np.prod(fields.shape[1:]))).reshape(fields.shape[1:]), fields.shape)
+    to = index.copy()
+    for offset in _offsets(fields.ndim - 1):
+        for a, b in (_slices(offset), _slices(offset)[::-1]):
+            higher = fields[b] > best[a]
+            best[a] = np.where(higher, fields[b], best[a])
+            to[a] = np.where(higher, index[b], to[a])
+    return to
+
+
+def _key_passes(fields: FloatArray, basin: IntArray, heights: FloatArray, edge: BoolArray) -> FloatArray:
+    """Height of the pass over which each peak first meets a higher one, or the outside."""
+    peaks = len(heights)
+    low: list[FloatArray] = []
+    ends: list[IntArray] = []
+    for offset in np.eye(fields.ndim - 1, dtype=int).tolist():  # passes lead over faces: a third of the pairs or less
+        a, b = _slices(tuple(offset))
+        differ = basin[a] != basin[b]
+        low.append(np.minimum(fields[a][differ], fields[b][differ]))
+        ends.append(np.stack([basin[a][differ], basin[b][differ]]))
+    onto_edge = basin[:, edge]
+    outside = np.broadcast_to((peaks + np.arange(len(fields)))[:, None], onto_edge.shape)
+    low.append(fields[:, edge].ravel())
+    ends.append(np.stack([onto_edge.ravel(), outside.ravel()]))
+    level = np.concatenate(low)
+    first, second = np.concatenate(ends, axis=1)
+    stride = peaks + len(fields)
+    pair = np.minimum(first, second) * stride + np.maximum(first, second)
+    order = np.argsort(pair, kind="stable")  # keep the highest pass of each pair
+    pair = pair[order]
+    begin = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]]))
+    highest = np.maximum.reduceat(level[order], begin)
+    return _join_downward(highest, pair[begin] // stride, pair[begin] % stride, heights, len(fields))
+
+
+def _join_downward(
+    level: FloatArray, first: IntArray, second: IntArray, heights: FloatArray, fields: int
+) -> FloatArray:
+    """Join basins over the passes, highest first; the outside counts as infinitely high.
+
+    Only the passes of a maximum spanning forest matter: the others lead back into what is joined already.
+    """
+    peaks = len(heights)
+    descending = np.argsort(-level, kind="stable")
+    rank = np.empty(len(level))
+    rank[descending] = np.arange(1, len(level) + 1)
+    ends = first.astype(np.int32), second.astype(np.int32)  # csgraph of scipy 1.15 takes no other type
+    graph = coo_array((rank, ends), shape=(peaks + fields, peaks + fields)).tocsr()
+    forest = minimum_spanning_tree(graph).tocoo()
+    order = np.argsort(forest.data)
+    parent = list(range(peaks + fields))
+    top = heights.tolist() + [np.inf] * fields
+    passes = np.full(peaks, -np.inf)
+
+    def find(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    highest_first = level[descending[forest.data[order].astype(int) - 1]].tolist()
+    for height, a, b in zip(highest_first, forest.row[order].tolist(), forest.col[order].tolist(), strict=True):
+        a, b = find(a), find(b)
+        if top[a] > top[b]:
+            a, b = b, a
+        passes[a] = height  # a is the lower of the two: its component ends here
+        parent[a] = b
+    return passes
+
+
+BASIN_POINTS_PER_BANDWIDTH = 4.0
+"""Grid points a bandwidth."""
+
+BASIN_FLOOR = 2.0
+"""A place belongs to a mode where the density is at least this many deviations of its privacy noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basins:
+    """Basins of attraction of the modes, on a grid.
+
+    Attributes
+    ----------
+    grid : Grid
+        Density on a regular grid over the box.
+    labels : array of int of the grid's shape
+        Number of the mode that each grid point leads to, -1 where the density is lost in the noise.
+    shares : array of shape (k,)
+        Share of the released mass in each basin.
+    share_errors : array of shape (k,)
+        Standard error of each share, privacy and sampling together, for the region as drawn.
+    """
+
+    grid: Grid
+    labels: IntArray
+    shares: FloatArray
+    share_errors: FloatArray
+
+
+def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: Any = None) -> Basins:
+    """Divide the box among the modes of a released density.
+
+    Parameters
+    ----------
+    density : PrivateDensity
+    modes : array-like of shape (k, d)
+        Where the modes are, such as ``PrivateModes.modes_``; k may be 0.
+    bandwidth : optional
+        As in :meth:`PrivateDensity.pdf`.
+
+    Returns
+    -------
+    Basins
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fogline import DensitySketch
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.concatenate([rng.normal(3, 0.5, 30_000), rng.normal(7, 0.5, 20_000)])
+    >>> density = DensitySketch([(0, 10)]).update(x[:, None]).release(epsilon=1.0, delta=1e-6)
+    >>> found = basins(density, [[3.0], [7.0]])
+    >>> found.shares.round(1).tolist()
+    [0.6, 0.4]
+    """
+    reading = density.reading(bandwidth)
+    shape = reading.grid_shape(BASIN_POINTS_PER_BANDWIDTH)
+    grid = reading.on_grid(BASIN_POINTS_PER_BANDWIDTH)
+    places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
+    labels = _labels(grid, places, reading)
+    shares = np.zeros(len(places))
+    errors = np.zeros(len(places))
+    weights = _cell_volumes(grid)
+    for k in range(len(places)):
+        region = np.where(labels == k, weights, 0.0)
+        shares[k] = np.sum(region * grid.values)
+        noise = _privacy_variance(density, reading, shape, region, shares[k])
+        inside = float(np.clip(shares[k], 0.0, 1.0))
+        errors[k] = np.sqrt(noise + inside * (1 - inside) / density.count)
+    return Basins(grid, labels, shares, errors)
+
+
+def _labels(grid: Grid, modes: FloatArray, reading: Reading) -> IntArray:
+    values = grid.values
+    if not len(modes):
+        return np.full(values.shape, -1, dtype=np.int64)
+    level = BASIN_FLOOR * reading.noise_sd
+    peaks = find_peaks(values[None])
+    basin = peaks.basin[0]
+    home = basin[_nearest(grid, modes)]
+    marked = np.zeros(len(peaks.height), dtype=bool)
+    marked[home] = True
+    root = join_basins(values, basin, marked, level)
+    labels = np.full(values.shape, -1, dtype=np.int64)
+    component = root[basin]
+    for owner in np.unique(root[home]):
+        members = np.flatnonzero(root[home] == owner)
+        region = np.flatnonzero((component == owner) & (values >= level))
+        if len(members) == 1:
+            labels.flat[region] = members[0]
+        else:  # one peak at this bandwidth, several modes at finer ones: to the nearest of them
+            offset = (grid.points(region)[:, None] - modes[members]) / reading.bandwidth
+            labels.flat[region] = members[np.argmin(np.sum(offset**2, axis=2), axis=1)]
+    return labels
+
+
+def _nearest(grid: Grid, points: FloatArray) -> tuple[IntArray, ...]:
+    return tuple(
+        np.clip(np.rint((points[:, j] - a[0]) / (a[1] - a[0])).astype(np.int64), 0, len(a) - 1)
+        for j, a in enumerate(grid.axes)
+    )
+
+
+def _cell_volumes(grid: Grid) -> FloatArray:
+    """Weights of the trapezoid rule."""
+    total = np.ones(grid.values.shape)
+    for j, axis in enumerate(grid.axes):
+        width = np.full(len(axis), axis[1] - axis[0])
+        width[[0, -1]] /= 2
+        total *= width.reshape([-1 if i == j else 1 for i in range(len(grid.axes))])
+    return total
+
+
+def _privacy_variance(
+    density: PrivateDensity, reading: Reading, shape: tuple[int, ...], region: FloatArray, share: float
+) -> float:
+    """Variance of a share from the privacy noise, that of the count in its divisor included."""
+    torus = np.zeros(shape)
+    torus[tuple(slice(0, n) for n in region.shape)] = region
+    spectrum = scipy_fft.fftn(torus)[tuple(reading.frequencies.T % np.array(shape)[:, None])]
+    moved = np.abs(spectrum) * reading.noise
+    # The zero frequency is the count: it moves the mass of the region and the divisor at once.
+    moved[0] = density.count_sd * abs(float(spectrum[0].real) * reading.gain[0] - share / density.count)
+    return float(np.sum(moved**2))

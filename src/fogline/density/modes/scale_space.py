@@ -1,0 +1,311 @@
+r"""Where a mode is, at the bandwidth that serves it best: follow it through the scales and weigh bias against noise.
+
+A mode is followed from the scale where it was found to smaller and larger ones. At scale :math:`h_q` it lies at
+:math:`x_q`. Write heights as kernel averages (the kernel is 1 at zero) and lengths in units of the smallest
+planned bandwidth. With :math:`G_{qr}` the exact covariance of the privacy noise of the two gradients and
+:math:`S_{qr}` that of the sampling noise for a local Gaussian of weight :math:`p` and variance :math:`\tau^2`,
+
+.. math::
+   l_q = \frac{h_q^2 + \tau^2}{p}\Bigl(\frac{h_q^2+\tau^2}{h_q^2}\Bigr)^{d/2}, \qquad
+   S_{qr} = \frac{p}{n\,h_q^2h_r^2}\,\frac{u\tau^2}{u+\tau^2}\Bigl(\frac{u}{u+\tau^2}\Bigr)^{d/2},\;
+   u^{-1} = h_q^{-2} + h_r^{-2},
+
+the positions have covariance :math:`T_{qr} = d\,l_q l_r (G_{qr} + S_{qr})`. The squared bias of scale q is what
+its distance to some smaller scale exceeds nine times the variance of that difference; the mode is read at the
+scale with the least estimated bias squared plus variance.
+
+Before that, positions are corrected for the pull of the other modes' tails, which the kernel widens.
+
+The noise of neighbouring scales is almost the same noise, so differences must be judged by the covariance
+:math:`V_q + V_r - 2T_{qr}`; and the curvature seen at a small scale is that of a noise bump, so it is modelled
+through :math:`\tau^2` instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Climbable", "Located", "ScaleSpace", "locate_modes", "newton_ascent", "track_modes"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+BIAS_GUARD = 9.0
+"""A difference between scales counts as bias beyond this many times its variance."""
+
+STEADY = 0.15
+"""Bias is judged against scales at which the position is known to this part of the bandwidth: there the error is
+still linear in the noise, and the track has not wandered to a bump."""
+
+APART = 2.0
+"""Positions are corrected for neighbours at least so many bandwidths away."""
+
+HIDDEN_SCALES, HIDDEN_SHARE = 2, 0.2
+"""Bias that is too small to be acted on still widens the error: by this share of the squared distance, expected or
+seen, to the scale two rungs down."""
+
+USABLE_HEIGHT = 3.0
+"""A track can be used at a scale where it stands this many noise deviations high."""
+
+
+class Climbable(Protocol):
+    """What climbing asks of a reading: where it may go, how far a step reaches, and derivatives."""
+
+    spec: Any
+    bandwidth: FloatArray
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise."""
+
+    def jet(self, points: FloatArray, /) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Density, gradient and Hessian at points."""
+
+
+@dataclass(frozen=True)
+class ScaleSpace:
+    """Readings of one release at several proportional bandwidths, smallest first, and what their noise shares.
+
+    ``scales`` are in units of ``unit`` (data units an axis); ``peak`` turns a density into a kernel average. Readings
+    are those of a grid (:class:`~fogline.density.grid_reading.Reading`) or of random features.
+    """
+
+    readings: tuple[Any, ...]
+    scales: FloatArray
+    unit: FloatArray
+    count: float
+
+    @property
+    def d(self) -> int:
+        """Number of axes."""
+        return len(self.unit)
+
+    @property
+    def peak(self) -> FloatArray:
+        """What a density at each scale is multiplied by to be an average of kernels of height one."""
+        volume = np.array([float(np.prod(r.bandwidth)) for r in self.readings])
+        return np.asarray(volume * (2 * np.pi) ** (self.d / 2))
+
+    @property
+    def noise(self) -> FloatArray:
+        """Privacy noise of the kernel average at each scale."""
+        return np.asarray(self.peak * np.array([r.noise_sd for r in self.readings]))
+
+    def gradient_covariance(self) -> FloatArray:
+        """Matrix G over the scales: privacy covariance of one component of the gradient, averaged over the axes."""
+        spec = self.readings[0].spec
+        noise = np.zeros((len(self.readings), len(spec.frequencies)))
+        for row, reading in zip(noise, self.readings, strict=True):
+            row[reading.kept] = reading.noise
+        noise *= self.peak[:, None]
+        squared = np.mean((spec.angular * self.unit) ** 2, axis=1)
+        return np.asarray((noise * squared) @ noise.T)
+
+
+@dataclass(frozen=True)
+class ModeTracks:
+    """Positions, heights and curvatures of k modes at Q scales; lengths in units of the ladder."""
+
+    found_at: IntArray  # (k,) rung where each was found
+    position: FloatArray  # (Q, k, d), data units
+    height: FloatArray  # (Q, k), kernel averages
+    curvature: FloatArray  # (Q, k, d), eigenvalues of minus the Hessian of the kernel average
+
+
+@dataclass(frozen=True)
+class Located:
+    """Modes at their best scales."""
+
+    position: FloatArray  # (k, d)
+    scale: IntArray  # (k,) index into the ladder
+    privacy_variance: FloatArray  # (k,) sum over the axes, ladder units
+    sampling_variance: FloatArray  # with the allowance for bias
+
+
+def newton_ascent(reading: Climbable, points: FloatArray, *, rounds: int = 25) -> FloatArray:
+    """Climb to the local maximum by guarded Newton steps of at most half a bandwidth."""
+    h = reading.bandwidth
+    points = points.copy()
+    active = np.ones(len(points), dtype=bool)
+    for _ in range(rounds):
+        if not active.any():
+            break
+        value, gradient, hessian = reading.jet(points[active])
+        values, vectors = np.linalg.eigh(hessian * h[:, None] * h)
+        floor = np.maximum(np.abs(value), reading.noise_sd)[:, None] / 6
+        slope = np.einsum("pij,pi->pj", vectors, gradient * h)
+        step = np.einsum("pij,pj->pi", vectors, slope / np.maximum(np.abs(values), floor))
+        length = np.linalg.norm(step, axis=1, keepdims=True)
+        step *= np.minimum(1.0, 0.5 / np.maximum(length, 1e-300))
+        moved = np.clip(points[active] + step * h, reading.spec.lower, reading.spec.upper)
+        done = np.max(np.abs(moved - points[active]) / h, axis=1) < 1e-7
+        points[active] = moved
+        active[np.flatnonzero(active)[done]] = False
+    return points
+
+
+def track_modes(scale_space: ScaleSpace, starts: FloatArray, found_at: IntArray) -> ModeTracks:
+    """Follow each start from the scale where it was found down and up the ladder."""
+    size, k = len(scale_space.readings), len(starts)
+    position = np.zeros((size, k, scale_space.d))
+    order = [(q, +1) for q in range(size)] + [(q, -1) for q in reversed(range(size))]
+    for q, direction in order:
+        here = found_at == q
+        came = (found_at < q) if direction > 0 else (found_at > q)
+        guess = position[q].copy()
+        guess[here] = starts[here]
+        if came.any():
+            guess[came] = position[q - direction][came]
+        todo = came | here if direction > 0 else came
+        if todo.any():
+            position[q][todo] = newton_ascent(scale_space.readings[q], guess[todo])
+    height = np.zeros((size, k))
+    curvature = np.zeros((size, k, scale_space.d))
+    for q, reading in enumerate(scale_space.readings):
+        value, _, hessian = reading.jet(position[q])
+        height[q] = value * scale_space.peak[q]
+        curvature[q] = -np.linalg.eigvalsh(hessian * scale_space.unit[:, None] * scale_space.unit) * scale_space.peak[q]
+    return ModeTracks(found_at, position, height, curvature)
+
+
+def locate_modes(scale_space: ScaleSpace, mode_tracks: ModeTracks) -> Located:
+    """Choose for each mode the scale with the least estimated squared bias plus variance.
+
+    A first choice gives the places of the modes; the second corrects each position for what the tails of the other
+    modes, widened by the kernel, pull it: larger and so less noisy scales can then be used.
+    """
+    usable = _usable(scale_space, mode_tracks)
+    spread, weight = _local_shape(scale_space, mode_tracks, usable)
+    flatness = _flatness(scale_space, mode_tracks, spread, weight)  # (Q, k)
+    pair = scale_space.d * flatness[:, None] * flatness[None]
+    t_privacy = pair * scale_space.gradient_covariance()[:, :, None]
+    t_total = t_privacy + pair * _sampling_covariance(scale_space, spread, weight)  # (Q, Q, k)
+    first = _choose(scale_space, mode_tracks, mode_tracks.position, usable, t_privacy, t_total)
+    if len(scale_space.scales) == 1:  # a bandwidth that was asked for: its modes, not those of the density behind it
+        return first
+    pull = _neighbours_pull(scale_space, mode_tracks.position, first.position, spread, weight)
+    return _choose(scale_space, mode_tracks, mode_tracks.position - pull, usable, t_privacy, t_total)
+
+
+def _choose(
+    scale_space: ScaleSpace,
+    mode_tracks: ModeTracks,
+    positions: FloatArray,
+    usable: BoolArray,
+    t_privacy: FloatArray,
+    t_total: FloatArray,
+) -> Located:
+    """Choose scales for given positions, whose covariances over the scales are T: its privacy part, and in all."""
+    variance = np.einsum("qqk->qk", t_total)
+    spread_of_difference = variance[:, None] + variance[None] - 2 * t_total
+    moved = np.sum(((positions[:, None] - positions[None]) / scale_space.unit) ** 2, axis=-1)
+    excess = np.maximum(moved - BIAS_GUARD * np.maximum(spread_of_difference, 0), 0)
+    size = len(scale_space.scales)
+    steady = usable & (variance < scale_space.d * (STEADY * scale_space.scales[:, None]) ** 2)
+    smaller = np.tri(size, k=-1, dtype=bool)[:, :, None] & steady[None]
+    bias = np.max(np.where(smaller, excess, 0), axis=1)
+    objective = np.where(usable, bias + variance, np.inf)
+    chosen = np.where(np.isfinite(objective).any(axis=0), np.argmin(objective, axis=0), mode_tracks.found_at)
+    column = np.arange(len(chosen))
+    privacy_part = np.einsum("qqk->qk", t_privacy)[chosen, column]
+    below = np.maximum(chosen - HIDDEN_SCALES, 0)
+    unseen = np.maximum(spread_of_difference, moved)[chosen, below, column]
+    unseen = HIDDEN_SHARE * np.where(usable[below, column], unseen, 0)
+    spec = scale_space.readings[0].spec
+    return Located(
+        position=np.clip(positions[chosen, column], spec.lower, spec.upper),
+        scale=chosen,
+        privacy_variance=privacy_part,
+        sampling_variance=variance[chosen, column] - privacy_part + unseen,
+    )
+
+
+def _neighbours_pull(
+    scale_space: ScaleSpace, positions: FloatArray, centres: FloatArray, spread: FloatArray, weight: FloatArray
+) -> FloatArray:
+    r"""How far the kernel moves each mode toward the others, shape (Q, k, d), data units.
+
+    With local Gaussians of weight :math:`p` and variance :math:`v = h^2 + \tau^2`, the others' slope at mode i over its
+    own curvature is
+
+    .. math:: s_i(h) = \sum_{j \ne i} \frac{p_j}{p_i}\Bigl(\frac{v_i}{v_j}\Bigr)^{1+d/2}
+       e^{-|\mu_j - x_i|^2/2v_j}\,(\mu_j - x_i);
+
+    the density itself has :math:`s_i(0)`, so the kernel's part is the difference, kept below half a bandwidth.
+    """
+    towards = (centres[None, None] - positions[:, :, None]) / scale_space.unit  # (Q, i, j, d)
+    distance = np.sum(towards**2, axis=-1)
+    others = ~np.eye(len(centres), dtype=bool)
+
+    def pull(h2: FloatArray) -> FloatArray:
+        v = h2[:, None] + spread  # (Q, k)
+        ratio = v[:, :, None] / v[:, None]
+        strength = weight / weight[:, None] * ratio ** (1 + scale_space.d / 2) * np.exp(-distance / (2 * v[:, None]))
+        return np.asarray(np.einsum("qij,qijd->qid", strength * others, towards))
+
+    h2 = scale_space.scales**2
+    moved = pull(h2) - pull(0 * h2)
+    length = np.linalg.norm(moved, axis=-1, keepdims=True)
+    nearest = np.sqrt(np.min(np.where(others, distance, np.inf), axis=-1))  # modes that nearly merge are left alone
+    moved[nearest < APART * scale_space.scales[:, None]] = 0.0
+    moved *= np.minimum(1.0, 0.5 * scale_space.scales[:, None, None] / np.maximum(length, 1e-300))
+    return np.asarray(moved * scale_space.unit)
+
+
+def _usable(scale_space: ScaleSpace, mode_tracks: ModeTracks) -> BoolArray:
+    """Where a track stands clear of the noise and no stronger track has come to the same place."""
+    k = len(mode_tracks.found_at)
+    usable = mode_tracks.height > USABLE_HEIGHT * scale_space.noise[:, None]
+    strength = (mode_tracks.height / scale_space.noise[:, None])[mode_tracks.found_at, np.arange(k)]
+    rank = np.argsort(np.argsort(-strength, kind="stable"))
+    stronger = rank[None] < rank[:, None]
+    for q, h in enumerate(scale_space.scales):
+        u = mode_tracks.position[q] / scale_space.unit
+        distance = np.linalg.norm(u[:, None] - u[None], axis=-1)
+        usable[q] &= ~np.any((distance < h / 2) & stronger, axis=1)
+    return np.asarray(usable)
+
+
+def _local_shape(scale_space: ScaleSpace, mode_tracks: ModeTracks, usable: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Variance and weight of a Gaussian that would look like each mode across the usable scales."""
+    h2 = scale_space.scales[:, None] ** 2
+    inverse = np.mean(1 / np.maximum(np.abs(mode_tracks.curvature), 1e-12), axis=2)
+    seen = mode_tracks.height * inverse - h2
+    signal = mode_tracks.height / scale_space.noise[:, None]
+    trust = np.where(usable & (signal > 4), np.minimum(signal, 10) ** 2, 0.0)
+    spread = np.empty(seen.shape[1])
+    for j in range(seen.shape[1]):
+        spread[j] = _weighted_quantile(seen[:, j], trust[:, j], 0.25, default=float(h2[0, 0]))
+    spread = np.clip(spread, 0.1 * h2[0, 0], 4 * h2[-1, 0])
+    mass = mode_tracks.height * ((h2 + spread) / h2) ** (scale_space.d / 2)
+    weight = np.array([np.median(m[ok]) if ok.any() else m[-1] for m, ok in zip(mass.T, usable.T, strict=True)])
+    return spread, np.clip(weight, 0.01, 1.0)
+
+
+def _flatness(scale_space: ScaleSpace, mode_tracks: ModeTracks, spread: FloatArray, weight: FloatArray) -> FloatArray:
+    """How far a unit of gradient error moves the mode: the inverse curvature, modelled or seen, the larger."""
+    h2 = scale_space.scales[:, None] ** 2
+    model = (h2 + spread) / weight * ((h2 + spread) / h2) ** (scale_space.d / 2)
+    seen = np.mean(1 / np.maximum(np.abs(mode_tracks.curvature), 1e-12), axis=2)
+    return np.asarray(np.maximum(model, seen))
+
+
+def _sampling_covariance(scale_space: ScaleSpace, spread: FloatArray, weight: FloatArray) -> FloatArray:
+    h2 = scale_space.scales**2
+    product = h2[:, None] * h2
+    u = (product / (h2[:, None] + h2))[:, :, None]
+    ratio = u / (u + spread)
+    return np.asarray(weight * spread * ratio * ratio ** (scale_space.d / 2) / product[:, :, None] / scale_space.count)
+
+
+def _weighted_quantile(values: FloatArray, weights: FloatArray, level: float, *, default: float) -> float:
+    if weights.sum() <= 0:
+        return default
+    order = np.argsort(values)
+    cumulative = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(cumulative, level * cumulative[-1])])

@@ -1,0 +1,621 @@
+r"""The fogline: how prominent a peak noise alone would raise, and which peaks stand above it.
+
+Noise has two parts. Privacy noise is a stationary Gaussian field whose spectrum is known exactly. Sampling noise
+is that of a Poisson sample from the released density itself. Both are simulated together, at a few scales from
+the same draws, on flat ground (on a slope a bump makes no peak) and along level lines (on a ridge a bump cannot be
+walked around, so its prominence is larger). Near the walls of the box a kernel loses the part that falls
+outside, so that part is folded back, as if the walls were mirrors: data that fill the box evenly then look even,
+and data that stay away from the walls look as before.
+
+A peak's *relief* is its prominence over the local standard deviation of the noise. At each scale the simulations
+give the rate :math:`\lambda(x)` of noise peaks with a relief above x, with an exponential tail fitted to the
+largest; the chance of such a peak anywhere, at any of R scales tried, is at most
+:math:`1 - e^{-R\lambda(x)}`: that is a peak's p-value. The highest peak has only the edge of the box to stand out
+against, so its curvature must also exceed what the highest peak of the noise has, unless a lower peak stands out: then
+there are two at least.
+
+The fogline: which peaks of a released density cannot be noise.
+
+The peaks are compared with those that privacy noise and sampling noise raise by themselves
+(:mod:`fogline.density.modes.significance`), at a few scales. Coarse scales come first; a coarse peak that splits into
+several significant ones at a finer scale gives way to them.
+
+Records that gather at a wall of the box: no mode, and worth a word.
+
+A mode has lower ground all around it. Where a column ends (stays cannot be shorter than nothing) the densest place is
+often the end itself, or so close to it that its kernel reaches over. The walls are mirrors, so there the density rises
+all the way to the wall, nothing stands out, and the largest group of all may be missing from a list of modes. This says
+so, from the release alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft as scipy_fft
+from scipy.ndimage import map_coordinates, maximum_filter1d
+from scipy.special import ndtr
+
+from fogline.density.counted_records import nothing_counted
+from fogline.density.grid_reading import Reading
+from fogline.density.modes.peaks import Peaks, find_peaks, join_basins
+from fogline.density.modes.scale_space import ScaleSpace
+
+if TYPE_CHECKING:
+    from fogline.density.modes.scale_space import ScaleSpace
+    from fogline.density.private_density import PrivateDensity
+
+__all__ = [
+    "Found",
+    "NoiseField",
+    "NullDistribution",
+    "Tail",
+    "at_a_wall",
+    "fog_level",
+    "kernel_energy",
+    "noise_sums",
+    "null_of",
+    "peak_p_values",
+    "shortfall_message",
+    "significant_peaks",
+    "simulate_null",
+    "smooth_reading",
+    "tested_scales",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+SIMULATIONS = {1: 256, 2: 32, 3: 20}
+"""Simulated fields by dimension: a field of more dimensions holds more peaks to learn from."""
+
+TAIL_PEAKS = {1: 0.5, 2: 2.0, 3: 4.0}
+"""How many peaks a field, the largest of all fields together, the tail is fitted to."""
+
+NULL_POINTS_PER_BANDWIDTH = 2.0
+"""Grid points a bandwidth, for data and simulations alike."""
+
+FINER = {1: 4, 2: 4, 3: 2}
+"""The released density is looked at on a grid so many times finer an axis, by dimension."""
+
+RIDGES = 2
+"""Noise on a ridge cannot be walked around: ridges as long as so many lines across the box are allowed for."""
+
+RIDGE_PEAKS = 0.1
+"""How many peaks a line the tail of ridges is fitted to."""
+
+RIDGE_LINES = 6
+"""About so many grid lines an axis of each simulation are used for them: neighbouring ones are much alike."""
+
+SEED = 5772156649
+"""Simulations only calibrate a threshold: a fixed seed makes reading a release repeatable."""
+
+SMOOTHER = 1.5
+"""Sampling noise is simulated from the density at this many times its default bandwidth."""
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Rate of noise peaks above a relief, a field: ``rate * exp(-(x - start)/scale)`` beyond ``start``."""
+
+    rate: float
+    start: float
+    scale: float
+
+    @classmethod
+    def fit(cls, values: FloatArray, fields: int, per_field: float) -> Tail:
+        """Fit to the largest ``per_field * fields`` values of all fields together."""
+        finite_values = np.sort(values[np.isfinite(values)])[::-1]
+        m = min(round(per_field * fields), max(len(finite_values) - 1, 0))
+        if m < 2:
+            return cls(1.0, 0.0, 1.0)
+        return cls(
+            m / fields, float(finite_values[m]), max(float(np.mean(finite_values[:m] - finite_values[m])), 1e-12)
+        )
+
+    def expected(self, x: FloatArray) -> FloatArray:
+        """Expected number of peaks above x in one field; above the start of the tail only."""
+        return np.asarray(self.rate * np.exp(-np.maximum(x - self.start, 0.0) / self.scale))
+
+    def chance(self, x: FloatArray, effective_tests: float) -> FloatArray:
+        """Chance that some peak of ``effective_tests`` fields exceeds x; one where x is below the tail."""
+        return np.asarray(np.where(x <= self.start, 1.0, -np.expm1(-effective_tests * self.expected(x))))
+
+    def quantile(self, level: float, effective_tests: float) -> float:
+        """Relief exceeded with chance ``level`` over ``effective_tests`` fields."""
+        rate = -np.log1p(-level) / effective_tests
+        return self.start + self.scale * float(np.log(max(self.rate / rate, 1.0)))
+
+
+@dataclass(frozen=True)
+class NoiseField:
+    """A scale's grid over the box, and the standard deviation of the noise on it.
+
+    ``sd`` is that of the simulations, ``sd_released`` that of the released density; they differ where the density
+    is sharper than the smooth version that the simulations draw their samples from.
+    """
+
+    reading: Reading
+    shape: tuple[int, ...]
+    sd: FloatArray
+    sd_released: FloatArray
+
+    def simulated(self, sums: NDArray[np.complex128]) -> FloatArray:
+        """Fields of simulated sums."""
+        fields = self.reading.torus_fields(sums[:, self.reading.kept] * self.reading.gain, self.shape)
+        return fold(fields, self.reading)
+
+    def released(self) -> tuple[FloatArray, FloatArray]:
+        """Released density on this grid, as batches of one: the highest value around each point, and the value there.
+
+        Highest values are taken from a finer grid: a narrow ridge that runs between grid points would otherwise
+        look like a string of peaks.
+        """
+        d = len(self.shape)
+        step = FINER[d]
+        fine = fold(
+            self.reading.torus_fields(self.reading.coefficients[None], tuple(step * n for n in self.shape)),
+            self.reading,
+        )[0]
+        every = tuple(slice(0, None, step) for _ in range(d))
+        inside = (None, *(slice(0, n) for n in self.sd.shape))
+        highest = fine
+        for axis in range(d):  # an even window around each kept point: neighbours share no fine point, hence no ties
+            highest = maximum_filter1d(highest, step, axis=axis, mode="nearest")
+        return np.ascontiguousarray(highest[every][inside]), np.ascontiguousarray(fine[every][inside])
+
+    def measure_released(self) -> tuple[Peaks, FloatArray, FloatArray]:
+        """Peaks of the released density with relief and curvature."""
+        highest, values = self.released()
+        return measure(highest, self.sd_released, values)
+
+
+def measure(
+    fields: FloatArray, sd: FloatArray, values: FloatArray | None = None
+) -> tuple[Peaks, FloatArray, FloatArray]:
+    """Peaks of a batch of fields, their relief, and the least curvature of each (of ``values``) in the same units."""
+    peaks = find_peaks(fields)
+    scale = sd.ravel()[peaks.cell]
+    standardised_prominence = np.where(peaks.interior, peaks.prominence / scale, -np.inf)
+    least = _least_curvature(fields if values is None else values, peaks)
+    return peaks, standardised_prominence, np.where(peaks.interior, least / scale, -np.inf)
+
+
+def fold(fields: FloatArray, reading: Reading) -> FloatArray:
+    """Fold what lies outside the box back over its walls; fields of the torus in, fields of the box out."""
+    for j, axis in enumerate(reading.grid_axes(fields.shape[1:])):
+        torus = np.moveaxis(fields, j + 1, -1)
+        spacing = axis[1] - axis[0]
+        index = np.arange(len(axis))
+        low, high = _mirror_weights(reading, j, axis)
+        beyond = 2 * reading.spec.widths[j] / spacing - index
+        whole = np.floor(beyond).astype(int)
+        part = beyond - whole
+        size = torus.shape[-1]
+        upper = (1 - part) * torus[..., whole % size] + part * torus[..., (whole + 1) % size]
+        folded = torus[..., index] + low * torus[..., -index % size] + high * upper
+        fields = np.moveaxis(folded, -1, j + 1)
+    return np.ascontiguousarray(fields)
+
+
+def _mirror_weights(reading: Reading, j: int, axis: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Weights of the mirror images in the two walls: one at the wall, fading out by three bandwidths."""
+    h = reading.bandwidth[j]
+    distances = (axis - reading.spec.lower[j]) / h, (reading.spec.upper[j] - axis) / h
+    low, high = (np.cos(np.pi / 2 * np.clip((t - 1.5) / 1.5, 0, 1)) ** 2 for t in distances)
+    return low, high
+
+
+@dataclass(frozen=True)
+class NullDistribution:
+    """What noise alone does at some scales: tails of relief, mean and deviation of the top peak's curvature."""
+
+    noise_fields: tuple[NoiseField, ...]
+    standardised_prominence: tuple[Tail, ...]
+    ridge: tuple[Tail | None, ...]
+    curvature: tuple[tuple[float, float], ...]
+    effective_tests: float  # scales that count: neighbouring ones see much the same noise
+
+    def chance(self, scale: int, standardised_prominence: FloatArray) -> FloatArray:
+        """Chance of so large a relief anywhere, on a plain or on ridges, at any of the scales."""
+        effective_tests, ridge = self.effective_tests, self.ridge[scale]
+        p = self.standardised_prominence[scale].chance(standardised_prominence, effective_tests)
+        return p if ridge is None else np.maximum(p, ridge.chance(standardised_prominence, RIDGES * effective_tests))
+
+    def needed(self, scale: int, level: float) -> float:
+        """Relief above which :meth:`chance` falls below ``level``."""
+        effective_tests, ridge = self.effective_tests, self.ridge[scale]
+        plain = self.standardised_prominence[scale].quantile(level, effective_tests)
+        return plain if ridge is None else max(plain, ridge.quantile(level, RIDGES * effective_tests))
+
+    def p_values(
+        self, scale: int, peaks: Peaks, standardised_prominence: FloatArray, curvature: FloatArray
+    ) -> FloatArray:
+        """Chance of so large a relief anywhere at any scale; for the highest peak, of so sharp a one too.
+
+        The highest peak need not be sharp where a lower one stands out: the pass between them is below both. A long
+        or bent ridge beside another is a mode although it is flat along its crest.
+        """
+        p = np.where(peaks.interior, self.chance(scale, standardised_prominence), 1.0)
+        if peaks.interior.any():
+            top = int(np.argmax(np.where(peaks.interior, peaks.height, -np.inf)))
+            mean, sd = self.curvature[scale]
+            sharp = min(1.0, self.effective_tests * float(ndtr((mean - curvature[top]) / sd)))
+            divided = float(np.delete(p, top).min(initial=1.0))
+            p[top] = max(p[top], min(sharp, divided))
+        return np.asarray(p)
+
+
+def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> NullDistribution:
+    """Simulate privacy plus sampling noise and fit the laws of its peaks."""
+    d = density.spec.d
+    noise_fields = tuple(_noise_field(density, reading) for reading in readings)
+    sums = noise_sums(density, noise_fields[0].shape)
+    tails, ridges, curvatures = [], [], []
+    rarest = np.full(len(sums), np.inf)
+    for noise_field in noise_fields:
+        fields = noise_field.simulated(sums)
+        peaks, standardised_prominence, curvature = measure(fields, noise_field.sd)
+        tails.append(Tail.fit(standardised_prominence, len(sums), TAIL_PEAKS[d]))
+        largest = np.full(len(sums), -np.inf)
+        np.maximum.at(largest, peaks.field, standardised_prominence)
+        rarest = np.minimum(rarest, tails[-1].expected(largest))
+        ridges.append(None if d == 1 else _ridge_tail(fields / noise_field.sd))
+        highest = _of_highest(peaks, curvature, len(sums))
+        curvatures.append((float(np.mean(highest)), max(float(np.std(highest, ddof=1)), 1e-12)))
+    # With R independent scales the rarest of R Exp(1) variables has mean 1/R: read the number that counts from it.
+    effective_tests = float(np.clip(1 / np.mean(rarest), 1.0, len(noise_fields)))
+    return NullDistribution(noise_fields, tuple(tails), tuple(ridges), tuple(curvatures), effective_tests)
+
+
+def _ridge_tail(standard: FloatArray) -> Tail:
+    """Relief of noise along straight lines across the box: what a narrow, level ridge would show."""
+    lines = []
+    for axis in range(1, standard.ndim):
+        line = np.moveaxis(standard, axis, -1)
+        thinned = line[(slice(None), *(slice(None, None, max(1, n // RIDGE_LINES)) for n in line.shape[1:-1]))]
+        lines.append(thinned.reshape(-1, line.shape[-1]))
+    tails = [(find_peaks(batch), len(batch)) for batch in lines]
+    standardised_prominence = np.concatenate(
+        [np.where(peaks.interior, peaks.prominence, -np.inf) for peaks, _ in tails]
+    )
+    return Tail.fit(standardised_prominence, sum(count for _, count in tails), RIDGE_PEAKS)
+
+
+def _of_highest(peaks: Peaks, curvature: FloatArray, fields: int) -> FloatArray:
+    """Curvature of the highest interior peak of each field."""
+    height = np.where(peaks.interior, peaks.height, -np.inf)
+    order = np.lexsort((height, peaks.field))
+    last = np.searchsorted(peaks.field[order], np.arange(fields), side="right") - 1
+    return np.maximum(curvature[order[last]], 0.0)
+
+
+def _noise_field(density: PrivateDensity, reading: Reading) -> NoiseField:
+    shape = reading.grid_shape(NULL_POINTS_PER_BANDWIDTH)
+    axes = reading.grid_axes(shape)
+    privacy = np.full([len(a) for a in axes], reading.noise_sd**2)
+    sampling = np.full(privacy.shape, kernel_energy(reading) / density.count)
+    for j, axis in enumerate(axes):  # a point and its mirror image share their noise the more, the closer they are
+        line = [-1 if i == j else 1 for i in range(len(axes))]
+        for weight, wall in zip(_mirror_weights(reading, j, axis), (axis - axis[0], axis[-1] - axis), strict=True):
+            shared = np.exp(-((wall / reading.bandwidth[j]) ** 2))
+            privacy = privacy * (1 + weight**2 + 2 * weight * shared).reshape(line)
+            sampling = sampling * (1 + weight * shared).reshape(line)
+    smooth = smooth_reading(density)
+    smooth_level, level = (np.maximum(_level(r, axes), 0) for r in (smooth, reading))
+    return NoiseField(
+        reading,
+        shape,
+        sd=np.sqrt(privacy + sampling * smooth_level),
+        sd_released=np.sqrt(privacy + sampling * np.maximum(level, smooth_level)),
+    )
+
+
+def kernel_energy(reading: Reading) -> float:
+    """Integral of the squared kernel: sampling variance is this times density over count."""
+    return 1 / float(np.prod(2 * np.sqrt(np.pi) * reading.bandwidth))
+
+
+def _level(reading: Reading, axes: tuple[FloatArray, ...]) -> FloatArray:
+    """Folded density of a reading, interpolated to another grid over the box."""
+    own = reading.grid_shape(NULL_POINTS_PER_BANDWIDTH)
+    field = fold(reading.torus_fields(reading.coefficients[None], own), reading)[0]
+    steps = [(a - a[0]) / (b[1] - b[0]) for a, b in zip(axes, reading.grid_axes(own), strict=True)]
+    return np.asarray(map_coordinates(field, np.meshgrid(*steps, indexing="ij"), order=1, mode="nearest"))
+
+
+def _at_least(reading: Reading, shape: tuple[int, ...]) -> tuple[int, ...]:
+    needed = 2 * np.abs(reading.frequencies).max(axis=0) + 1
+    return tuple(int(max(s, n)) for s, n in zip(shape, needed, strict=True))
+
+
+def smooth_reading(density: PrivateDensity) -> Reading:
+    """Reading from which sampling noise is simulated: smoother than the density's own."""
+    reading: Reading = density.reading(np.minimum(SMOOTHER * density.bandwidth, density.bandwidth_range[1]))
+    return reading
+
+
+def noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> NDArray[np.complex128]:
+    """Simulated noise of the Fourier sums, privacy and sampling together; shape (simulations, F)."""
+    spec = density.spec
+    rng = np.random.default_rng(SEED)
+    simulations = SIMULATIONS[spec.d]
+    size = (simulations, len(spec.frequencies))
+    sums = (rng.standard_normal(size) + 1j * rng.standard_normal(size)) * (
+        density.noise_scale / np.sqrt(density.weights)
+    )
+    smooth = smooth_reading(density)
+    full = _at_least(smooth, shape)
+    level = np.maximum(smooth.fields(smooth.coefficients[None], full)[0], 0)
+    expected = level / max(level.sum(), 1e-300) * density.count
+    drawn = rng.poisson(expected, size=(simulations, *expected.shape)) - expected
+    torus = np.zeros((simulations, *full))
+    torus[(slice(None), *(slice(0, n) for n in expected.shape))] = drawn
+    spectrum = scipy_fft.fftn(torus, axes=tuple(range(1, spec.d + 1)))
+    resolved = np.all(2 * np.abs(spec.frequencies) < np.array(full), axis=1)
+    index = tuple(spec.frequencies[resolved].T % np.array(full)[:, None])
+    phase = np.exp(-1j * (spec.angular[resolved] @ (spec.lower - spec.origin)))
+    sums[:, resolved] += spectrum[(slice(None), *index)] * phase
+    return np.asarray(sums)
+
+
+def _least_curvature(fields: FloatArray, peaks: Peaks) -> FloatArray:
+    """Smallest eigenvalue of minus the second differences at each peak (clipped into the grid at its edge)."""
+    shape = fields.shape[1:]
+    d = len(shape)
+    centre = [np.clip(i, 1, n - 2) for i, n in zip(np.unravel_index(peaks.cell, shape), shape, strict=True)]
+
+    def at(*offset: int) -> FloatArray:
+        return np.asarray(fields[(peaks.field, *(c + o for c, o in zip(centre, offset, strict=True)))])
+
+    unit = np.eye(d, dtype=int)
+    hessian = np.empty((len(peaks.cell), d, d))
+    for i in range(d):
+        hessian[:, i, i] = at(*unit[i]) - 2 * at(*(0 * unit[i])) + at(*(-unit[i]))
+        for j in range(i):
+            mixed = (
+                at(*(unit[i] + unit[j]))
+                - at(*(unit[i] - unit[j]))
+                - at(*(unit[j] - unit[i]))
+                + at(*(-unit[i] - unit[j]))
+            )
+            hessian[:, i, j] = hessian[:, j, i] = mixed / 4
+    return np.asarray(-np.linalg.eigvalsh(hessian)[:, -1])
+
+
+TEST_SCALES = {1: (0, 3, 5, 7, 10), 2: (2, 4, 7, 10), 3: (2, 4, 7, 10)}
+"""Rungs of a ladder of eleven at which peaks are tested, by dimension."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Significant peaks: where, on which rung of the ladder, with which p-value."""
+
+    positions: FloatArray
+    scale: IntArray
+    p_values: FloatArray
+
+
+def tested_scales(scale_space: ScaleSpace) -> list[int]:
+    """Rungs of a ladder at which peaks are tested."""
+    return [0] if len(scale_space.readings) == 1 else list(TEST_SCALES[scale_space.d])
+
+
+def null_of(density: PrivateDensity, readings: Sequence[Reading]) -> NullDistribution:
+    """Laws of the noise at some bandwidths; kept with the density."""
+    key = ("null", tuple(tuple(r.bandwidth.tolist()) for r in readings))
+    if key not in density._memory:
+        density._memory[key] = simulate_null(density, readings)
+    known: NullDistribution = density._memory[key]
+    return known
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Peaks of the released density at one tested rung, and the field they were found in."""
+
+    scale: int
+    field: FloatArray
+    peaks: Peaks
+    points: FloatArray
+    p: FloatArray
+    start: FloatArray
+    spacing: FloatArray
+
+    def basin(self, point: FloatArray) -> int:
+        """Peak to which the grid point nearest to a place climbs."""
+        cell = np.rint((point - self.start) / self.spacing).astype(int)
+        return int(self.peaks.basin[(0, *np.clip(cell, 0, np.array(self.field.shape) - 1))])
+
+    def hills(self, level: float) -> IntArray:
+        """Hill of each peak: a significant peak, and all the others that are joined to it over the highest passes."""
+        return join_basins(self.field, self.peaks.basin[0], self.p <= level)
+
+
+def _layers(density: PrivateDensity, scale_space: ScaleSpace) -> list[_Layer]:
+    scales = tested_scales(scale_space)
+    key = ("layers", tuple(tuple(scale_space.readings[q].bandwidth.tolist()) for q in scales))
+    if key in density._memory:
+        known: list[_Layer] = density._memory[key]
+        return known
+    null = null_of(density, [scale_space.readings[q] for q in scales])
+    layers = []
+    for scale, (scale_index, noise_field) in enumerate(zip(scales, null.noise_fields, strict=True)):
+        reading = noise_field.reading
+        highest, values = noise_field.released()
+        peaks, standardised_prominence, curvature = measure(highest, noise_field.sd_released, values)
+        p = null.p_values(scale, peaks, standardised_prominence, curvature)
+        axes = reading.grid_axes(noise_field.shape)
+        index = np.unravel_index(peaks.cell, noise_field.sd.shape)
+        points = np.stack([a[i] for a, i in zip(axes, index, strict=True)], axis=1)
+        spacing = np.array([a[1] - a[0] for a in axes])
+        layers.append(_Layer(scale_index, highest[0], peaks, points, p, np.array([a[0] for a in axes]), spacing))
+    density._memory[key] = layers
+    return layers
+
+
+def significant_peaks(density: PrivateDensity, scale_space: ScaleSpace, level: float) -> Found:
+    """Peaks above the fogline at some scale: coarse ones first, each replaced by what it splits into."""
+    kept: list[tuple[_Layer, int, float]] = []
+    for layer in reversed(_layers(density, scale_space)):
+        fresh = [(layer, int(i), float(layer.p[i])) for i in np.flatnonzero(layer.p <= level)]
+        remaining = []
+        for parent, i, p in kept:
+            children = [c for c in fresh if parent.basin(layer.points[c[1]]) == i]
+            if not children:
+                children = _moved(parent, i, fresh, level)
+            if len(children) == 1:  # the same mode seen again: followed from the coarser view, which noise bends less
+                fresh.remove(children[0])
+                remaining.append((parent, i, min(p, children[0][2])))
+            elif not children:
+                remaining.append((parent, i, p))
+        kept = remaining + fresh
+    return Found(
+        np.array([entry[0].points[entry[1]] for entry in kept]).reshape(-1, scale_space.d),
+        np.array([entry[0].scale for entry in kept], dtype=np.int64),
+        np.array([entry[2] for entry in kept]),
+    )
+
+
+def _moved(
+    parent: _Layer, i: int, fresh: list[tuple[_Layer, int, float]], level: float
+) -> list[tuple[_Layer, int, float]]:
+    """Peak of a finer scale that stands on the same hill as a coarse one, though not in its basin.
+
+    On a long crest the highest place is where the noise of each scale puts it. Two peaks are the same if each lies on
+    the other's hill.
+    """
+    hills = parent.hills(level)
+    found = []
+    for candidate in fresh:
+        layer, j, _ = candidate
+        finer = layer.hills(level)
+        there = hills[parent.basin(layer.points[j])] == hills[i]
+        if there and finer[layer.basin(parent.points[i])] == finer[j]:
+            found.append(candidate)
+    return found
+
+
+def peak_p_values(density: PrivateDensity, scale_space: ScaleSpace, positions: FloatArray) -> FloatArray:
+    """P-value of the clearest peak within a bandwidth of each position, over the tested scales."""
+    best = np.ones(len(positions))
+    for layer in _layers(density, scale_space):
+        bandwidth = scale_space.readings[layer.scale].bandwidth
+        for k, position in enumerate(positions):
+            near = np.linalg.norm((layer.points - position) / bandwidth, axis=1) <= 1
+            best[k] = min([best[k], *layer.p[near]])
+    return best
+
+
+def shortfall_message(density: PrivateDensity, scale_space: ScaleSpace, level: float) -> str:
+    """Say what kept every peak below the fogline; no advice to spend more where nothing was counted."""
+    if said := nothing_counted(density):
+        return said
+    scales = tested_scales(scale_space)
+    null = null_of(density, [scale_space.readings[q] for q in scales])
+    shortfall, scale_index = np.inf, scales[-1]
+    for scale, (q, noise_field) in enumerate(zip(scales, null.noise_fields, strict=True)):
+        _, standardised_prominence, _ = noise_field.measure_released()
+        ratio = null.needed(scale, level) / max(float(standardised_prominence.max(initial=0.0)), 1e-9)
+        if ratio < shortfall:
+            shortfall, scale_index = ratio, q
+    reading = scale_space.readings[scale_index]
+    sampling = kernel_energy(reading) * max(float(reading.on_grid(2.0).values.max()), 0.0) / density.count
+    share = reading.noise_sd**2 / (reading.noise_sd**2 + sampling)
+    if shortfall <= 1:
+        return "nothing stands above the fog: the highest peak is too flat to be told from a plateau"
+    advice = (
+        f"about {shortfall:.1f} times the epsilon (or the records) would show it if it is real"
+        if share > 0.5
+        else f"about {shortfall**2:.1f} times the records would show it if it is real, more epsilon alone would not"
+    )
+    where = ", ".join(f"{h:.3g}" for h in reading.bandwidth)
+    return (
+        f"nothing stands above the fog: the clearest peak, at bandwidth {where}, has {100 / shortfall:.0f}% of the "
+        f"prominence needed; {share:.0%} of the noise there is privacy noise; {advice}; a larger bandwidth may show a "
+        "broad peak"
+    )
+
+
+def fog_level(density: PrivateDensity, reading: Reading, level: float, at: FloatArray | None) -> float | FloatArray:
+    """Prominence that noise alone reaches with probability ``level``, at the densest place or at given points."""
+    null = null_of(density, [reading])
+    standardised_prominence = null.needed(0, level)
+    smooth = smooth_reading(density)
+    height = smooth.on_grid(2.0).values.max()[None] if at is None else smooth.value(at)
+    sd = np.sqrt(reading.noise_sd**2 + kernel_energy(reading) * np.maximum(height, 0) / density.count)
+    return float(standardised_prominence * sd[0]) if at is None else np.asarray(standardised_prominence * sd)
+
+
+CLEARLY = 6.0
+"""Standard deviations by which a wall must be denser than all modes: far beyond what noise does anywhere in a box."""
+
+NEAR = 3.0
+"""A mode within so many bandwidths of the place is taken for it."""
+
+
+def at_a_wall(density: PrivateDensity, scale_space: ScaleSpace, modes: FloatArray) -> str:
+    """Say where records are denser, at a wall, than at any of the modes; empty if they are not.
+
+    Parameters
+    ----------
+    density : PrivateDensity
+    scale_space : ScaleSpace
+        Bandwidths at which modes were sought.
+    modes : array of shape (k, d)
+        Those that are reported; with none of them a wall is compared with the mean of the box.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fogline import DensitySketch
+    >>> sketch = DensitySketch([(0, 10)]).update(np.random.default_rng(0).exponential(1, size=(5000, 1)))
+    >>> "records are densest at the low end of column 1" in sketch.release(epsilon=1.0, delta=1e-5).modes().message
+    True
+    """
+    scales = tested_scales(scale_space)
+    null = null_of(density, [scale_space.readings[q] for q in scales])
+    for noise_field in null.noise_fields[::-1]:  # the broadest view has the least noise
+        said = _seen(noise_field, modes)
+        if said:
+            return said
+    return ""
+
+
+def _seen(noise_field: NoiseField, modes: FloatArray) -> str:
+    reading = noise_field.reading
+    field = fold(reading.torus_fields(reading.coefficients[None], noise_field.shape), reading)[0]
+    axes = reading.grid_axes(noise_field.shape)
+    place = np.unravel_index(int(np.argmax(field)), field.shape)
+    boundary_axes = [j for j, i in enumerate(place) if i in (0, field.shape[j] - 1)]
+    where = np.array([axis[i] for axis, i in zip(axes, place, strict=True)])
+    if not boundary_axes or np.any(np.linalg.norm((modes - where) / reading.bandwidth, axis=1) <= NEAR):
+        return ""
+    other, error = _elsewhere(noise_field, field, axes, modes)
+    if field[place] - other <= CLEARLY * np.hypot(noise_field.sd_released[place], error):
+        return ""
+    ends = " and ".join(f"the {'low' if place[j] == 0 else 'high'} end of column {j + 1}" for j in boundary_axes)
+    around = ", ".join(f"{value:.3g}" for value in where)
+    return (
+        f"records are densest at {ends}, around ({around}): what leans on a wall is not counted as a mode; "
+        "a shorter range of that column, or its logarithm, may show one"
+    )
+
+
+def _elsewhere(
+    noise_field: NoiseField, field: FloatArray, axes: tuple[FloatArray, ...], modes: FloatArray
+) -> tuple[float, float]:
+    """Height of the highest mode and its standard deviation, or of an even density, which has none."""
+    if not len(modes):
+        return 1 / float(np.prod(noise_field.reading.spec.widths)), 0.0
+    cells = [tuple(int(np.argmin(np.abs(axis - x))) for axis, x in zip(axes, mode, strict=True)) for mode in modes]
+    highest = max(cells, key=lambda cell: float(field[cell]))
+    return float(field[highest]), float(noise_field.sd_released[highest])

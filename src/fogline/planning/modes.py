@@ -1,0 +1,362 @@
+r"""What a fit would show, before any budget is spent: from the exact noise level and a public guess of the shape.
+
+Nothing here has seen a private record. Data are drawn from the guess, summed on the grid that the estimator's
+parameters imply, and noise of exactly the scale that its budget implies is added; the modes are then read as after
+a real fit. A run uses the same draws at every epsilon, so that rows can be compared. The noise comes from a seed,
+since it protects nobody.
+
+Where the guess is flat there is no mode to locate, and what matters is the fogline: with :math:`F(h)` the
+prominence that noise reaches with probability `level` at bandwidth h, a share p of the records in one narrow place
+makes a peak of height :math:`p / \prod_j \sqrt{2\pi}\,h_j`, so the smallest share that would be seen is
+:math:`\min_h F(h) \prod_j \sqrt{2\pi}\,h_j`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline import _validation
+from fogline.accounting import zcdp
+from fogline.density.modes.on_grid import ModeTable, make_scale_space
+from fogline.density.modes.significance import kernel_energy, null_of, smooth_reading, tested_scales
+from fogline.density.modes.without_grid import fog_anywhere
+from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import RandomSpec, plan_spec
+from fogline.density.spec import as_bandwidth
+from fogline.mechanisms.discrete_gaussian import gaussian_scale
+from fogline.planning.scenarios import Guess, Setting, guess_of, width_of
+from fogline.release.density_sketch import lattice_sensitivity
+
+__all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""Tried where none are given."""
+
+RUNS = {1: 16, 2: 6, 3: 3}
+"""Simulated fits an epsilon, by dimension; in more dimensions as many as in three."""
+
+MOST_RECORDS = 5_000_000
+"""Records that are drawn at most in one run."""
+
+NEAR = 2.0
+"""A mode found within so many of its bandwidths of a true one, or four of its standard errors, is that one."""
+
+SEED = 1202056903
+
+
+@dataclass(frozen=True, eq=False)
+class AtEpsilon:
+    """What to expect at one epsilon.
+
+    Attributes
+    ----------
+    epsilon, rho : float
+    noise_scale, count_error : float
+        Standard deviation of the noise on a weighted sum, and on the released count, in records.
+    detected : array of shape (k,)
+        Share of the runs in which each mode was found.
+    privacy_errors, sampling_errors : arrays of shape (k, d)
+        The two parts of the standard error of each position, over the runs that found it; NaN if none did.
+    spurious : float
+        Modes found, a run, that belong to no true one.
+    fogline, bandwidth : float, array of shape (d,)
+        The prominence that noise reaches with probability `level` in the densest place, where it hides least.
+    smallest_share : float
+        Share of the records that, gathered in one narrow place there, would just stand above the fog.
+    """
+
+    epsilon: float
+    rho: float
+    noise_scale: float
+    count_error: float
+    detected: FloatArray
+    privacy_errors: FloatArray
+    sampling_errors: FloatArray
+    spurious: float
+    fogline: float
+    bandwidth: FloatArray
+    smallest_share: float
+
+    @property
+    def errors(self) -> FloatArray:
+        """Standard error of each position, shape (k, d)."""
+        return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors))
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedError:
+    """What a fit would show, by epsilon; free, and as good as the guess of the shape.
+
+    Attributes
+    ----------
+    n : int
+    shape : str
+        The guess, in words.
+    modes : array of shape (k, d)
+        The modes of the guess, highest first.
+    bounds : tuple of (float, float)
+    delta, level : float
+    neighbours : str
+    runs : int
+        Simulated fits an epsilon.
+    rows : tuple of AtEpsilon
+    """
+
+    n: int
+    shape: str
+    modes: FloatArray
+    bounds: tuple[tuple[float, float], ...]
+    delta: float
+    level: float
+    neighbours: str
+    runs: int
+    rows: tuple[AtEpsilon, ...]
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The epsilons, smallest first."""
+        return tuple(row.epsilon for row in self.rows)
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one record for each epsilon and mode, or for each epsilon where there is no mode; plain values.
+
+        Errors of a mode that no run found are None.
+        """
+        return [record for row in self.rows for record in self._records(row)]
+
+    def _records(self, row: AtEpsilon) -> list[dict[str, Any]]:
+        common = {
+            "epsilon": row.epsilon,
+            "count_error": row.count_error,
+            "spurious": row.spurious,
+            "fogline": row.fogline,
+            "bandwidth": row.bandwidth.tolist(),
+            "smallest_share": row.smallest_share,
+        }
+        if not len(self.modes):
+            return [{**common, "mode": None}]
+        return [
+            {
+                **common,
+                "mode": k + 1,
+                "position": position.tolist(),
+                "detected": float(row.detected[k]),
+                "privacy_errors": _known(row.privacy_errors[k]),
+                "sampling_errors": _known(row.sampling_errors[k]),
+                "standard_errors": _known(row.errors[k]),
+            }
+            for k, position in enumerate(self.modes)
+        ]
+
+    def __str__(self) -> str:
+        heading = (
+            f"Expected for {self.n} records, {self.shape}, delta {self.delta:g}, {self.neighbours} "
+            f"({self.runs} simulated fits an epsilon; no data were touched)"
+        )
+        lines = [heading, f"{'epsilon':>8} {'mode':>5} {'found':>6}  {'privacy error':<18}  {'sampling error':<18}"]
+        if not len(self.modes):
+            lines[1] = f"{'epsilon':>8} {'smallest share':>15} {'false modes':>12}"
+        for record in self.table():
+            lines.append(f"{record['epsilon']:8.3g} {_words(record)}")
+        return "\n".join(lines)
+
+
+def expected_mode_error(
+    estimator: Any, n: int, *, shape: Any = None, epsilons: Sequence[float] | None = None, runs: int | None = None
+) -> ExpectedError:
+    """Return what fits of `estimator` to n records would show, by epsilon. Free: no data are touched.
+
+    Parameters
+    ----------
+    estimator : PrivateModes
+        Its parameters but epsilon and ledger; not fitted, not changed.
+    n : int
+        Number of records, as you guess it.
+    shape : "uniform", Mixture or array of shape (m, d), optional
+        A guess of the density: no shape at all (the default), a mixture, or a *public* sample that looks like the
+        data. Never the data.
+    epsilons : sequence of float, optional
+        By default a few from 0.1 to 5, and the estimator's own.
+    runs : int, optional
+        Simulated fits an epsilon.
+
+    Returns
+    -------
+    ExpectedError
+
+    Examples
+    --------
+    >>> from fogline import PrivateModes
+    >>> from fogline.datasets.mixtures import Mixture
+    >>> guess = Mixture.of([0.6, 0.4], [[3.0], [7.0]], [0.8, 0.8])
+    >>> planned = PrivateModes(delta=1e-6, bounds=[(0, 10)])
+    >>> expected = expected_mode_error(planned, 2000, shape=guess, epsilons=[0.02, 1.0], runs=4)
+    >>> [row.detected.tolist() for row in expected.rows]
+    [[0.0, 0.0], [1.0, 1.0]]
+    >>> bool((expected.rows[1].errors < 0.3).all())
+    True
+    """
+    size = _validation.check_count(n, "n")
+    if size > MOST_RECORDS:
+        raise ValueError(f"n must be at most {MOST_RECORDS}: with more records errors only shrink, got {n}")
+    delta = _validation.check_delta(estimator.delta)
+    level = _validation.check_level(estimator.level)
+    relation = _validation.check_neighbours(estimator.neighbours)
+    contributions = _validation.check_max_contributions(estimator.max_contributions)
+    n_modes = None if estimator.n_modes is None else _validation.check_count(estimator.n_modes, "n_modes")
+    tried = _epsilons(epsilons, estimator.epsilon)
+    width = width_of(shape)
+    bounds = _validation.check_bounds(estimator.bounds, width=width)
+    if width is not None and width != len(bounds):
+        raise ValueError(f"shape has {width} columns, but bounds has {len(bounds)} pairs")
+    fixed = None
+    if not isinstance(estimator.bandwidth, str):
+        fixed = as_bandwidth(estimator.bandwidth, bounds[:, 1] - bounds[:, 0])
+    spec = plan_spec(bounds, estimator.bandwidth if fixed is None else [fixed], estimator.steps)
+    if fixed is not None:
+        spec.require_readable(fixed)
+    repeats = RUNS[min(spec.d, 3)] if runs is None else _validation.check_count(runs, "runs")
+    bandwidth = "auto" if fixed is None else tuple(fixed.tolist())
+    setting = Setting(spec, size, delta, level, relation, contributions, n_modes, bandwidth, repeats)
+    return _simulated(setting, guess_of(shape, setting), tried)
+
+
+# -- the simulation ------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=32)
+def _simulated(setting: Setting, guess: Guess, epsilons: tuple[float, ...]) -> ExpectedError:
+    sensitivity = lattice_sensitivity(setting.spec, setting.neighbours, setting.max_contributions)
+    rhos = [zcdp.rho_of(epsilon, setting.delta) for epsilon in epsilons]
+    scales = [gaussian_scale(sensitivity, rho) for rho in rhos]
+    first: list[PrivateDensity] = []
+    tables: list[list[ModeTable]] = [[] for _ in epsilons]
+    for run in range(setting.runs):
+        rng = np.random.default_rng([SEED, run])
+        exact = setting.sums(guess.draw(setting.n, rng))
+        noise = rng.standard_normal(setting.spec.n_coefficients)
+        for scale, read in zip(scales, tables, strict=True):
+            density = setting.density(exact, noise, scale)
+            read.append(setting.read(density))
+            if run == 0:
+                first.append(density)
+    rows = [
+        _at_epsilon(setting, guess.modes, epsilon, rho, density, read)
+        for epsilon, rho, density, read in zip(epsilons, rhos, first, tables, strict=True)
+    ]
+    return ExpectedError(
+        n=setting.n,
+        shape=guess.words,
+        modes=guess.modes,
+        bounds=setting.spec.bounds,
+        delta=setting.delta,
+        level=setting.level,
+        neighbours=setting.neighbours,
+        runs=setting.runs,
+        rows=tuple(rows),
+    )
+
+
+def _at_epsilon(
+    setting: Setting, modes: FloatArray, epsilon: float, rho: float, density: PrivateDensity, tables: list[ModeTable]
+) -> AtEpsilon:
+    matches = [_matched(modes, table) for table in tables]
+    seen = np.array([found >= 0 for found in matches]).reshape(len(tables), len(modes))
+    parts = [np.full((len(tables), *modes.shape), np.nan) for _ in range(2)]
+    for run, (table, found) in enumerate(zip(tables, matches, strict=True)):
+        for part, covariances in zip(parts, (table.privacy_covariances, table.sampling_covariances), strict=True):
+            part[run, found >= 0] = np.einsum("kii->ki", covariances[found[found >= 0]])
+    spurious = np.mean(
+        [len(table.positions) - np.sum(found >= 0) for table, found in zip(tables, matches, strict=True)]
+    )
+    level, bandwidth, share = _fog(setting, density)
+    return AtEpsilon(
+        epsilon=epsilon,
+        rho=rho,
+        noise_scale=density.noise_scale,
+        count_error=density.count_sd,
+        detected=seen.mean(axis=0),
+        privacy_errors=_root_mean(parts[0], seen),
+        sampling_errors=_root_mean(parts[1], seen),
+        spurious=float(spurious),
+        fogline=level,
+        bandwidth=bandwidth,
+        smallest_share=share,
+    )
+
+
+def _matched(modes: FloatArray, table: ModeTable) -> IntArray:
+    """Return for each true mode the found one that belongs to it, or -1; nearest pairs first, each once."""
+    matched = np.full(len(modes), -1)
+    if not len(modes) or not len(table.positions):
+        return matched
+    apart = modes[:, None] - table.positions[None]
+    reach = np.maximum(NEAR * table.bandwidths, 4 * table.standard_errors)
+    distance = np.linalg.norm(apart / reach, axis=-1)
+    for pair in np.argsort(distance, axis=None, kind="stable"):
+        true, found = np.unravel_index(pair, distance.shape)
+        if distance[true, found] <= 1 and matched[true] < 0 and found not in matched:
+            matched[true] = found
+    return matched
+
+
+def _root_mean(variances: FloatArray, seen: NDArray[np.bool_]) -> FloatArray:
+    """Root mean square over the runs that saw each mode; NaN where none did."""
+    runs = seen.sum(axis=0)[:, None]
+    total = np.where(seen[:, :, None], variances, 0.0).sum(axis=0)
+    return np.where(runs > 0, np.sqrt(total / np.maximum(runs, 1)), np.nan)
+
+
+def _fog(setting: Setting, density: PrivateDensity) -> tuple[float, FloatArray, float]:
+    """Return the fogline where it hides the smallest share, the bandwidth there, and that share."""
+    fixed = setting.bandwidth if isinstance(setting.bandwidth, str) else np.array(setting.bandwidth)
+    scale_space = make_scale_space(density, fixed)
+    if isinstance(setting.spec, RandomSpec):
+        return fog_anywhere(density, scale_space, setting.level)
+    scales = tested_scales(scale_space)
+    null = null_of(density, [scale_space.readings[q] for q in scales])
+    height = max(float(smooth_reading(density).on_grid(2.0).values.max()), 0.0)
+    best = (np.inf, 0.0, scale_space.readings[0].bandwidth)
+    for scale, q in enumerate(scales):
+        reading = scale_space.readings[q]
+        sd = np.sqrt(reading.noise_sd**2 + kernel_energy(reading) * height / density.count)
+        prominence = float(null.needed(scale, setting.level) * sd)
+        best = min(
+            best, (prominence * float(scale_space.peak[q]), prominence, reading.bandwidth), key=lambda found: found[0]
+        )
+    return best[1], np.asarray(best[2]), min(best[0], 1.0)
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def _epsilons(given: Sequence[float] | None, own: float | None) -> tuple[float, ...]:
+    if given is None:
+        extra = () if own is None else (_validation.check_epsilon(own),)
+        return tuple(sorted({*EPSILONS, *extra}))
+    tried = tuple(sorted({_validation.check_epsilon(epsilon) for epsilon in given}))
+    if not tried:
+        raise ValueError("epsilons must hold at least one epsilon")
+    return tried
+
+
+def _known(values: FloatArray) -> list[float] | None:
+    return None if np.isnan(values).any() else [float(value) for value in values]
+
+
+def _words(record: dict[str, Any]) -> str:
+    """Return a line of the table without its epsilon."""
+    if record["mode"] is None:
+        return f"{100 * record['smallest_share']:14.3g}% {record['spurious']:12.2f}"
+    errors = [record[part] for part in ("privacy_errors", "sampling_errors")]
+    told = ["-" if error is None else ", ".join(f"{value:.2g}" for value in error) for error in errors]
+    return f"{record['mode']:5d} {record['detected']:6.0%}  {told[0]:<18}  {told[1]:<18}".rstrip()

@@ -1,0 +1,174 @@
+"""Public guesses of the shape of data, and what a release of data drawn from them publishes: no record is touched."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import Neighbours
+from fogline.accounting.guarantee import Guarantee
+from fogline.density.modes.on_grid import ModeTable
+from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import RandomSpec, Spec
+from fogline.density.spec import LATTICE_BITS
+from fogline.queries.fourier_sums import CellCounts, lattice_sums
+from fogline.queries.random_feature_sums import PhaseSums
+
+__all__ = ["Guess", "Setting", "Shape", "guess_of", "width_of"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Draw = Callable[[int, np.random.Generator], FloatArray]
+
+NO_GUARANTEE = Guarantee(
+    epsilon=0.0,
+    delta=0.0,
+    rho=None,
+    neighbours="add-remove",
+    unit="record",
+    max_contributions=1,
+    enforced=True,
+    certified=False,
+    reason="this is a simulation, without any data",
+    mechanism="seeded noise",
+    proof="",
+)
+
+
+@runtime_checkable
+class Shape(Protocol):
+    """A density that can be drawn from and climbed, such as `fogline.datasets.mixtures.Mixture`."""
+
+    centers: FloatArray
+
+    def sample(self, n: int, rng: np.random.Generator, /) -> tuple[FloatArray, Any]:
+        """Draw n records and what is known of them."""
+
+    def derivatives(self, x: FloatArray, /) -> tuple[float, FloatArray, FloatArray]:
+        """Density, gradient and Hessian at one point."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything public that a simulated fit depends on."""
+
+    spec: Spec
+    n: int
+    delta: float
+    level: float
+    neighbours: Neighbours
+    max_contributions: int
+    n_modes: int | None
+    bandwidth: Any
+    runs: int
+
+    def density(self, exact: IntArray, noise: FloatArray, scale: float) -> PrivateDensity:
+        """Return what a release of the sums `exact` with so much noise publishes."""
+        # At such scales the discrete Gaussian and a rounded continuous one cannot be told apart.
+        released = exact + np.rint(scale * noise).astype(np.int64)
+        return PrivateDensity(replace(self.spec), released, scale=scale, guarantee=NO_GUARANTEE)
+
+    def read(self, density: PrivateDensity) -> ModeTable:
+        """Read its modes as a fit would."""
+        fixed = self.bandwidth if isinstance(self.bandwidth, str) else np.array(self.bandwidth)
+        return density.modes(self.n_modes, level=self.level, bandwidth=fixed)
+
+    def sums(self, rows: FloatArray) -> IntArray:
+        """Return the exact sums of some records."""
+        if isinstance(self.spec, RandomSpec):
+            sums = PhaseSums(self.spec)
+            sums.add_rows(rows)
+            return sums.table()
+        counts = CellCounts(self.spec)
+        counts.add_rows(rows)
+        return lattice_sums(counts.table(), self.spec)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A shape: what it is called, where its modes are, how to draw from it; equal if its key is."""
+
+    key: Any
+    words: str = field(compare=False)
+    modes: FloatArray = field(compare=False)
+    draw: Draw = field(compare=False)
+
+
+def width_of(shape: Any) -> int | None:
+    """Return the number of columns of a shape that has one."""
+    if shape is None or isinstance(shape, str):
+        return None
+    if isinstance(shape, Shape):
+        return int(np.shape(shape.centers)[1])
+    found = np.shape(shape)
+    return int(found[1]) if len(found) == 2 else 1
+
+
+def guess_of(shape: Any, setting: Setting) -> Guess:
+    """Return the guessed shape as something to draw records from."""
+    spec = setting.spec
+    if shape is None or (isinstance(shape, str) and shape == "uniform"):
+        none = np.zeros((0, spec.d))
+        return Guess(
+            "uniform", "no shape (uniform)", none, lambda n, rng: rng.uniform(spec.lower, spec.upper, (n, spec.d))
+        )
+    if isinstance(shape, str):
+        raise ValueError(f"shape must be 'uniform', a mixture or a public sample, got {shape!r}")
+    if isinstance(shape, Shape):
+        mixture = shape
+        modes = _summits(mixture, spec)
+        words = f"a mixture with {len(modes)} mode{'' if len(modes) == 1 else 's'}"
+        return Guess(mixture, words, modes, lambda n, rng: mixture.sample(n, rng)[0])
+    return _sample_guess(shape, setting)
+
+
+def _sample_guess(shape: Any, setting: Setting) -> Guess:
+    """Return the guess that new records are like those of a public sample, each a little off."""
+    spec = setting.spec
+    try:
+        rows = np.asarray(shape, dtype=np.float64).reshape(-1, spec.d)
+    except (TypeError, ValueError):
+        raise ValueError("shape must be 'uniform', a mixture or an array of numbers, one row a record") from None
+    rows = rows[np.all((rows >= spec.lower) & (rows <= spec.upper), axis=1)]
+    if len(rows) < 2:
+        raise ValueError("shape: a public sample needs at least two rows within the bounds")
+    blur = spec.planned[0] / 2
+    # Exact sums, read as if they bore noise about as large as that of the draw, so that the scale fits the sample.
+    still = np.zeros(spec.n_coefficients)
+    step = np.sqrt(spec.squared_norm) if isinstance(spec, RandomSpec) else 2.0**LATTICE_BITS
+    scale = np.sqrt(len(rows)) / 16 * step
+    modes = setting.read(setting.density(setting.sums(rows), still, scale)).positions
+    words = f"like a public sample of {len(rows)} rows with {len(modes)} mode{'' if len(modes) == 1 else 's'}"
+
+    def draw(n: int, rng: np.random.Generator) -> FloatArray:
+        moved = rows[rng.integers(len(rows), size=n)] + blur * rng.standard_normal((n, spec.d))
+        return np.asarray(np.clip(moved, spec.lower, spec.upper))
+
+    return Guess((hashlib.sha256(rows.tobytes()).hexdigest(), len(rows)), words, modes, draw)
+
+
+def _summits(shape: Shape, spec: Spec) -> FloatArray:
+    """Local maxima of a mixture within the box, highest first: guarded Newton steps from each centre."""
+    found: list[tuple[float, FloatArray]] = []
+    for centre in np.asarray(shape.centers, dtype=np.float64):
+        x = centre.copy()
+        for _ in range(200):
+            _, gradient, hessian = shape.derivatives(x)
+            values, vectors = np.linalg.eigh(hessian)
+            step = vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), 1e-300))
+            length = float(np.max(np.abs(step) / spec.planned[0]))
+            x = x + step * min(1.0, 0.25 / max(length, 1e-300))
+            if length < 1e-9:
+                break
+        height, _, hessian = shape.derivatives(x)
+        apart = [float(np.max(np.abs(x - other) / spec.planned[0])) > 1e-3 for _, other in found]
+        inside = bool(np.all((x >= spec.lower) & (x <= spec.upper)))
+        if inside and all(apart) and np.linalg.eigvalsh(hessian).max() < 0:
+            found.append((height, x))
+    found.sort(key=lambda pair: -pair[0])
+    return np.array([x for _, x in found]).reshape(-1, spec.d)

@@ -1,0 +1,738 @@
+"""Small charts beside a map: how far modes stand above the fogline, how large clusters are, parts of a whole.
+
+Parts that the pictures of a density share: canvas, shades, level lines, marked positions.
+
+A density over two axes: level sets in one colour, or each region in the colour of its mode or cluster.
+
+A density along one axis: a curve with its noise, each stretch in the colour of its mode or cluster.
+
+The pictures of the report, as inline SVG: a map (d = 2), a curve (d = 1) or three marginal maps (d = 3).
+
+Axis limits are the public bounds; everything drawn is read from the release.
+
+A picture of a released density in any number of axes: one gives a curve, two or more a map of two of them.
+
+Where there are more than two axes, a third axis of a grid is summed over; random features are read on the plane
+through each centre, each place at the centre where it is densest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_edt, gaussian_filter
+from scipy.special import gammaincinv
+
+from fogline.density.private_density import PrivateDensity
+from fogline.density.random_spec import RandomSpec
+from fogline.report._svg import (
+    HUES,
+    PlotArea,
+    contour_loops,
+    element,
+    error_ellipse,
+    mix,
+    path,
+    short,
+    significant,
+    tick_label,
+    ticks,
+)
+from fogline.report.findings import Findings, Standing
+
+__all__ = [
+    "FOG",
+    "INK",
+    "LEVELS",
+    "MOST_COLUMNS",
+    "PAPER",
+    "Plane",
+    "Profile",
+    "Space",
+    "badge",
+    "canvas",
+    "density_levels",
+    "ellipse_radius",
+    "figures",
+    "free_spot",
+    "heat",
+    "is_sliced",
+    "line",
+    "outline",
+    "picture_of",
+    "plane_map",
+    "position_marks",
+    "profile_curve",
+    "read_plane",
+    "shades",
+    "share_bar",
+    "size_chart",
+    "slab_bar",
+    "standing_chart",
+    "telling_columns",
+]
+
+FloatArray = NDArray[np.float64]
+
+OTHER = "#8a98a1"
+WIDTH = 320
+LEFT, RIGHT = 92, 300
+
+
+def standing_chart(findings: Findings) -> str:
+    """Draw each mode's prominence in foglines, on a logarithmic scale, fog to the left of 1."""
+    rows: list[tuple[str, str, Standing]] = [
+        (f"mode {k + 1}", HUES[k % len(HUES)], standing) for k, standing in enumerate(findings.standings.modes)
+    ]
+    if findings.standings.other is not None:
+        label = "next peak" if rows else "clearest peak"
+        rows.append((label, OTHER, findings.standings.other))
+    top = max([2.0, *(1.35 * standing.ratio for _, _, standing in rows)])
+    low = 0.2
+    height = 34 * len(rows) + 56
+    floor = height - 40
+
+    def across(ratio: float) -> float:
+        part = np.log(np.clip(ratio, low, top) / low) / np.log(top / low)
+        return float(LEFT + (RIGHT - LEFT) * part)
+
+    parts = [
+        element("rect", x=LEFT, y=6, width=RIGHT - LEFT, height=floor - 6, class_="paper"),
+        element("rect", x=LEFT, y=6, width=across(1) - LEFT, height=floor - 6, fill="url(#mist)"),
+    ]
+    for i, (label, hue, standing) in enumerate(rows):
+        y = 6 + 34 * i + 20
+        x = across(standing.ratio)
+        parts.append(element("text", text=label, x=LEFT - 10, y=y + 4, class_="row-label end"))
+        parts.append(element("line", x1=LEFT, x2=x, y1=y, y2=y, stroke=hue, class_="stem"))
+        parts.append(element("circle", cx=x, cy=y, r=6.5, fill=hue, class_="badge"))
+        inside = x > RIGHT - 46
+        parts.append(
+            element(
+                "text",
+                text=f"{significant(standing.ratio, 2)}×",
+                x=x - 12 if inside else x + 12,
+                y=y - 6 if inside else y + 4,
+                class_="row-value end" if inside else "row-value",
+            )
+        )
+    parts.append(element("line", x1=across(1), x2=across(1), y1=2, y2=floor + 4, class_="fogline"))
+    shown = [r for r in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low < r <= top]
+    shown = shown if len(shown) <= 6 else [r for r in (1, 5, 20, 100, 500) if r <= top]
+    for ratio in shown:
+        parts.append(element("text", text=f"{ratio:g}", x=across(ratio), y=floor + 17, class_="tick-label middle"))
+    parts.append(
+        element("text", text="prominence, in foglines", x=(LEFT + RIGHT) / 2, y=floor + 35, class_="axis-name middle")
+    )
+    stops = element("stop", offset="0", stop_color="#8fa3ad", stop_opacity=0.75) + element(
+        "stop", offset="1", stop_color="#8fa3ad", stop_opacity=0.3
+    )
+    return element(
+        "svg",
+        element("defs", element("linearGradient", stops, id="mist")),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH} {height}",
+        role="img",
+        aria_label="Prominence of each mode against the fogline",
+        class_="chart",
+    )
+
+
+def share_bar(findings: Findings) -> str:
+    """Draw the shares of the released mass as one bar."""
+    shares = np.clip(findings.basins.shares, 0, None)
+    shares = shares / max(float(shares.sum()), 1.0)
+    parts = [(f"{k + 1} · {share:.0%}", share, HUES[k % len(HUES)]) for k, share in enumerate(shares.tolist())]
+    return slab_bar(parts, label="Share of the released mass in each cluster", rest="in no cluster")
+
+
+def slab_bar(parts: Sequence[tuple[str, float, str]], *, label: str, rest: str = "") -> str:
+    """Draw parts of a whole as one bar: for each its words, its share and its colour; what is left is grey."""
+    drawn = [element("rect", x=0, y=0, width=900, height=26, fill="#dde4e8")]
+    left = 0.0
+    for words, share, hue in parts:
+        drawn.append(element("rect", x=left, y=0, width=900 * share, height=26, fill=hue, class_="slab"))
+        if 900 * share > 14 + 6.5 * len(words):
+            drawn.append(element("text", text=words, x=left + 10, y=17.5, class_="slab-label"))
+        left += 900 * share
+    if rest and 900 - left > 130:
+        drawn.append(element("text", text=rest, x=890, y=17.5, class_="slab-rest end"))
+    return element(
+        "svg",
+        *drawn,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox="0 0 900 26",
+        role="img",
+        aria_label=label,
+        class_="shares",
+    )
+
+
+def size_chart(sizes: FloatArray, errors: FloatArray) -> str:
+    """Draw the number of records of each cluster, with 95% intervals."""
+    top = max(1.0, float(np.max(sizes + 2 * errors, initial=0.0)))
+    height = 34 * len(sizes) + 56
+    floor = height - 40
+    frame = PlotArea(LEFT, 6, RIGHT - LEFT, floor - 6, (0.0, 1.08 * top), (0.0, 1.0))
+
+    def across(value: float) -> float:
+        return float(np.clip(frame.at(np.array([[value, 0.0]]))[0, 0], LEFT, RIGHT))
+
+    parts = [element("rect", x=LEFT, y=6, width=RIGHT - LEFT, height=floor - 6, class_="paper")]
+    for k, (size, error) in enumerate(zip(sizes.tolist(), errors.tolist(), strict=True)):
+        y = 6 + 34 * k + 20
+        hue = HUES[k % len(HUES)]
+        parts.append(element("text", text=f"cluster {k + 1}", x=LEFT - 10, y=y + 4, class_="row-label end"))
+        parts.append(element("rect", x=LEFT, y=y - 8, width=across(size) - LEFT, height=16, fill=hue))
+        low, high = across(size - 2 * error), across(size + 2 * error)
+        parts.append(element("line", x1=low, x2=high, y1=y, y2=y, class_="error"))
+    for value in ticks(0.0, 1.08 * top, 4):
+        parts.append(element("text", text=tick_label(value), x=across(value), y=floor + 17, class_="tick-label middle"))
+    parts.append(element("text", text="records", x=(LEFT + RIGHT) / 2, y=floor + 35, class_="axis-name middle"))
+    return element(
+        "svg",
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH} {height}",
+        role="img",
+        aria_label="Released number of records of each cluster",
+        class_="chart",
+    )
+
+
+PAPER, INK, FOG = "#f6f8f9", "#16232c", "#8fa3ad"
+LEVELS = 10
+
+
+def ellipse_radius(share: float, d: int = 2) -> float:
+    """Standard deviations within which a Gaussian law of some dimensions has a share of its mass.
+
+    Examples
+    --------
+    >>> round(ellipse_radius(0.95), 3), round(ellipse_radius(0.95, 1), 3)
+    (2.448, 1.96)
+    """
+    return float(np.sqrt(2 * gammaincinv(d / 2, share)))  # chi-squared; scipy.stats takes half a second to load
+
+
+RADIUS = ellipse_radius(0.95)
+
+
+def canvas(width: float, height: float, label: str, *children: str, class_: str) -> str:
+    """Return a drawing with a name for those who do not see it."""
+    return element(
+        "svg",
+        *children,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width:g} {height:g}",
+        role="img",
+        aria_label=label,
+        class_=class_,
+    )
+
+
+def density_levels(values: FloatArray, floor: float) -> FloatArray:
+    """Levels to draw, from a floor of noise to the top; none where nothing is positive."""
+    top = float(values.max())
+    if top <= 0:
+        return np.zeros(0)
+    low = min(max(floor, 0.03 * top), 0.5 * top)
+    return np.linspace(low, top, LEVELS + 1)[:-1]
+
+
+def shades(hue: str) -> list[str]:
+    """Colours of the levels, from the lowest up."""
+    light = [mix(PAPER, hue, 0.14 + 0.74 * i / (LEVELS - 1)) for i in range(LEVELS)]
+    return [mix(shade, INK, 0.35 * max(0.0, i / (LEVELS - 1) - 0.6)) for i, shade in enumerate(light)]
+
+
+def outline(frame: PlotArea, axes: tuple[FloatArray, ...], values: FloatArray, level: float) -> str:
+    """Path around the places of a grid (first axis across, second up) at or above a level."""
+    loops = []
+    for loop in contour_loops(values, level):
+        points = np.stack([np.interp(loop[:, j], np.arange(len(axes[j])), axes[j]) for j in (0, 1)], axis=1)
+        loops.append(frame.at(points))
+    return path(loops)
+
+
+def position_marks(
+    frame: PlotArea, places: FloatArray, covariances: FloatArray, *, hues: Sequence[str] = HUES, radius: float = RADIUS
+) -> str:
+    """Draw points with their errors: a dot, a 95% ellipse, a numbered badge that keeps clear of the others.
+
+    ``places`` has shape (k, 2) and ``covariances`` shape (k, 2, 2), in the units of the frame's axes.
+    """
+    spots = frame.at(places) if len(places) else np.zeros((0, 2))
+    parts, taken = [], [tuple(p) for p in spots]
+    for k in range(len(places)):
+        for class_ in ("ellipse-halo", "ellipse"):
+            parts.append(error_ellipse(frame, places[k], covariances[k], radius, class_))
+        x, y = (float(v) for v in spots[k])
+        parts.append(element("circle", cx=x, cy=y, r=2.6, class_="dot"))
+        reach = radius * float(np.sqrt(np.max(np.diag(covariances[k]) * frame.pixels**2)))
+        spot = free_spot((x, y), reach + 17, taken, frame)
+        taken.append(spot)
+        parts.append(badge(k, spot, hue=hues[k % len(hues)]))
+    return "".join(parts)
+
+
+def badge(k: int, spot: tuple[float, float], radius: float = 10.5, *, hue: str) -> str:
+    """Draw a numbered disc."""
+    x, y = spot
+    return element(
+        "g",
+        element("circle", cx=x, cy=y, r=radius, fill=hue, class_="badge"),
+        element("text", text=str(k + 1), x=x, y=y + 4.3, class_="badge-label middle"),
+    )
+
+
+def free_spot(
+    centre: tuple[float, float], reach: float, taken: list[tuple[float, ...]], frame: PlotArea
+) -> tuple[float, float]:
+    """Place within the frame, about ``reach`` from a centre, that is farthest from what is taken."""
+    best, score = centre, -np.inf
+    for stretch in (1.0, 1.6):
+        for step in range(16):
+            angle = np.pi * (step / 8 + 0.25)
+            x = centre[0] + stretch * reach * float(np.cos(angle))
+            y = centre[1] - stretch * reach * float(np.sin(angle))
+            inside = (
+                frame.left + 12 < x < frame.left + frame.width - 12
+                and frame.top + 12 < y < frame.top + frame.height - 12
+            )
+            clearance = min((float(np.hypot(x - a, y - b)) for a, b in taken), default=99.0)
+            worth = min(clearance, 24.0) - 6 * stretch - 0.05 * step - (0 if inside else 50)
+            if worth > score:
+                best, score = (x, y), worth
+    return best
+
+
+def line(frame: PlotArea, x: FloatArray, y: FloatArray) -> str:
+    """Path along a curve, not closed."""
+    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in frame.at(np.stack([x, y], axis=1)).tolist())
+
+
+IntArray = NDArray[np.int64]
+
+MARGIN = 3.0
+BLUE = "#3d6a86"
+GREY = "#8a98a1"
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """What a map shows: released values only.
+
+    Attributes
+    ----------
+    names : two str
+    bounds : two pairs of float
+        Limits of the picture.
+    axes : two arrays
+        Coordinates of the grid, across and up.
+    values : array of shape (len(axes[0]), len(axes[1]))
+        The density.
+    labels : array of int of the same shape
+        Whose each place is; -1 for no one's.
+    floor : float
+        Below it there is only noise.
+    places : array of shape (k, 2)
+    covariances : array of shape (k, 2, 2)
+    """
+
+    names: tuple[str, str]
+    bounds: tuple[tuple[float, float], tuple[float, float]]
+    axes: tuple[FloatArray, FloatArray]
+    values: FloatArray
+    labels: IntArray
+    floor: float
+    places: FloatArray
+    covariances: FloatArray
+
+
+def plane_map(plane: Plane) -> str:
+    """Draw filled contours, each region in its own colour, with the marked places and their error ellipses."""
+    frame = PlotArea(64, 10, 580, 470, *plane.bounds)
+    levels = density_levels(plane.values, plane.floor)
+    shapes = [outline(frame, plane.axes, plane.values, level) for level in levels]
+    defs = [element("path", id=f"level-{i}", d=shape) for i, shape in enumerate(shapes) if shape]
+    borders = []
+    for k in range(len(plane.places)):
+        region = outline(frame, plane.axes, _soft_region(plane.labels, k), 0.5)
+        defs.append(element("clipPath", element("path", d=region, clip_rule="evenodd"), id=f"basin-{k}"))
+        borders.append(element("path", d=region, class_="basin"))
+    if borders and shapes:  # only where regions meet: their outer rim lies below the lowest level
+        defs.append(element("clipPath", element("path", d=shapes[0], clip_rule="evenodd"), id="shown"))
+        borders = [element("g", *borders, clip_path="url(#shown)")]
+    layers = [_stack(len(levels), GREY)]
+    layers += [
+        element("g", _stack(len(levels), HUES[k % len(HUES)]), clip_path=f"url(#basin-{k})")
+        for k in range(len(plane.places))
+    ]
+    return canvas(
+        660,
+        530,
+        f"Map of the released density of {short(plane.names[0])} and {short(plane.names[1])}",
+        element("defs", *defs) if defs else "",
+        frame.border("paper"),
+        *layers,
+        *borders,
+        frame.border(),
+        frame.axes(plane.names),
+        position_marks(frame, plane.places, plane.covariances),
+        class_="figure",
+    )
+
+
+def heat(frame: PlotArea, axes: tuple[FloatArray, FloatArray], values: FloatArray, floor: float) -> str:
+    """Draw filled contours in one colour."""
+    painted = zip(density_levels(values, floor), shades(BLUE), strict=False)
+    return "".join(
+        element("path", d=outline(frame, axes, values, level), fill=shade, stroke=mix(shade, INK, 0.22), class_="level")
+        for level, shade in painted
+    )
+
+
+def _stack(levels: int, hue: str) -> str:
+    """Paint the level sets from the lowest up."""
+    painted = shades(hue)
+    return "".join(
+        element("use", href=f"#level-{i}", fill=painted[i], stroke=mix(painted[i], INK, 0.22), class_="level")
+        for i in range(levels)
+    )
+
+
+def _soft_region(labels: IntArray, k: int) -> FloatArray:
+    """Region of a mode with a margin into the fog, each place to the nearest region, smoothed for the eye."""
+    away, nearest = distance_transform_edt(labels < 0, return_indices=True)
+    mine = (labels[tuple(nearest)] == k) & (away <= MARGIN)
+    return np.asarray(gaussian_filter(mine.astype(np.float64), 1.0, mode="nearest"))
+
+
+PROFILE_RADIUS = ellipse_radius(0.95, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What a curve shows: released values only.
+
+    Attributes
+    ----------
+    name : str
+    bounds : pair of float
+        Limits of the picture.
+    axis : array of shape (n,)
+    values, sd : arrays of shape (n,)
+        The density and its standard error.
+    labels : array of int of shape (n,)
+        Whose each place is; -1 for no one's.
+    places, errors : arrays of shape (k,)
+        Marked places and their standard errors.
+    """
+
+    name: str
+    bounds: tuple[float, float]
+    axis: FloatArray
+    values: FloatArray
+    sd: FloatArray
+    labels: NDArray[np.int64]
+    places: FloatArray
+    errors: FloatArray
+
+
+def profile_curve(profile: Profile, *, fog_band: tuple[FloatArray, FloatArray] | None = None) -> str:
+    """Draw the curve, and the fog between two curves if there is one."""
+    x, f, sd = profile.axis, profile.values, profile.sd
+    shore = f if fog_band is None else fog_band[1]
+    top = 1.14 * float(max((f + 2 * sd).max(), shore.max(), np.finfo(float).tiny))
+    bottom = min(0.0, 1.05 * float((f - 2 * sd).min()))
+    frame = PlotArea(78, 10, 780, 330, profile.bounds, (bottom, top))
+    edge = np.concatenate([np.stack([x, f + 2 * sd], axis=1), np.stack([x, f - 2 * sd], axis=1)[::-1]])
+    return canvas(
+        880,
+        396,
+        f"Curve of the released density of {short(profile.name)}",
+        frame.border("paper"),
+        _areas(profile, frame),
+        "" if fog_band is None else _fog(frame, x, *fog_band),
+        element("path", d=path([frame.at(edge)]), fill=INK, class_="noise"),
+        element("path", d=line(frame, x, f), class_="curve"),
+        frame.border(),
+        frame.axes((profile.name, "density")),
+        _marks(profile, frame),
+        class_="figure",
+    )
+
+
+def _areas(profile: Profile, frame: PlotArea) -> str:
+    """Fill what lies under the curve, stretch by stretch."""
+    x, f = profile.axis, profile.values
+    areas = []
+    for k in range(len(profile.places)):
+        for run in _runs(profile.labels == k):
+            under = np.stack([x[run], np.maximum(f[run], 0)], axis=1)
+            ends = np.array([[x[run][-1], 0.0], [x[run][0], 0.0]])
+            shape = path([frame.at(np.concatenate([under, ends]))])
+            areas.append(element("path", d=shape, fill=mix(PAPER, HUES[k % len(HUES)], 0.42)))
+    return "".join(areas)
+
+
+def _fog(frame: PlotArea, x: FloatArray, base: FloatArray, shore: FloatArray) -> str:
+    parts = []
+    for run in _runs_of_equal(base):
+        floor = np.full(len(x[run]), base[run.start])
+        top = floor + (shore - base)[run]
+        edge = np.concatenate([np.stack([x[run], top], axis=1), np.stack([x[run], floor], axis=1)[::-1]])
+        parts.append(element("path", d=path([frame.at(edge)]), fill=FOG, class_="fog"))
+        parts.append(element("path", d=line(frame, x[run], top), class_="fogline"))
+    return "".join(parts)
+
+
+def _runs(mask: NDArray[np.bool_]) -> list[slice]:
+    """Give stretches of a mask, each one point longer than it is, so that neighbours touch."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
+    return [slice(int(a), int(b) + 1) for a, b in edges.reshape(-1, 2)]
+
+
+def _runs_of_equal(values: FloatArray) -> list[slice]:
+    cuts = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
+    return [slice(a, b + 1) for a, b in pairwise(cuts)]
+
+
+def _marks(profile: Profile, frame: PlotArea) -> str:
+    """Draw places: a dot on the curve, a 95% whisker, a numbered badge."""
+    parts: list[str] = []
+    taken: list[tuple[float, ...]] = []
+    for k, (place, error) in enumerate(zip(profile.places.tolist(), profile.errors.tolist(), strict=True)):
+        height = float(np.interp(place, profile.axis, profile.values))
+        x, y = (float(v) for v in frame.at(np.array([[place, height]]))[0])
+        half = PROFILE_RADIUS * error * float(frame.pixels[0])
+        parts.append(element("line", x1=x - half, x2=x + half, y1=y, y2=y, class_="whisker-halo"))
+        parts.append(element("line", x1=x - half, x2=x + half, y1=y, y2=y, class_="whisker"))
+        parts.append(element("circle", cx=x, cy=y, r=3.2, class_="dot"))
+        spot = free_spot((x, y - 8), 20, taken, frame)
+        taken.append(spot)
+        parts.append(badge(k, spot, hue=HUES[k % len(HUES)]))
+    return "".join(parts)
+
+
+def figures(findings: Findings) -> list[str]:
+    """Draw the density: one picture, or three for three columns."""
+    if findings.d == 1:
+        return [curve(findings)]
+    if findings.d == 2:
+        return [density_map(findings)]
+    return [marginal_map(findings, i, j) for i, j in ((0, 1), (0, 2), (1, 2))]
+
+
+# -- two columns ------------------------------------------------------------------------------------------
+
+
+def density_map(findings: Findings) -> str:
+    """Draw filled contours, each basin in the colour of its mode, with modes and their error ellipses."""
+    grid = findings.basins.grid
+    places, covariances = _places(findings, 0, 1)
+    return plane_map(
+        Plane(
+            names=(findings.columns[0], findings.columns[1]),
+            bounds=(findings.bounds[0], findings.bounds[1]),
+            axes=(grid.axes[0], grid.axes[1]),
+            values=grid.values,
+            labels=findings.basins.labels,
+            floor=2 * findings.noise_sd,
+            places=places,
+            covariances=covariances,
+        )
+    )
+
+
+def _places(findings: Findings, i: int, j: int) -> tuple[FloatArray, FloatArray]:
+    """Modes and their covariances along two columns."""
+    return findings.modes[:, [i, j]], findings.covariances[:, [[i], [j]], [i, j]]
+
+
+# -- three columns ----------------------------------------------------------------------------------------
+
+
+def marginal_map(findings: Findings, i: int, j: int) -> str:
+    """Draw the density of two columns, the third summed over."""
+    frame = PlotArea(56, 8, 286, 262, findings.bounds[i], findings.bounds[j])
+    grid = findings.basins.grid
+    (other,) = {0, 1, 2} - {i, j}
+    spacing = float(grid.axes[other][1] - grid.axes[other][0])
+    values = grid.values.sum(axis=other) * spacing
+    layers = heat(frame, (grid.axes[i], grid.axes[j]), values, 0.05 * float(values.max()))
+    names = (findings.columns[i], findings.columns[j])
+    return canvas(
+        356,
+        318,
+        f"Map of the released density of {short(names[0])} and {short(names[1])}",
+        frame.border("paper"),
+        layers,
+        frame.border(),
+        frame.axes((short(names[0], 26), short(names[1], 26)), wanted=5),
+        position_marks(frame, *_places(findings, i, j)),
+        class_="figure",
+    )
+
+
+# -- one column -------------------------------------------------------------------------------------------
+
+
+def curve(findings: Findings) -> str:
+    """Draw the density with its noise, and the fog out of which each peak must rise."""
+    grid = findings.basins.grid
+    return profile_curve(
+        Profile(
+            name=findings.columns[0],
+            bounds=findings.bounds[0],
+            axis=grid.axes[0],
+            values=grid.values,
+            sd=np.hypot(findings.noise_sd, findings.sampling_sd),
+            labels=findings.basins.labels,
+            places=findings.modes[:, 0],
+            errors=np.sqrt(findings.covariances[:, 0, 0]),
+        ),
+        fog_band=(findings.fog_base, findings.fog_base + findings.fog_height),
+    )
+
+
+MOST_COLUMNS = 6
+"""A table of more columns than this shows those in which what it lists differs most."""
+
+RESOLUTION = 60
+"""Points an axis of a picture that is not read from a grid."""
+
+DRAWN_BASIN_FLOOR = 2.0
+"""A place is someone's where the density is at least this many deviations of its privacy noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Axes of a density and what stands in it.
+
+    Attributes
+    ----------
+    density : PrivateDensity
+    names : tuple of str
+        Of the axes.
+    centers : array of shape (k, r)
+        Modes or centres of clusters.
+    covariances : array of shape (k, r, r)
+        Of their errors.
+    pair : two int
+        Axes of the map.
+    label : callable
+        Takes places of shape (p, r), gives the number of the centre that each belongs to.
+    """
+
+    density: PrivateDensity
+    names: tuple[str, ...]
+    centers: FloatArray
+    covariances: FloatArray
+    pair: tuple[int, int]
+    label: Callable[[FloatArray], IntArray]
+
+    def labels(self, places: FloatArray, values: FloatArray, floor: float) -> IntArray:
+        """Whose each place is, -1 where the density is lost in the noise."""
+        if not len(self.centers):
+            return np.full(len(places), -1, dtype=np.int64)
+        return np.where(values >= floor, self.label(places), -1).astype(np.int64)
+
+
+def telling_columns(centers: FloatArray, bounds: FloatArray, most: int) -> list[int]:
+    """Return the columns, in their order, in which released centres differ most for the columns' ranges.
+
+    Examples
+    --------
+    >>> telling_columns(np.array([[0.0, 5.0, 1.0], [1.0, 5.1, 9.0]]), np.array([[0, 2], [0, 9], [0, 9]]), 2)
+    [0, 2]
+    """
+    d = len(bounds)
+    if d <= most or len(centers) < 2:
+        return list(range(min(d, most)))
+    spread = np.ptp(centers, axis=0) / (bounds[:, 1] - bounds[:, 0])
+    return sorted(np.argsort(-spread, kind="stable")[:most].tolist())
+
+
+def is_sliced(density: PrivateDensity) -> bool:
+    """Whether a map of the density is made of planes through the centres."""
+    return isinstance(density.spec, RandomSpec) and density.spec.d > 2
+
+
+def picture_of(space: Space, bandwidth: FloatArray) -> Plane | Profile:
+    """Read the picture; costs no privacy."""
+    return _profile(space, bandwidth) if space.density.spec.d == 1 else read_plane(space, bandwidth)
+
+
+def _profile(space: Space, bandwidth: FloatArray) -> Profile:
+    density = space.density
+    low, high = (float(end) for end in density.spec.bounds[0])
+    axis = np.linspace(low, high, 4 * RESOLUTION)
+    values = density.pdf(axis[:, None], bandwidth)
+    kernel = 1 / (2 * np.sqrt(np.pi) * float(bandwidth[0]))
+    noise = density.noise_sd(bandwidth)
+    return Profile(
+        name=space.names[0],
+        bounds=(low, high),
+        axis=axis,
+        values=values,
+        sd=np.hypot(noise, np.sqrt(kernel * np.maximum(values, 0) / density.count)),
+        labels=space.labels(axis[:, None], values, DRAWN_BASIN_FLOOR * noise),
+        places=space.centers[:, 0],
+        errors=np.sqrt(space.covariances[:, 0, 0]),
+    )
+
+
+def read_plane(space: Space, bandwidth: FloatArray) -> Plane:
+    """Read a map of two axes; costs no privacy."""
+    i, j = space.pair
+    read = _sliced if isinstance(space.density.spec, RandomSpec) else _from_grid
+    axes, values, places, floor = read(space, bandwidth)
+    bounds = [(float(low), float(high)) for low, high in space.density.spec.bounds]
+    return Plane(
+        names=(space.names[i], space.names[j]),
+        bounds=(bounds[i], bounds[j]),
+        axes=axes,
+        values=values,
+        labels=space.labels(places, values.ravel(), floor).reshape(values.shape),
+        floor=floor,
+        places=space.centers[:, [i, j]],
+        covariances=space.covariances[:, [[i], [j]], [i, j]],
+    )
+
+
+Field = tuple[tuple[FloatArray, FloatArray], FloatArray, FloatArray, float]
+"""Axes of the picture, the density on their grid, a place of the space for each point, and the noise floor."""
+
+
+def _from_grid(space: Space, bandwidth: FloatArray) -> Field:
+    density, (i, j) = space.density, space.pair
+    grid = density.grid(bandwidth)
+    axes = (grid.axes[i], grid.axes[j])
+    flat = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    if density.spec.d == 2:
+        return axes, grid.values, flat, DRAWN_BASIN_FLOOR * density.noise_sd(bandwidth)
+    (other,) = {0, 1, 2} - {i, j}
+    best = grid.axes[other][np.argmax(grid.values, axis=other)].ravel()
+    values = grid.values.sum(axis=other) * float(grid.axes[other][1] - grid.axes[other][0])
+    return axes, values, np.insert(flat, other, best, axis=1), 0.05 * float(values.max())
+
+
+def _sliced(space: Space, bandwidth: FloatArray) -> Field:
+    density, pair = space.density, list(space.pair)
+    bounds = np.asarray(density.spec.bounds)
+    across, up = (np.linspace(bounds[a, 0], bounds[a, 1], RESOLUTION) for a in pair)
+    flat = np.stack(np.meshgrid(across, up, indexing="ij"), axis=-1).reshape(-1, 2)
+    through = space.centers if len(space.centers) else bounds.mean(axis=1)[None]
+    planes = np.repeat((through if density.spec.d > 2 else through[:1])[:, None], len(flat), axis=1)
+    planes[:, :, pair] = flat
+    read = np.stack([density.pdf(plane, bandwidth) for plane in planes])
+    densest, points = np.argmax(read, axis=0), np.arange(len(flat))
+    values = read[densest, points].reshape(RESOLUTION, RESOLUTION)
+    return (across, up), values, planes[densest, points], DRAWN_BASIN_FLOOR * density.noise_sd(bandwidth)

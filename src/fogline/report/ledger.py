@@ -1,0 +1,299 @@
+"""What was spent on what: the statement of each data set in a ledger, and a picture of all of them.
+
+Everything here is in the ledger's entries, which are public: names, parameters, costs, caps. No answer is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from fogline.ledger import Caps, Entry, Ledger, ProtectedUnit, Remaining
+from fogline.ledger.accounts import CURRENCIES, UNITS, Currency
+from fogline.report._svg import HUES, element, short, significant
+
+__all__ = ["Item", "Statement", "spending_picture", "statements", "write_picture"]
+
+WIDTH, LEFT, BAR = 900, 20, 860
+MOST_ITEMS = 60
+"""Items drawn one by one in a bar; what follows is drawn as one."""
+
+MOST_LABELS = 12
+"""Different questions named under a bar."""
+
+EMPTY, HALF = "#dde4e8", 0.45
+STYLE = (
+    "text{font-family:Segoe UI,Helvetica Neue,Arial,sans-serif;fill:#16232c;font-size:14px}"
+    ".name{font-size:17px;font-weight:600}.soft{fill:#4d5f6b}.end{text-anchor:end}.on{fill:#fff;font-weight:600}"
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One reservation: what was asked, and what it added to the total.
+
+    Attributes
+    ----------
+    seq : int
+        The entry that reserved it.
+    label, mechanism : str
+    currency : str
+    amount : int
+        By how much the total grew, in units of 1e-12; for parts of a partition less than its price, even 0.
+    analyst : str or None
+    answered : bool
+        A reservation without an answer is spent all the same.
+    """
+
+    seq: int
+    label: str
+    mechanism: str
+    currency: Currency
+    amount: int
+    analyst: str | None
+    answered: bool
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A data set's account.
+
+    Attributes
+    ----------
+    dataset, version, neighbours : str
+    unit : ProtectedUnit or None
+        What is protected as a whole; None until it is declared, or fixed by a first release.
+    caps : Caps
+    items : tuple of Item
+    spent : mapping
+        Currency to (amount, delta), in units.
+    remaining : Remaining
+    """
+
+    dataset: str
+    version: str
+    neighbours: str
+    unit: ProtectedUnit | None
+    caps: Caps
+    items: tuple[Item, ...]
+    spent: Mapping[Currency, tuple[int, int]]
+    remaining: Remaining
+
+    def budget(self, currency: Currency) -> int | None:
+        """Return how much may be spent in all, in units, given the deltas spent; None without a cap."""
+        found = self.caps.budget(currency, self.spent.get(currency, (0, 0))[1])
+        return None if found is None else found[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the statement in terms of JSON; rho and epsilon as numbers."""
+        left = self.remaining
+        return {
+            "dataset": self.dataset,
+            "version": self.version,
+            "neighbours": self.neighbours,
+            "unit": None if self.unit is None else self.unit.to_dict(),
+            "cap": self.caps.to_dict(),
+            "spent": {name: {"amount": pair[0] / UNITS, "delta": pair[1] / 1e18} for name, pair in self.spent.items()},
+            "remaining": {
+                "epsilon": left.epsilon,
+                "delta": left.delta,
+                "rho": left.rho,
+                "approximate": None if left.approximate is None else list(left.approximate),
+                "integral": left.integral,
+            },
+            "items": [
+                {
+                    "entry": item.seq,
+                    "label": item.label,
+                    "mechanism": item.mechanism,
+                    "currency": item.currency,
+                    "amount": item.amount / UNITS,
+                    "analyst": item.analyst,
+                    "answered": item.answered,
+                }
+                for item in self.items
+            ],
+        }
+
+
+def statements(ledger: Ledger) -> tuple[Statement, ...]:
+    """Return the statement of each data set in a ledger, in the order in which they were added.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fogline.accounting import Cost
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger.create(f"{folder.name}/budget", dataset="patients", epsilon=1.0, delta=1e-6,
+    ...                        high_water=f"{folder.name}/marks")
+    >>> _ = ledger.ask("count", code_version="1", parameters={"epsilon": 0.5}, cost=Cost(0.005),
+    ...                neighbours="add-remove", certified=True, release=lambda: b"about 90")
+    >>> [(item.label, item.answered) for item in statements(ledger)[0].items]
+    [('count, epsilon 0.5', True)]
+    >>> ledger.close()
+    >>> folder.cleanup()
+    """
+    history = ledger.history()
+    answered = {entry.content["reserve"] for entry in history if entry.kind == "commit"}
+    found = []
+    for name in ledger.datasets:
+        own = [entry for entry in history if _dataset_of(entry) == name]
+        found.append(_statement(name, own, answered, ledger))
+    return tuple(found)
+
+
+def _dataset_of(entry: Entry) -> str | None:
+    name = entry.content["asked"]["dataset"] if entry.kind == "reserve" else entry.content.get("dataset")
+    return None if name is None else str(name)
+
+
+def _statement(name: str, own: Iterable[Entry], answered: set[int], ledger: Ledger) -> Statement:
+    facts: dict[str, Any] = {}
+    items: list[Item] = []
+    spent: dict[Currency, tuple[int, int]] = {}
+    for entry in own:
+        content = entry.content
+        if entry.kind in ("dataset", "version", "cap"):
+            facts |= {key: content[key] for key in ("version", "neighbours", "caps") if key in content}
+        if entry.kind == "reserve":
+            currency: Currency = content["currency"]
+            before = spent.get(currency, (0, 0))[0]
+            spent[currency] = (content["spent"], content["delta_spent"])
+            grown = content["spent"] - before
+            mechanism = str(content["asked"]["mechanism"])
+            item = Item(
+                entry.seq, _label(content), mechanism, currency, grown, content["analyst"], entry.seq in answered
+            )
+            items.append(item)
+    caps = Caps.from_dict(facts["caps"])
+    unit, remaining = ledger.unit(name), ledger.remaining(name)
+    return Statement(name, facts["version"], facts["neighbours"], unit, caps, tuple(items), spent, remaining)
+
+
+def _label(content: Mapping[str, Any]) -> str:
+    """Return a reservation in a few words."""
+    asked = content["asked"]
+    words = [str(asked["mechanism"])]
+    epsilon, columns = asked["parameters"].get("epsilon"), asked["parameters"].get("columns")
+    if isinstance(columns, list):
+        words.append(" and ".join(str(name) for name in columns))
+    if isinstance(epsilon, int | float):
+        words.append(f"epsilon {epsilon:g}")
+    if content["partition"] is not None:
+        words.append("{} = {}".format(*content["partition"]))
+    return ", ".join(words)
+
+
+# -- the picture ---------------------------------------------------------------------------------------------
+
+
+def spending_picture(listed: Sequence[Statement]) -> str:
+    """Return a drawing (SVG, nothing else needed): a bar for each cap, from what was spent to what is left."""
+    parts: list[str] = []
+    top = 34.0
+    for statement in listed:
+        for currency in CURRENCIES:
+            budget = statement.budget(currency)
+            if budget is not None and budget > 0:
+                drawn, top = _bar(statement, currency, budget, top)
+                parts += drawn
+    return element(
+        "svg",
+        element("style", text=STYLE),
+        element("rect", x=0, y=0, width=WIDTH, height=int(top), fill="#ffffff"),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH} {int(top)}",
+        role="img",
+        aria_label="What was spent of each budget, on what",
+    )
+
+
+def write_picture(drawing: str, path: Path, *, title: str) -> None:
+    """Write a drawing as .svg, or as a page where the name ends in .html."""
+    if path.suffix.lower() in (".html", ".htm"):
+        drawing = (
+            f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>{drawing}</html>\n'
+        )
+    path.write_text(drawing, encoding="utf-8")
+
+
+def _bar(statement: Statement, currency: Currency, budget: int, top: float) -> tuple[list[str], float]:
+    items = [item for item in statement.items if item.currency == currency]
+    hues = {name: HUES[i % len(HUES)] for i, name in enumerate(dict.fromkeys(item.label for item in items))}
+    spent = statement.spent.get(currency, (0, 0))[0]
+    parts = [
+        element(
+            "text", text=short(f"{statement.dataset}, version {statement.version}", 60), x=LEFT, y=top, class_="name"
+        ),
+        element("text", text=_cap(statement, currency), x=LEFT + BAR, y=top, class_="soft end"),
+        element("rect", x=LEFT, y=top + 12, width=BAR, height=34, fill=EMPTY),
+    ]
+    left = float(LEFT)
+    for label, hue, amount, answered in _slabs(items, hues):
+        width = BAR * amount / budget
+        title = element("title", text=f"{label}: {_percent(amount, budget)}{'' if answered else ', without an answer'}")
+        parts.append(_slab(title, left, top + 12, width, hue, 1.0 if answered else HALF))
+        if width > 54:
+            parts.append(element("text", text=_percent(amount, budget), x=left + 8, y=top + 34, class_="on"))
+        left += width
+    parts.append(element("text", text=_left(statement, currency, spent, budget), x=LEFT, y=top + 68, class_="soft"))
+    y = top + 68
+    for name, hue in list(hues.items())[:MOST_LABELS]:
+        y += 22
+        own = [item for item in items if item.label == name]
+        total = sum(item.amount for item in own)
+        times = f"{len(own)} question{'' if len(own) == 1 else 's'}"
+        burned = sum(not item.answered for item in own)
+        told = f"{short(name, 70)}: {times}, {_percent(total, budget)}"
+        told += f", {burned} without an answer" if burned else ""
+        parts.append(element("rect", x=LEFT, y=y - 11, width=12, height=12, fill=hue))
+        parts.append(element("text", text=told, x=LEFT + 20, y=y))
+    if len(hues) > MOST_LABELS:
+        y += 22
+        parts.append(element("text", text=f"and {len(hues) - MOST_LABELS} other questions", x=LEFT + 20, y=y))
+    return parts, y + 48
+
+
+def _slab(title: str, left: float, top: float, width: float, hue: str, opacity: float) -> str:
+    return element(
+        "rect", title, x=left, y=top, width=width, height=34, fill=hue, fill_opacity=opacity, stroke="#ffffff"
+    )
+
+
+def _slabs(items: Sequence[Item], hues: Mapping[str, str]) -> list[tuple[str, str, int, bool]]:
+    slabs = [(item.label, hues[item.label], item.amount, item.answered) for item in items[:MOST_ITEMS]]
+    rest = items[MOST_ITEMS:]
+    if rest:
+        slabs.append((f"{len(rest)} more questions", HUES[-1], sum(item.amount for item in rest), True))
+    return slabs
+
+
+def _percent(amount: int, budget: int) -> str:
+    return f"{100 * amount / budget:.3g}%"
+
+
+def _cap(statement: Statement, currency: Currency) -> str:
+    caps = statement.caps
+    if currency == "zcdp":
+        whom = "" if statement.unit is None else f", for one {statement.unit}"
+        return f"cap: epsilon {caps.epsilon:g} at delta {caps.delta:g}, {statement.neighbours}{whom}"
+    if currency == "approximate" and caps.approximate is not None:
+        return f"cap for mechanisms known by epsilon and delta only: {caps.approximate[0]:g}, {caps.approximate[1]:g}"
+    return f"cap for integrally private draws: epsilon {caps.integral:g}"
+
+
+def _left(statement: Statement, currency: Currency, spent: int, budget: int) -> str:
+    told = f"{_percent(spent, budget)} spent, {_percent(max(budget - spent, 0), budget)} left"
+    if currency != "zcdp":
+        return told
+    left = statement.remaining
+    fits = (
+        f"one more release of epsilon {significant(left.epsilon)} would fit"
+        if left.epsilon > 0
+        else "nothing more fits"
+    )
+    return f"{told} of rho = {significant(budget / UNITS)}: {fits}"

@@ -1,0 +1,442 @@
+"""Lines of text as compiled loops: the same cells, numbers and ids as ``plain_batches`` in ``text_lines.py``.
+
+A number of at most 19 significant digits is rounded correctly from its digits and its power of ten: by one operation
+of doubles where both are exact (Clinger 1990), else from 128 bits of the power of five (Lemire, "Number parsing at a
+gigabyte per second", 2021), which leaves what it cannot decide. That, and what has more digits or is near the ends of
+the range, is read by Python's ``float``. All of them give the nearest double, so which way a cell takes does not show.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline.sources.reading import NumberRule
+from fogline.sources.tables import BATCH_ROWS
+from fogline.sources.text_lines import MAX_LINE, Layout, ids_of
+
+__all__ = ["FastReader"]
+
+LEAST_POWER, MOST_POWER = -290, 270
+"""Powers of ten between which no number of 19 digits is subnormal or infinite."""
+
+HARD = 2**12
+"""Cells that are left to ``float`` before a batch ends."""
+
+MISSING, NUMBER, LEFT = 0, 1, 2
+"""What became of a cell: no number, a number, one for ``float``."""
+
+NO_ID, WHOLE, TEXT, QUOTED = 0, 1, 2, 3
+"""What an id is: missing, a short integer, a text, a text that was in quotes."""
+
+_QUOTE, _FEED, _RETURN, _ZERO = 34, 10, 13, 48
+
+
+def _power_table() -> NDArray[np.uint64]:
+    """128 bits of 5^q, normalised, truncated but for the inverses of what has at most 64 bits, which are rounded up."""
+    table = np.empty((MOST_POWER - LEAST_POWER + 1, 2), dtype=np.uint64)
+    for q in range(LEAST_POWER, MOST_POWER + 1):
+        five = 5 ** abs(q)
+        bits = five.bit_length()
+        if q >= 0:
+            word = five << (128 - bits) if bits <= 128 else five >> (bits - 128)
+        elif q >= -27:
+            word = (1 << (bits + 127)) // five + 1
+        else:
+            word = (1 << (2 * bits + 128)) // five + 1
+            word >>= word.bit_length() - 128
+        table[q - LEAST_POWER] = word >> 64, word & (2**64 - 1)
+    return table
+
+
+_FIVES = _power_table()
+_TENS = 10.0 ** np.arange(23)
+_TWOS = 2.0 ** np.arange(-1074, 972)
+
+
+class FastReader:
+    """Reads blocks of whole lines.
+
+    Parameters
+    ----------
+    layout : Layout
+    rule : NumberRule
+    """
+
+    def __init__(self, layout: Layout, rule: NumberRule) -> None:
+        self._layout, self._number_rule = layout, rule
+        slots = np.full(layout.cells, -1, dtype=np.int64)
+        slots[list(layout.numbers)] = np.arange(len(layout.numbers))
+        stops = np.zeros(256, dtype=np.bool_)
+        stops[[ord(layout.delimiter), _FEED, _RETURN]] = True
+        null = sorted(rule.null)
+        ends = np.cumsum([0, *map(len, null)])
+        line_ends = np.zeros(256, dtype=np.bool_)
+        line_ends[[_FEED, _RETURN]] = True
+        self._places = slots, np.int64(-1 if layout.unit is None else layout.unit), line_ends
+        self._rule = (
+            np.uint8(ord(layout.delimiter)),
+            np.uint8(rule.decimal[0]),
+            np.frombuffer(rule.separator, dtype=np.uint8),
+            np.frombuffer(b"".join(null), dtype=np.uint8),
+            ends.astype(np.int64),
+            layout.options.encoding == "utf-8",
+        )
+        self._stops = stops
+
+    def batches(self, block: bytes) -> list[tuple[NDArray[np.float64], Any]]:
+        """Rows of the block, with the ids where there is a unit."""
+        found, at = [], 0
+        content = np.frombuffer(block, dtype=np.uint8)
+        capacity = min(BATCH_ROWS, len(block))
+        while at < len(block):
+            rows = np.empty((capacity, len(self._layout.numbers)))
+            ids = np.zeros((0 if self._layout.unit is None else capacity, 4), dtype=np.int64)
+            hard = np.empty((HARD + rows.shape[1], 4), dtype=np.int64)
+            count, at, left = _read(content, at, self._places, self._rule, self._stops, rows, ids, hard)
+            for row, column, begin, end in hard[:left].tolist():
+                rows[row, column] = self._number_rule.value(block[begin:end])
+            found.append((rows[:count], self._ids(block, ids[:count])))
+        return found
+
+    def _ids(self, block: bytes, ids: NDArray[np.int64]) -> Any:
+        if self._layout.unit is None:
+            return None
+        forms = ids[:, 0]
+        if not self._number_rule.null and (forms == WHOLE).all():
+            return ids[:, 3].copy()
+        cells = (
+            b"" if form == NO_ID else block[a:b].replace(b'""', b'"') if form == QUOTED else block[a:b]
+            for form, a, b in ids[:, :3].tolist()
+        )
+        return ids_of(cells, self._layout.options, self._number_rule)
+
+
+def _compiled(function: Any) -> Any:
+    return numba.njit(cache=True, nogil=True)(function)
+
+
+def _inlined(function: Any) -> Any:
+    """For what is called for every cell: to pass arrays would take longer than to read it."""
+    return numba.njit(cache=True, nogil=True, inline="always")(function)
+
+
+@_compiled
+def _read(block: Any, at: Any, places: Any, rule: Any, stops: Any, rows: Any, ids: Any, hard: Any) -> Any:
+    """Read lines from a place on until there is no more room; returns rows, the next place, and cells that are left.
+
+    Tuples are taken apart here, once: to do so for every line would count references for longer than it takes to read.
+    """
+    slots, unit, line_ends = places
+    delimiter, decimal, separator, words, ends, has_marks = rule
+    has_null = len(ends) > 1
+    row, left = 0, 0
+    while at < len(block) and row < len(rows) and left < HARD:
+        begin, left_before = at, left
+        for j in range(rows.shape[1]):
+            rows[row, j] = np.nan
+        if has_marks and block[at] == 0xEF and block[at + 1] == 0xBB and block[at + 2] == 0xBF:
+            at += 3
+        place = 0
+        while place >= 0:
+            slot, start, state, mine = slots[place], at, MISSING, place == unit
+            if slot >= 0 and not mine and not has_null:
+                at, state, value = _plain_number(block, start, decimal, stops)
+                if state == NUMBER:
+                    rows[row, slot] = value
+            elif slot < 0 and not mine and block[start] != _QUOTE:
+                at, state = _next_stop(block, start, stops), NUMBER
+            if state != NUMBER:
+                at, left = _read_cell(
+                    block,
+                    start,
+                    mine,
+                    slot,
+                    decimal,
+                    separator,
+                    words,
+                    ends,
+                    stops,
+                    rows,
+                    ids,
+                    hard,
+                    row,
+                    left,
+                )
+            place = place + 1 if block[at] == delimiter else -1
+            at += place >= 0
+            if place == len(slots):
+                at, place = _next_stop(block, at, line_ends), -1
+        if at - begin > MAX_LINE:
+            left = left_before
+            for j in range(rows.shape[1]):
+                rows[row, j] = np.nan
+            if len(ids):
+                ids[row, 0] = NO_ID
+        row += 1
+        at += 2 if block[at] == _RETURN and at + 1 < len(block) and block[at + 1] == _FEED else 1
+    return row, at, left
+
+
+@_compiled
+def _read_cell(
+    block: Any,
+    begin: Any,
+    is_unit: Any,
+    slot: Any,
+    decimal: Any,
+    separator: Any,
+    words: Any,
+    ends: Any,
+    stops: Any,
+    rows: Any,
+    ids: Any,
+    hard: Any,
+    row: Any,
+    left: Any,
+) -> Any:
+    """Read one cell of a line; returns where it ends, and how many cells are left to ``float``."""
+    first, last, at, form = _find_cell(block, begin, stops)
+    if is_unit:
+        _note_id(block, first, last, form, ids, row)
+    if slot < 0:
+        return at, left
+    first, last = _trimmed(block, first, last)
+    if len(ends) > 1 and _is_null(block, first, last, words, ends):
+        return at, left
+    state, value = _number(block, first, last, decimal, separator)
+    if state == NUMBER:
+        rows[row, slot] = value
+    elif state == LEFT:
+        hard[left, 0], hard[left, 1], hard[left, 2], hard[left, 3] = row, slot, first, last
+        left += 1
+    return at, left
+
+
+@_compiled
+def _find_cell(block: Any, begin: Any, stops: Any) -> Any:
+    """Where the content of a cell begins and ends, where the cell itself ends, and whether it was in quotes."""
+    at = begin
+    if block[begin] == _QUOTE:
+        at = begin + 1
+        while True:
+            sign = block[at]
+            if sign in (_FEED, _RETURN):
+                return begin, at, at, TEXT
+            if sign == _QUOTE and block[at + 1] != _QUOTE:
+                break
+            at += 2 if sign == _QUOTE else 1
+        if stops[block[at + 1]]:
+            return begin + 1, at, at + 1, QUOTED
+    at = _next_stop(block, at, stops)
+    return begin, at, at, TEXT
+
+
+@_inlined
+def _next_stop(block: Any, begin: Any, stops: Any) -> Any:
+    """Next place of a sign that stops; by an unsigned index, which need not be looked at for being negative."""
+    at = np.uint64(begin)
+    while not stops[block[at]]:
+        at += np.uint64(1)
+    return np.int64(at)
+
+
+@_compiled
+def _trimmed(block: Any, first: Any, last: Any) -> Any:
+    while first < last and (block[first] == 32 or block[first] == 9):
+        first += 1
+    while last > first and (block[last - 1] == 32 or block[last - 1] == 9):
+        last -= 1
+    return first, last
+
+
+@_compiled
+def _is_null(block: Any, first: Any, last: Any, words: Any, ends: Any) -> Any:
+    for i in range(len(ends) - 1):
+        if ends[i + 1] - ends[i] == last - first:
+            same = True
+            for j in range(last - first):
+                same &= block[first + j] == words[ends[i] + j]
+            if same:
+                return True
+    return False
+
+
+@_compiled
+def _note_id(block: Any, first: Any, last: Any, form: Any, ids: Any, row: Any) -> None:
+    """Write down an id: its form, where it is, and its value if it is a plain integer of at most 18 digits."""
+    ids[row, 0], ids[row, 1], ids[row, 2] = form, first, last
+    at = first + 1 if first < last and block[first] == 45 else first
+    size = last - at
+    if first == last:
+        ids[row, 0] = NO_ID
+    if size < 1 or size > 18 or (block[at] == _ZERO and last - first > 1):
+        return
+    value: Any = 0
+    for i in range(at, last):
+        digit = np.int64(block[i]) - _ZERO
+        if digit < 0 or digit > 9:
+            return
+        value = 10 * value + digit
+    ids[row, 0], ids[row, 3] = WHOLE, value if at == first else -value
+
+
+@_inlined
+def _plain_number(block: Any, begin: Any, decimal: Any, stops: Any) -> Any:
+    """Read sign, digits, decimal mark, digits, if that is all of a cell; returns its end, what it is, and its value."""
+    at, one, ten, zero = np.uint64(begin), np.uint64(1), np.uint64(10), np.uint8(_ZERO)
+    sign = block[at]
+    negative = sign == 45
+    if negative or sign == 43:
+        at += one
+        sign = block[at]
+    word, start, fraction = np.uint64(0), at, np.uint64(0)
+    digit = np.uint8(sign - zero)
+    while digit <= 9:
+        word = word * ten + np.uint64(digit)
+        at += one
+        sign = block[at]
+        digit = np.uint8(sign - zero)
+    digits = at - start
+    if sign == decimal:
+        at += one
+        start = at
+        sign = block[at]
+        digit = np.uint8(sign - zero)
+        while digit <= 9:
+            word = word * ten + np.uint64(digit)
+            at += one
+            sign = block[at]
+            digit = np.uint8(sign - zero)
+        fraction = at - start
+        digits += fraction
+    if digits == 0 or digits > 19 or not stops[sign]:
+        return np.int64(at), MISSING, np.nan
+    state, value = _rounded(word, -np.int64(fraction))
+    return np.int64(at), state, -value if negative else value
+
+
+@_compiled
+def _number(block: Any, at: Any, last: Any, decimal: Any, separator: Any) -> Any:
+    """Read what stands between two places by the whole rule; returns what it is, and its value."""
+    negative = at < last and block[at] == 45
+    if at < last and (negative or block[at] == 43):
+        at += 1
+    at, word, size, whole = _whole_part(block, at, last, separator)
+    if whole < 0:
+        return MISSING, np.nan
+    fraction = 0
+    if at < last and block[at] == decimal:
+        start = at + 1
+        at, word, size = _digits(block, start, last, word, size)
+        fraction = at - start
+    if whole + fraction == 0:
+        return MISSING, np.nan
+    power = -fraction
+    if at < last and (block[at] == 101 or block[at] == 69):
+        at += 1
+        minus = at < last and block[at] == 45
+        if at < last and (minus or block[at] == 43):
+            at += 1
+        start = at
+        exponent: Any = 0
+        while at < last and _ZERO <= block[at] <= 57:
+            exponent = min(10 * exponent + np.int64(block[at]) - _ZERO, 10**8)
+            at += 1
+        if at == start:
+            return MISSING, np.nan
+        power += -exponent if minus else exponent
+    if at != last:
+        return MISSING, np.nan
+    if size > 19:
+        return LEFT, np.nan
+    state, value = _rounded(word, power)
+    return state, -value if negative else value
+
+
+@_compiled
+def _digits(block: Any, at: Any, last: Any, word: Any, size: Any) -> Any:
+    """Read digits; returns their end, the integer that they continue, and how many of its digits count."""
+    while at < last and _ZERO <= block[at] <= 57:
+        digit = np.uint64(block[at] - np.uint8(_ZERO))
+        size += size > 0 or digit > 0
+        word = word * np.uint64(10) + digit
+        at += 1
+    return at, word, size
+
+
+@_compiled
+def _whole_part(block: Any, at: Any, last: Any, separator: Any) -> Any:
+    """Read the digits before a decimal mark, perhaps in groups; their number is -1 where the groups are wrong."""
+    start = at
+    at, word, size = _digits(block, at, last, np.uint64(0), 0)
+    whole = at - start
+    grouped = False
+    while len(separator) and at + len(separator) <= last:
+        same = True
+        for i in range(len(separator)):
+            same &= block[at + i] == separator[i]
+        if not same:
+            break
+        if not grouped and not 1 <= whole <= 3:
+            return at, word, size, -1
+        start = at + len(separator)
+        at, word, size = _digits(block, start, last, word, size)
+        if at - start != 3:
+            return at, word, size, -1
+        grouped = True
+        whole += 3
+    return at, word, size, whole
+
+
+@_inlined
+def _rounded(word: Any, power: Any) -> Any:
+    """The double nearest to word * 10^power; left where that is not decided here."""
+    if word == 0:
+        return NUMBER, 0.0
+    if word <= np.uint64(2**53) and -22 <= power <= 22:
+        exact = np.float64(word)
+        return NUMBER, exact / _TENS[-power] if power < 0 else exact * _TENS[power]
+    if power < LEAST_POWER or power > MOST_POWER:
+        return LEFT, np.nan
+    zeros, shifted = _leading_zeros(word)
+    high, low = _product(shifted, _FIVES[power - LEAST_POWER, 0])
+    if high & np.uint64(0x1FF) == np.uint64(0x1FF):
+        more, _ = _product(shifted, _FIVES[power - LEAST_POWER, 1])
+        low += more
+        if more > low:
+            high += np.uint64(1)
+    if low == np.uint64(0xFFFFFFFFFFFFFFFF) and (power < -27 or power > 55):
+        return LEFT, np.nan
+    upper = np.int64(high >> np.uint64(63))
+    mantissa = high >> np.uint64(upper + 9)
+    is_tie = low <= np.uint64(1) and -4 <= power <= 23 and mantissa & np.uint64(3) == np.uint64(1)
+    if is_tie and mantissa << np.uint64(upper + 9) == high:  # halfway: to even
+        mantissa &= ~np.uint64(1)
+    mantissa = (mantissa + (mantissa & np.uint64(1))) >> np.uint64(1)
+    exponent = ((217706 * power) >> 16) + 63 + upper - zeros - 52
+    return NUMBER, np.float64(mantissa) * _TWOS[exponent + 1074]
+
+
+@_inlined
+def _leading_zeros(word: Any) -> Any:
+    """How many zero bits come first, and the word without them."""
+    zeros = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if word >> np.uint64(64 - step) == np.uint64(0):
+            word <<= np.uint64(step)
+            zeros += step
+    return zeros, word
+
+
+@_inlined
+def _product(a: Any, b: Any) -> Any:
+    """The 128 bits of a product."""
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
+    low, mid, other = a0 * b0, a1 * b0, a0 * b1
+    carry = (low >> half) + (mid & mask) + (other & mask)
+    return a1 * b1 + (mid >> half) + (other >> half) + (carry >> half), a * b

@@ -1,0 +1,620 @@
+r"""The privacy unit: of each unit's records at most c count, the same ones in every engine and in any order.
+
+A record's *mark* is what the sketch sees of it (its cell, or its numbers). Equal records of a unit are told apart by
+numbering them, 0, 1, 2, ...: which is which does not matter. Then
+
+.. math:: h = H_{key}(\text{id}, \text{mark}, \text{number})
+
+is a keyed 64-bit hash, and of each unit the c records with the smallest hashes are kept: a uniform draw of c of its
+records, by a key from the entropy door. Only records that could count compete. What is kept of a unit depends
+on that unit's records alone, so removing a unit removes at most c records, whatever the key; the proof is in
+``contributions.proof.md`` beside this file. The key is there so that nobody can arrange to be kept.
+
+All records of a unit are brought together in memory, a part of the units at a time: when a part grows too large it is
+split by a hash of the id and the source is read again, for each part.
+
+Which records of a unit are kept: the c with the smallest keyed hashes.
+
+With :math:`\mu` a bijection of 64 bits that mixes them and a key :math:`(k_0, k_1)`, a unit with id i has the hash
+:math:`h = \mu(\mu(i \oplus k_0) + k_1)`, and its record with a mark m, the number j of its equals, has the rank
+
+.. math:: \mu\bigl(\mu(h + m s) + j + k_1\bigr),
+
+s an odd constant. The proof is in ``contributions.proof.md`` beside this file.
+
+Whose record a row is: ids of any engine as integers, equal in every engine for equal ids.
+
+An id is an integer or a text. A text that is an integer in its plain decimal form counts as that integer, so that a
+table and the CSV file exported from it have the same people; a floating-point id that is a whole number does too, since
+some frames hold integers with gaps that way. An integer that does not fit into 64 bits counts as its text. Anything
+else (NULL, the empty text, NaN, a float of 2^63 or more, a type that is no id) is missing, and a row whose id is
+missing contributes nothing: it cannot be said whose contribution it would be.
+
+Every id is read alone: what others are beside it, and of which types, does not matter. A text need not be UTF-8: of one
+that is not, each byte that cannot be read stands for itself, so that ids that differ stay apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import records
+from fogline.density.random_spec import RandomSpec, Spec
+from fogline.mechanisms.randomness import current_provider
+from fogline.queries.exact_counts import exact_counts
+from fogline.queries.fourier_sums import CellCounts, row_cells
+from fogline.sources.tables import BATCH_ROWS, Source, State, Take
+
+__all__ = [
+    "INTEGER",
+    "MISSING",
+    "TEXT",
+    "BoundedTable",
+    "ClusterTable",
+    "ContributionBound",
+    "ContributionSampler",
+    "Digests",
+    "Identities",
+    "UnitBuckets",
+    "Words",
+    "escaped",
+    "id_cells",
+    "kept_records",
+    "kept_state",
+    "mixed",
+    "new_sampler",
+    "unit_buckets",
+    "unit_hashes",
+]
+
+IntArray = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Digests = NDArray[np.uint32] | NDArray[np.uint64]
+
+STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+@dataclass(frozen=True)
+class ContributionBound:
+    """How many records a unit may contribute, and the key by which they are chosen.
+
+    Parameters
+    ----------
+    most : int
+        c, the most records of a unit.
+    key : (int, int)
+        128 secret bits. Privacy does not rest on them.
+    """
+
+    most: int
+    key: tuple[int, int]
+
+    @classmethod
+    def draw(cls, most: int) -> ContributionBound:
+        """A bound with a fresh key from the entropy door."""
+        words = current_provider().generator("contribution bound").integers(0, 2**64, size=2, dtype=np.uint64)
+        return cls(most, (int(words[0]), int(words[1])))
+
+
+def mixed(words: Words) -> Words:
+    """Mix the bits of each word: a bijection of 64 bits in which every bit of the input moves half of the output."""
+    words = (words ^ (words >> np.uint64(30))) * _FIRST
+    words = (words ^ (words >> np.uint64(27))) * _SECOND
+    return np.asarray(words ^ (words >> np.uint64(31)))
+
+
+def unit_hashes(words: Words, key: tuple[int, int]) -> Words:
+    """Keyed hashes of units, from a word for each."""
+    return mixed(mixed(words ^ np.uint64(key[0])) + np.uint64(key[1]))
+
+
+def kept_records(people: IntArray, hashes: Words, record_digests: Digests, bound: ContributionBound) -> IntArray:
+    """Places of the records that are kept, by unit.
+
+    Parameters
+    ----------
+    people : array of shape (n,)
+        Number of each record's unit, from 0.
+    hashes : array of shape (units,)
+        Keyed hash of each unit's id.
+    record_digests : array of shape (n,)
+    bound : ContributionBound
+    """
+    order = np.lexsort((record_digests, people))
+    units, sorted_digests = people[order], record_digests[order]
+    places = np.arange(len(order))
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[1:] = (units[1:] != units[:-1]) | (sorted_digests[1:] != sorted_digests[:-1])
+    number = places - np.maximum.accumulate(np.where(fresh, places, 0))
+    seeds = mixed(hashes[units] + sorted_digests.astype(np.uint64) * STEP)
+    ranks = mixed(seeds + (number.astype(np.uint64) + np.uint64(bound.key[1])))
+    by_rank = np.lexsort((ranks, units))
+    units = units[by_rank]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = units[1:] != units[:-1]
+    rank = places - np.maximum.accumulate(np.where(first, places, 0))
+    return np.asarray(order[by_rank[rank < bound.most]])
+
+
+class ContributionSampler(Protocol):
+    """Takes records batch by batch, all of one kind of id, and gives those that are kept."""
+
+    def add(self, values: IntArray, record_digests: Digests, wanted: NDArray[np.bool_], first: int) -> None:
+        """Take the wanted records of a batch; `first` is the place of its first."""
+
+    def kept(self, names: Words | None) -> tuple[Digests, IntArray]:
+        """Marks and places of what is kept; with `names`, values are numbers of texts, whose hashes these are."""
+
+
+def new_sampler(bound: ContributionBound, has_places: bool, most_bytes: int) -> ContributionSampler:
+    """A choice by compiled loops where the ``fast`` extra is installed, else by numpy: of the same records.
+
+    Parameters
+    ----------
+    bound : ContributionBound
+    has_places : bool
+        Whether places are asked for; else they are not told.
+    most_bytes : int
+        What may be held: address space for it is set aside at once, memory comes as it is used.
+    """
+    fast = _fast_sampler()
+    if fast is None:
+        return PlainSampler(bound)
+    made: ContributionSampler = fast.FastSampler(bound.most, bound.key, has_places, most_bytes)
+    return made
+
+
+class PlainSampler:
+    """The choice in numpy, by sorting."""
+
+    def __init__(self, bound: ContributionBound) -> None:
+        self._bound = bound
+        self._batches: list[tuple[IntArray, Digests, IntArray]] = []
+
+    def add(self, values: IntArray, record_digests: Digests, wanted: NDArray[np.bool_], first: int) -> None:
+        """Take the wanted records of a batch."""
+        self._batches.append((values[wanted], record_digests[wanted], first + np.flatnonzero(wanted)))
+
+    def kept(self, names: Words | None) -> tuple[Digests, IntArray]:
+        """Marks and places of what is kept."""
+        if not self._batches:
+            return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
+        values, record_digests, places = (np.concatenate([batch[i] for batch in self._batches]) for i in range(3))
+        self._batches = []
+        units, people = np.unique(values, return_inverse=True)
+        hashes = unit_hashes(units.view(np.uint64), self._bound.key) if names is None else names[units]
+        chosen = kept_records(people, hashes, record_digests, self._bound)
+        return record_digests[chosen], places[chosen]
+
+
+@cache
+def _fast_sampler() -> Any:
+    """Give the module of compiled loops where the ``fast`` extra is installed, else nothing."""
+    try:
+        from fogline.sources import _contributions_numba as _fast_choice
+    except ImportError:
+        return None
+    return _fast_choice
+
+
+MISSING, INTEGER, TEXT = -1, 0, 1
+"""Kinds of ids."""
+
+SHORT = r"0|-?[1-9][0-9]{0,17}"
+"""Texts that stand for an integer below 10^18, which has 64 bits for sure."""
+
+_PLAIN = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+class Identities:
+    """Ids of one pass as pairs (value, kind): integers are their own value, texts are numbered as they come.
+
+    Examples
+    --------
+    >>> people = Identities()
+    >>> values, kinds = people.read(["7", 7, "Ann", None, "07"])
+    >>> values.tolist(), kinds.tolist()
+    ([7, 7, 0, 0, 1], [0, 0, 1, -1, 1])
+    >>> people.texts
+    ['Ann', '07']
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """Texts by their numbers."""
+        return list(self._numbers)
+
+    def read(self, ids: Any) -> tuple[IntArray, NDArray[np.int8]]:
+        """Values and kinds of a batch of ids: a numpy or Arrow array, or a list."""
+        if hasattr(ids, "to_pylist"):
+            return self._arrow(ids)
+        array = ids if isinstance(ids, np.ndarray) else None
+        if array is not None and array.dtype.kind in "iu" and not _is_beyond(array):
+            return array.astype(np.int64), np.zeros(len(array), dtype=np.int8)
+        if array is not None and array.dtype.kind == "f":
+            with np.errstate(all="ignore"):  # a signalling NaN, a long double beyond the doubles
+                return _whole(array.astype(np.float64))
+        return self._objects(id_cells(ids))
+
+    def _arrow(self, ids: Any) -> tuple[IntArray, NDArray[np.int8]]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        ids = _undictionaried(ids)
+        if pa.types.is_integer(ids.type):
+            if pa.types.is_uint64(ids.type) and _is_beyond(np.asarray(pc.fill_null(ids, 0))):
+                return self._objects(ids.to_pylist())
+            if not ids.null_count:
+                return np.asarray(ids).astype(np.int64, copy=False), np.zeros(len(ids), dtype=np.int8)
+            values = np.asarray(pc.fill_null(ids, 0)).astype(np.int64)
+            return values, np.where(np.asarray(ids.is_null()), np.int8(MISSING), np.int8(INTEGER))
+        if pa.types.is_floating(ids.type):
+            return _whole(np.asarray(ids.cast("float64").to_numpy(zero_copy_only=False)))
+        if _is_text(ids.type):
+            texts = ids.cast(pa.large_binary())
+            if pc.all(pc.match_substring_regex(texts, f"^({SHORT})$"), skip_nulls=False).as_py():
+                return self._arrow(texts.cast(pa.large_string()).cast(pa.int64()))
+        return self._objects(id_cells(ids))
+
+    def _objects(self, ids: list[Any]) -> tuple[IntArray, NDArray[np.int8]]:
+        values, kinds = np.zeros(len(ids), dtype=np.int64), np.full(len(ids), MISSING, dtype=np.int8)
+        for i, cell in enumerate(ids):
+            found = _identity(cell)
+            if isinstance(found, int):
+                values[i], kinds[i] = found, INTEGER
+            elif found is not None:
+                values[i], kinds[i] = self._numbers.setdefault(found, len(self._numbers)), TEXT
+        return values, kinds
+
+
+def id_cells(ids: Any) -> list[Any]:
+    """Cells of a batch of ids one by one: of a numpy or Arrow array, or of a list."""
+    if isinstance(ids, np.ndarray):
+        return list(ids.tolist())
+    if not hasattr(ids, "to_pylist"):
+        return list(ids)
+    import pyarrow as pa
+
+    ids = _undictionaried(ids)
+    if not _is_text(ids.type):
+        return list(ids.to_pylist())
+    texts = ids.cast(pa.large_binary()).to_pylist()  # a text need not be UTF-8, and its bytes can always be read
+    return [None if text is None else escaped(text) for text in texts]
+
+
+def _undictionaried(ids: Any) -> Any:
+    import pyarrow as pa
+
+    return ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def escaped(text: bytes) -> str:
+    """A text from its bytes, different for different bytes, whether they are UTF-8 or not."""
+    return text.decode("utf-8", "surrogateescape")
+
+
+def _identity(cell: Any) -> int | str | None:
+    """An id in its one form: an integer of 64 bits, a text that is none, or nothing."""
+    try:
+        found = _integer(cell)
+        if found is not None and _LEAST <= found <= _MOST:
+            return found
+        if found is not None:
+            # As many digits as it has: `str` has a limit of 4300, beyond which it raises an error.
+            return str(cell) if isinstance(cell, str) else format(Decimal(found), "f")
+        return str(cell) or None if isinstance(cell, str) else None
+    except Exception:  # of a class with errors of its own
+        return None
+
+
+def _integer(cell: Any) -> int | None:
+    """The integer that an id stands for, if it does."""
+    if isinstance(cell, str):
+        return int(cell) if _PLAIN.fullmatch(cell) else None
+    if isinstance(cell, bool | np.bool_ | np.timedelta64):
+        return None
+    if isinstance(cell, int | np.integer):
+        return int(cell)
+    if isinstance(cell, float | np.floating):
+        return int(cell) if float(cell).is_integer() and abs(float(cell)) < 2.0**63 else None
+    return None
+
+
+def _is_beyond(ids: NDArray[Any]) -> bool:
+    """Whether unsigned integers hold one that would wrap."""
+    return bool(ids.dtype.kind == "u" and len(ids) and ids.max() > _MOST)
+
+
+def _whole(ids: NDArray[np.float64]) -> tuple[IntArray, NDArray[np.int8]]:
+    """Floating-point ids: whole numbers alone are ids."""
+    with np.errstate(all="ignore"):
+        usable = (np.abs(ids) < 2.0**63) & (np.floor(ids) == ids)
+    values = np.where(usable, ids, 0.0).astype(np.int64)
+    return values, np.where(usable, np.int8(INTEGER), np.int8(MISSING))
+
+
+FloatArray = NDArray[np.float64]
+Admit = Callable[[FloatArray], tuple[NDArray[np.bool_], Digests, FloatArray | None]]
+"""Says which rows of a batch could count, their marks, and what is to be handed over of them."""
+
+MOST_BYTES = 2**28
+"""Bytes of one part of the units that are held in memory before it is split."""
+
+SPLIT = 4
+"""Parts into which a part is split."""
+
+MOST_PARTS = SPLIT**8
+"""Parts beyond which there is no use in splitting: what is left is one unit's."""
+
+
+class UnitBuckets:
+    """Records of some units, brought together.
+
+    Parameters
+    ----------
+    admit : callable
+        :data:`Admit`.
+    bound : ContributionBound
+    part, parts : int
+        Which part of the units is wanted.
+    """
+
+    def __init__(self, admit: Admit, bound: ContributionBound, part: int = 0, parts: int = 1) -> None:
+        self._admit, self._bound = admit, bound
+        self._part, self._parts = np.uint64(part), np.uint64(parts)
+        self._identities = Identities()
+        self._digests: list[int] = []
+        self._payloads: list[FloatArray] = []
+        self._taken = 0
+        self._samplers: dict[int, ContributionSampler] = {}
+        self.bytes = 0
+
+    def add(self, rows: FloatArray, ids: Any) -> None:
+        """Take the records of a batch that could count and belong to the part."""
+        usable, record_digests, payload = self._admit(rows)
+        values, kinds = self._identities.read(ids)
+        wanted = usable & (kinds != MISSING)
+        if self._parts > 1:
+            wanted &= self._hashes(values, kinds) % self._parts == self._part
+        width = values.itemsize + record_digests.itemsize
+        if payload is not None:
+            values, kinds, record_digests, payload = (
+                values[wanted],
+                kinds[wanted],
+                record_digests[wanted],
+                payload[wanted],
+            )
+            self._payloads.append(payload)
+            self.bytes += payload.nbytes
+            wanted, width = np.ones(len(payload), dtype=bool), width + values.itemsize
+        for kind in (INTEGER, TEXT):
+            these = wanted & (kinds == kind)
+            count = int(np.count_nonzero(these))
+            if count:
+                self._sampler(kind, payload is not None).add(values, record_digests, these, self._taken)
+                self.bytes += count * width
+        self._taken += 0 if payload is None else len(payload)
+
+    def kept(self) -> tuple[Digests, FloatArray | None]:
+        """Marks of the records that are kept, and what is to be handed over of them."""
+        numbers = np.arange(len(self._identities.texts))
+        names = self._hashes(numbers, np.full(len(numbers), TEXT, dtype=np.int8))
+        found = [sampler.kept(names if kind == TEXT else None) for kind, sampler in self._samplers.items()]
+        self._samplers = {}
+        if not found:
+            return np.zeros(0, dtype=np.uint64), None
+        record_digests, places = (np.concatenate([part[i] for part in found]) for i in range(2))
+        if not self._payloads:
+            return record_digests, None
+        order = np.argsort(places)
+        return record_digests[order], np.concatenate(self._payloads)[places[order]]
+
+    def _sampler(self, kind: int, has_places: bool) -> ContributionSampler:
+        if kind not in self._samplers:
+            self._samplers[kind] = new_sampler(self._bound, has_places, MOST_BYTES)
+        return self._samplers[kind]
+
+    def _hashes(self, values: IntArray, kinds: NDArray[np.int8]) -> Words:
+        """Keyed hashes of ids: the same for equal ids, whatever number a text has here."""
+        words = values.view(np.uint64).copy()
+        texts = kinds == TEXT
+        if texts.any():
+            key = self._bound.key[0].to_bytes(8, "little")
+            self._digests += [_digest(text, key) for text in self._identities.texts[len(self._digests) :]]
+            words[texts] = np.array(self._digests, dtype=np.uint64)[values[texts]]
+        return unit_hashes(words, self._bound.key)
+
+
+def unit_buckets(ids: Any, bound: ContributionBound) -> IntArray:
+    """A number for each id, the same for the same unit: for engines that bring rows together by it."""
+    people = UnitBuckets(_rows_within(0.0, 0.0, bound), bound)
+    values, kinds = people._identities.read(ids)
+    return (people._hashes(values, kinds) >> np.uint64(2)).astype(np.int64)
+
+
+def _digest(text: str, key: bytes) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
+    return int.from_bytes(digest, "little")
+
+
+# -- what competes --------------------------------------------------------------------------------------------
+
+
+def _cells_of(spec: Any) -> Admit:
+    total = CellCounts(spec).total_cells
+
+    def admit(rows: FloatArray) -> tuple[NDArray[np.bool_], Digests, None]:
+        cells = row_cells(rows, spec)
+        return cells < total, cells.astype(np.uint32), None
+
+    return admit
+
+
+def _rows_within(lower: FloatArray | float, upper: FloatArray | float, bound: ContributionBound) -> Admit:
+    start = np.uint64(bound.key[0])  # so that nobody can make unlike rows with equal marks
+
+    def admit(rows: FloatArray) -> tuple[NDArray[np.bool_], Words, FloatArray]:
+        with np.errstate(all="ignore"):
+            inside = np.all((rows >= lower) & (rows <= upper), axis=1)  # false for NaN
+            words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # one zero, not two
+        record_digests = np.full(len(rows), start)
+        for j in range(rows.shape[1]):
+            record_digests = mixed(record_digests + words[:, j] + STEP)
+        return inside, record_digests, rows
+
+    return admit
+
+
+def kept_state(spec: Spec, bound: ContributionBound, scan: Callable[[Take], None], rereadable: bool = True) -> State:
+    """Exact state of the sketch of what is kept of all records that a scan hands over."""
+    counts = exact_counts(spec)
+    if isinstance(spec, RandomSpec):
+        admit = _rows_within(spec.lower, spec.upper, bound)
+        _each_part(admit, bound, scan, rereadable, lambda _, rows: counts.add_rows(records(rows, spec.d)))
+        return counts.state()
+
+    def count(cells: Digests) -> None:
+        here = np.bincount(cells.astype(np.int64))
+        keys = np.flatnonzero(here)
+        counts.add_state(*counts.checked(keys, here[keys]))
+
+    _each_part(_cells_of(spec), bound, scan, rereadable, lambda cells, _: count(cells))
+    return counts.state()
+
+
+def _each_part(
+    admit: Admit,
+    bound: ContributionBound,
+    scan: Callable[[Take], None],
+    rereadable: bool,
+    use: Callable[[Digests, Any], object],
+    part: int = 0,
+    parts: int = 1,
+) -> None:
+    """Use what is kept of the units of one part; of its own parts, one by one, where it is too large."""
+    buckets = UnitBuckets(admit, bound, part, parts)
+    divisible = rereadable and parts < MOST_PARTS
+
+    def take(rows: FloatArray, ids: Any) -> None:
+        buckets.add(rows, ids)
+        if divisible and buckets.bytes > MOST_BYTES:
+            raise _TooMuch
+
+    try:
+        scan(take)
+    except _TooMuch:
+        del buckets
+        for smaller in range(SPLIT):
+            _each_part(admit, bound, scan, rereadable, use, part + smaller * parts, parts * SPLIT)
+        return
+    record_digests, rows = buckets.kept()
+    if len(record_digests):
+        use(record_digests, rows)
+
+
+class _TooMuch(Exception):
+    """A part of the units that must be split."""
+
+
+class BoundedTable(Source):
+    """A table of which no unit contributes more than its bound, brought together on this machine.
+
+    Parameters
+    ----------
+    table : Source
+        With a unit.
+    bound : ContributionBound
+    """
+
+    def __init__(self, table: Source, bound: ContributionBound) -> None:
+        super().__init__(table.columns, table.declared_width, table.unit_column)
+        self._table, self._bound = table, bound
+        self._failure, self._row = table._failure, table._row
+        self.rereadable = table.rereadable
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Those of the table that is cut."""
+        return self._table.facts
+
+    def __getitem__(self, columns: list[str]) -> BoundedTable:
+        """Some of the columns, of the same table, with the same key."""
+        return BoundedTable(self._table[columns], self._bound)
+
+    def _bounded(self, bound: ContributionBound) -> Source:
+        """Cut anew, from all records: what was cut already is no table of rows, which another bound could cut."""
+        return self._table._bounded(bound)
+
+    def _require_bound(self) -> None:
+        """There is one."""
+
+    def each_unit_batch(self, take: Take) -> None:  # noqa: ARG002
+        """Refused: whose the kept records are is not known any more."""
+        raise RuntimeError("this table was cut by its unit, and does not tell whose its records are")
+
+    def require_width(self, d: int) -> None:
+        """Raise an error unless there is one column for each of d axes."""
+        self._table.require_width(d)
+        super().require_width(d)
+
+    def _state(self, spec: Spec) -> State:
+        table = self._table if isinstance(spec, RandomSpec) else self._table._unordered()  # equal cells are equal
+        return kept_state(spec, self._bound, table._counted_scan, self.rereadable)
+
+    def _scan(self, take: Take) -> None:
+        def hand_over(_: Digests, rows: FloatArray) -> None:
+            for start in range(0, len(rows), BATCH_ROWS):
+                take(rows[start : start + BATCH_ROWS], None)
+
+        finite_values = float(np.finfo(np.float64).max)
+        admit = _rows_within(-finite_values, finite_values, self._bound)
+        _each_part(admit, self._bound, self._table._counted_scan, self.rereadable, hand_over)
+
+
+class ClusterTable(Source):
+    """Base of tables whose engine brings the rows of a unit together itself, and cuts them there."""
+
+    _bound: ContributionBound | None = None
+
+    def _bounded(self, bound: ContributionBound) -> Source:
+        other = copy(self)
+        other._bound = bound
+        return other
+
+    def _require_bound(self) -> None:
+        if self._bound is None:
+            super()._require_bound()
+
+    def _scan(self, take: Take) -> None:
+        """Rows on this machine: for algorithms that pass over the records themselves."""
+        if self._bound is None:
+            self._rows(take)
+            return
+        plain = copy(self)
+        plain._bound = None
+        BoundedTable(plain, self._bound)._scan(take)
+
+    def _rows(self, take: Take) -> None:
+        raise NotImplementedError

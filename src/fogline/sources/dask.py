@@ -1,0 +1,176 @@
+"""Dask data frames and arrays: each partition is summed where it is, the sums are added up in a tree.
+
+With a unit its rows are brought into one partition by a shuffle and cut there. What is shuffled are doubles and ids in
+their one form, since a shuffle would bring a partition to the types that were declared for the frame, and fail where a
+record does not have them. A partition's result is taken once, however often its task was run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fogline._validation import quiet, records
+from fogline.density.random_spec import Spec
+from fogline.queries.exact_counts import exact_counts
+from fogline.sources.contributions import (
+    MISSING,
+    TEXT,
+    ClusterTable,
+    ContributionBound,
+    Identities,
+    kept_state,
+    unit_buckets,
+)
+from fogline.sources.frames import ArrayTable, FrameTable, PartTable, numbers_or_missing
+from fogline.sources.tables import BATCH_ROWS, Progress, Source, State, Take, chosen_columns
+
+__all__ = ["DaskTable", "adapt"]
+
+BUCKET, VALUE, NAME = "bucket", "value", "name"
+"""Columns of what is shuffled, beside the numbers x0, x1, ...: where a row goes (equal for equal ids, whatever types
+they come in), an id that is an integer, and one that is a text, in hexadecimal digits; without a text the integer is
+the id."""
+
+FAN_IN = 4
+"""States that one task adds up."""
+
+
+def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Source:
+    """Table of a Dask data frame or array."""
+    if not hasattr(type(source), "to_delayed"):
+        raise TypeError(f"X: pass a data frame or an array of Dask, not {type(source).__name__}")
+    return DaskTable(source, columns, unit, progress)
+
+
+class DaskTable(ClusterTable):
+    """Some columns of a Dask data frame, or a Dask array.
+
+    Parameters
+    ----------
+    source : dask.dataframe.DataFrame or dask.array.Array
+    columns, unit, progress
+        As for :func:`fogline.sources.registry.table`; nothing is told of the progress, which Dask shows itself.
+    """
+
+    _failure = "Dask could not read the records"
+
+    def __init__(self, source: Any, columns: Sequence[str] | None, unit: str | None, progress: Progress | None) -> None:
+        self._source = source = _as_given(source)
+        if not hasattr(source, "columns"):
+            if columns is not None or unit is not None:
+                raise TypeError("columns and unit: an array has no names of columns")
+            if source.ndim not in (1, 2):
+                raise ValueError(f"X must have one or two dimensions (records, columns), got {source.ndim}")
+            records(np.empty((0, 1), dtype=source.dtype))
+            super().__init__(None, 1 if source.ndim == 1 else int(source.shape[1]), None, progress)
+            return
+        chosen = chosen_columns(columns, unit, [str(name) for name in source.columns])
+        super().__init__(chosen, len(chosen), unit, progress)
+        FrameTable(source._meta, chosen, unit, None)  # the types of the columns
+
+    def _partitions(self) -> list[Any]:
+        """Delayed partitions, each with all columns, and with all rows of a unit if its rows are to be cut."""
+        source = self._source
+        if self.columns is None:
+            whole = source.rechunk({1: -1}) if source.ndim == 2 else source
+            return list(whole.to_delayed().ravel())
+        if self._bound is not None and self.unit_column is not None:
+            empty = _with_buckets(source._meta, self.columns, self.unit_column, self._bound)
+            named = source.map_partitions(_with_buckets, self.columns, self.unit_column, self._bound, meta=empty)
+            source = named.shuffle(on=BUCKET)
+        return list(source.to_delayed())
+
+    def _state(self, spec: Spec) -> State:
+        from dask.delayed import delayed
+
+        partial, join = delayed(_partition_state, pure=False), delayed(_joined, pure=False)
+        states = [partial(part, self.columns, self.unit_column, spec, self._bound) for part in self._partitions()]
+        while len(states) > 1:
+            states = [join(states[i : i + FAN_IN], spec) for i in range(0, len(states), FAN_IN)]
+        total: State = states[0].compute() if states else exact_counts(spec).state()
+        return total
+
+    def _rows(self, take: Take) -> None:
+        for part in self._partitions():
+            _partition(part.compute(), self.columns, self.unit_column, self.width)._scan(take)
+
+
+def _as_given(source: Any) -> Any:
+    """A frame without the step by which Dask makes Arrow's texts of all objects, where nothing was computed of them.
+
+    Dask puts it there unless told otherwise. It takes a partition at once, and one cell that is bytes and no UTF-8
+    makes it fail, and the release with it.
+    """
+    whole: Any = getattr(source, "expr", None)
+    node = whole
+    while type(node).__name__ == "Projection":
+        node = node.frame
+    kind = type(node).__name__
+    if kind == "ArrowStringConversion":
+        plain = node.frame
+    elif kind == "FromPandas" and "pyarrow_strings_enabled" in node._parameters:
+        plain = node.substitute_parameters({"pyarrow_strings_enabled": False})
+    else:
+        return source
+    return type(source)(whole.substitute(node, plain))
+
+
+def _with_buckets(part: Any, columns: Sequence[str], unit: str, bound: ContributionBound) -> Any:
+    """Numbers of a partition's rows and the ids of their units, as columns whose types no record decides."""
+    import pandas as pd
+
+    parts = [_named_rows(np.zeros((0, len(columns))), [], bound)]
+    PartTable(part, columns, unit)._scan(lambda rows, ids: parts.append(_named_rows(rows, ids, bound)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _named_rows(rows: Any, ids: Any, bound: ContributionBound) -> Any:
+    import pandas as pd
+
+    people = Identities()
+    values, kinds = people.read(ids)
+    texts = np.array([text.encode("utf-8", "surrogatepass").hex() for text in people.texts], dtype=object)
+    names = np.full(len(values), "", dtype=object)
+    names[kinds == TEXT] = texts[values[kinds == TEXT]]
+    frame = pd.DataFrame({f"x{j}": rows[:, j] for j in range(rows.shape[1])})
+    frame[BUCKET] = unit_buckets(ids, bound)
+    frame[VALUE] = values
+    frame[NAME] = pd.array(names, dtype="string")
+    return frame[kinds != MISSING]
+
+
+def _scan_named(part: Any, width: int, take: Take) -> None:
+    """Hand over the rows of a partition that :func:`_with_buckets` made."""
+    names = part[NAME].to_list()
+    ids = [
+        bytes.fromhex(n).decode("utf-8", "surrogatepass") if n else v for n, v in zip(names, part[VALUE], strict=True)
+    ]
+    rows = np.column_stack([part[f"x{j}"].to_numpy(dtype=np.float64) for j in range(width)])
+    for start in range(0, len(rows), BATCH_ROWS):
+        here = slice(start, start + BATCH_ROWS)
+        take(rows[here], ids[here])
+
+
+def _partition(part: Any, columns: Sequence[str] | None, unit: str | None, width: int) -> Source:
+    if columns is not None:
+        return PartTable(part, columns, unit)
+    return ArrayTable(numbers_or_missing(part, width))
+
+
+def _partition_state(
+    part: Any, columns: Sequence[str] | None, unit: str | None, spec: Spec, bound: ContributionBound | None
+) -> State:
+    with quiet():
+        if bound is None:
+            return _partition(part, columns, unit, spec.d)._state(spec)
+        return kept_state(spec, bound, lambda take: _scan_named(part, spec.d, take))
+
+
+def _joined(states: list[State], spec: Spec) -> State:
+    total = exact_counts(spec)
+    for state in states:
+        total.add_state(*total.checked(*state))
+    return total.state()

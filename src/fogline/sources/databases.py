@@ -1,0 +1,339 @@
+"""SQLite and Postgres by their own drivers: grouped where the data are, in one statement, so of one state.
+
+Types are declared by the schema: a text column is an error, to be cast in the query. SQLite may hold text in a
+column of numbers all the same; such a cell is missing. Postgres would raise an error for a decimal beyond the range of
+doubles, which is missing as an infinity is; one too close to zero is brought to the edge of that range first. Texts of
+ids come as the bytes that the server holds, whatever encoding the client has.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+
+from fogline._validation import source_text
+from fogline.density.random_spec import Spec
+from fogline.density.spec import SketchSpec
+from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
+from fogline.sources.contributions import escaped
+from fogline.sources.tables import BATCH_ROWS, Progress, Source, State, Take, chosen_columns
+
+__all__ = ["PostgresTable", "SqliteTable", "adapt", "require_psycopg"]
+
+VIEW = "fogline_view"
+"""Name of the temporary view through which SQLite tells the declared types of a query."""
+
+DECIMAL = 1700
+POSTGRES_NUMBERS = {
+    16: "boolean",
+    20: "bigint",
+    21: "smallint",
+    23: "integer",
+    700: "real",
+    701: "double",
+    1700: "numeric",
+}
+POSTGRES_IDS = {20: "bigint", 21: "smallint", 23: "integer", 25: "text", 1042: "char", 1043: "varchar", 2950: "uuid"}
+"""Types of columns by Postgres's numbers for them."""
+
+
+LARGEST = "1.7976931348623157e308"
+"""Postgres raises an error where a decimal beyond this is to become a double."""
+
+TEXT_CODECS = {
+    "UTF8": "utf-8",
+    "SQL_ASCII": "utf-8",
+    "LATIN2": "iso8859-2",
+    "LATIN9": "iso8859-15",
+    "WIN1250": "cp1250",
+    "WIN1251": "cp1251",
+    "WIN1252": "cp1252",
+    "KOI8R": "koi8-r",
+    "EUC_JP": "euc-jp",
+    "EUC_KR": "euc-kr",
+    "EUC_CN": "gb2312",
+}
+"""Codecs by Postgres's names for the encodings of databases; one that is not here is read byte by byte."""
+
+UNREACHABLE = "source: Postgres does not let us in: is a server there, are user, password and database right?"
+
+
+def adapt(
+    source: Any, columns: Sequence[str] | None, *, query: str | None, unit: str | None, progress: Progress | None
+) -> Source:
+    """Table of a query to a database, by its address or a connection to it."""
+    if query is None or not query.strip():
+        raise TypeError("query must be a SELECT or the name of a table, where the source is a database")
+    is_sqlite = isinstance(source, sqlite3.Connection) or (isinstance(source, str) and source.startswith("sqlite:"))
+    kind = SqliteTable if is_sqlite else PostgresTable
+    return kind(source, columns, query=query, unit=unit, progress=progress)
+
+
+class _QueryTable(Source):
+    """Some columns of a query."""
+
+    _failure = "the database could not be read"
+
+    def __init__(
+        self,
+        source: Any,
+        columns: Sequence[str] | None,
+        *,
+        query: str,
+        unit: str | None,
+        progress: Progress | None,
+    ) -> None:
+        self._source = source
+        self._query = query.strip().rstrip(";").rstrip()
+        self._relation = _relation(self._query)
+        self._kinds = self._schema()
+        names = [name for name, _ in self._kinds]
+        chosen = chosen_columns(columns, unit, names)
+        super().__init__(chosen, len(chosen), unit, progress)
+        for name in chosen:
+            self._require_number(name)
+        if unit is not None:
+            self._require_id(unit)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The query, and the address without its password: the same columns of other rows are another question."""
+        place = {"source": source_text(self._source)} if isinstance(self._source, str) else {}
+        return {"query": self._query, **place}
+
+    def _schema(self) -> list[tuple[str, Any]]:
+        raise NotImplementedError
+
+    def _require_number(self, name: str) -> None:
+        raise NotImplementedError
+
+    def _require_id(self, name: str) -> None:
+        raise NotImplementedError
+
+    def _number(self, name: str) -> str:
+        """SQL that gives a column as doubles, NULL for what is no number."""
+        raise NotImplementedError
+
+    def _id(self, name: str) -> str:
+        """SQL that gives the ids of a column."""
+        raise NotImplementedError
+
+    def _doubles(self) -> list[str]:
+        return [self._number(name) for name in self.columns or ()]
+
+    def _select(self) -> str:
+        unit = [] if self.unit_column is None else [f"{self._id(self.unit_column)} AS unit"]
+        return f"SELECT {', '.join([*self._doubles(), *unit])} FROM {self._relation}"
+
+    def _hand_over(self, cursor: Any, take: Take) -> None:
+        while rows := cursor.fetchmany(BATCH_ROWS):
+            has_unit = self.unit_column is not None
+            numbers = [row[: self.width] for row in rows]
+            take(np.array(numbers, dtype=np.float64), [row[-1] for row in rows] if has_unit else None)
+
+
+class SqliteTable(_QueryTable):
+    """Some columns of a query to SQLite.
+
+    Parameters
+    ----------
+    source : str or sqlite3.Connection
+        ``"sqlite:///file.db"`` (four slashes for an absolute path) or a connection. A file is opened for reading only.
+    columns, query, unit, progress
+        As for :func:`fogline.sources.registry.table`.
+    """
+
+    def _state(self, spec: Spec) -> State:
+        if not isinstance(spec, SketchSpec):
+            return super()._state(spec)
+        dialect = SqliteDialect()
+        sql = CellSql.of(spec, dialect).query(self._doubles(), self._relation)
+        with self._connected() as connection, closing(connection.cursor()) as cursor:
+            cursor.row_factory = None
+            return _counts(cursor.execute(sql, dialect.parameters).fetchall())
+
+    def _scan(self, take: Take) -> None:
+        with self._connected() as connection, closing(connection.cursor()) as cursor:
+            cursor.row_factory = None
+            self._hand_over(cursor.execute(self._select()), take)
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        if isinstance(self._source, sqlite3.Connection):
+            factory, self._source.text_factory = self._source.text_factory, escaped
+            try:
+                yield self._source
+            finally:
+                self._source.text_factory = factory
+            return
+        path = Path(unquote(re.sub("^sqlite:(//)?/?", "", self._source)))
+        if not path.is_file():
+            raise FileNotFoundError(f"source: there is no file {str(path)!r}")
+        try:
+            opened = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        except sqlite3.Error:
+            raise PermissionError(f"source: the file {str(path)!r} cannot be opened") from None
+        with closing(opened) as connection:
+            connection.text_factory = escaped  # a text of SQLite need not be UTF-8
+            yield connection
+
+    def _schema(self) -> list[tuple[str, Any]]:
+        """Names and declared types, which SQLite tells of a view alone."""
+        with self._connected() as connection, closing(connection.cursor()) as cursor:
+            cursor.row_factory = None
+            try:
+                cursor.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT * FROM {self._relation}")
+                try:
+                    rows = cursor.execute(f"PRAGMA temp.table_info({VIEW})").fetchall()
+                finally:
+                    cursor.execute(f"DROP VIEW temp.{VIEW}")
+            except sqlite3.Error as error:
+                raise ValueError(f"query: SQLite refuses it: {error}") from None
+        return [(str(row[1]), str(row[2]).upper()) for row in rows]
+
+    def _require_number(self, name: str) -> None:
+        kind = dict(self._kinds)[name]
+        if re.search("CHAR|CLOB|TEXT|BLOB|DATE|TIME", kind):
+            raise TypeError(f"columns: column {name!r} holds {kind}, not numbers; cast it in the query")
+
+    def _require_id(self, name: str) -> None:
+        kind = dict(self._kinds)[name]
+        if re.search("BLOB|DATE|TIME", kind):
+            raise TypeError(f"unit: column {name!r} holds {kind}, not integers or texts")
+
+    def _number(self, name: str) -> str:
+        column = quoted(name)
+        return f"CASE WHEN typeof({column}) IN ('integer', 'real') THEN CAST({column} AS REAL) END"
+
+    def _id(self, name: str) -> str:
+        # An expression has no declared type, so that no converter of the connection, which may fail, is called for it.
+        return f"CASE WHEN typeof({quoted(name)}) <> 'blob' THEN {quoted(name)} END"
+
+
+class PostgresTable(_QueryTable):
+    """Some columns of a query to Postgres.
+
+    Parameters
+    ----------
+    source : str or psycopg.Connection
+        ``"postgres://user@host/database"`` or a connection.
+    columns, query, unit, progress
+        As for :func:`fogline.sources.registry.table`.
+    """
+
+    def _state(self, spec: Spec) -> State:
+        if not isinstance(spec, SketchSpec):
+            return super()._state(spec)
+        sql = CellSql.of(spec, POSTGRES).query(self._doubles(), self._relation)
+        with self._connected() as connection, _cursor(connection) as cursor:
+            return _counts(cursor.execute(self._encoded(connection, sql)).fetchall())
+
+    def _scan(self, take: Take) -> None:
+        with self._connected() as connection, _cursor(connection, "fogline_rows", binary=True) as cursor:
+            encoding = TEXT_CODECS.get(connection.info.parameter_status("server_encoding") or "", "latin-1")
+
+            def take_texts(rows: Any, ids: Any) -> None:
+                take(rows, ids and [_decoded(cell, encoding) for cell in ids])
+
+            cursor.execute(self._encoded(connection, self._select()))
+            self._hand_over(cursor, take_texts)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """A transaction that can only read, and sees one state of the database."""
+        psycopg = require_psycopg()
+        if not isinstance(self._source, str):
+            with self._source.transaction():
+                yield self._source
+            return
+        try:
+            opened = psycopg.connect(self._source)
+        except (psycopg.Error, ValueError):  # whose message may quote the address, and a password in it
+            raise ConnectionError(UNREACHABLE) from None
+        with opened as connection:
+            connection.read_only = True
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            yield connection
+
+    def _schema(self) -> list[tuple[str, Any]]:
+        psycopg = require_psycopg()
+        with self._connected() as connection, _cursor(connection) as cursor:
+            try:
+                cursor.execute(self._encoded(connection, f"SELECT * FROM {self._relation} LIMIT 0"))
+            except psycopg.Error as error:
+                raise ValueError(f"query: Postgres refuses it: {error.diag.message_primary}") from None
+            return [(column.name, column.type_code) for column in cursor.description]
+
+    def _require_number(self, name: str) -> None:
+        if dict(self._kinds)[name] not in POSTGRES_NUMBERS:
+            raise TypeError(f"columns: column {name!r} does not hold numbers; cast it in the query")
+
+    def _require_id(self, name: str) -> None:
+        if dict(self._kinds)[name] not in POSTGRES_IDS:
+            raise TypeError(f"unit: column {name!r} does not hold integers or texts; cast it in the query")
+
+    def _number(self, name: str) -> str:
+        column, kind = quoted(name), dict(self._kinds)[name]
+        if POSTGRES_NUMBERS[kind] == "boolean":
+            return f"{column}::integer::double precision"
+        if kind != DECIMAL:
+            return f"{column}::double precision"
+        within = f"abs({column}) BETWEEN 1e-300 AND {LARGEST} OR {column} = 0"
+        tiny = f"abs({column}) < 1 THEN sign({column}) * 1e-300"  # the rest is infinite, or as good as
+        return f"(CASE WHEN {column} = 'NaN' THEN NULL WHEN {within} THEN {column} WHEN {tiny} END)::double precision"
+
+    def _id(self, name: str) -> str:
+        column = quoted(name)
+        if POSTGRES_IDS[dict(self._kinds)[name]] in ("bigint", "smallint", "integer"):
+            return column
+        # Not as a text: of one that the client's encoding does not have, the server would make an error.
+        return f"convert_to({column}::text, getdatabaseencoding())"
+
+    @staticmethod
+    def _encoded(connection: Any, sql: str) -> bytes:
+        """A query without parameters: bytes are not searched for them."""
+        try:
+            return sql.encode(connection.info.encoding)
+        except UnicodeEncodeError:
+            raise ValueError("query: it has signs that the connection's client_encoding does not have") from None
+
+
+def require_psycopg() -> Any:
+    """Return the driver, or say what to install."""
+    try:
+        import psycopg
+    except ImportError:
+        raise ImportError("Postgres needs psycopg: pip install 'fogline[postgres]'") from None
+    return psycopg
+
+
+def _relation(query: str) -> str:
+    """What follows FROM: a query in brackets, or the quoted name of a table, with its schema if it has one."""
+    if re.match(r"(?i)(select|with|values|table)\b\s", query):
+        return f"({query}\n) AS source"  # a comment at its end stays there
+    return ".".join(quoted(part.strip('"')) for part in query.split("."))
+
+
+def _cursor(connection: Any, *name: str, **options: Any) -> Any:
+    """A cursor that gives tuples, whatever kind of rows the connection was made for."""
+    from psycopg.rows import tuple_row
+
+    return connection.cursor(*name, row_factory=tuple_row, **options)
+
+
+def _decoded(cell: Any, encoding: str) -> Any:
+    """An id of Postgres: a text comes as the bytes that the server holds, which can always be read."""
+    return cell.decode(encoding, "surrogateescape") if isinstance(cell, bytes) else cell
+
+
+def _counts(rows: list[Any]) -> State:
+    answer = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 2)
+    answer = answer[np.argsort(answer[:, 0])]
+    return answer[:, 0].copy(), answer[:, 1].copy()

@@ -1,0 +1,440 @@
+"""CSV and Parquet files in one pass and constant memory: text line by line, Parquet by DuckDB.
+
+Text is cut and read by :mod:`fogline.sources.text_lines`, whose unit is the line. Of Parquet the cells of records are
+counted here, batch by batch, or by a ``GROUP BY`` in DuckDB where there is no Arrow; both evaluate the double-precision
+expression of :mod:`fogline.queries.fourier_sums`, so the counts are the same integers. What is wrong with the schema of
+a file (no such file, no such column, a text column in Parquet, a header that cannot be read or looks like values) is a
+clear error; what is wrong with its cells or lines is not known to anyone: a cell that is no number is missing.
+
+A line of a text file is a record. Quotes are honoured within a line and nowhere else: a quote that is never closed
+must not swallow the lines after it, since one record could then remove many. A quoted cell with a line break in it is
+therefore two lines, of which the first is read as far as it goes.
+
+DuckDB as a reader: rows of a query in batches, through Arrow where pyarrow is installed.
+
+Parquet files with a column of text ids, by pyarrow: DuckDB fails on a file in which one text is not UTF-8.
+
+Files whose number of rows is declared by their owner: for what needs a public number of rows.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator, Sequence
+from copy import copy
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import check_count, records, source_text
+from fogline.density.random_spec import Spec
+from fogline.density.spec import SketchSpec
+from fogline.sources.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql, quoted
+from fogline.sources.headers import Header, opened, read_header
+from fogline.sources.paths import is_parquet, matching_files
+from fogline.sources.reading import ReadingOptions, require_text_source
+from fogline.sources.tables import BATCH_ROWS, Progress, ReadFailed, Source, State, Take, chosen_columns
+from fogline.sources.text_lines import Layout, blocks_of, scan_blocks
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = [
+    "CountedFile",
+    "FileTable",
+    "ReadFailed",
+    "common_header",
+    "connect",
+    "has_arrow",
+    "matching_files",
+    "require_arrow_for_texts",
+    "require_duckdb",
+    "rows_of",
+    "scan_batches",
+    "scan_query",
+    "scan_text_ids",
+]
+
+CLOSED: dict[str, str | int | float | list[str]] = {
+    "disabled_optimizers": "statistics_propagation,filter_pushdown",
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "enable_external_file_cache": False,
+}
+"""No extension is fetched, and of a file nothing is kept after the pass.
+
+No expression is decided by the statistics of a Parquet file, and no filter is handed to the scan, which knows them:
+writers leave NaN out of them, so that one record far away would switch all records with a NaN on or off, and a column
+that is constant but for NaN would count as constant.
+"""
+
+_databases: dict[bool, duckdb.DuckDBPyConnection] = {}
+_opening = Lock()
+
+
+def require_duckdb() -> Any:
+    """Return the library, or say what to install."""
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError("reading files needs DuckDB: pip install 'fogline[cli]'") from None
+    return duckdb
+
+
+def connect(*, ordered: bool = True) -> duckdb.DuckDBPyConnection:
+    """A connection to a database in memory that hands over a file's rows in their order, or in any, for less memory.
+
+    To start a database takes as long as to count some millions of rows, so one is kept for either order, empty.
+    """
+    duckdb = require_duckdb()
+    with _opening:
+        if ordered not in _databases:
+            _databases[ordered] = duckdb.connect(config={**CLOSED, "preserve_insertion_order": ordered})
+        connection = _databases[ordered].cursor()
+    connection.execute("SET enable_progress_bar = false")  # how long reading takes is nobody's business
+    return connection
+
+
+def _close_databases() -> None:
+    """Leave no database to a forked process, which would wait for threads that it does not have; keeps the lock."""
+    _opening.acquire()
+    while _databases:
+        _databases.popitem()[1].close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_close_databases, after_in_parent=_opening.release, after_in_child=_opening.release)
+
+
+def has_arrow() -> bool:
+    """Whether batches can come through Arrow."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def scan_query(sql: str, take: Take, *, has_unit: bool, ordered: bool = True) -> None:
+    """Hand over the rows of a query of doubles; the last column is the unit's id, if there is a unit."""
+    connection = connect(ordered=ordered)
+    try:
+        if has_arrow():
+            scan_batches(connection.sql(sql).to_arrow_reader(BATCH_ROWS), take, has_unit=has_unit)
+            return
+        connection.execute(sql)
+        while rows := connection.fetchmany(BATCH_ROWS):
+            ids = [row[-1] for row in rows] if has_unit else None
+            numbers = [row[:-1] for row in rows] if has_unit else rows
+            take(np.array(numbers, dtype=np.float64), ids)
+    finally:
+        connection.close()
+
+
+def scan_batches(batches: Any, take: Take, *, has_unit: bool) -> None:
+    """Hand over Arrow batches; the last column is the unit's id, if there is a unit."""
+    for batch in batches:
+        width = batch.num_columns - has_unit
+        take(records(batch.select(list(range(width)))), batch.column(width) if has_unit else None)
+
+
+def require_arrow_for_texts(unit: str) -> None:
+    """Say what to install; before anything is paid, since without it one record would decide whether reading fails."""
+    if not has_arrow():
+        raise ImportError(
+            f"unit: column {unit!r} holds texts, which pyarrow reads from Parquet: pip install 'fogline[arrow]'; "
+            "or write the ids as integers"
+        )
+
+
+def scan_text_ids(files: Sequence[Path], columns: Sequence[str], unit: str, take: Take) -> None:
+    """Hand over rows of Parquet files, with their ids as Arrow's texts.
+
+    Parameters
+    ----------
+    files : sequence of Path
+    columns : sequence of str
+        Of numbers.
+    unit : str
+        Of texts.
+    take : callable
+        :data:`fogline.sources.tables.Take`.
+    """
+    import pyarrow.parquet as pq
+
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            file.schema_arrow.empty_table().select([*columns, unit])  # fails with no rows as it would with some
+            for batch in file.iter_batches(BATCH_ROWS, columns=[*columns, unit]):
+                take(records(batch.select(list(columns))), batch.column(unit))
+
+
+SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+INTEGERS = (*SIGNED, *(f"U{name}" for name in SIGNED))
+NUMBERS = (*INTEGERS, "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
+IDS = (*INTEGERS, "FLOAT", "DOUBLE", "VARCHAR", "UUID", "ENUM")
+PLAIN_IDS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "FLOAT", "DOUBLE")
+"""Types of ids that need no text to be the same everywhere."""
+
+Schema = tuple[tuple[str, str], ...]
+"""Names of columns and their types; a text file declares none."""
+
+
+class FileTable(Source):
+    """Some columns of a CSV or Parquet file, or of many alike.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.csv``, ``.tsv`` or ``.txt`` file, perhaps compressed (``.csv.gz``, ``.csv.zst``), or a ``.parquet`` file; a
+        pattern such as ``visits/*.csv``; or a folder, of which all such files count, with those of its folders. Files
+        must have the same columns.
+    columns : sequence of str, optional
+        Names of the columns, in the order of the bounds; by default all of the file's, but the unit's.
+    unit : str, optional
+        Name of the column that says whose record a row is.
+    progress : callable, optional
+        Told the rows read so far; a number as secret as the records.
+    delimiter, decimal, thousands, encoding, null, header
+        How text is read; see :class:`ReadingOptions`.
+
+    Notes
+    -----
+    A line of a text file is a record, and a line ends at a line feed, at a carriage return, or at both together,
+    within quotes too. Where a person's text holds a line break that person has several lines: say so in
+    ``max_contributions``, or write the file anew. A line belongs to the unit that it names.
+
+    The name of a folder such as ``year=2020`` is not a column.
+
+    Examples
+    --------
+    >>> from fogline.datasets.tables import load_faithful
+    >>> from fogline.sources.files import FileTable
+    >>> FileTable(load_faithful().path).columns
+    ('eruptions', 'waiting')
+    """
+
+    _failure = "the file could not be read"
+    columns: tuple[str, ...]
+    _ordered = True
+
+    def __init__(
+        self,
+        path: str | Path,
+        columns: Sequence[str] | None = None,
+        *,
+        unit: str | None = None,
+        progress: Progress | None = None,
+        delimiter: str | None = None,
+        decimal: str = ".",
+        thousands: str | None = None,
+        encoding: str = "utf-8",
+        null: Sequence[str] = (),
+        header: Sequence[str] | None = None,
+    ) -> None:
+        names = None if header is None else header if isinstance(header, str) else tuple(header)
+        self._options = ReadingOptions(delimiter, decimal, thousands, encoding, null, names)  # type: ignore[arg-type]
+        self.path = Path(path)
+        self._given = source_text(path)
+        self._files = matching_files(path)
+        self._is_parquet = is_parquet(self._files[0])
+        if self._is_parquet:
+            require_text_source(self._options, "a Parquet file")
+        schema = _parquet_schema(self._files) if self._is_parquet else self._text_schema()
+        self._names = [name for name, _ in schema]
+        if not self._is_parquet:
+            self._check_names(columns, "columns")
+            self._check_names([unit], "unit")
+        named = chosen_columns(columns, unit, self._names)
+        super().__init__(named, len(named), unit, progress)
+        self._row = "record" if self._is_parquet else "line of the file"  # a cell with line breaks makes several lines
+        kinds = dict(schema)
+        for name in named:
+            require_kind(f"columns: column {name!r}", kinds[name], NUMBERS, "numbers")
+        self._unit_kind = "" if unit is None else kinds[unit]
+        if unit is not None:
+            require_kind(f"unit: column {unit!r}", kinds[unit], IDS, "integers or texts")
+            if self._is_parquet and self._unit_kind == "VARCHAR":
+                require_arrow_for_texts(unit)
+
+    def __repr__(self) -> str:
+        unit = f", unit={self.unit_column!r}" if self.unit_column is not None else ""
+        return f"FileTable({self.path.name!r}, columns={list(self.columns)}{unit})"
+
+    def __getitem__(self, columns: list[str]) -> Self:
+        """Some of the columns, in another order; the unit stays."""
+        if not self._is_parquet:
+            self._check_names(columns, "columns", self.columns)
+        return super().__getitem__(columns)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The path as given, and how text is read where that was stated: else it is another question."""
+        reading = self._options.facts
+        return {**super().facts, "source": self._given, **({"reading": reading} if reading else {})}
+
+    def _state(self, spec: Spec) -> State:
+        if not self._is_parquet or has_arrow() or not isinstance(spec, SketchSpec):
+            return Source._state(self._unordered(), spec)  # sums do not depend on the order
+        dialect = DUCKDB_NARROW if math.prod(spec.cells) < 2**31 else DUCKDB
+        sql = CellSql.of(spec, dialect).query(self._numbers(), self._relation())
+        connection = connect()
+        try:
+            answer = connection.execute(sql).fetchnumpy()
+        finally:
+            connection.close()
+        keys = np.asarray(answer["cell"], dtype=np.int64)
+        order = np.argsort(keys)
+        return keys[order], np.asarray(answer["records"], dtype=np.int64)[order]
+
+    def _unordered(self) -> FileTable:
+        other = copy(self)
+        other._ordered = False
+        return other
+
+    def _scan(self, take: Take) -> None:
+        if not self._is_parquet:
+            places = tuple(map(self._names.index, self.columns))
+            unit = None if self.unit_column is None else self._names.index(self.unit_column)
+            scan_blocks(self._blocks(), Layout(self._options, self._header.delimiter, places, unit), take)
+            return
+        if self._unit_kind == "VARCHAR" and self.unit_column is not None:
+            scan_text_ids(self._files, self.columns, self.unit_column, take)
+            return
+        columns = [f"{number} AS x{j}" for j, number in enumerate(self._numbers())]
+        if self.unit_column is not None:
+            cast = "" if self._unit_kind in PLAIN_IDS else "::VARCHAR"
+            columns.append(f"{quoted(self.unit_column)}{cast} AS unit")
+        sql = f"SELECT {', '.join(columns)} FROM {self._relation()}"
+        scan_query(sql, take, has_unit=self.unit_column is not None, ordered=self._ordered)
+
+    # -- Parquet ----------------------------------------------------------------------------------------------
+
+    def _numbers(self) -> list[str]:
+        """SQL that gives each column as doubles, NULL for what is no number."""
+        return [f"TRY_CAST({quoted(name)} AS DOUBLE)" for name in self.columns]
+
+    def _relation(self) -> str:
+        return f"read_parquet({_literals(self._files)}, hive_partitioning=false)"
+
+    # -- text -------------------------------------------------------------------------------------------------
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Whole lines of all files, without their headers."""
+        for file in self._files:
+            with opened(file) as content:
+                yield from blocks_of(content, skip_header=self._options.header is None)
+
+    def _text_schema(self) -> Schema:
+        self._header = common_header(self._files, self._options)
+        return tuple((name, "") for name in self._header.names)
+
+    def _check_names(self, wanted: Any, parameter: str, available: Sequence[str] | None = None) -> None:
+        """Refuse names that there are not, without those that there are: a first line may be a record after all."""
+        names = self._names if available is None else list(available)
+        for name in wanted if isinstance(wanted, list | tuple) else ():
+            if isinstance(name, str) and names.count(name) != 1:
+                what = "no" if name not in names else "more than one"
+                raise ValueError(
+                    f"{parameter}: there is {what} column {name!r} in {self.path.name}; fogline check shows its header"
+                )
+
+
+def common_header(files: list[Path], options: ReadingOptions) -> Header:
+    """Header of the first file, whose names and delimiter all others must have too."""
+    first = read_header(files[0], options)
+    for file in files[1:]:
+        other = read_header(file, options)
+        if (other.names, other.delimiter) != (first.names, first.delimiter):
+            raise ValueError(f"path: {file.name} has another header than {files[0].name}")
+    return first
+
+
+def _parquet_schema(files: list[Path]) -> Schema:
+    """Columns of the first file, which all others must have too: DuckDB would read them by the types of the first."""
+    connection = connect()
+    found: list[Schema] = []
+    try:
+        for file in files:
+            sql = f"DESCRIBE SELECT * FROM read_parquet({_literals([file])}, hive_partitioning=false)"
+            found.append(tuple((str(row[0]), str(row[1])) for row in connection.execute(sql).fetchall()))
+            if found[-1] != found[0]:
+                raise ValueError(f"path: {file.name} has other columns or types than {files[0].name}")
+    except ValueError:
+        raise
+    except Exception:
+        raise ValueError(f"path: {files[len(found)].name} is not a readable Parquet file") from None
+    finally:
+        connection.close()
+    return found[0]
+
+
+def require_kind(what: str, kind: str, allowed: Sequence[str], wanted: str) -> None:
+    if kind and kind.split("(")[0].upper() not in allowed:
+        raise TypeError(f"{what} holds {kind}, not {wanted}")
+
+
+def _literals(files: list[Path]) -> str:
+    """Paths as DuckDB takes them for these files alone: `*`, `?` and `[` of a name would be a pattern for others."""
+    texts = (re.sub(r"([*?\[])", r"[\1]", str(file)).replace("'", "''") for file in files)
+    return "[" + ", ".join(f"'{text}'" for text in texts) + "]"
+
+
+class CountedFile(FileTable):
+    """Some columns of a file with a public number of rows, as declared: nothing is counted.
+
+    Rows beyond that number are not read, and missing ones count as records without a value, so that a line that cannot
+    be read changes one record and not the number of them.
+
+    Parameters
+    ----------
+    path : str or Path
+    columns : sequence of str, optional
+        As for :class:`FileTable`.
+    rows : int
+        Public; never take it from a file whose number of rows is secret.
+    **reading
+        How text is read; see :class:`ReadingOptions`.
+
+    Examples
+    --------
+    >>> from fogline.datasets.tables import load_faithful
+    >>> from fogline.sources.files import CountedFile
+    >>> CountedFile(load_faithful().path, ["waiting"], rows=272).rows
+    272
+    """
+
+    def __init__(self, path: str | Path, columns: Sequence[str] | None = None, *, rows: int, **reading: Any) -> None:
+        super().__init__(path, columns, **reading)
+        self.rows = check_count(rows, "rows")
+
+    def _state(self, spec: Spec) -> State:
+        return Source._state(self, spec)
+
+    def _scan(self, take: Take) -> None:
+        """Hand over the first `rows` records."""
+        left = self.rows
+
+        def take_some(batch: NDArray[np.float64], ids: Any) -> None:
+            nonlocal left
+            take(batch[:left], ids)
+            left -= min(left, len(batch))
+
+        super()._scan(take_some)
+
+
+def rows_of(source: Any) -> int:
+    """Public number of rows, under replacement; usable or not."""
+    if isinstance(source, CountedFile):
+        return source.rows
+    if isinstance(source, FileTable) or not hasattr(source, "__len__"):
+        raise TypeError(
+            "X must be an array or a frame for a descent, whose number of rows is public, or a CountedFile, which "
+            "declares it"
+        )
+    return len(source)

@@ -1,0 +1,386 @@
+"""Tables in memory and streams: numpy, scipy.sparse, any frame that narwhals knows, Arrow, DuckDB relations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fogline._validation import contained, records
+from fogline.sources.cell_sql import quoted
+from fogline.sources.files import IDS, NUMBERS, PLAIN_IDS, has_arrow, require_kind, scan_batches
+from fogline.sources.tables import BATCH_ROWS, FloatArray, Progress, Source, Take, chosen_columns
+
+__all__ = [
+    "ArrayTable",
+    "FrameTable",
+    "LazyTable",
+    "ListTable",
+    "PartTable",
+    "RelationTable",
+    "StreamTable",
+    "adapt",
+    "numbers_or_missing",
+]
+
+
+def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Source:
+    """Table of anything that is not a path, a database or a cluster's."""
+    kind = type(source).__module__.partition(".")[0]
+    if kind in ("duckdb", "_duckdb"):
+        return RelationTable(source, columns, unit, progress)
+    if hasattr(source, "collect_batches"):
+        return LazyTable(source, columns, unit, progress)
+    if hasattr(source, "read_next_batch"):
+        return _stream(source, columns, unit, progress)
+    if hasattr(source, "columns") or hasattr(source, "schema"):
+        return FrameTable(source, columns, unit, progress)
+    if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__array__"):
+        return _stream(source, columns, unit, progress)
+    if columns is not None:
+        raise TypeError("columns: an array has no names of columns; pass the columns that are wanted")
+    plain = isinstance(source, Sequence) and not isinstance(source, str | bytes) and not hasattr(source, "__array__")
+    return (ListTable if plain else ArrayTable)(source, unit, progress)
+
+
+class ArrayTable(Source):
+    """A numpy array, a list of records, or a sparse matrix, whose zeros are values like any other.
+
+    Parameters
+    ----------
+    array : array of shape (n, d)
+    ids : array of shape (n,), optional
+        Whose record each row is.
+    progress : callable, optional
+    """
+
+    def __init__(self, array: Any, ids: Any = None, progress: Progress | None = None) -> None:
+        self._sparse = hasattr(array, "tocsr")
+        self._array: Any = array.tocsr() if self._sparse else records(array)
+        if self._sparse:
+            if self._array.ndim != 2:
+                raise ValueError(f"X must have two dimensions (records, columns), got {self._array.ndim}")
+            none: Any = self._array[:0]
+            records(none.toarray())
+        self._ids = _given_ids(ids, self._array.shape[0])
+        super().__init__(None, int(self._array.shape[1]), None if ids is None else "unit", progress)
+
+    def _scan(self, take: Take) -> None:
+        for start in range(0, self._array.shape[0], BATCH_ROWS):
+            here = slice(start, start + BATCH_ROWS)
+            rows = self._array[here]
+            take(records(rows.toarray() if self._sparse else rows), None if self._ids is None else self._ids[here])
+
+
+class ListTable(Source):
+    """A plain list of records, which declares nothing: how many columns there are, the bounds say.
+
+    Parameters
+    ----------
+    rows : sequence
+    ids : array of shape (n,), optional
+        Whose record each row is.
+    progress : callable, optional
+    """
+
+    def __init__(self, rows: Sequence[Any], ids: Any = None, progress: Progress | None = None) -> None:
+        self._rows = rows
+        self._ids = _given_ids(ids, len(rows))
+        super().__init__(None, None, None if ids is None else "unit", progress)
+
+    def _scan(self, take: Take) -> None:
+        for start in range(0, len(self._rows), BATCH_ROWS):
+            here = slice(start, start + BATCH_ROWS)
+            take(records(self._rows[here], self.width), None if self._ids is None else self._ids[here])
+
+
+class FrameTable(Source):
+    """Some columns of a data frame: pandas, polars, Arrow, and what else narwhals knows.
+
+    Parameters
+    ----------
+    frame : data frame
+    columns : sequence of str, optional
+    unit : str or array of ids, optional
+    progress : callable, optional
+    """
+
+    def __init__(
+        self,
+        frame: Any,
+        columns: Sequence[str] | None,
+        unit: Any,
+        progress: Progress | None,
+        *,
+        _declared: bool = True,
+    ) -> None:
+        try:
+            import narwhals as nw
+        except ImportError:
+            raise ImportError("columns of a frame need narwhals: pip install narwhals") from None
+        if hasattr(frame, "schema") and hasattr(frame, "to_struct_array") and not hasattr(frame, "combine_chunks"):
+            import pyarrow as pa
+
+            frame = pa.Table.from_batches([frame])  # one batch, which narwhals does not know
+        try:
+            self._frame: Any = nw.from_native(frame, eager_only=True)
+        except TypeError:
+            raise TypeError(f"X must be an array, a frame, a path or a table, got {type(frame).__name__}") from None
+        names = [str(name) for name in self._frame.columns]
+        self._column = nw.col
+        self._labels = dict(zip(names, self._frame.columns, strict=True))  # pandas may name columns by numbers
+        column = unit if isinstance(unit, str) else None
+        chosen = chosen_columns(columns, column, names)
+        self._given = _given_ids(None if column is not None else unit, len(self._frame))
+        super().__init__(chosen, len(chosen), "unit" if self._given is not None else column, progress)
+        if _declared:
+            self._require_kinds(column)
+
+    def _require_kinds(self, column: str | None) -> None:
+        """Raise an error unless the declared types are those of numbers, and the unit's one of ids."""
+        records(self._chosen(self._frame.head(0)))
+        if column is not None:
+            kind = self._frame.schema[self._labels[column]]
+            if not (kind.is_integer() or kind.is_float() or str(kind).split("(")[0] in TEXTS):
+                raise TypeError(f"unit: column {column!r} holds {kind}, not integers or texts")
+
+    def _scan(self, take: Take) -> None:
+        for start in range(0, len(self._frame), BATCH_ROWS):
+            part = self._frame[start : start + BATCH_ROWS]
+            take(self._numbers(part), self._ids(part, start))
+
+    def _numbers(self, part: Any) -> FloatArray:
+        return records(self._chosen(part))
+
+    def _chosen(self, part: Any) -> Any:
+        return part.select([self._column(self._labels[name]) for name in self.columns or ()]).to_native()
+
+    def _ids(self, part: Any, start: int) -> Any:
+        if self._given is not None:
+            return self._given[start : start + len(part)]
+        if self.unit_column is None:
+            return None
+        return column_ids(part[self._labels[self.unit_column]])
+
+
+class PartTable(FrameTable):
+    """A frame that is a part of another whose types were declared: what it holds instead is a matter of its cells.
+
+    A part may have types of its own, as a partition of Dask whose column has one text among its numbers. They were
+    decided by records, so they cannot be refused: a column that holds no numbers is a column of missing values.
+
+    Parameters
+    ----------
+    frame, columns, unit
+        As for :class:`FrameTable`.
+    """
+
+    def __init__(self, frame: Any, columns: Sequence[str] | None, unit: Any) -> None:
+        super().__init__(frame, columns, unit, None, _declared=False)
+
+    def _numbers(self, part: Any) -> FloatArray:
+        chosen = self._chosen(part)
+        columns = [chosen[[label]] for label in (self._labels[name] for name in self.columns or ())]
+        return np.column_stack([numbers_or_missing(column, 1) for column in columns])
+
+
+def numbers_or_missing(part: Any, width: int) -> FloatArray:
+    """Records of a part of a source, without a value where its type is none of numbers."""
+    try:
+        return records(part, width)
+    except (TypeError, ValueError):
+        return np.full((len(part), width), np.nan)
+
+
+def column_ids(column: Any) -> Any:
+    """Ids of a column that narwhals knows: integers as they are, since a gap would make floats of them."""
+    whole = column.dtype.is_integer() and not column.is_null().any()
+    return column.to_numpy() if whole else _listed(column.to_native())
+
+
+def _listed(column: Any) -> Any:
+    """Cells of a column one by one; a column on Arrow as Arrow's, since a text need not be UTF-8."""
+    if hasattr(column, "to_pylist"):
+        return column
+    on_arrow = (
+        hasattr(column.dtype, "pyarrow_dtype") or getattr(column.dtype, "storage", None) == "pyarrow"
+    )  # of pandas
+    return column.array.__arrow_array__() if on_arrow else column.to_list()
+
+
+TEXTS = ("String", "Categorical", "Enum", "Object")
+
+
+class LazyTable(Source):
+    """A lazy frame of polars, computed batch by batch; before that it tells its schema and nothing else.
+
+    Parameters
+    ----------
+    frame : polars.LazyFrame
+    columns, unit, progress
+        As for :func:`fogline.sources.registry.table`.
+    """
+
+    def __init__(self, frame: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> None:
+        if unit is not None and not isinstance(unit, str):
+            raise TypeError("unit: of a lazy frame, name the column of the ids")
+        schema = contained(frame.collect_schema, lambda: ValueError("X: polars cannot tell the columns of this query"))
+        declared = FrameTable(schema.to_frame(), columns, unit, None)
+        super().__init__(declared.columns, declared.width, unit, progress)
+        self._frame = frame
+
+    def _scan(self, take: Take) -> None:
+        unit = [] if self.unit_column is None else [self.unit_column]
+        for part in self._frame.select([*(self.columns or ()), *unit]).collect_batches(chunk_size=BATCH_ROWS):
+            FrameTable(part, self.columns, self.unit_column, None)._scan(take)
+
+
+class StreamTable(Source):
+    """Batches of Arrow that come one by one.
+
+    Parameters
+    ----------
+    open_batches : callable
+        Opens the stream of the named columns: an iterable of Arrow batches.
+    schema : pyarrow.Schema
+    columns, unit, progress
+        As for :func:`fogline.sources.registry.table`.
+    rereadable : bool
+        Whether the stream can be opened again.
+    """
+
+    def __init__(
+        self,
+        open_batches: Callable[[list[str]], Iterable[Any]],
+        schema: Any,
+        columns: Sequence[str] | None,
+        unit: Any,
+        progress: Progress | None,
+        *,
+        rereadable: bool,
+    ) -> None:
+        chosen = chosen_columns(columns, unit, list(schema.names))
+        super().__init__(chosen, len(chosen), unit, progress)
+        self._open = open_batches
+        self.rereadable = rereadable
+        self._is_open = False
+        empty = schema.empty_table()
+        records(empty.select(list(chosen)))
+        if unit is not None:
+            require_id_type(schema.field(unit).type, unit)
+
+    def _scan(self, take: Take) -> None:
+        if self._is_open and not self.rereadable:
+            raise RuntimeError("the stream was read before")
+        self._is_open = True
+        has_unit = self.unit_column is not None
+        wanted = [*(self.columns or ()), *([self.unit_column] if self.unit_column is not None else [])]
+        scan_batches((batch.select(wanted) for batch in self._open(wanted)), take, has_unit=has_unit)
+
+
+def require_id_type(kind: Any, unit: str) -> None:
+    """Raise an error unless an Arrow type is one of ids."""
+    if not _is_id_type(kind):
+        raise TypeError(f"unit: column {unit!r} holds {kind}, not integers or texts")
+
+
+def _is_id_type(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    kinds = ("integer", "floating", "string", "large_string", "string_view", "null")
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in kinds)
+
+
+def _stream(source: Any, columns: Any, unit: Any, progress: Any) -> Source:
+    """An Arrow reader, or anything that can export an Arrow stream."""
+    import pyarrow as pa
+
+    if hasattr(source, "read_next_batch"):
+        return StreamTable(lambda _: source, source.schema, columns, unit, progress, rereadable=False)
+
+    def read_schema() -> Any:
+        has_schema = hasattr(source, "__arrow_c_schema__")
+        return pa.schema(source) if has_schema else pa.RecordBatchReader.from_stream(source).schema
+
+    schema = contained(read_schema, lambda: ValueError("X: its Arrow stream cannot be opened"))
+    return StreamTable(
+        lambda _: pa.RecordBatchReader.from_stream(source), schema, columns, unit, progress, rereadable=True
+    )
+
+
+class RelationTable(Source):
+    """Some columns of a relation of DuckDB: before it is run it tells its schema and nothing else.
+
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+    columns, unit, progress
+        As for :func:`fogline.sources.registry.table`.
+    """
+
+    def __init__(self, relation: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> None:
+        if not hasattr(relation, "project"):
+            raise TypeError("X: pass a relation of DuckDB, such as connection.sql('SELECT ...'), not the connection")
+        if not has_arrow():
+            raise ImportError("relations of DuckDB need pyarrow: pip install 'fogline[arrow]'")
+        kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        chosen = chosen_columns(columns, unit, list(relation.columns))
+        super().__init__(chosen, len(chosen), unit, progress)
+        for name in chosen:
+            require_kind(f"columns: column {name!r}", kinds[name], NUMBERS, "numbers")
+        if unit is not None:
+            require_kind(f"unit: column {unit!r}", kinds[unit], IDS, "integers or texts")
+        self._relation = relation
+        self._unit_text = unit is not None and kinds[unit] not in (*PLAIN_IDS, "VARCHAR")
+
+    def _scan(self, take: Take) -> None:
+        wanted = [f"TRY_CAST({quoted(name)} AS DOUBLE) AS x{j}" for j, name in enumerate(self.columns or ())]
+        if self.unit_column is not None:
+            wanted.append(f"{quoted(self.unit_column)}{'::VARCHAR' if self._unit_text else ''} AS unit")
+        reader = self._relation.project(", ".join(wanted)).to_arrow_reader(BATCH_ROWS)
+        scan_batches(reader, take, has_unit=self.unit_column is not None)
+
+
+def _given_ids(ids: Any, rows: int) -> Any:
+    """Ids of rows as something that can be cut into batches, one for each row; None where there are none."""
+    if ids is None:
+        return None
+    if isinstance(ids, str | bytes):
+        raise TypeError("unit: an array has no names of columns; pass the ids, one for each row")
+    found = _id_array(ids)
+    if len(found) != rows:
+        raise ValueError("unit must have one id for each row")
+    return found
+
+
+def _id_array(ids: Any) -> Any:
+    """Ids of rows as an array of numpy or Arrow: what an array declares stays, a list is taken cell by cell.
+
+    A list becomes an array of objects: made an array of texts, one text in it would turn every integer into another id.
+    """
+    if hasattr(ids, "to_pylist"):
+        if not _is_id_type(ids.type):
+            raise TypeError(f"unit must be one column of integers or texts, got type {ids.type}")
+        return ids
+    if isinstance(ids, np.ma.MaskedArray):
+        return _object_array([None if cell is np.ma.masked else cell for cell in ids])
+    if isinstance(ids, np.ndarray):
+        if ids.ndim != 1 or ids.dtype.kind not in "iufUO":
+            raise TypeError("unit must be one column of integers or texts")
+        return np.asarray(ids)
+    if not (isinstance(ids, Sequence) or hasattr(ids, "dtype")):
+        raise TypeError("unit must be one column of integers or texts")
+    of_frame = hasattr(ids, "dtype") and hasattr(ids, "to_list")
+    refusal = "unit must be one column of integers or texts"
+    cells = contained(lambda: _listed(ids) if of_frame else list(ids), lambda: TypeError(refusal))
+    return _id_array(cells) if hasattr(cells, "to_pylist") else _object_array(cells)
+
+
+def _object_array(cells: Sequence[Any]) -> Any:
+    array = np.empty(len(cells), dtype=object)
+    for i, cell in enumerate(cells):  # one by one: numpy would make a table of cells that are lists of one length
+        array[i] = cell
+    return array

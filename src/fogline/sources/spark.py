@@ -1,0 +1,172 @@
+"""Spark data frames, by the data frame interface alone, so that Spark Connect serves too.
+
+For a grid the cells are grouped and counted by Spark. Random features are summed partition by partition and the sums
+are added up in two rounds. With a unit its rows are
+brought together by Spark's grouping and cut there. What comes back
+are rows of results, which Spark takes from tasks that were finished and from each once: a task that dies or runs twice
+does not count twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import quiet, records
+from fogline.density.random_spec import Spec
+from fogline.density.spec import SketchSpec
+from fogline.queries.exact_counts import ExactCounts, exact_counts
+from fogline.sources.cell_sql import SPARK, CellSql, quoted
+from fogline.sources.contributions import ClusterTable, ContributionBound, kept_state
+from fogline.sources.files import has_arrow, scan_batches
+from fogline.sources.tables import Progress, Source, State, Take, chosen_columns
+
+__all__ = ["SparkTable", "adapt"]
+
+NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "boolean")
+IDS = ("tinyint", "smallint", "int", "bigint", "float", "double", "string", "varchar", "char")
+FAN_IN = 4
+"""Tasks that add up the sums of others."""
+
+STATE = "part int, first binary, second binary"
+"""A state on its way: the second array has the rows of the first, or two."""
+
+
+def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Source:
+    """Table of a Spark data frame."""
+    if not hasattr(source, "mapInArrow"):
+        raise TypeError(f"X: pass a data frame of Spark, not {type(source).__name__}")
+    return SparkTable(source, columns, unit, progress)
+
+
+class SparkTable(ClusterTable):
+    """Some columns of a Spark data frame.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        Classic or of Spark Connect.
+    columns, unit, progress
+        As for :func:`fogline.sources.registry.table`; nothing is told of the progress, which Spark shows itself.
+    """
+
+    _failure = "Spark could not read the records"
+
+    def __init__(self, frame: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> None:
+        kinds = dict(frame.dtypes)
+        if not has_arrow():
+            raise ImportError("Spark needs pyarrow: pip install 'fogline[arrow]'")
+        chosen = chosen_columns(columns, unit, list(frame.columns))
+        super().__init__(chosen, len(chosen), unit, progress)
+        self._frame = frame
+        for name in chosen:
+            if kinds[name].split("(")[0] not in NUMBERS:
+                raise TypeError(f"columns: column {name!r} holds {kinds[name]}, not numbers")
+        if unit is not None and kinds[unit].split("(")[0] not in IDS:
+            raise TypeError(f"unit: column {unit!r} holds {kinds[unit]}, not integers or texts")
+
+    def _doubles(self) -> Any:
+        """The numbers as doubles x0, x1, ..., and the unit."""
+        numbers = [f"CAST({quoted(name, '`')} AS DOUBLE) AS x{j}" for j, name in enumerate(self.columns or ())]
+        unit = [] if self.unit_column is None else [f"{quoted(self.unit_column, '`')} AS unit"]
+        return self._frame.selectExpr(*numbers, *unit)
+
+    def _state(self, spec: Spec) -> State:
+        if self._bound is not None:
+            rows = f"collect_list(struct({', '.join(f'x{j}' for j in range(self.width))})) AS rows"
+            people = self._doubles().where("unit IS NOT NULL").groupBy("unit").agg(_expression(rows))
+            return self._reduced(people, spec, _bounded_step(spec, self._bound))
+        if not isinstance(spec, SketchSpec):
+            return self._reduced(self._doubles(), spec, _state_step(spec))
+        sql = CellSql.of(spec, SPARK)
+        cells = self._doubles().where(sql.inside).selectExpr(f"{sql.cell} AS cell")
+        answer = cells.groupBy("cell").count().toArrow()
+        keys = answer.column("cell").to_numpy().astype(np.int64)
+        order = np.argsort(keys)
+        return keys[order], answer.column("count").to_numpy().astype(np.int64)[order]
+
+    def _reduced(self, frame: Any, spec: Spec, step: Callable[[Any], Any]) -> State:
+        """Sum of the states of all partitions, by way of a few tasks that add up those of others."""
+        partial = frame.mapInArrow(step, STATE).repartition(FAN_IN, "part")
+        answer = partial.mapInArrow(_merge_step(spec), STATE).toArrow()
+        total = exact_counts(spec)
+        for batch in answer.to_batches():
+            _add_packed(total, batch)
+        return total.state()
+
+    def _rows(self, take: Take) -> None:
+        scan_batches(self._doubles().toArrow().to_batches(), take, has_unit=self.unit_column is not None)
+
+
+def _state_step(spec: Spec) -> Callable[[Any], Any]:
+    """What a task does without a unit: batches of doubles to one row, its state."""
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        counts = exact_counts(spec)
+        for batch in batches:
+            counts.add_rows(records(batch, spec.d))
+        yield _packed(counts.state())
+
+    return step
+
+
+def _bounded_step(spec: Spec, bound: ContributionBound) -> Callable[[Any], Any]:
+    """What a task does with units that each come with all of their rows, so that no unit can be torn apart."""
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        def scan(take: Take) -> None:
+            for batch in batches:
+                lists = batch.column("rows")
+                numbers = [column.to_numpy(zero_copy_only=False) for column in lists.flatten().flatten()]
+                take(np.column_stack(numbers), batch.column("unit").take(lists.value_parent_indices()))
+
+        with quiet():
+            state = kept_state(spec, bound, scan, rereadable=False)
+        yield _packed(state)
+
+    return step
+
+
+def _merge_step(spec: Spec) -> Callable[[Any], Any]:
+    """What a task does that adds up states."""
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        total = exact_counts(spec)
+        for batch in batches:
+            _add_packed(total, batch)
+        yield _packed(total.state())
+
+    return step
+
+
+def _packed(state: State) -> Any:
+    """A state as one row."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    part = 0 if task is None else int(task.partitionId()) % FAN_IN
+    content = {"first": state[0], "second": state[1]}
+    arrays = {
+        name: pa.array([np.ascontiguousarray(a, dtype="<i8").tobytes()], pa.binary()) for name, a in content.items()
+    }
+    return pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), **arrays})
+
+
+def _add_packed(total: ExactCounts, batch: Any) -> None:
+    shape = total.state()[1].shape if not isinstance(total.spec, SketchSpec) else (-1,)
+    for first, second in zip(batch.column("first").to_pylist(), batch.column("second").to_pylist(), strict=True):
+        total.add_state(*total.checked(_words(first), _words(second).reshape(shape)))
+
+
+def _expression(sql: str) -> Any:
+    from pyspark.sql.functions import expr
+
+    return expr(sql)
+
+
+def _words(content: bytes) -> NDArray[np.int64]:
+    return np.frombuffer(content, dtype="<i8").astype(np.int64)

@@ -1,0 +1,225 @@
+"""What every engine gives: the exact state of a sketch, or records batch by batch, and never a word about them.
+
+An engine is a :class:`Source`: some columns of numbers, and perhaps a column that says whose record a row is. It has
+one duty, :meth:`Source.state`, the exact integers of a sketch. A subclass may do no more than hand over rows
+(:meth:`Source._scan`); one that can count where the data are does so. Both give the same integers, since a record's
+cell is one expression in double precision and a feature vector is made of integers.
+
+What is wrong with a schema is an error when the table is made. What is wrong with cells or lines is not known to
+anyone, and when reading fails the error is one constant.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import check_columns, contained, records
+from fogline.accounting.guarantee import ROWS
+from fogline.density.random_spec import Spec
+from fogline.queries.exact_counts import exact_counts
+
+if TYPE_CHECKING:
+    from fogline.sources.contributions import ContributionBound
+
+__all__ = ["BATCH_ROWS", "Progress", "ReadFailed", "Source", "State", "Take", "chosen_columns", "read_public"]
+
+T = TypeVar("T")
+FloatArray = NDArray[np.float64]
+State = tuple[NDArray[np.int64], NDArray[np.int64]]
+Take = Callable[[FloatArray, Any], object]
+"""Takes a batch: its numbers, shape (rows, columns), and the ids of its rows (None where there is no unit)."""
+
+Progress = Callable[[int], object]
+"""Told how many rows were read so far. The number is as secret as the records: for the eyes of their owner."""
+
+UNDECLARED = (
+    "X: a plain list does not declare how many columns it has, and a record must not decide it; "
+    "pass an array, such as numpy.array(X, dtype=float)"
+)
+
+BATCH_ROWS = 2**16
+"""Rows handed over at a time: two columns of them stay in a core's cache."""
+
+
+class ReadFailed(RuntimeError):
+    """The records could not be read. It says nothing more, since a reader's message may quote the data."""
+
+
+def chosen_columns(columns: Any, unit: Any, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of the wanted columns, by default all but the unit's; errors where a schema has no such names."""
+    if unit is not None and not isinstance(unit, str):
+        raise TypeError(f"unit must be the name of a column, got {type(unit).__name__}")
+    if unit is not None:
+        check_columns([unit], names, name="unit")
+    return check_columns([name for name in names if name != unit] if columns is None else columns, names)
+
+
+def read_public(table: Source) -> FloatArray:
+    """Read a table that holds no secret, such as a sample that somebody published: all rows as one array."""
+    batches = [np.empty((0, table.width))]
+    table.each_batch(lambda rows: batches.append(rows.copy()))
+    return np.concatenate(batches)
+
+
+class Source(ABC):
+    """Some columns of a source, and perhaps the unit that each row belongs to.
+
+    Parameters
+    ----------
+    columns : sequence of str or None
+        Names of the columns, in the order of the bounds; None where they have none.
+    width : int or None
+        How many columns there are; None where the source does not declare it, and the bounds will.
+    unit : str or None
+        The column that says whose record a row is; None: every row is a unit of its own.
+    progress : callable, optional
+        Told the rows read so far (:data:`Progress`), where rows are read here and not counted elsewhere.
+    """
+
+    _failure = "the source could not be read"
+    _row = "record"
+    rereadable = True
+    """Whether the source can be read again from its beginning."""
+
+    def __init__(
+        self,
+        columns: Sequence[str] | None,
+        width: int | None,
+        unit: str | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.columns = None if columns is None else tuple(columns)
+        self._width = width
+        self.unit_column = unit
+        self.progress = progress
+
+    def __repr__(self) -> str:
+        unit = f", unit={self.unit_column!r}" if self.unit_column is not None else ""
+        return f"{type(self).__name__}(columns={None if self.columns is None else list(self.columns)}{unit})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("a table leads to secret records and is not pickled")
+
+    @property
+    def unit(self) -> str:
+        """What the guarantee protects: what a row is, or what the unit's column names."""
+        if self.unit_column is None:
+            return self._row
+        return self.unit_column if self.unit_column not in ROWS else f"value of {self.unit_column}"
+
+    @property
+    def row(self) -> str:
+        """What one row is, whatever the unit."""
+        return self._row
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether the rows of a unit are cut to what it may contribute."""
+        return self.unit_column is not None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What, beside columns and unit, tells questions about this source from others about the same data set."""
+        return {}
+
+    def __getitem__(self, columns: list[str]) -> Self:
+        """Some of the columns, in another order; the unit stays."""
+        if self.columns is None:
+            raise TypeError("columns: this source has no names of columns")
+        chosen = check_columns(columns, self.columns)
+        other = copy.copy(self)
+        other.columns, other._width = chosen, len(chosen)
+        return other
+
+    def __copy__(self) -> Self:
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    @property
+    def declared_width(self) -> int | None:
+        """How many columns there are as far as the source declares it: a plain list does not."""
+        return self._width
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        if self._width is None:
+            raise ValueError(UNDECLARED)
+        return self._width
+
+    def require_width(self, d: int) -> None:
+        """Raise an error unless there is one column for each of d axes; where none were declared, this does so."""
+        if self._width is None:
+            self._width = d
+        if d != self._width:
+            raise ValueError(f"columns: {self._width} columns were named, but bounds has {d} axes")
+
+    # -- records --------------------------------------------------------------------------------------------
+
+    def state(self, spec: Spec) -> State:
+        """Secret: exact state of the sketch of all records, as :meth:`fogline.DensitySketch.state` gives it."""
+        self.require_width(spec.d)
+        self._require_bound()
+        return self._guarded(lambda: self._state(spec))
+
+    def each_batch(self, take: Callable[[FloatArray], object]) -> None:
+        """Hand the records over, batch by batch, as arrays of shape (rows, columns) with NaN for what is no number."""
+        self._require_bound()
+        self._guarded(lambda: self._counted_scan(lambda rows, _: take(rows)))
+
+    def each_unit_batch(self, take: Take) -> None:
+        """Hand over the records with the ids of their units: for what bounds the contributions."""
+        self._guarded(lambda: self._counted_scan(take))
+
+    def bounded(self, max_contributions: int) -> Source:
+        """The same table with no more records of a unit than it may contribute; itself where every row is a unit."""
+        from fogline.sources.contributions import ContributionBound
+
+        return self if self.unit_column is None else self._bounded(ContributionBound.draw(max_contributions))
+
+    def _bounded(self, bound: ContributionBound) -> Source:
+        from fogline.sources.contributions import BoundedTable
+
+        return BoundedTable(self, bound)
+
+    def _unordered(self) -> Source:
+        """The same table for what does not depend on the order of the rows, where any order is cheaper."""
+        return self
+
+    @abstractmethod
+    def _scan(self, take: Take) -> None:
+        """Hand over all rows; may raise anything."""
+
+    def _state(self, spec: Spec) -> State:
+        counts = exact_counts(spec)
+        self._counted_scan(lambda rows, _: counts.add_rows(records(rows, spec.d)))
+        return counts.state()
+
+    def _counted_scan(self, take: Take) -> None:
+        tell, done = self.progress, 0
+        if tell is None:
+            self._scan(take)
+            return
+
+        def take_and_tell(rows: FloatArray, ids: Any) -> None:
+            nonlocal done
+            take(rows, ids)
+            done += len(rows)
+            tell(done)
+
+        self._scan(take_and_tell)
+
+    def _require_bound(self) -> None:
+        if self.unit_column is not None:
+            raise RuntimeError("this table has a unit: bound its contributions first")
+
+    def _guarded(self, read: Callable[[], T]) -> T:
+        failure = self._failure
+        return contained(read, lambda: ReadFailed(failure))

@@ -1,0 +1,222 @@
+"""Text files line by line: a line is cut out of the bytes by one rule and read from its own bytes alone.
+
+A line ends at a line feed, at a carriage return, or at both together; nothing else ends it, and nothing prevents its
+end. Its cells stand between delimiters. A cell that begins with a double quote goes on to the next quote that is not
+doubled, or to the end of its line; where something other than a delimiter follows the closing quote the cell is what
+is written, quotes and all, and no number. What cells are worth is the rule of :mod:`fogline.sources.reading`. A line of
+more than :data:`MAX_LINE` bytes contributes nothing; a byte order mark at the beginning of any line is no part of it.
+
+Every line gives exactly one row, an empty one too, so that no line moves another. The compiled loops of
+``_fast_lines.py`` read the same numbers where numba is installed. The proof that a record cannot see its neighbours
+is in ``text_lines.proof.md`` beside this file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fogline._validation import compiled_loops
+from fogline.sources.reading import NumberRule, ReadingOptions
+from fogline.sources.tables import Take
+
+__all__ = ["BOM", "MAX_LINE", "Layout", "blocks_of", "cells_of", "plain_batches", "scan_blocks"]
+
+BOM = b"\xef\xbb\xbf"
+MAX_LINE = 2_000_000
+"""Most bytes of a line that is read."""
+
+BLOCK_BYTES = 2**20
+"""Bytes that are read at a time: what is made of them stays small, whatever the file's size."""
+
+PLAIN_ROWS = 2**12
+"""Lines whose cells are held as Python objects at a time."""
+
+Batch = tuple[NDArray[np.float64], Any]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where in a line the wanted cells are, and how they are read.
+
+    Parameters
+    ----------
+    options : ReadingOptions
+    delimiter : str
+    numbers : tuple of int
+        Places of the cells that are numbers, from 0, one for each column.
+    unit : int or None
+        Place of the cell that is an id.
+    """
+
+    options: ReadingOptions
+    delimiter: str
+    numbers: tuple[int, ...]
+    unit: int | None = None
+
+    @property
+    def cells(self) -> int:
+        """How many cells of a line must be known."""
+        return 1 + max(self.numbers if self.unit is None else (*self.numbers, self.unit))
+
+
+# -- from bytes to lines --------------------------------------------------------------------------------------
+
+
+def blocks_of(content: BinaryIO, *, skip_header: bool, size: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """Whole lines of a file, many at a time, each with its end; the last one gets one if it has none.
+
+    Parameters
+    ----------
+    content : binary file
+    skip_header : bool
+        Whether the first line is left out.
+    size : int
+        Bytes that are read at a time. It decides how many lines come together, and nothing else.
+    """
+    pending = b""
+    while data := content.read(size):
+        pending += data
+        end = _last_end(pending)
+        if end:
+            block, pending = pending[:end], pending[end:]
+            if skip_header:
+                block, skip_header = block[_first_end(block) :], False
+            yield block
+        if len(pending) > MAX_LINE + 2:  # one line, too long however it goes on
+            pending = pending[: MAX_LINE + 1] + (b"\r" if pending.endswith(b"\r") else b"")
+    if pending and not skip_header:
+        yield pending if pending.endswith(b"\r") else pending + b"\n"
+
+
+def _last_end(content: bytes) -> int:
+    """Where the last line that is surely whole ends: after a final carriage return a line feed may still come."""
+    line_feed = content.rfind(b"\n")
+    return max(line_feed, content.rfind(b"\r", line_feed + 1, len(content) - 1)) + 1
+
+
+def _first_end(block: bytes) -> int:
+    """Where the first line of a block of whole lines ends."""
+    ends = [end for end in (block.find(b"\n"), block.find(b"\r")) if end >= 0]
+    first = min(ends)
+    return first + (2 if block[first : first + 2] == b"\r\n" else 1)
+
+
+def lines_of(block: bytes) -> list[bytes]:
+    """Lines of a block, without their ends."""
+    return block.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")[:-1]
+
+
+# -- from a line to its cells ---------------------------------------------------------------------------------
+
+
+def cells_of(line: bytes, delimiter: bytes) -> list[bytes]:
+    """Cells of one line, without the quotes around them."""
+    if b'"' not in line:
+        return line.split(delimiter)
+    cells, at = [], 0
+    while at <= len(line):
+        cell, at = _cell(line, at, delimiter)
+        cells.append(cell)
+        at += 1
+    return cells
+
+
+def _cell(line: bytes, begin: int, delimiter: bytes) -> tuple[bytes, int]:
+    """The cell that begins at a place, and where it ends."""
+    closing = begin
+    if line[begin : begin + 1] == b'"':
+        closing = line.find(b'"', begin + 1)
+        while closing >= 0 and line[closing + 1 : closing + 2] == b'"':
+            closing = line.find(b'"', closing + 2)
+        if closing < 0:
+            return line[begin:], len(line)
+        if line[closing + 1 : closing + 2] in (delimiter, b""):
+            return line[begin + 1 : closing].replace(b'""', b'"'), closing + 1
+    end = line.find(delimiter, closing)
+    end = len(line) if end < 0 else end
+    return line[begin:end], end
+
+
+def plain_batches(block: bytes, layout: Layout, rule: NumberRule) -> Iterator[Batch]:
+    """Rows of a block of whole lines, with the ids where there is a unit: the rule in its plain form."""
+    lines = lines_of(block)
+    for start in range(0, len(lines), PLAIN_ROWS):
+        columns = _columns(lines[start : start + PLAIN_ROWS], layout)
+        rows = np.column_stack([rule.values(columns(place)) for place in layout.numbers])
+        unit = layout.unit
+        yield rows, None if unit is None else ids_of(columns(unit), layout.options, rule)
+
+
+def _columns(lines: list[bytes], layout: Layout) -> Callable[[int], list[bytes]]:
+    """Cells of lines by their place: those of each line alone, at once where all lines are short, alike and plain."""
+    delimiter, wanted = layout.delimiter.encode(), layout.cells
+    text = delimiter.join(lines)
+    most = len(lines[0].split(delimiter))
+    alike = most >= wanted and {line.count(delimiter) for line in lines} == {most - 1}
+    if alike and len(text) <= MAX_LINE and not (b'"' in text or BOM in text):
+        cells = text.split(delimiter)
+        return lambda place: cells[place::most]
+    table = [_line_cells(line, delimiter, layout.options) for line in lines]
+    return lambda place: [cells[place] if place < len(cells) else b"" for cells in table]
+
+
+def _line_cells(line: bytes, delimiter: bytes, options: ReadingOptions) -> list[bytes]:
+    """Cells of one line, none if it is too long."""
+    if len(line) > MAX_LINE:
+        return []
+    return cells_of(line.removeprefix(BOM) if options.encoding == "utf-8" else line, delimiter)
+
+
+def ids_of(cells: Iterable[bytes], options: ReadingOptions, rule: NumberRule) -> list[str | None]:
+    """Ids as texts, in which bytes that are no text stand for themselves; None for an empty cell or a null word."""
+    return [
+        None if not cell or rule.is_null(cell) else cell.decode(options.encoding, "surrogateescape") for cell in cells
+    ]
+
+
+# -- passes ---------------------------------------------------------------------------------------------------
+
+
+def scan_blocks(blocks: Iterable[bytes], layout: Layout, take: Take) -> None:
+    """Hand over the rows of all blocks, in their order."""
+    rule = NumberRule(layout.options)
+    fast = _fast_reader() if compiled_loops() else None
+    if fast is None:
+        for block in blocks:
+            for batch in plain_batches(block, layout, rule):
+                take(*batch)
+        return
+    reader = fast(layout, rule)
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[Sequence[Batch]]] = deque()
+        for block in blocks:
+            waiting.append(pool.submit(reader.batches, block))
+            if len(waiting) > threads + 1:
+                _hand_over(waiting.popleft(), take)
+        while waiting:
+            _hand_over(waiting.popleft(), take)
+
+
+def _hand_over(batches: Future[Sequence[Batch]], take: Take) -> None:
+    for batch in batches.result():
+        take(*batch)
+
+
+@cache
+def _fast_reader() -> Callable[[Layout, NumberRule], Any] | None:
+    """Give the compiled reader where the ``fast`` extra is installed, else nothing."""
+    try:
+        from fogline.sources._lines_numba import FastReader
+    except ImportError:
+        return None
+    return FastReader
