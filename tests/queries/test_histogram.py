@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fogline._validation import plain_loops
 from fogline.density.spec import SketchSpec
 from fogline.queries import fourier_sums as histogram
 from fogline.queries.fourier_sums import CellCounts, cell_keys
@@ -193,3 +194,13 @@ def test_memory_is_constant_in_the_number_of_rows(monkeypatch):
         assert counts.table().sum() == n
     assert peaks[1] < 1.2 * peaks[0] + 100_000
     assert peaks[1] < rows.nbytes / 8
+
+
+def test_plain_loops_are_taken_where_they_are_asked_for():
+    rows = np.random.default_rng(0).uniform(-1, 11, (200, 1))
+    usual, plain = CellCounts(SPECS["line"]), CellCounts(SPECS["line"])
+    usual.add_rows(rows)
+    with plain_loops():
+        assert histogram._fast_counter() is None
+        plain.add_rows(rows)
+    assert all(np.array_equal(a, b) for a, b in zip(usual.state(), plain.state(), strict=True))

@@ -15,7 +15,7 @@ from fogline.sources import files as duck
 from fogline.sources.files import FileTable
 from fogline.sources.passes import RecordPasses
 from fogline.sources.registry import table
-from fogline.sources.tables import ReadFailed
+from fogline.sources.tables import ReadFailed, read_public
 from fogline.testing import seeded_noise
 
 pytestmark = pytest.mark.quick
@@ -258,3 +258,11 @@ def test_a_file_name_with_a_quote(tmp_path):
     path = tmp_path / "it's.csv"
     path.write_text("a,b\n1,2\n")
     assert FileTable(path).state(PLANE)[1].tolist() == [1]
+
+
+def test_a_public_table_is_read_whole_and_in_order(tmp_path):
+    file = tmp_path / "sample.csv"
+    file.write_text("x,y\n1,2\n3,none\n5,6\n")
+    assert np.array_equal(read_public(table(file)), [[1.0, 2.0], [3.0, np.nan], [5.0, 6.0]], equal_nan=True)
+    file.write_text("x,y\n")
+    assert read_public(table(file)).shape == (0, 2)
