@@ -20,7 +20,6 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = tomllib.loads((Path(__file__).parent / "layers.toml").read_text())
 RANK = {room: level for level, rooms in enumerate(LAYERS["order"]) for room in rooms}
 OTHERS = tuple(LAYERS["foreign"]["names"])
-RESEARCH = ROOT / "research" / "src" / "fogline_research"
 
 
 def part_of(path: Path) -> str:

@@ -6,7 +6,6 @@ from contextlib import nullcontext, suppress
 
 import pytest
 from tests.ledger.torture import trials
-from tests.ledger.torture import trials as copied
 
 from fogline.accounting import Cost
 from fogline.ledger import Ledger, LedgerRefused, Question, ReleaseFailed, protocol, session, store
@@ -55,7 +54,7 @@ def test_without_the_mark_copies_beside_the_original_spend_the_cap_again(tmp_pat
     unseeing = lambda self, opened, found, *, adopting=False: self._marks.read(found.ledger)  # noqa: E731
     monkeypatch.setattr(session.Session, "_check_mark", unseeing)
     with pytest.raises(trials.Broken, match="touched"):
-        copied.in_turn(tmp_path, releases=3)
+        trials.in_turn(tmp_path, releases=3)
 
 
 def test_a_mark_that_is_compared_on_opening_only_lets_copies_spend(tmp_path, monkeypatch):
@@ -67,7 +66,7 @@ def test_a_mark_that_is_compared_on_opening_only_lets_copies_spend(tmp_path, mon
 
     monkeypatch.setattr(session.Session, "_check_mark", on_opening)
     with pytest.raises(trials.Broken, match="touched"):
-        copied.in_turn(tmp_path, releases=3)
+        trials.in_turn(tmp_path, releases=3)
 
 
 def test_without_the_marks_lock_a_copy_slips_between_comparison_and_move(tmp_path, monkeypatch):

@@ -3,8 +3,6 @@
 import pytest
 from tests.ledger.torture import __main__ as stress
 from tests.ledger.torture import power_loss, trials
-from tests.ledger.torture import trials as copied
-from tests.ledger.torture import trials as full_disk
 
 
 def test_twenty_four_processes_share_a_budget_for_ten(tmp_path):
@@ -40,23 +38,23 @@ def test_old_copies_and_clocks(tmp_path):
 def test_copies_beside_the_original(tmp_path):
     for name in ("in turn", "at once", "steps"):
         (tmp_path / name).mkdir()
-    assert "12 released, cap 12" in copied.in_turn(tmp_path / "in turn")
-    copied.racing(tmp_path / "at once")
-    assert "28 released of 28" in copied.copied_at_each_step(tmp_path / "steps")
+    assert "12 released, cap 12" in trials.in_turn(tmp_path / "in turn")
+    trials.racing(tmp_path / "at once")
+    assert "28 released of 28" in trials.copied_at_each_step(tmp_path / "steps")
 
 
 def test_small_disks(tmp_path):
-    if not full_disk.mountable(tmp_path):
+    if not trials.mountable(tmp_path):
         pytest.skip("no right to mount a disk")
-    for number, trial in enumerate([full_disk.filled_while_releasing, full_disk.read_only]):
+    for number, trial in enumerate([trials.filled_while_releasing, trials.read_only]):
         (tmp_path / str(number)).mkdir()
         trial(tmp_path / str(number))
     (tmp_path / "levels").mkdir()
-    full_disk.filled_at_every_level(tmp_path / "levels", step=2**14)
+    trials.filled_at_every_level(tmp_path / "levels", step=2**14)
 
 
 def test_limits_on_files(tmp_path):
-    full_disk.largest_file(tmp_path)
+    trials.largest_file(tmp_path)
 
 
 def test_power_cuts(tmp_path):

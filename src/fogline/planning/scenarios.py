@@ -16,8 +16,8 @@ from fogline.density.modes.on_grid import ModeTable
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec, Spec
 from fogline.density.spec import LATTICE_BITS
-from fogline.queries.fourier_sums import CellCounts, lattice_sums
-from fogline.queries.random_feature_sums import PhaseSums
+from fogline.queries.exact_counts import exact_counts
+from fogline.queries.fourier_sums import lattice_sums
 
 __all__ = ["Guess", "Setting", "Shape", "guess_of", "width_of"]
 
@@ -80,13 +80,9 @@ class Setting:
 
     def sums(self, rows: FloatArray) -> IntArray:
         """Return the exact sums of some records."""
-        if isinstance(self.spec, RandomSpec):
-            sums = PhaseSums(self.spec)
-            sums.add_rows(rows)
-            return sums.table()
-        counts = CellCounts(self.spec)
+        counts = exact_counts(self.spec)
         counts.add_rows(rows)
-        return lattice_sums(counts.table(), self.spec)
+        return counts.table() if isinstance(self.spec, RandomSpec) else lattice_sums(counts.table(), self.spec)
 
 
 @dataclass(frozen=True)

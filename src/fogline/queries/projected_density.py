@@ -52,7 +52,6 @@ class ProjectedDensityQuery:
         """Secret: the sum over all records whose image is in the box."""
         sums = PhaseSums(replace(self.spec))  # what a specification has computed would tell whether rows came
         d = self.spec.d
-        sums.add_rows(np.zeros((0, d)))  # no batch takes the same path as one: compiled loops stay in the process
         records.each(lambda rows: sums.add_rows(checked_records(self.projection.coordinates(rows), d)))
         return sums.table()
 

@@ -31,8 +31,8 @@ from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec, Spec, plan_spec
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.errors import sealed
+from fogline.queries.exact_counts import exact_counts
 from fogline.queries.fourier_sums import CellCounts, covers_gain_and_loss, lattice_sensitivity, lattice_sums
-from fogline.queries.random_feature_sums import PhaseSums
 from fogline.release.origins import (
     UNCOUNTED,
     AlreadyReleased,
@@ -76,7 +76,7 @@ class RecordCounts:
 
     def _start(self, spec: Spec) -> None:
         self.spec = spec
-        self._counts = PhaseSums(spec) if isinstance(spec, RandomSpec) else CellCounts(spec)
+        self._counts = exact_counts(spec)
         self._origins: tuple[Origin, ...] = (Origin(),)
         self._files: dict[Path, tuple[str, ...]] = {}
         self._declared = 0

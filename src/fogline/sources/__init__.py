@@ -1,4 +1,4 @@
-"""Where records come from: arrays, frames, files, databases, clusters. An engine adds up exactly and keeps nothing."""
+"""Where records come from: arrays, frames, files, databases, clusters. Each adds up exactly and keeps nothing."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
-"""What every engine gives: the exact state of a sketch, or records batch by batch, and never a word about them.
+"""What every source gives: the exact state of a sketch, or records batch by batch, and never a word about them.
 
-An engine is a :class:`Source`: some columns of numbers, and perhaps a column that says whose record a row is. It has
+A :class:`Source` is some columns of numbers, and perhaps a column that says whose record a row is. It has
 one duty, :meth:`Source.state`, the exact integers of a sketch. A subclass may do no more than hand over rows
 (:meth:`Source._scan`); one that can count where the data are does so. Both give the same integers, since a record's
 cell is one expression in double precision and a feature vector is made of integers.

@@ -22,8 +22,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.ledger.torture import power_loss, trials
-from tests.ledger.torture import trials as copied
-from tests.ledger.torture import trials as full_disk
 
 from fogline.ledger.disk import Disk
 
@@ -53,15 +51,15 @@ def all_trials(seed: int, *, short: bool = False) -> list[Trial]:
         ("bit flips", lambda folder: trials.bit_flips(folder, 2000 // less, seed), False),
         ("truncation", lambda folder: trials.truncations(folder, 64 * less), False),
         ("old copy put back", trials.old_copy, True),
-        ("original and copies in turn", copied.in_turn, True),
-        ("original and copies at once", copied.racing, True),
-        ("copied at every step", copied.copied_at_each_step, True),
+        ("original and copies in turn", trials.in_turn, True),
+        ("original and copies at once", trials.racing, True),
+        ("copied at every step", trials.copied_at_each_step, True),
         ("simulated runs", lambda _: simulated(100_000 // less**2, seed), False),
         ("clock set back", trials.clock_set_back, True),
-        ("disk full at every level", _mounting(full_disk.filled_at_every_level), False),
-        ("disk full during the release", _mounting(full_disk.filled_while_releasing), False),
-        ("disk read-only", _mounting(full_disk.read_only), False),
-        ("limit on the size of files", full_disk.largest_file, False),
+        ("disk full at every level", _mounting(trials.filled_at_every_level), False),
+        ("disk full during the release", _mounting(trials.filled_while_releasing), False),
+        ("disk read-only", _mounting(trials.read_only), False),
+        ("limit on the size of files", trials.largest_file, False),
         ("power cut after every call", lambda folder: _power(folder, 40 // less, seed), False),
         ("power cut, a disk that lies", lambda folder: _lying_disk(folder, seed), False),
         ("the forced writes of a reservation, disk", lambda folder: _writes(folder, 600 // less), True),
@@ -113,7 +111,7 @@ def simulated(runs: int, seed: int) -> str:
 
 def _mounting(trial: Callable[[Path], str]) -> Callable[[Path], str]:
     def run(folder: Path) -> str:
-        return trial(folder) if full_disk.mountable(folder) else _SKIPPED + "no right to mount a disk"
+        return trial(folder) if trials.mountable(folder) else _SKIPPED + "no right to mount a disk"
 
     return run
 
