@@ -1,0 +1,254 @@
+r"""From a fit to masses of leaves: the estimate itself, and draws that carry its whole error.
+
+Two things can be asked for. The **population** is the density behind the records: a draw is
+:math:`\Lambda_j (1 - e_j)` from the posterior, with the sampling error of the records inside. The **records** are what
+the table itself would answer: given :math:`\Lambda_j`, the number of records in a bucket has the law
+:math:`P(N_j \mid y_j, \Lambda_j) \propto \mathrm{Poisson}(N_j; \Lambda_j)\, P(Z = y_j - N_j)`, and only the noise is in
+its error.
+
+Inside a bucket the mass follows the smooth part of the field, uncertainly: a draw's shares of the leaves are a
+Dirichlet variable around it, one per bucket and draw, so that probabilities of boxes add up and distribution functions
+rise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from fogline.density.leaves import LeafRelease
+from fogline.density.partition import public_generator
+from fogline.density.posterior.arrays import FloatArray, IntArray
+from fogline.density.posterior.field import Mesh, label_leaves
+from fogline.density.posterior.fit import DensityFit, fit_counts
+from fogline.density.posterior.likelihood import CountLaw
+
+__all__ = ["BucketPosterior", "MassSettings"]
+
+
+@dataclass(frozen=True)
+class MassSettings:
+    """Tuned numbers of the reading.
+
+    Attributes
+    ----------
+    draws : int
+        Number of posterior draws.
+    thinning : float
+        Power of the probability of not being empty that multiplies the estimate.
+    levels : int
+        How many times the box is halved to reconcile the estimate with released sums.
+    most_evenness : float
+        Most concentration of the shares within a bucket.
+    """
+
+    draws: int = 400
+    thinning: float = 1.5
+    levels: int = 3
+    most_evenness: float = 64.0
+
+
+_SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=0), 3: MassSettings(draws=80, levels=0)}
+
+
+class BucketPosterior:
+    """The posterior of bucket masses, and how they spread over leaves.
+
+    Parameters
+    ----------
+    release : LeafRelease
+    settings : MassSettings, optional
+
+    Attributes
+    ----------
+    fit : DensityFit
+    expected : array of shape (buckets,)
+        Estimated number of records behind each bucket.
+    """
+
+    def __init__(self, release: LeafRelease, settings: MassSettings | None = None) -> None:
+        self.release = release
+        self.settings = _SETTINGS[release.spec.d] if settings is None else settings
+        stage = release.counts
+        self.mesh = Mesh.of(stage.boxes, release.spec.leaves)
+        self.law = CountLaw(stage.noise)
+        with np.errstate(all="ignore"):
+            self.fit: DensityFit = fit_counts(self.mesh, stage.counts.astype(np.float64), self.law)
+        self.expected = self._expected()
+
+    # -- buckets -------------------------------------------------------------------------------------------
+
+    def _expected(self) -> FloatArray:
+        thinned = self.fit.intensity * (1 - self.fit.empty) ** self.settings.thinning
+        total = max(float(self.release.total), 1.0)
+        if self.settings.levels and self.mesh.d == 1:
+            thinned = _reconcile(thinned, self.release, self.settings.levels)
+        return np.asarray(thinned * total / max(float(thinned.sum()), 1e-300))
+
+    @cached_property
+    def _population(self) -> tuple[FloatArray, FloatArray]:
+        """Drawn intensities and smooth parts, shape (buckets, draws)."""
+        rng = public_generator(self.release.counts.counts, np.array([1]))
+        sizes = np.maximum(1, np.round(self.settings.draws * self.fit.weights).astype(int))
+        parts = [fit.draws(int(size), rng) for fit, size in zip(self.fit.fits, sizes, strict=True)]
+        log_relative = np.concatenate([part[0] for part in parts], axis=1)
+        smooth = np.concatenate([part[1] for part in parts], axis=1)
+        full = rng.random(log_relative.shape) >= self.fit.empty[:, None]
+        return self.fit.base[:, None] * np.exp(log_relative) * full, smooth
+
+    def bucket_draws(self, target: str) -> FloatArray:
+        """Drawn contents of buckets, shape (buckets, draws): intensities, or numbers of records."""
+        intensity, _ = self._population
+        if target == "population":
+            return _recentred(intensity, self.expected)
+        rng = public_generator(self.release.counts.counts, np.array([2]))
+        counts = self.release.counts.counts.astype(np.float64)
+        return _records_given(counts, intensity, self.law, rng)
+
+    # -- leaves --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def label(self) -> IntArray:
+        """Bucket of each leaf, flat."""
+        return label_leaves(self.release.counts.boxes, self.release.spec.leaves).ravel()
+
+    @cached_property
+    def _order(self) -> tuple[IntArray, IntArray]:
+        """Leaves sorted by bucket, and where each bucket begins."""
+        order = np.argsort(self.label, kind="stable")
+        sizes = np.bincount(self.label, minlength=self.mesh.size)
+        return order, np.concatenate([[0], np.cumsum(sizes)[:-1]])
+
+    @cached_property
+    def shape(self) -> FloatArray:
+        """Share of each leaf in its bucket, flat; follows the smooth part of the field."""
+        log_shape = _log_shape(self.mesh, self.fit, self.label, self.release.spec.leaves)
+        values = np.exp(np.clip(log_shape, -30, 30))
+        total = np.bincount(self.label, values, minlength=self.mesh.size)
+        return np.asarray(values / total[self.label])
+
+    @cached_property
+    def evenness(self) -> FloatArray:
+        """Concentration of the leaves' shares of each bucket: small where the density is rough."""
+        rough = sum(w * fit.rough_variance for w, fit in zip(self.fit.weights, self.fit.fits, strict=True))
+        return np.asarray(np.clip(1 / np.maximum(rough, 1e-9), 1.0, self.settings.most_evenness))
+
+    def leaf_estimate(self) -> FloatArray:
+        """Estimated contents of leaves, flat."""
+        return np.asarray(self.expected[self.label] * self.shape)
+
+    def leaf_draws(self, target: str) -> FloatArray:
+        """Drawn contents of leaves, shape (draws, leaves)."""
+        buckets = self.bucket_draws(target)
+        rng = public_generator(self.release.counts.counts, np.array([3]))
+        order, starts = self._order
+        evenness = self.evenness
+        if target == "records":  # records of a bucket fall into leaves at random, too
+            evenness = 1 / (1 / evenness + 1 / np.maximum(buckets.mean(axis=1), 1.0))
+        concentration = np.maximum((evenness[self.label] * self.shape)[order], 1e-3)
+        share = rng.standard_gamma(concentration, size=(buckets.shape[1], len(order))) + 1e-12 * concentration
+        total = np.add.reduceat(share, starts, axis=1)
+        ordered_label = self.label[order]
+        share *= (buckets.T / total)[:, ordered_label]
+        draws = np.empty_like(share)
+        draws[:, order] = share
+        return draws
+
+
+def _recentred(draws: FloatArray, expected: FloatArray) -> FloatArray:
+    """Draws whose mean is the estimate."""
+    mean = draws.mean(axis=1)
+    factor = np.where(mean > 0, expected / np.maximum(mean, 1e-300), 0.0)
+    return np.asarray(draws * np.minimum(factor, 10.0)[:, None])
+
+
+def _records_given(counts: FloatArray, intensity: FloatArray, law: CountLaw, rng: np.random.Generator) -> FloatArray:
+    """Draw numbers of records given intensities and released counts.
+
+    The normal law of the records times the law of the noise; for Laplace noise that is one of two normal laws, shifted
+    up or down and cut at the released count.
+    """
+    y, v = counts[:, None], np.maximum(intensity, 1e-9)
+    if law.noise.kind == "gaussian":
+        noise = law.noise.variance
+        variance = v * noise / (v + noise)
+        mean = (v * noise + y * v) / (v + noise)
+        drawn = mean + np.sqrt(variance) * rng.standard_normal(v.shape)
+        return np.where(intensity > 0, np.maximum(drawn, 0), 0.0)
+    b, sd = law.scale, np.sqrt(v)
+    low_mean, high_mean = v + v / b, v - v / b
+    from scipy.special import log_ndtr
+
+    below = (v / 2 / b + v - y) / b + log_ndtr((y - low_mean) / sd)
+    above = (v / 2 / b - v + y) / b + log_ndtr((high_mean - y) / sd)
+    is_below = rng.random(v.shape) < 1 / (1 + np.exp(np.clip(above - below, -700, 700)))
+    u = rng.random(v.shape)
+    low = low_mean + sd * ndtri(np.clip(u * ndtr((y - low_mean) / sd), 1e-300, 1))
+    high = high_mean - sd * ndtri(np.clip(u * ndtr((high_mean - y) / sd), 1e-300, 1))
+    drawn = np.where(is_below, np.minimum(low, y), np.maximum(high, y))
+    return np.where(intensity > 0, np.maximum(drawn, 0.0), 0.0)
+
+
+def _log_shape(mesh: Mesh, fit: DensityFit, label: IntArray, leaves: tuple[int, ...]) -> FloatArray:
+    """Logarithm of the smooth part at each leaf, up to a constant per bucket."""
+    smooth = np.asarray(sum(w * f.smooth for w, f in zip(fit.weights, fit.fits, strict=True)))
+    if mesh.d == 1:
+        places = (np.arange(leaves[0]) + 0.5) / leaves[0]
+        return np.asarray(np.interp(places, mesh.centres[:, 0], smooth))
+    slopes = _slopes(mesh, smooth)
+    grids = np.meshgrid(*[(np.arange(n) + 0.5) / n for n in leaves], indexing="ij")
+    points = np.stack([g.ravel() for g in grids], axis=1)
+    return np.asarray(np.einsum("ij,ij->i", slopes[label], points - mesh.centres[label]))
+
+
+def _slopes(mesh: Mesh, values: FloatArray) -> FloatArray:
+    """Gradient of a field per bucket by weighted least squares over its neighbours."""
+    d, n = mesh.d, mesh.size
+    first, second = np.concatenate([mesh.first, mesh.second]), np.concatenate([mesh.second, mesh.first])
+    weight = np.concatenate([mesh.conductance, mesh.conductance])
+    apart = mesh.centres[second] - mesh.centres[first]
+    rise = values[second] - values[first]
+    normal = np.zeros((n, d, d))
+    right = np.zeros((n, d))
+    for i in range(d):
+        right[:, i] = np.bincount(first, weight * apart[:, i] * rise, minlength=n)
+        for j in range(d):
+            normal[:, i, j] = np.bincount(first, weight * apart[:, i] * apart[:, j], minlength=n)
+    normal += 1e-6 * np.eye(d) * np.trace(normal, axis1=1, axis2=2)[:, None, None] + 1e-12 * np.eye(d)
+    return np.linalg.solve(normal, right[:, :, None])[:, :, 0]
+
+
+def _reconcile(expected: FloatArray, release: LeafRelease, levels: int) -> FloatArray:
+    """Scale the estimate so that the masses of halves, quarters, ... agree with the released sums.
+
+    At each node the estimate M (taken to be as uncertain as the sampling error of so many records) and the released
+    sum Y (with its known noise) are combined by their variances; the totals are handed down from the top.
+    """
+    stage = release.counts
+    counts = np.concatenate([[0.0], np.cumsum(stage.counts.astype(np.float64))])
+    scaled = expected * max(float(release.total), 1.0) / max(float(expected.sum()), 1e-300)
+    model = np.concatenate([[0.0], np.cumsum(scaled)])
+    edges = np.append(stage.boxes[:, 0, 0], release.spec.leaves[0]).astype(np.float64)
+    out = scaled.copy()
+
+    def descend(first: int, last: int, total: float, level: int) -> None:
+        if level == 0 or last - first < 2:
+            out[first:last] = scaled[first:last] * (total / max(model[last] - model[first], 1e-300))
+            return
+        middle = int(np.clip(np.searchsorted(edges, (edges[first] + edges[last]) / 2), first + 1, last - 1))
+        shares = []
+        for start, stop in ((first, middle), (middle, last)):
+            mass, seen = model[stop] - model[start], counts[stop] - counts[start]
+            noise = (stop - start) * stage.noise.variance
+            shares.append(max(mass + mass / (mass + noise) * (seen - mass), 0.0))
+        if sum(shares) <= 0:
+            shares = [model[middle] - model[first], model[last] - model[middle]]
+        whole = max(sum(shares), 1e-300)
+        descend(first, middle, total * shares[0] / whole, level - 1)
+        descend(middle, last, total * shares[1] / whole, level - 1)
+
+    descend(0, len(scaled), 1.0, levels)
+    return out
