@@ -13,11 +13,12 @@ rise.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from fogline.density.leaves import LeafRelease
 from fogline.density.partition import public_generator
@@ -43,12 +44,15 @@ class MassSettings:
         How many times the box is halved to reconcile the estimate with released sums.
     most_evenness : float
         Most concentration of the shares within a bucket.
+    agreement : float
+        Part of the coin that buckets share when a draw decides which of them are empty: stretches are empty together.
     """
 
     draws: int = 400
     thinning: float = 1.5
     levels: int = 3
     most_evenness: float = 64.0
+    agreement: float = 0.8
 
 
 _SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=0), 3: MassSettings(draws=80, levels=0)}
@@ -96,7 +100,7 @@ class BucketPosterior:
         parts = [fit.draws(int(size), rng) for fit, size in zip(self.fit.fits, sizes, strict=True)]
         log_relative = np.concatenate([part[0] for part in parts], axis=1)
         smooth = np.concatenate([part[1] for part in parts], axis=1)
-        full = rng.random(log_relative.shape) >= self.fit.empty[:, None]
+        full = _occupied(self.fit.empty, log_relative.shape[1], self.settings.agreement, rng)
         return self.fit.base[:, None] * np.exp(log_relative) * full, smooth
 
     def bucket_draws(self, target: str) -> FloatArray:
@@ -136,13 +140,16 @@ class BucketPosterior:
         rough = sum(w * fit.rough_variance for w, fit in zip(self.fit.weights, self.fit.fits, strict=True))
         return np.asarray(np.clip(1 / np.maximum(rough, 1e-9), 1.0, self.settings.most_evenness))
 
-    def leaf_estimate(self) -> FloatArray:
+    def leaf_estimate(self, target: str = "population") -> FloatArray:
         """Estimated contents of leaves, flat."""
-        return np.asarray(self.expected[self.label] * self.shape)
+        expected = self.expected if target == "population" else self.bucket_draws(target).mean(axis=1)
+        return np.asarray(expected[self.label] * self.shape)
 
-    def leaf_draws(self, target: str) -> FloatArray:
-        """Drawn contents of leaves, shape (draws, leaves)."""
+    def leaf_draws(self, target: str = "population", *, even: bool = False) -> FloatArray:
+        """Drawn contents of leaves, shape (draws, leaves); with `even`, buckets spread as estimated."""
         buckets = self.bucket_draws(target)
+        if even:
+            return np.asarray(buckets.T[:, self.label] * self.shape)
         rng = public_generator(self.release.counts.counts, np.array([3]))
         order, starts = self._order
         evenness = self.evenness
@@ -156,6 +163,13 @@ class BucketPosterior:
         draws = np.empty_like(share)
         draws[:, order] = share
         return draws
+
+
+def _occupied(empty: FloatArray, draws: int, agreement: float, rng: np.random.Generator) -> FloatArray:
+    """Which buckets hold anything, per draw: each with its probability, all of a draw by nearly the same coin."""
+    common = math.sqrt(agreement) * rng.standard_normal(draws)
+    own = math.sqrt(1 - agreement) * rng.standard_normal((len(empty), draws))
+    return np.asarray(common + own >= ndtri(np.clip(empty, 1e-12, 1 - 1e-12))[:, None], dtype=np.float64)
 
 
 def _recentred(draws: FloatArray, expected: FloatArray) -> FloatArray:
@@ -180,8 +194,6 @@ def _records_given(counts: FloatArray, intensity: FloatArray, law: CountLaw, rng
         return np.where(intensity > 0, np.maximum(drawn, 0), 0.0)
     b, sd = law.scale, np.sqrt(v)
     low_mean, high_mean = v + v / b, v - v / b
-    from scipy.special import log_ndtr
-
     below = (v / 2 / b + v - y) / b + log_ndtr((y - low_mean) / sd)
     above = (v / 2 / b - v + y) / b + log_ndtr((high_mean - y) / sd)
     is_below = rng.random(v.shape) < 1 / (1 + np.exp(np.clip(above - below, -700, 700)))

@@ -1,0 +1,532 @@
+r"""Questions to a released density: probabilities, quantiles, means, curves, each with an error that holds all of it.
+
+A :class:`Posterior` holds the estimated content of every leaf and some hundred draws of it. Each question is a
+function of the contents: its value at the estimate is the answer, its spread over the draws the error. For the
+*population* the draws contain sampling error, for the *records* they do not.
+
+The parts of an error: *sampling* is the standard error that the table itself would have without privacy, from the
+influence function of the question; *smoothing* is what is added because nobody knows how the mass of a bucket spreads
+inside it; *privacy* is the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fogline._validation import check_count, check_level
+from fogline.density.leaves import LeafRelease, LeafSpec
+from fogline.density.posterior.arrays import FloatArray
+from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
+from fogline.density.posterior.masses import BucketPosterior
+
+__all__ = ["LeafAxis", "LeafMasses", "Posterior"]
+
+Ends = tuple[float | None, float | None]
+
+ATOM_CONTRAST = 8.0
+"""An atom is this many times denser than the mean of its neighbours."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeafAxis:
+    """One column of a posterior: its name, edges of its leaves and the values that a leaf stands for.
+
+    Parameters
+    ----------
+    name : str
+    edges : array
+        In data units; with a step they lie between two values.
+    step : float
+        Rounding step, 0 for a continuous column.
+    bounds : (float, float)
+    """
+
+    name: str
+    edges: FloatArray
+    step: float
+    bounds: tuple[float, float]
+
+    @property
+    def centres(self) -> FloatArray:
+        """Middle of each leaf, inside the bounds."""
+        return np.asarray(np.clip((self.edges[1:] + self.edges[:-1]) / 2, *self.bounds))
+
+    @property
+    def width(self) -> float:
+        """Width of a leaf."""
+        return float(self.edges[1] - self.edges[0])
+
+    def overlap(self, ends: Ends) -> FloatArray:
+        """Part of each leaf that lies in a closed range; None is an open end."""
+        low = -math.inf if ends[0] is None else float(ends[0])
+        high = math.inf if ends[1] is None else float(ends[1])
+        if not low <= high:
+            raise ValueError(f"{self.name}: the range must rise, got {low} to {high}")
+        if self.step:  # values count as wholes: widen by half a step, which lies between two values
+            low, high = _whole(low, -self.step / 2), _whole(high, self.step / 2)
+        start, stop = self.edges[:-1], self.edges[1:]
+        inside = np.clip(np.minimum(stop, high) - np.maximum(start, low), 0.0, None)
+        return np.asarray(np.minimum(inside / self.width, 1.0))
+
+
+def _whole(end: float, half: float) -> float:
+    return end + half * (1 - 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class LeafMasses:
+    """Contents of leaves: the estimate, draws, and draws in which buckets spread as estimated."""
+
+    estimate: FloatArray
+    draws: FloatArray
+    even: FloatArray
+
+    def map(self, change: Callable[[FloatArray], FloatArray]) -> LeafMasses:
+        """Apply a linear change to all contents; it sees arrays whose last axes are the columns."""
+        return LeafMasses(*(change(part) for part in (self.estimate, self.draws, self.even)))
+
+
+class Posterior:
+    """What a release says about a density, with errors.
+
+    Made by :attr:`fogline.PrivateDensity.posterior`. Deterministic: the same release gives the same answers.
+
+    Parameters
+    ----------
+    axes : sequence of LeafAxis
+    contents : callable
+        Takes a target and returns :class:`LeafMasses`.
+    count : (float, float)
+        Released number of records and the standard deviation of its noise.
+
+    Examples
+    --------
+    >>> from fogline.density.leaves import BucketCounts, LeafSpec, Noise
+    >>> spec = LeafSpec.plan([(0, 8)], leaves=[8])
+    >>> boxes = np.array([[[i, i + 1]] for i in range(8)])
+    >>> stage = BucketCounts(boxes, np.array([400, 300, 200, 90, 10, 0, 1, -1]), Noise("laplace", 2.0))
+    >>> posterior = Posterior.of_leaves(LeafRelease(spec, pilot=stage, counts=stage), ["stay"])
+    >>> share = posterior.probability(stay=(0, 2))
+    >>> bool(share.low < 0.7 < share.high)
+    True
+    >>> bool(posterior.quantile(0.5, "stay").value < 2)
+    True
+    """
+
+    def __init__(
+        self,
+        axes: Sequence[LeafAxis],
+        contents: Callable[[Target], LeafMasses],
+        *,
+        count: tuple[float, float],
+        seed: int = 0,
+    ) -> None:
+        self.axes = tuple(axes)
+        self._contents = contents
+        self._count = count
+        self._seed = seed
+        self._memory: dict[Any, Any] = {}
+
+    @classmethod
+    def of_leaves(cls, release: LeafRelease, columns: Sequence[str] | None = None) -> Posterior:
+        """Read a release on leaves."""
+        buckets = BucketPosterior(release)
+        axes = _axes(release.spec, columns)
+        shape = release.spec.leaves
+
+        def contents(target: Target) -> LeafMasses:
+            parts = buckets.leaf_estimate(target), buckets.leaf_draws(target), buckets.leaf_draws(target, even=True)
+            return LeafMasses(*(part.reshape(*part.shape[:-1], *shape) for part in parts))
+
+        return cls(axes, contents, count=(max(release.total, 1.0), release.total_sd), seed=_seed_of(release))
+
+    # -- columns ---------------------------------------------------------------------------------------------
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return len(self.axes)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(axis.name for axis in self.axes)
+
+    def __repr__(self) -> str:
+        return f"Posterior({', '.join(self.columns)}; about {self._count[0]:.0f} records)"
+
+    def masses(self, target: Target = "population") -> LeafMasses:
+        """Contents of leaves, normalised to one; computed when first asked for."""
+        _check_target(target)
+        if target not in self._memory:
+            self._memory[target] = _normalised(self._contents(target), self.d)
+        found: LeafMasses = self._memory[target]
+        return found
+
+    def _axis(self, column: str | int | None) -> int:
+        if column is None:
+            if self.d != 1:
+                raise ValueError(f"column must be one of {', '.join(self.columns)}")
+            return 0
+        if isinstance(column, str):
+            if column not in self.columns:
+                raise ValueError(f"column {column!r} was not released; there are {', '.join(self.columns)}")
+            return self.columns.index(column)
+        if not 0 <= int(column) < self.d:
+            raise ValueError(f"column must be below {self.d}, got {column}")
+        return int(column)
+
+    def _margin(self, column: str | int | None, target: Target) -> tuple[LeafAxis, LeafMasses]:
+        axis = self._axis(column)
+        key = (target, axis)
+        if key not in self._memory:
+            others = tuple(k - self.d for k in range(self.d) if k != axis)
+            self._memory[key] = self.masses(target).map(lambda part: part.sum(axis=others))
+        return self.axes[axis], self._memory[key]
+
+    # -- questions -------------------------------------------------------------------------------------------
+
+    @property
+    def count(self) -> Estimate:
+        """Released number of records; its only error is the noise, which is known exactly."""
+        value, sd = self._count
+        return Estimate(value, sd, value - 1.96 * sd, value + 1.96 * sd, 0.95, "records", sd, 0.0, 0.0)
+
+    def probability(
+        self,
+        box: Sequence[Ends] | None = None,
+        *,
+        target: Target = "population",
+        level: float = 0.95,
+        **ranges: Ends,
+    ) -> Estimate:
+        """Probability of a box: closed ranges by name, ``(40, 60)`` or ``(10, None)``, or a list with one per column.
+
+        Outside the bounds there is nothing: a range that leaves them is cut.
+        """
+        weights = self._weights(box, ranges)
+
+        def inside(part: FloatArray) -> FloatArray:
+            for axis in reversed(range(self.d)):
+                part = part @ weights[axis] if axis == self.d - 1 else np.tensordot(part, weights[axis], (-1, 0))
+            return part
+
+        masses = self.masses(target)
+        share = float(inside(masses.estimate))
+        spread = math.sqrt(max(share * (1 - share), 0.0))
+        return self._estimate(share, inside(masses.draws), inside(masses.even), spread, target, level)
+
+    def _weights(self, box: Sequence[Ends] | None, ranges: Mapping[str, Ends]) -> list[FloatArray]:
+        ends: list[Ends] = [(None, None)] * self.d if box is None else list(box)
+        if len(ends) != self.d:
+            raise ValueError(f"box must have one range per column ({self.d}), got {len(ends)}")
+        for name, pair in ranges.items():
+            ends[self._axis(name)] = pair
+        return [axis.overlap(pair) for axis, pair in zip(self.axes, ends, strict=True)]
+
+    def cdf(
+        self, x: ArrayLike, column: str | int | None = None, *, target: Target = "population", level: float = 0.95
+    ) -> Estimate:
+        """Distribution function of one column at points."""
+        axis, masses = self._margin(column, target)
+        points = np.atleast_1d(np.asarray(x, dtype=np.float64))
+        value, draws, even = (_cdf_at(axis, part, points) for part in (masses.estimate, masses.draws, masses.even))
+        spread = np.sqrt(np.clip(value * (1 - value), 0, None))
+        return self._estimate(value, draws, even, spread, target, level)
+
+    def quantile(
+        self,
+        q: ArrayLike,
+        column: str | int | None = None,
+        *,
+        target: Target = "population",
+        level: float = 0.95,
+    ) -> Estimate:
+        """Quantiles of one column: the least value (on a lattice) or place with at least this share below."""
+        axis, masses = self._margin(column, target)
+        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        if not np.all((levels >= 0) & (levels <= 1)):
+            raise ValueError(f"q must lie between 0 and 1, got {q!r}")
+        value, draws, even = (_quantiles(axis, part, levels) for part in (masses.estimate, masses.draws, masses.even))
+        # influence of a record on a quantile: sqrt(q (1 - q)) over the density, here over a short stretch around it
+        around = np.stack([np.clip(levels - 0.02, 0, 1), np.clip(levels + 0.02, 0, 1)])
+        low, high = (_quantiles(axis, masses.estimate, row) for row in around)
+        spread = np.sqrt(levels * (1 - levels)) * (high - low) / np.maximum(around[1] - around[0], 1e-12)
+        one = np.ndim(q) == 0
+        found = self._estimate(value, draws, even, spread, target, level)
+        return found[0] if one else found
+
+    def mean(self, column: str | int | None = None, *, target: Target = "population", level: float = 0.95) -> Estimate:
+        """Mean of one column."""
+        axis, masses = self._margin(column, target)
+        x = axis.centres
+        value, draws, even = (part @ x for part in (masses.estimate, masses.draws, masses.even))
+        spread = math.sqrt(max(float(masses.estimate @ x**2) - float(value) ** 2, 0.0))
+        return self._estimate(float(value), draws, even, spread, target, level)
+
+    def variance(
+        self, column: str | int | None = None, *, target: Target = "population", level: float = 0.95
+    ) -> Estimate:
+        """Variance of one column."""
+        axis, masses = self._margin(column, target)
+        x = axis.centres - float(masses.estimate @ axis.centres)
+        within = 0.0 if axis.step else axis.width**2 / 12
+
+        def second(part: FloatArray) -> FloatArray:
+            return np.asarray(part @ x**2 - (part @ x) ** 2 + within)
+
+        value = float(second(masses.estimate))
+        spread = math.sqrt(max(float(masses.estimate @ (x**2 - value) ** 2), 0.0))
+        return self._estimate(value, second(masses.draws), second(masses.even), spread, target, level)
+
+    def correlation(self, first: str | int, second: str | int, *, target: Target = "population") -> Estimate:
+        """Correlation of two columns."""
+        i, j = self._axis(first), self._axis(second)
+        if i == j:
+            raise ValueError("second must be another column")
+        others = tuple(k - self.d for k in range(self.d) if k not in (i, j))
+        masses = self.masses(target).map(lambda part: part.sum(axis=others))
+        x, y = (self.axes[k].centres for k in sorted((i, j)))
+        x, y = x - x.mean(), y - y.mean()
+
+        def value_of(part: FloatArray) -> FloatArray:
+            mx, my = part.sum(axis=-1) @ x, part.sum(axis=-2) @ y
+            vx, vy = part.sum(axis=-1) @ x**2 - mx**2, part.sum(axis=-2) @ y**2 - my**2
+            return np.asarray(((part @ y) @ x - mx * my) / np.sqrt(np.maximum(vx * vy, 1e-300)))
+
+        value = float(value_of(masses.estimate))
+        return self._estimate(
+            value, value_of(masses.draws), value_of(masses.even), max(1 - value**2, 0.0), target, 0.95
+        )
+
+    def pdf(self, x: ArrayLike, *, target: Target = "population", level: float = 0.95) -> Estimate:
+        """Density at points of shape (p, d), or (p,) in one column; 0 outside the box."""
+        points = np.asarray(x, dtype=np.float64)
+        points = points.reshape(-1, 1) if self.d == 1 and points.ndim < 2 else points
+        if points.ndim != 2 or points.shape[1] != self.d:
+            raise ValueError(f"x must have shape (points, {self.d}), got {points.shape}")
+        place, inside = self._leaf_of(points)
+        masses, volume = self.masses(target), math.prod(axis.width for axis in self.axes)
+        value = np.where(inside, masses.estimate[place], 0.0) / volume
+        even = np.where(inside, masses.even[(slice(None), *place)], 0.0) / volume
+        spread = np.sqrt(np.maximum(value, 0) / volume)
+        return self._estimate(value, even, even, spread, target, level)
+
+    def _leaf_of(self, points: FloatArray) -> tuple[tuple[Any, ...], Any]:
+        inside = np.ones(len(points), dtype=bool)
+        place = []
+        for k, axis in enumerate(self.axes):
+            column = points[:, k]
+            inside &= (column >= axis.bounds[0]) & (column <= axis.bounds[1])
+            index = np.searchsorted(axis.edges, np.nan_to_num(column), side="right") - 1
+            place.append(np.clip(index, 0, len(axis.edges) - 2))
+        return tuple(place), inside
+
+    def band(
+        self, column: str | int | None = None, *, kind: str = "pdf", points: int = 256, level: float = 0.95
+    ) -> Band:
+        """Curve of one column's density or distribution function with a band that holds all of it at once."""
+        if kind not in ("pdf", "cdf"):
+            raise ValueError(f"kind must be 'pdf' or 'cdf', got {kind!r}")
+        level = check_level(level, name="level")
+        axis, masses = self._margin(column, "population")
+        group = max(1, len(axis.centres) // check_count(points, "points"))
+        starts = np.arange(0, len(axis.centres), group)
+        sizes = np.diff(np.append(starts, len(axis.centres)))
+        cells = [np.add.reduceat(part, starts, axis=-1) for part in (masses.estimate, masses.draws)]
+        if kind == "cdf":
+            x = axis.edges[np.minimum(starts + group, len(axis.centres))]
+            value, draws = (np.cumsum(part, axis=-1) for part in cells)
+        else:
+            x = (axis.edges[starts] + axis.edges[starts + sizes]) / 2
+            value, draws = (part / (sizes * axis.width) for part in cells)
+        return _band(x, value, draws, level)
+
+    def marginal(self, column: str | int) -> Posterior:
+        """Posterior of one column alone."""
+        axis = self._axis(column)
+        return Posterior([self.axes[axis]], lambda target: self._margin(axis, target)[1], count=self._count)
+
+    def given(self, **ranges: Ends) -> Posterior:
+        """Posterior of the other columns where these lie in closed ranges; of all of them if none would be left."""
+        if not ranges:
+            raise ValueError("given needs at least one range, such as age=(70, 80)")
+        weights = self._weights(None, ranges)
+        named = {self._axis(name) for name in ranges}
+        keep = [k for k in range(self.d) if k not in named] or list(range(self.d))
+        gone = tuple(k - self.d for k in range(self.d) if k not in keep)
+        mask = np.ones(())
+        for weight in weights:
+            mask = np.multiply.outer(mask, weight)
+        share = self.probability(**ranges)
+        count = float(share.value) * self._count[0], math.hypot(
+            self._count[1] * float(share.value), float(share.privacy) * self._count[0]
+        )
+
+        def contents(target: Target) -> LeafMasses:
+            return self.masses(target).map(lambda part: (part * mask).sum(axis=gone))
+
+        return Posterior([self.axes[k] for k in keep], contents, count=(max(count[0], 1.0), count[1]))
+
+    # -- draws -----------------------------------------------------------------------------------------------
+
+    def draws(self, m: int | None = None, *, target: Target = "population") -> FloatArray:
+        """Densities drawn from the posterior: masses of leaves that sum to one, shape (m, leaves per column)."""
+        drawn = self.masses(target).draws
+        size = len(drawn) if m is None else check_count(m, "m")
+        if size > len(drawn):
+            raise ValueError(f"m must be at most {len(drawn)}")
+        return drawn[:size].copy()
+
+    def sample(self, k: int, *, random_state: Any = None) -> FloatArray:
+        """Draw k records from the estimated population; they lie in the bounds, on lattices and on atoms."""
+        size = check_count(k, "k", minimum=0)
+        rng = np.random.default_rng(random_state)
+        mass = self.masses().estimate.ravel()
+        leaf = rng.choice(mass.size, size=size, p=mass / mass.sum())
+        place = np.unravel_index(leaf, self.masses().estimate.shape)
+        columns = [_values_in(axis, index, rng) for axis, index in zip(self.axes, place, strict=True)]
+        points = np.stack(columns, axis=1) if columns else np.empty((size, 0))
+        if self.d == 1:
+            for atom in self.atoms:
+                points[(points[:, 0] >= atom.low) & (points[:, 0] < atom.high), 0] = atom.value
+        return points
+
+    @cached_property
+    def atoms(self) -> tuple[Atom, ...]:
+        """Values that hold a share of the population by themselves: zeros, heaps, walls; one column only."""
+        if self.d != 1 or len(self.axes[0].centres) < 3:
+            return ()
+        axis, masses = self.axes[0], self.masses()
+        p = masses.estimate
+        around = _neighbour_level(p)
+        found = []
+        for k in np.flatnonzero((p > ATOM_CONTRAST * around) & (p > 1e-3)):
+            beyond, even = (part[:, k] - _neighbour_level(part)[:, k] for part in (masses.draws, masses.even))
+            share = p[k] - around[k]
+            estimate = self._estimate(
+                float(share), beyond, even, math.sqrt(max(p[k] * (1 - p[k]), 0)), "population", 0.95
+            )
+            if share > 3 * float(estimate.standard_error):
+                found.append(Atom(_atom_value(axis, int(k)), float(axis.edges[k]), float(axis.edges[k + 1]), estimate))
+        return tuple(found)
+
+    # -- errors ----------------------------------------------------------------------------------------------
+
+    def _estimate(
+        self, value: Any, draws: FloatArray, even: FloatArray, spread: Any, target: Target, level: float
+    ) -> Estimate:
+        """Put an answer together: `spread` is the standard deviation of a record's influence on it."""
+        level = check_level(level, name="level")
+        tails = (1 - level) / 2
+        low, high = np.quantile(draws, [tails, 1 - tails], axis=0)
+        low, high = np.minimum(low, value), np.maximum(high, value)
+        error = np.sqrt(np.mean((draws - value) ** 2, axis=0))
+        sampling = spread / math.sqrt(self._count[0]) if target == "population" else 0.0 * np.asarray(spread)
+        sampling = np.minimum(sampling, error)
+        smoothing = np.sqrt(np.clip(draws.var(axis=0) - even.var(axis=0), 0, None))
+        smoothing = np.minimum(smoothing, np.sqrt(np.maximum(error**2 - sampling**2, 0)))
+        privacy = np.sqrt(np.maximum(error**2 - sampling**2 - smoothing**2, 0))
+        parts = value, error, low, high, privacy, sampling, smoothing
+        if np.ndim(value) == 0:
+            parts = tuple(float(part) for part in parts)
+        value, error, low, high, privacy, sampling, smoothing = parts
+        return Estimate(value, error, low, high, level, target, privacy, sampling, smoothing)
+
+
+def _check_target(target: str) -> None:
+    if target not in TARGETS:
+        raise ValueError(f"target must be 'population' or 'records', got {target!r}")
+
+
+def _axes(spec: LeafSpec, columns: Sequence[str] | None) -> list[LeafAxis]:
+    names = [f"column {k + 1}" for k in range(spec.d)] if columns is None else [str(name) for name in columns]
+    if len(names) != spec.d or len(set(names)) != spec.d:
+        raise ValueError(f"columns must be {spec.d} different names, got {names}")
+    return [LeafAxis(names[k], spec.edges(k), spec.steps[k], spec.bounds[k]) for k in range(spec.d)]
+
+
+def _seed_of(release: LeafRelease) -> int:
+    return int(release.counts.counts.sum()) & 0xFFFFFFFF
+
+
+def _normalised(masses: LeafMasses, d: int) -> LeafMasses:
+    axes = tuple(range(-d, 0))
+
+    def change(part: FloatArray) -> FloatArray:
+        total = part.sum(axis=axes, keepdims=True)
+        even = 1 / math.prod(part.shape[k] for k in axes)
+        return np.asarray(np.where(total > 0, part / np.where(total > 0, total, 1.0), even))
+
+    return masses.map(change)
+
+
+def _cdf_at(axis: LeafAxis, part: FloatArray, points: FloatArray) -> FloatArray:
+    """Distribution functions at points; linear inside a leaf, on a lattice a step at each value."""
+    cumulative = np.concatenate([np.zeros((*part.shape[:-1], 1)), np.cumsum(part, axis=-1)], axis=-1)
+    x = np.clip(points, axis.edges[0], axis.edges[-1])
+    if axis.step:
+        x = np.clip(points + 0.5 * axis.step * (1 - 1e-9), axis.edges[0], axis.edges[-1])
+    place = np.clip(np.searchsorted(axis.edges, x, side="right") - 1, 0, len(axis.edges) - 2)
+    within = np.clip((x - axis.edges[place]) / axis.width, 0, 1)
+    return np.asarray(cumulative[..., place] * (1 - within) + cumulative[..., place + 1] * within)
+
+
+def _quantiles(axis: LeafAxis, part: FloatArray, levels: FloatArray) -> FloatArray:
+    rows = np.atleast_2d(part)
+    out = np.empty((len(rows), len(levels)))
+    for i, row in enumerate(rows):
+        cumulative = np.cumsum(row)
+        goal = np.minimum(levels * cumulative[-1], cumulative[-1] * (1 - 1e-12))
+        leaf = np.minimum(np.searchsorted(cumulative, goal, side="left"), len(row) - 1)
+        below = np.where(leaf > 0, cumulative[leaf - 1], 0.0)
+        within = np.where(row[leaf] > 0, (goal - below) / np.where(row[leaf] > 0, row[leaf], 1.0), 0.5)
+        out[i] = axis.centres[leaf] if axis.step else axis.edges[leaf] + np.clip(within, 0, 1) * axis.width
+    return out if part.ndim > 1 else out[0]
+
+
+def _band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float) -> Band:
+    """Scale pointwise intervals, on each side by their own length, until they hold whole curves."""
+    tails = (1 - level) / 2
+    low, high = np.quantile(draws, [tails, 1 - tails], axis=0)
+    low, high = np.minimum(low, value), np.maximum(high, value)
+    floor = 1e-9 * max(float(np.abs(value).max()), 1e-300)
+    reach = np.where(
+        draws > value, (draws - value) / np.maximum(high - value, floor), (value - draws) / np.maximum(value - low, floor)
+    )
+    factor = max(1.0, float(np.quantile(reach.max(axis=1), level)))
+    wide_low = np.maximum(value - factor * (value - low), 0.0)
+    return Band(x, value, wide_low, value + factor * (high - value), low, high, level)
+
+
+def _values_in(axis: LeafAxis, leaf: Any, rng: np.random.Generator) -> FloatArray:
+    """Random values inside leaves: anywhere, or values of the lattice."""
+    within = axis.edges[leaf] + rng.random(len(leaf)) * axis.width
+    if axis.step:
+        within = axis.bounds[0] + np.round((within - axis.bounds[0]) / axis.step) * axis.step
+    return np.asarray(np.clip(within, *axis.bounds))
+
+
+def _neighbour_level(part: FloatArray) -> FloatArray:
+    """Larger of the mean contents of a few leaves to either side."""
+    reach = 4
+    padded = np.concatenate([np.zeros((*part.shape[:-1], reach)), part, np.zeros((*part.shape[:-1], reach))], axis=-1)
+    n = part.shape[-1]
+    left = sum(padded[..., k : k + n] for k in range(reach)) / reach
+    right = sum(padded[..., reach + 1 + k : reach + 1 + k + n] for k in range(reach)) / reach
+    return np.maximum(left, right)
+
+
+def _atom_value(axis: LeafAxis, leaf: int) -> float:
+    if not axis.step and leaf == 0:
+        return axis.bounds[0]
+    if not axis.step and leaf == len(axis.centres) - 1:
+        return axis.bounds[1]
+    return float(axis.centres[leaf])
