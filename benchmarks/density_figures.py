@@ -13,11 +13,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FLOORS", "METRICS", "Errors", "Key", "family_table", "floored", "geometric_mean", "ratio_rows", "show_ratios"]
+__all__ = [
+    "FLOORS",
+    "METRICS",
+    "Errors",
+    "Key",
+    "family_table",
+    "floored",
+    "geometric_mean",
+    "ratio_rows",
+    "show_ratios",
+]
 
 METRICS = ("hellinger", "w1", "prefix", "boxes", "squared", "rank")
-FLOORS = {"hellinger": 1e-3, "w1": 2e-3, "prefix": 2e-3, "boxes": 2e-3, "squared": 1e-6, "rank": 1e-3}
-"""Errors below these count as these: nobody sees them, and a geometric mean must not live on them."""
+FLOORS = {"w1": 0.01, "prefix": 0.02, "boxes": 0.01, "rank": 0.01}
+"""In percent: errors below these count as these. They are below half of a neutral cell, or a rank in ten thousand."""
 
 OWN_FAMILIES = ("limit", "smoother", "fourier", "hindsight")
 """Rows of the table that are no competing baseline."""
@@ -43,9 +53,15 @@ class Errors:
         return self.name, self.n, self.epsilon
 
 
-def floored(metric: str, value: float) -> float:
-    """Error, or the least that counts."""
-    return max(value, FLOORS[metric])
+def floored(metric: str, value: float, n: int) -> float:
+    """Error, or the least that counts.
+
+    On a set with all its records in one cell a lucky answer has no error at all, and a geometric mean must not live on
+    that. The Hellinger distance and the squared error count from the sampling error of a coin, the simplest
+    distribution that is not certain: 1/sqrt(8 n) and, for a fair one, 1/n.
+    """
+    coin = {"hellinger": 1.0 / math.sqrt(8.0 * n), "squared": 1.0 / n}
+    return max(value, coin.get(metric, FLOORS.get(metric, 0.0)))
 
 
 def geometric_mean(values: Iterable[float]) -> float:
@@ -82,7 +98,9 @@ def family_table(rows: Sequence[Errors]) -> tuple[list[dict[str, Any]], list[dic
                 known = [m for m in members if all(metric in methods[m][name] for name in sets)]
                 if not known:
                     continue
-                means = {m: geometric_mean(floored(metric, methods[m][name][metric]) for name in sets) for m in known}
+                means = {
+                    m: geometric_mean(floored(metric, methods[m][name][metric], n) for name in sets) for m in known
+                }
                 best = min(means, key=lambda m: (means[m], m))
                 variant = best.partition("@")[2]
                 chosen.append({**place, "metric": metric, "family": family, "variant": variant, "mean": means[best]})
@@ -123,7 +141,7 @@ def ratio_rows(errors: Sequence[Errors], table: Sequence[dict[str, Any]]) -> lis
         for metric in METRICS:
             used = [row for row in known if metric in row.values]
             means = {
-                family: geometric_mean(floored(metric, float(stored[row.key][family][metric])) for row in used)
+                family: geometric_mean(floored(metric, float(stored[row.key][family][metric]), n) for row in used)
                 for family in families
                 if used and all(not math.isnan(float(stored[row.key][family][metric])) for row in used)
             }
@@ -131,9 +149,9 @@ def ratio_rows(errors: Sequence[Errors], table: Sequence[dict[str, Any]]) -> lis
                 continue
             best = min(means, key=lambda family: (means[family], family))
             for row in used:
-                value, beside = floored(metric, row.values[metric]), stored[row.key]
+                value, beside = floored(metric, row.values[metric], n), stored[row.key]
                 ratios = {
-                    label: value / floored(metric, float(beside[family][metric]))
+                    label: value / floored(metric, float(beside[family][metric]), n)
                     for label, family in (("fixed", best), ("hindsight", "hindsight"), ("limit", "limit"))
                     if family in beside
                 }
@@ -171,5 +189,7 @@ def show_ratios(rows: Sequence[dict[str, Any]], title: str, metrics: Sequence[st
         lines.append(f"{metric}: within 1.05 in {within:.0%} of cells; worst {cells}")
         many = [row["limit"] for row in used if row["n"] * row["epsilon"] >= 1e4 and "limit" in row]
         if many:
-            lines.append(f"{metric}: over no privacy at n*epsilon >= 10^4: {geometric_mean(many):.2f}, worst {max(many):.2f}")
+            lines.append(
+                f"{metric}: over no privacy at n*epsilon >= 10^4: {geometric_mean(many):.2f}, worst {max(many):.2f}"
+            )
     return "\n".join(lines)
