@@ -197,7 +197,7 @@ class _Kernel:
 
     def cell_masses(self, resolution: int) -> Array:
         d = len(self.bounds)
-        fine = resolution if d == 1 else 2 * resolution
+        fine = 2 * resolution if d == 2 else resolution  # cells of three columns are wide and its kernel wider
         axes = [low + (high - low) * (np.arange(fine) + 0.5) / fine for low, high in self.bounds]
         nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
         masses = positive_part(np.asarray(self.density.pdf(nodes))).reshape((fine,) * d)
