@@ -31,6 +31,7 @@ from density_figures import METRICS, Errors, family_table, ratio_rows, show_rati
 from density_methods import METHODS, Method, Sample, baselines
 from fogline_research.datasets.columns import COLUMNS, generator
 from fogline_research.datasets.dpbench import dpbench_sets
+from fogline_research.datasets.joints import JOINTS
 from fogline_research.metrics.cell_masses import NEUTRAL_CELLS, CellYardstick, quantiles_of_cells, rank_errors
 
 __all__ = ["CELLS", "baseline_table", "density_sets", "score"]
@@ -46,7 +47,7 @@ FIELDS = ("half", "set", "n", "epsilon", "run", "method", *METRICS)
 @lru_cache
 def density_sets(dim: int, half: str | None = None) -> tuple[Any, ...]:
     """Sets with this number of columns: the made ones, and those of DPBench where a copy is at hand."""
-    made = (*COLUMNS, *dpbench_sets())
+    made = (*COLUMNS, *JOINTS, *dpbench_sets())
     return tuple(one for one in made if one.d == dim and half in (None, one.half))
 
 
@@ -64,6 +65,11 @@ def yardstick(name: str, dim: int) -> CellYardstick:
     return CellYardstick(one.cell_masses(NEUTRAL_CELLS[dim]))
 
 
+def noise_seed(name: str, n: int, epsilon: float, run: int) -> int:
+    """Seed of a method's noise: another one in each cell and run."""
+    return int(generator("method", name, n, epsilon, run).integers(1 << 31))
+
+
 def errors_of(one: Any, sample: Sample, masses: Array) -> dict[str, float]:
     """All errors of one density; ranks among the records in one column."""
     found = yardstick(one.name, one.d).errors(masses)
@@ -72,21 +78,8 @@ def errors_of(one: Any, sample: Sample, masses: Array) -> dict[str, float]:
         # a heap is named by any answer within its neutral cell; smooth columns have no such grace
         grace = (high - low) / NEUTRAL_CELLS[1] if one.atomic else 0.0
         answers = quantiles_of_cells(masses, (low, high))
-        found["rank"] = 100.0 * float(np.mean(rank_errors(_ordered(one.name, sample), answers, tolerance=grace)))
+        found["rank"] = 100.0 * float(np.mean(rank_errors(sample.ordered, answers, tolerance=grace)))
     return found
-
-
-_last_order: dict[int, Array] = {}
-
-
-def _ordered(name: str, sample: Sample) -> Array:
-    """Records in order, kept for the last sample."""
-    del name
-    key = id(sample)
-    if key not in _last_order:
-        _last_order.clear()
-        _last_order[key] = np.sort(sample.records[:, 0])
-    return _last_order[key]
 
 
 # -- one method, in this process ------------------------------------------------------------------------------------
@@ -154,7 +147,8 @@ def score(
             for run in range(runs):
                 sample = draw(one.name, dim, n, run)
                 for epsilon in epsilons:
-                    answer = function(sample.records, one.bounds, one.steps, epsilon, run)
+                    seed = noise_seed(one.name, n, epsilon, run)
+                    answer = function(sample.records, one.bounds, one.steps, epsilon, seed)
                     totals[epsilon].append(errors_of(one, sample, answer.cell_masses(NEUTRAL_CELLS[dim])))
             found += [Errors(one.half, one.name, n, e, "method", mean_errors(values)) for e, values in totals.items()]
     rows = ratio_rows(found, baseline_table(dim))
@@ -190,7 +184,8 @@ def run_job(job: Job) -> list[dict[str, Any]]:
                 rows.append({**place, "method": baseline.name, **errors_of(one, sample, masses)})
         for method in wanted:
             if method in METHODS:
-                answer = METHODS[method](sample.records, one.bounds, one.steps, epsilon, run)
+                seed = noise_seed(name, n, epsilon, run)
+                answer = METHODS[method](sample.records, one.bounds, one.steps, epsilon, seed)
                 rows.append({**place, "method": method, **errors_of(one, sample, answer.cell_masses(resolution))})
     return rows
 
@@ -293,7 +288,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--half", choices=("tune", "judge"), help="both by default")
     parser.add_argument("--dim", type=int, choices=(1, 2, 3), action="append", help="all by default")
     parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--methods", nargs="+", help="families of baselines, or fourier, fogline; by default all but fogline")
+    parser.add_argument(
+        "--methods", nargs="+", help="families of baselines, or fourier, fogline; by default all but fogline"
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="three sets, one size, two epsilons; nothing is kept")
