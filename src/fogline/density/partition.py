@@ -1,0 +1,298 @@
+r"""Where the second stage of a release counts: a partition chosen from the first stage's released numbers.
+
+A bucket should be as small as the noise allows. With noise of variance :math:`v` per count, cutting a box in two
+pays where its halves are expected to differ by more than the noise hides, or where it holds so many records that the
+noise is small beside their own sampling error. What is expected comes from the pilot: its counts are read as a
+posterior (:mod:`fogline.density.posterior.fit`), from which a few densities are drawn, with public coins. The
+partition is thus a function of released numbers and of nothing else, and costs no privacy.
+
+Cuts are at the middle of a box, along one axis at a time, so that every partition is a tree of dyadic boxes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from fogline.density.leaves import Boxes, BucketCounts, LeafSpec, Noise
+from fogline.density.posterior.arrays import FloatArray, IntArray
+from fogline.density.posterior.field import Mesh
+from fogline.density.posterior.fit import DensityFit, FitSettings, fit_counts, settings_for
+from fogline.density.posterior.likelihood import CountLaw
+
+__all__ = ["PartitionSettings", "partition_settings", "pilot_boxes", "plan_partition", "public_generator", "stage_shares"]
+
+
+@dataclass(frozen=True)
+class PartitionSettings:
+    """Tuned numbers of the two stages.
+
+    Attributes
+    ----------
+    share : Fraction
+        Of the budget, for the pilot.
+    pilot_cells : int
+        Cells per axis of the pilot.
+    draws : int
+        Densities that are drawn from the pilot's posterior.
+    contrast, least_height : float
+        A box is cut where the squared difference of its halves exceeds `contrast` times the variance of the noise and
+        its content exceeds `least_height` deviations of the noise,
+    finest : int
+        and its halves are not narrower than this part of the axis;
+    abundance : float
+        or where half its content exceeds this many times the variance of the noise;
+    coarsest : int
+        or where it is longer than this part of the axis.
+    spike : float
+        A pilot cell this many times denser than its neighbours is searched for a spike.
+    per_value : float
+        On an axis with a step: cut down to single values where each is expected to hold this many deviations.
+    most_buckets : int
+    """
+
+    share: Fraction
+    pilot_cells: int
+    draws: int
+    contrast: float
+    least_height: float
+    finest: int
+    finest_lattice: int
+    abundance: float
+    coarsest: int
+    spike: float
+    per_value: float
+    most_buckets: int
+
+
+_SETTINGS = {
+    1: PartitionSettings(Fraction(3, 20), 64, 60, 4.0, 4.0, 64, 256, 8.0, 16, 3.0, 20.0, 4096),
+    2: PartitionSettings(Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 8.0, 1, 3.0, 20.0, 4000),
+    3: PartitionSettings(Fraction(3, 20), 8, 16, 4.0, 4.0, 16, 32, 8.0, 1, 3.0, 20.0, 3000),
+}
+
+
+def partition_settings(d: int) -> PartitionSettings:
+    """Settings for a number of columns."""
+    return _SETTINGS[d]
+
+
+def stage_shares(spec: LeafSpec) -> tuple[Fraction, Fraction]:
+    """Shares of the budget for the pilot and for the counts; they sum to exactly 1.
+
+    Examples
+    --------
+    >>> sum(stage_shares(LeafSpec.plan([(0, 1)])))
+    Fraction(1, 1)
+    """
+    share = partition_settings(spec.d).share
+    return share, 1 - share
+
+
+def pilot_boxes(spec: LeafSpec) -> Boxes:
+    """The public partition of the pilot: a regular grid of coarse cells.
+
+    Examples
+    --------
+    >>> pilot_boxes(LeafSpec.plan([(0, 1)])).shape, pilot_boxes(LeafSpec.plan([(0, 1)], steps=0.5)).tolist()
+    ((64, 1, 2), [[[0, 1]], [[1, 2]], [[2, 3]]])
+    """
+    edges = pilot_edges(spec)
+    return _product([np.stack([e[:-1], e[1:]], axis=1) for e in edges])
+
+
+def pilot_edges(spec: LeafSpec) -> list[IntArray]:
+    """Edges of the pilot's cells in leaves, per axis."""
+    most = partition_settings(spec.d).pilot_cells
+    cells = [min(most, n) for n in spec.leaves]
+    return [np.round(np.arange(k + 1) * n / k).astype(np.int64) for n, k in zip(spec.leaves, cells, strict=True)]
+
+
+def _product(ranges: list[IntArray]) -> Boxes:
+    return np.array(list(product(*(r.tolist() for r in ranges))), dtype=np.int64).reshape(-1, len(ranges), 2)
+
+
+def public_generator(*released: IntArray) -> np.random.Generator:
+    """Coins that everybody can toss again: a generator seeded by a hash of released numbers."""
+    digest = hashlib.sha256()
+    for part in released:
+        digest.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
+    return np.random.Generator(np.random.PCG64(int.from_bytes(digest.digest()[:16], "little")))
+
+
+def plan_partition(spec: LeafSpec, pilot: BucketCounts, noise: Noise) -> Boxes:
+    """Choose the buckets of the second stage.
+
+    Parameters
+    ----------
+    spec : LeafSpec
+    pilot : BucketCounts
+        What the first stage released.
+    noise : Noise
+        That the second stage will add to each count.
+
+    Returns
+    -------
+    int64 array of shape (buckets, axes, 2)
+
+    Examples
+    --------
+    >>> spec = LeafSpec.plan([(0, 1)])
+    >>> pilot = BucketCounts(pilot_boxes(spec), np.full(64, 100), Noise("laplace", 7.0))
+    >>> buckets = plan_partition(spec, pilot, Noise("laplace", 1.2))
+    >>> int((buckets[..., 1] - buckets[..., 0]).sum())
+    4096
+    """
+    with np.errstate(all="ignore"):  # a caller's strict error state must not decide what is released
+        return _Cutter(spec, pilot, noise, partition_settings(spec.d)).boxes()
+
+
+def _pilot_settings(d: int) -> FitSettings:
+    return settings_for(d)
+
+
+class _Cutter:
+    """Cuts boxes in two while that is expected to pay."""
+
+    def __init__(self, spec: LeafSpec, pilot: BucketCounts, noise: Noise, settings: PartitionSettings) -> None:
+        self.spec, self.settings, self.noise = spec, settings, noise
+        mesh = Mesh.of(pilot.boxes, spec.leaves)
+        law = CountLaw(pilot.noise)
+        self.fit = fit_counts(mesh, pilot.counts.astype(np.float64), law, _pilot_settings(spec.d), emptiness=False)
+        rng = public_generator(pilot.counts, pilot.boxes)
+        self.sums, density = _leaf_sums(spec, self.fit, settings.draws, rng)
+        around = mesh.neighbour_mean(density)
+        self.spiky = (density > settings.spike * around).reshape([len(e) - 1 for e in pilot_edges(spec)])
+        self.edges = pilot_edges(spec)
+
+    def boxes(self) -> Boxes:
+        """Split boxes, the fullest first, until none gains or there are enough."""
+        whole = tuple((0, n) for n in self.spec.leaves)
+        queue: list[tuple[float, int, tuple[tuple[int, int], ...]]] = [(0.0, 0, whole)]
+        final: list[tuple[tuple[int, int], ...]] = []
+        made = 1
+        while queue:
+            _, _, box = heapq.heappop(queue)
+            room = len(final) + len(queue) + 2 <= self.settings.most_buckets
+            axis = self._axis(box) if room else None
+            if axis is None:
+                final.append(box)
+                continue
+            for half in _halves(box, axis):
+                heapq.heappush(queue, (self._order(half), made, half))
+                made += 1
+        return np.array(sorted(final), dtype=np.int64).reshape(-1, self.spec.d, 2)
+
+    def _order(self, box: tuple[tuple[int, int], ...]) -> float:
+        """Large boxes first, then full ones: small boxes must not use up the buckets."""
+        longest = max((stop - start) / n for (start, stop), n in zip(box, self.spec.leaves, strict=True))
+        return -float(np.median(self._content(box))) - 1e12 * max(longest * self.settings.finest - 1, 0)
+
+    def _content(self, box: tuple[tuple[int, int], ...]) -> FloatArray:
+        """Records in a box, for each drawn density."""
+        total = np.zeros(self.sums.shape[-1])
+        for corner in product((0, 1), repeat=self.spec.d):
+            place = tuple(box[axis][side] for axis, side in enumerate(corner))
+            total += (-1) ** (self.spec.d - sum(corner)) * self.sums[place]
+        return np.maximum(total, 0.0)
+
+    def _axis(self, box: tuple[tuple[int, int], ...]) -> int | None:
+        """The axis along which to cut, the longest that gains; None where no cut gains."""
+        best: tuple[float, float] | None = None
+        chosen = None
+        for axis, (start, stop) in enumerate(box):
+            if stop - start < 2:
+                continue
+            left, right = (self._content(half) for half in _halves(box, axis))
+            gain = self._gain(box, axis, left, right)
+            length = (stop - start) / self.spec.leaves[axis]
+            if gain is not None and (best is None or (length, gain) > best):
+                best, chosen = (length, gain), axis
+        return chosen
+
+    def _gain(self, box: tuple[tuple[int, int], ...], axis: int, left: FloatArray, right: FloatArray) -> float | None:
+        settings, variance = self.settings, self.noise.variance
+        start, stop = box[axis]
+        n = self.spec.leaves[axis]
+        content = float(np.median(left + right))
+        middle = (start + stop) // 2
+        even = left - right * (middle - start) / (stop - middle)
+        contrast = float(np.mean(even**2))
+        spiky = self._is_spiky(box)
+        if spiky:
+            contrast += 0.1 * content**2
+        lattice = self.spec.steps[axis] > 0
+        finest = settings.finest_lattice if lattice else settings.finest
+        wide = (stop - start) * finest >= 2 * n
+        tells = contrast > settings.contrast * variance and content > settings.least_height * math.sqrt(variance)
+        leaves = math.prod(b - a for a, b in box)
+        if (
+            (stop - start) * settings.coarsest >= 1.9 * n
+            or (tells and (spiky or wide))
+            or content / 2 > settings.abundance * variance
+            or (lattice and content > settings.per_value * math.sqrt(variance / 2) * leaves)
+        ):
+            return contrast
+        return None
+
+    def _is_spiky(self, box: tuple[tuple[int, int], ...]) -> bool:
+        """Whether a box lies inside a pilot cell that stands out from its neighbours."""
+        place = []
+        for axis, (start, stop) in enumerate(box):
+            edges = self.edges[axis]
+            cell = int(np.searchsorted(edges, start, side="right")) - 1
+            if stop > edges[cell + 1]:
+                return False
+            place.append(cell)
+        return bool(self.spiky[tuple(place)])
+
+
+def _halves(box: tuple[tuple[int, int], ...], axis: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    start, stop = box[axis]
+    middle = (start + stop) // 2
+    return tuple((*box[:axis], part, *box[axis + 1 :]) for part in ((start, middle), (middle, stop)))
+
+
+def _leaf_sums(
+    spec: LeafSpec, fit: DensityFit, draws: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Sums of drawn densities over all boxes that begin at the first leaf, and the median density of pilot cells.
+
+    Inside a pilot cell a density follows the smooth part, interpolated between centres of cells.
+    """
+    edges = pilot_edges(spec)
+    shape = tuple(len(e) - 1 for e in edges)
+    log_relative, smooth = fit.fits[0].draws(draws, rng)
+    content = fit.base[:, None] * np.exp(log_relative)
+    table = np.exp(_interpolated(smooth.reshape(*shape, draws), edges))
+    within = table
+    for axis, e in enumerate(edges):
+        within = np.add.reduceat(within, e[:-1], axis=axis)
+    ratio = content.reshape(*shape, draws) / within
+    for axis, e in enumerate(edges):
+        ratio = np.repeat(ratio, np.diff(e), axis=axis)
+    table = table * ratio
+    for axis in range(spec.d):
+        table = np.concatenate([np.zeros_like(table.take([0], axis=axis)), np.cumsum(table, axis=axis)], axis=axis)
+    return table, np.median(content, axis=1) / fit.mesh.volumes
+
+
+def _interpolated(values: FloatArray, edges: list[IntArray]) -> FloatArray:
+    """Values at centres of coarse cells, linearly interpolated at centres of leaves along each axis in turn."""
+    for axis, e in enumerate(edges):
+        centres = (e[1:] + e[:-1]) / 2
+        if len(centres) == 1:
+            values = np.repeat(values, int(e[-1]), axis=axis)
+            continue
+        places = np.arange(int(e[-1])) + 0.5
+        left = np.clip(np.searchsorted(centres, places) - 1, 0, len(centres) - 2)
+        part = np.clip((places - centres[left]) / (centres[left + 1] - centres[left]), 0, 1)
+        part = part.reshape([-1 if k == axis else 1 for k in range(values.ndim)])
+        values = values.take(left, axis=axis) * (1 - part) + values.take(left + 1, axis=axis) * part
+    return values
