@@ -7,9 +7,10 @@ it. Smoothed with bandwidth :math:`h` and divided by the released number of reco
    \frac{\Phi((x_a - l_{ja})/h_a) - \Phi((x_a - u_{ja})/h_a)}{u_{ja} - l_{ja}}
    = \frac{1}{\hat n} \sum_j y_j w_j(x) ,
 
-which is linear in the counts: its privacy noise has the variance :math:`v \sum_j w_j(x)^2 / \hat n^2`, :math:`v` that of
-the noise on a count. This is the reading for researchers and for tests of noise levels; it uses the counts alone, not
-the pilot, and knows neither that densities are positive nor that buckets are coarse where there are few records.
+which is linear in the counts. Its privacy noise has the variance :math:`v \sum_j w_j(x)^2 / \hat n^2`, where
+:math:`v` is that of the noise on a count. This is the reading for researchers and for tests of noise levels. It uses
+the counts alone, not the pilot, and knows neither that densities are positive nor that buckets are coarse where there
+are few records.
 """
 
 from __future__ import annotations
@@ -57,12 +58,15 @@ class LeafReading:
         self.stage = release.counts
         self.sd = release.counts.noise.sd / count
         self._edges = [self.spec.edges(axis) for axis in range(self.spec.d)]
-        self.densities = _spread(release) / count
+        cuts = [np.unique(self.stage.boxes[:, axis]) for axis in range(self.spec.d)]
+        self._cuts = [edges[cut] for edges, cut in zip(self._edges, cuts, strict=True)]
+        # Between two cuts of an axis no bucket ends, so that the density is constant on their product.
+        self.densities = _spread(release)[np.ix_(*(cut[:-1] for cut in cuts))] / count
 
     @property
     def size(self) -> int:
         """Numbers that a point needs."""
-        return max(sum(self.spec.leaves), self.spec.n_leaves // self.spec.leaves[0])
+        return max(sum(self.densities.shape), self.densities.size // len(self.densities))
 
     # -- values ----------------------------------------------------------------------------------------------
 
@@ -92,18 +96,20 @@ class LeafReading:
         axes = tuple(np.linspace(*pair, max(int(n), 2)) for pair, n in zip(self.spec.bounds, sizes, strict=True))
         values = self.densities
         for axis, places in enumerate(axes):
-            kernel = self._kernel(places, axis, 0)
-            values = np.moveaxis(np.tensordot(kernel, values, axes=(1, axis)), 0, axis)
+            block = max(1, MOST_NUMBERS // values.shape[axis])
+            blocks = [places[i : i + block] for i in range(0, len(places), block)]
+            parts = [np.tensordot(self._kernel(some, axis, 0), values, axes=(1, axis)) for some in blocks]
+            values = np.moveaxis(np.concatenate(parts), 0, axis)
         return Grid(axes, np.ascontiguousarray(values))
 
     def _kernel(self, places: FloatArray, axis: int, order: int) -> FloatArray:
-        """Derivative of this order of the smoothed indicator of each leaf along an axis; shape (places, leaves)."""
-        return -np.diff(_smoothed_step(places[:, None] - self._edges[axis], self.bandwidth[axis], order), axis=1)
+        """Derivative of this order of the smoothed indicator of each interval between two cuts of an axis."""
+        return -np.diff(_smoothed_step(places[:, None] - self._cuts[axis], self.bandwidth[axis], order), axis=1)
 
     def _contracted(self, kernels: list[FloatArray]) -> FloatArray:
         """Sum of densities times one factor per axis, for each point."""
         first, *others = kernels
-        values = first @ self.densities.reshape(self.spec.leaves[0], -1)
+        values = first @ self.densities.reshape(len(self.densities), -1)
         for kernel in others:
             values = np.einsum("pi,pij->pj", kernel, values.reshape(len(kernel), kernel.shape[1], -1))
         return np.asarray(values.reshape(len(first)))
