@@ -152,7 +152,7 @@ class PrivateDensity:
         return self._scale / 2.0**LATTICE_BITS
 
     @property
-    def coefficients(self) -> NDArray[Any]:
+    def coefficients(self) -> Any:
         """Released Fourier sums in records, the count first; or the released counts of the buckets."""
         if self.leaves is not None:
             return self._released.astype(np.float64)
@@ -276,6 +276,11 @@ class PrivateDensity:
         grid: Grid = self.reading(bandwidth).on_grid(per_bandwidth)
         return grid
 
+    def _require_sums(self, name: str) -> None:
+        """Raise an error for a reading that knows the noise of Fourier sums only."""
+        if self.leaves is not None:
+            raise ValueError(f"{name}() reads Fourier sums: release a sketch with features='grid' or 'random' for it")
+
     def fogline(self, bandwidth: float | ArrayLike | None = None, level: float = 0.05, *, at: Any = None) -> Any:
         """How far a peak must stand out before it cannot be noise, in density units.
 
@@ -284,6 +289,7 @@ class PrivateDensity:
         highest, or at the points ``at``, one for each. With random features the noise includes their side lobes,
         and the highest place is the highest peak that was found.
         """
+        self._require_sums("fogline")
         reading = self.reading(bandwidth)
         places = None if at is None else self._points(at)
         if isinstance(self.spec, RandomSpec):
@@ -296,6 +302,7 @@ class PrivateDensity:
 
     def modes(self, n_modes: int | None = None, *, level: float = 0.05, bandwidth: Any = "auto") -> ModeTable:
         """Modes of the density: the best ``n_modes``, or all that stand above the fogline at ``level``."""
+        self._require_sums("modes")
         k = None if n_modes is None else check_count(n_modes, "n_modes")
         if isinstance(self.spec, RandomSpec):
             from fogline.density.modes.without_grid import read_modes_anywhere

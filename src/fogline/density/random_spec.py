@@ -31,7 +31,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,7 +49,16 @@ from fogline.density.spec import (
     wanted_bandwidths,
 )
 
-__all__ = ["MAX_AXES", "CellSpec", "RandomSpec", "Spec", "plan_spec", "spec_from_dict", "standard_frequencies"]
+__all__ = [
+    "MAX_AXES",
+    "CellSpec",
+    "FourierSpec",
+    "RandomSpec",
+    "Spec",
+    "plan_spec",
+    "spec_from_dict",
+    "standard_frequencies",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -354,8 +363,28 @@ def _enough(planned: FloatArray, widths: FloatArray) -> int:
 CellSpec = SketchSpec | LeafSpec
 """A public specification by which records are counted in cells of a grid."""
 
+FourierSpec = SketchSpec | RandomSpec
+"""A public specification by which records are summed as vectors of Fourier features."""
+
 Spec = SketchSpec | RandomSpec | LeafSpec
 """A public specification of any kind."""
+
+
+@overload
+def plan_spec(
+    bounds: ArrayLike | None,
+    bandwidths: Any = "auto",
+    steps: Any = None,
+    *,
+    features: Literal["auto", "grid", "random"] | int = "auto",
+    shares: Any = None,
+) -> FourierSpec: ...
+
+
+@overload
+def plan_spec(
+    bounds: ArrayLike | None, bandwidths: Any = "auto", steps: Any = None, *, features: str | int, shares: Any = None
+) -> Spec: ...
 
 
 def plan_spec(

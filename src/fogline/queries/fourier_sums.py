@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import compiled_loops, quiet
-from fogline.density.random_spec import CellSpec, RandomSpec, Spec
+from fogline.density.random_spec import CellSpec, FourierSpec, RandomSpec
 from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, SketchSpec
 from fogline.queries.random_feature_sums import random_sensitivity
 
@@ -301,7 +301,7 @@ def _fast_counter() -> Callable[[FloatArray, CellSpec, IntArray], None] | None:
 SQRT2 = math.sqrt(2.0)
 
 
-def lattice_sensitivity(spec: Spec, neighbours: str, max_contributions: int) -> float:
+def lattice_sensitivity(spec: FourierSpec, neighbours: str, max_contributions: int) -> float:
     r"""How far the lattice sums of neighbouring data sets can be apart, in steps, in Euclidean norm.
 
     .. math:: c\,2^{22} + \sqrt{K} \quad\text{(add-remove)}, \qquad c\,\sqrt{2 - 2\kappa}\;2^{22} + \sqrt{K}
@@ -318,7 +318,7 @@ def lattice_sensitivity(spec: Spec, neighbours: str, max_contributions: int) -> 
     return _up(steps)
 
 
-def strata_sensitivity(spec: Spec, strata: int, neighbours: str, max_contributions: int) -> float:
+def strata_sensitivity(spec: FourierSpec, strata: int, neighbours: str, max_contributions: int) -> float:
     r"""How far the sums of several strata, one after the other in one vector, can be apart for neighbouring data sets.
 
     A record is in one stratum. Adding it moves that one as it would move a sketch of all records; replacing it may take
@@ -336,7 +336,7 @@ def strata_sensitivity(spec: Spec, strata: int, neighbours: str, max_contributio
     return _up(max_contributions * per_record * 2.0**LATTICE_BITS + math.sqrt(spec.n_coefficients * touched))
 
 
-def covers_gain_and_loss(spec: Spec, max_contributions: int, strata: int = 1) -> bool:
+def covers_gain_and_loss(spec: FourierSpec, max_contributions: int, strata: int = 1) -> bool:
     """Whether a release under "replace" holds, at the same cost, for a record that comes or goes.
 
     It does where replacing moves the sums at least as far as adding does; a wide kernel makes records so much alike

@@ -354,9 +354,9 @@ class DensitySketch(RecordCounts):
         self._start(plan_spec(bounds, bandwidths, steps, features=features))
 
     def __repr__(self) -> str:
-        is_leaves = isinstance(self.spec, LeafSpec)
-        size = f"{self.spec.n_leaves} leaves" if is_leaves else f"{self.spec.n_coefficients} coefficients"
-        return f"DensitySketch(bounds={[list(b) for b in self.spec.bounds]}, {size})"
+        spec = self.spec
+        size = f"{spec.n_leaves} leaves" if isinstance(spec, LeafSpec) else f"{spec.n_coefficients} coefficients"
+        return f"DensitySketch(bounds={[list(b) for b in spec.bounds]}, {size})"
 
     # -- the release ----------------------------------------------------------------------------------
 
