@@ -37,6 +37,7 @@ PROOFS = {
     "random-features": "queries/random_feature_sums.proof.md",
     "regression": "estimators/regression.proof.md",
     "sampler": "estimators/sampler.proof.md",
+    "shared-cap": "ledger/shared_cap.proof.md",
     "site-sketch": "federation/site_sketch.proof.md",
     "slabs": "queries/partition.proof.md",
     "spherical-gaussian-learner": "queries/spherical_gaussian.proof.md",
