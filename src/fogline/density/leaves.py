@@ -82,7 +82,7 @@ class LeafSpec(PublicBox):
         box = check_bounds(bounds)
         _check_axes(len(box))
         widths = box[:, 1] - box[:, 0]
-        step = check_steps(steps, widths)
+        step = check_steps(steps, widths * (1 + 2.0**-30))  # as wide as the axis is a flag: two values, two leaves
         entries = [LEAVES_PER_AXIS[len(box)]] * len(box) if leaves is None else list(leaves)
         if len(entries) != len(box):
             raise ValueError(f"leaves must have one number per axis ({len(box)}), got {len(entries)}")
