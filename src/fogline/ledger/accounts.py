@@ -228,7 +228,8 @@ class Caps:
             return None
         cap = SharedCap(self.epsilon, self.delta)
         if currency == "pure":
-            return min(cap.pure_budget(spending), _MOST - 1), 0
+            budget = cap.pure_budget(spending)
+            return budget if self.delta == 0.0 else min(budget, _MOST - 1), 0
         if self.delta == 0.0:
             return None
         return cap.rho_budget(spending), _down(Fraction(self.delta), DELTA_UNITS)
