@@ -30,7 +30,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -245,6 +245,16 @@ class ProductBase(Base):
         return {"law": "product", "columns": [_words(column) for column in self.columns]}
 
 
+class FrozenLaw(Protocol):
+    """What is asked of a frozen distribution of ``scipy.stats``."""
+
+    def rvs(self, *, random_state: np.random.Generator) -> ArrayLike:
+        """Draw one point."""
+
+    def logpdf(self, x: FloatArray, /) -> ArrayLike:
+        """Return the logarithm of the density."""
+
+
 class OtherBase(Base):
     """Any other frozen distribution of several columns, drawn by its own sampler.
 
@@ -260,7 +270,7 @@ class OtherBase(Base):
 
     reason = "the base was drawn by a generator that is not made to keep secrets"
 
-    def __init__(self, frozen: Any) -> None:
+    def __init__(self, frozen: FrozenLaw) -> None:
         self.frozen = frozen
         if not hasattr(frozen, "rvs") or not hasattr(frozen, "logpdf"):
             raise TypeError('base must be "normal", "uniform" or a frozen distribution of scipy.stats')
@@ -341,25 +351,26 @@ def _made(base: object, width: int, box: FloatArray | None) -> Base:
         return ProductBase([base] * width)
     if type(base).__name__ == "multivariate_normal_frozen":
         return NormalBase(base.mean, base.cov)  # type: ignore[attr-defined]
-    return OtherBase(base)
+    return OtherBase(cast(FrozenLaw, base))  # which says what it is missing
 
 
 def _has_quantiles(frozen: object) -> bool:
     return all(hasattr(frozen, name) for name in ("ppf", "support", "dist"))
 
 
-def _words(frozen: Any) -> str:
+def _words(frozen: object) -> str:
     """Return the name and parameters of a frozen distribution, without addresses in memory.
 
     The name tells which law it is where it is one of scipy's own; that of any other may be anything, and is told by
     some of its quantiles.
     """
-    kind = getattr(frozen, "dist", None)
-    if kind is not None and hasattr(frozen, "args"):
-        named = f"{kind.name}{tuple(frozen.args)!r}{sorted(frozen.kwds.items())!r}"
+    law: Any = frozen
+    kind = getattr(law, "dist", None)
+    if kind is not None and hasattr(law, "args"):
+        named = f"{kind.name}{tuple(law.args)!r}{sorted(law.kwds.items())!r}"
         if type(getattr(stats, str(kind.name), None)) is type(kind):
             return named
-        return f"{named} with quantiles {[f'{quantile:.9g}' for quantile in frozen.ppf(_MARKS).tolist()]}"
+        return f"{named} with quantiles {[f'{quantile:.9g}' for quantile in law.ppf(_MARKS).tolist()]}"
     given = {name: value for name, value in vars(frozen).items() if isinstance(value, int | float | np.ndarray)}
     return re.sub(r"\s+", " ", f"{type(frozen).__name__}{sorted((name, repr(v)) for name, v in given.items())}")
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._typing import IntArray, WordArray
+from fogline._typing import IntArray, LedgerLike, WordArray
 from fogline._validation import check_ledger, check_max_contributions, check_name
 from fogline.accounting.guarantee import ROWS
 from fogline.density.private_density import PrivateDensity
@@ -493,7 +493,7 @@ class SiteSketch:
     # -- the release ----------------------------------------------------------------------------------------
 
     def terms(
-        self, epsilon: Any, delta: Any, neighbours: Any = "add-remove", *, disjoint_persons: bool = False
+        self, epsilon: object, delta: object, neighbours: object = "add-remove", *, disjoint_persons: bool = False
     ) -> ReleaseTerms:
         """What a release of the sum promises, from public facts alone."""
         bounds = [member.max_contributions for member in self.members]
@@ -515,7 +515,7 @@ class SiteSketch:
         delta: float | None = None,
         neighbours: str = "add-remove",
         disjoint_persons: bool = False,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> PrivateDensity:
         """Add noise once and return the publishable density of all sites' records.
 
@@ -555,7 +555,7 @@ def merge_sites(parts: Sequence[SiteSketch]) -> SiteSketch:
     return whole
 
 
-def release_file(path: str | Path, *, ledger: Any = None, **options: Any) -> PrivateDensity:
+def release_file(path: str | Path, *, ledger: LedgerLike | None = None, **options: Any) -> PrivateDensity:
     """Release the sketch in a file; it is marked as released before any noise is drawn.
 
     The file itself is marked, and the ids of its records are noted in the user's state directory, so that copies of the

@@ -38,11 +38,11 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from fogline._typing import FloatArray
+from fogline._typing import Classifier, FloatArray
 from fogline._validation import check_count, check_epsilon
 from fogline.families.base_measures import Base
 from fogline.mechanisms.mollified_draws import proposals_of
@@ -96,11 +96,11 @@ def gamma(z: float) -> float:
     return math.log(4.0 / (5.0 - 3.0 * z))
 
 
-def _perceptron() -> Any:
+def _perceptron() -> Classifier:
     """Three layers of 25 tanh units, 750 epochs by Nesterov's rule at rate 0.01; momentum and batch size are ours."""
     from sklearn.neural_network import MLPClassifier
 
-    return MLPClassifier(
+    made: Classifier = MLPClassifier(
         hidden_layer_sizes=(25, 25, 25),
         activation="tanh",
         solver="sgd",
@@ -113,22 +113,24 @@ def _perceptron() -> Any:
         tol=0.0,
         n_iter_no_change=10**9,
     )
+    return made
 
 
-def _trees() -> Any:
+def _trees() -> Classifier:
     """Gradient-boosted trees, a fixed number of them, small enough not to learn records by heart."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    return HistGradientBoostingClassifier(
+    made: Classifier = HistGradientBoostingClassifier(
         max_iter=60, learning_rate=0.15, max_leaf_nodes=24, min_samples_leaf=40, early_stopping=False
     )
+    return made
 
 
 LEARNERS = {"mlp": _perceptron, "boosting": _trees}
 """Learners by name: the paper's, and one that is some hundred times faster."""
 
 
-def seeded_learner(learner: Any, seed: int) -> Any:
+def seeded_learner(learner: Classifier, seed: int) -> Classifier:
     """Return a fresh copy of a learner, all its random states set from one seed.
 
     Examples
@@ -138,12 +140,12 @@ def seeded_learner(learner: Any, seed: int) -> Any:
     """
     from sklearn.base import clone
 
-    copy = clone(learner)
+    copy: Classifier = clone(learner)
     names = [name for name in copy.get_params() if name.rpartition("__")[2] == "random_state"]
     return copy.set_params(**dict.fromkeys(names, seed)) if names else copy
 
 
-def log_odds(fitted: Any, x: FloatArray) -> FloatArray:
+def log_odds(fitted: object, x: FloatArray) -> FloatArray:
     """Return the logarithm of the odds of class 1, by ``decision_function`` or by probabilities; NaN says nothing.
 
     Examples
@@ -154,10 +156,11 @@ def log_odds(fitted: Any, x: FloatArray) -> FloatArray:
     >>> log_odds(Sure(), np.zeros((1, 1))).tolist()
     [inf]
     """
-    if hasattr(fitted, "decision_function"):
-        odds = np.asarray(fitted.decision_function(x), dtype=np.float64)
+    classifier: Any = fitted
+    if hasattr(classifier, "decision_function"):
+        odds = np.asarray(classifier.decision_function(x), dtype=np.float64)
     else:
-        told = np.asarray(fitted.predict_proba(x), dtype=np.float64)
+        told = np.asarray(classifier.predict_proba(x), dtype=np.float64)
         with np.errstate(all="ignore"):
             odds = np.log(told[:, 1]) - np.log(told[:, 0])
     if odds.size != len(x):
@@ -248,7 +251,7 @@ class TrainingPlan:
     draws: int
 
 
-def checked_learner(learner: object) -> Any:
+def checked_learner(learner: object) -> Classifier:
     """Return a classifier by its name or as it was given.
 
     Examples
@@ -266,7 +269,7 @@ def checked_learner(learner: object) -> Any:
         shown = repr(learner) if isinstance(learner, str) else type(learner).__name__
         error = ValueError if isinstance(learner, str) else TypeError
         raise error(f"learner must be {names} or a classifier with decision_function or predict_proba, got {shown}")
-    return learner
+    return cast(Classifier, learner)
 
 
 def rehearse(plan: TrainingPlan, rng: np.random.Generator) -> None:
@@ -339,7 +342,7 @@ def _current_draws(plan: TrainingPlan, ratio: BoostedRatio, rng: np.random.Gener
 
 
 def _best_shift(
-    plan: TrainingPlan, ratio: BoostedRatio, classifier: Any, ours: FloatArray, base_draws: FloatArray
+    plan: TrainingPlan, ratio: BoostedRatio, classifier: Classifier, ours: FloatArray, base_draws: FloatArray
 ) -> float:
     """Return the shift before the clamp under which the records are most likely."""
     before = [ratio(points) for points in (ours, base_draws)]
@@ -377,7 +380,7 @@ def quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def described(learner: Any) -> str:
+def described(learner: Classifier) -> str:
     """Return a learner in words, for a ledger's question.
 
     Examples

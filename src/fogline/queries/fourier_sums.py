@@ -27,9 +27,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fogline._typing import FloatArray, IntArray
 from fogline._validation import compiled_loops, quiet
@@ -241,7 +241,7 @@ class CellCounts:
         keys, counts = gone.state()
         self.add_state(keys, -counts)
 
-    def checked(self, keys: Any, counts: Any, *, signed: bool = False) -> tuple[IntArray, IntArray]:
+    def checked(self, keys: ArrayLike, counts: ArrayLike, *, signed: bool = False) -> tuple[IntArray, IntArray]:
         """Return counts from elsewhere, if records can have made them; with ``signed``, some were taken back."""
         cells, numbers = np.asarray(keys), np.asarray(counts)
         if (

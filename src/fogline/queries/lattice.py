@@ -36,7 +36,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -245,7 +244,7 @@ class Projection:
         return cls(lattice, start, whole)
 
     @classmethod
-    def public(cls, lattice: RecordLattice, matrix: Any) -> Projection:
+    def public(cls, lattice: RecordLattice, matrix: ArrayLike) -> Projection:
         """Project on the row space of a public matrix (r, d) in data units; rows are made orthonormal.
 
         Examples
@@ -310,7 +309,7 @@ class BallLattice(RecordLattice):
     """
 
     @classmethod
-    def around(cls, centre: Any, radius: Any) -> BallLattice:
+    def around(cls, centre: ArrayLike, radius: object) -> BallLattice:
         """Check centre and radius and make the lattice of their ball."""
         middle = np.asarray(centre, dtype=np.float64)
         if middle.ndim != 1 or not len(middle) or not np.isfinite(middle).all():
@@ -394,7 +393,7 @@ class CentredBallLattice:
     radius: float
 
     @classmethod
-    def around(cls, centre: Any, radius: Any) -> CentredBallLattice:
+    def around(cls, centre: ArrayLike, radius: object) -> CentredBallLattice:
         """Check a public centre and radius."""
         middle = np.asarray(centre, dtype=np.float64)
         if middle.ndim != 1 or not len(middle) or not np.isfinite(middle).all():

@@ -16,10 +16,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fogline._typing import FloatArray, IntArray
 from fogline._validation import quiet
@@ -129,7 +128,7 @@ class PhaseSums:
         count, sums = gone.state()
         self.add_state(-count, -sums)
 
-    def checked(self, count: Any, sums: Any, *, signed: bool = False) -> tuple[IntArray, IntArray]:
+    def checked(self, count: ArrayLike, sums: ArrayLike, *, signed: bool = False) -> tuple[IntArray, IntArray]:
         """Return sums from elsewhere, if records can have made them; with ``signed``, some were taken back."""
         number, array = np.asarray(count), np.asarray(sums)
         if number.dtype.kind not in "iu" or array.dtype.kind not in "iu" or number.size != 1:

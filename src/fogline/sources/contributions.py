@@ -38,23 +38,27 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._typing import BoolArray, FloatArray, IntArray, WordArray
+from fogline._typing import ArrowColumn, BoolArray, FloatArray, Ids, IntArray, WordArray, is_arrow
 from fogline._validation import records
 from fogline.density.random_spec import RandomSpec, Spec
+from fogline.density.spec import SketchSpec
 from fogline.mechanisms.randomness import current_provider
 from fogline.queries.exact_counts import exact_counts
 from fogline.queries.fourier_sums import CellCounts, row_cells
 from fogline.sources.tables import BATCH_ROWS, Source, State, Take
+
+if TYPE_CHECKING:
+    from fogline.sources._contributions_numba import FastSampler
 
 __all__ = [
     "INTEGER",
@@ -170,8 +174,7 @@ def new_sampler(bound: ContributionBound, has_places: bool, most_bytes: int) -> 
     fast = _fast_sampler()
     if fast is None:
         return PlainSampler(bound)
-    made: ContributionSampler = fast.FastSampler(bound.most, bound.key, has_places, most_bytes)
-    return made
+    return fast(bound.most, bound.key, has_places, most_bytes)
 
 
 class PlainSampler:
@@ -198,13 +201,13 @@ class PlainSampler:
 
 
 @cache
-def _fast_sampler() -> Any:
+def _fast_sampler() -> type[FastSampler] | None:
     """Give the module of compiled loops where the ``fast`` extra is installed, else nothing."""
     try:
-        from fogline.sources import _contributions_numba as _fast_choice
+        from fogline.sources._contributions_numba import FastSampler
     except ImportError:
         return None
-    return _fast_choice
+    return FastSampler
 
 
 MISSING, INTEGER, TEXT = -1, 0, 1
@@ -238,9 +241,9 @@ class Identities:
         """Texts by their numbers."""
         return list(self._numbers)
 
-    def read(self, ids: Any) -> tuple[IntArray, NDArray[np.int8]]:
+    def read(self, ids: Ids) -> tuple[IntArray, NDArray[np.int8]]:
         """Values and kinds of a batch of ids: a numpy or Arrow array, or a list."""
-        if hasattr(ids, "to_pylist"):
+        if is_arrow(ids):
             return self._arrow(ids)
         array = ids if isinstance(ids, np.ndarray) else None
         if array is not None and array.dtype.kind in "iu" and not _is_beyond(array):
@@ -250,7 +253,7 @@ class Identities:
                 return _whole(array.astype(np.float64))
         return self._objects(id_cells(ids))
 
-    def _arrow(self, ids: Any) -> tuple[IntArray, NDArray[np.int8]]:
+    def _arrow(self, ids: ArrowColumn) -> tuple[IntArray, NDArray[np.int8]]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -281,12 +284,12 @@ class Identities:
         return values, kinds
 
 
-def id_cells(ids: Any) -> list[Any]:
+def id_cells(ids: Ids) -> list[Any]:
     """Cells of a batch of ids one by one: of a numpy or Arrow array, or of a list."""
     if isinstance(ids, np.ndarray):
         return list(ids.tolist())
-    if not hasattr(ids, "to_pylist"):
-        return list(ids)
+    if not is_arrow(ids):
+        return list(cast("Sequence[Any]", ids))
     import pyarrow as pa
 
     ids = _undictionaried(ids)
@@ -296,7 +299,7 @@ def id_cells(ids: Any) -> list[Any]:
     return [None if text is None else escaped(text) for text in texts]
 
 
-def _undictionaried(ids: Any) -> Any:
+def _undictionaried(ids: ArrowColumn) -> ArrowColumn:
     import pyarrow as pa
 
     return ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
@@ -313,7 +316,7 @@ def escaped(text: bytes) -> str:
     return text.decode("utf-8", "surrogateescape")
 
 
-def _identity(cell: Any) -> int | str | None:
+def _identity(cell: object) -> int | str | None:
     """An id in its one form: an integer of 64 bits, a text that is none, or nothing."""
     try:
         found = _integer(cell)
@@ -327,7 +330,7 @@ def _identity(cell: Any) -> int | str | None:
         return None
 
 
-def _integer(cell: Any) -> int | None:
+def _integer(cell: object) -> int | None:
     """The integer that an id stands for, if it does."""
     if isinstance(cell, str):
         return int(cell) if _PLAIN.fullmatch(cell) else None
@@ -388,7 +391,7 @@ class UnitBuckets:
         self._samplers: dict[int, ContributionSampler] = {}
         self.bytes = 0
 
-    def add(self, rows: FloatArray, ids: Any) -> None:
+    def add(self, rows: FloatArray, ids: Ids) -> None:
         """Take the records of a batch that could count and belong to the part."""
         usable, record_digests, payload = self._admit(rows)
         values, kinds = self._identities.read(ids)
@@ -444,7 +447,7 @@ class UnitBuckets:
         return unit_hashes(words, self._bound.key)
 
 
-def unit_buckets(ids: Any, bound: ContributionBound) -> IntArray:
+def unit_buckets(ids: Ids, bound: ContributionBound) -> IntArray:
     """A number for each id, the same for the same unit: for engines that bring rows together by it."""
     people = UnitBuckets(_rows_within(0.0, 0.0, bound), bound)
     values, kinds = people._identities.read(ids)
@@ -459,7 +462,7 @@ def _digest(text: str, key: bytes) -> int:
 # -- what competes --------------------------------------------------------------------------------------------
 
 
-def _cells_of(spec: Any) -> Admit:
+def _cells_of(spec: SketchSpec) -> Admit:
     total = CellCounts(spec).total_cells
 
     def admit(rows: FloatArray) -> tuple[BoolArray, Digests, None]:
@@ -514,8 +517,8 @@ def _each_part(
     buckets = UnitBuckets(admit, bound, part, parts)
     divisible = rereadable and parts < MOST_PARTS
 
-    def take(rows: FloatArray, ids: Any) -> None:
-        buckets.add(rows, ids)
+    def take(rows: FloatArray, ids: Ids | None) -> None:
+        buckets.add(rows, cast(Ids, ids))  # a table that is cut has a unit, and so ids
         if divisible and buckets.bytes > MOST_BYTES:
             raise _TooMuch
 

@@ -22,15 +22,16 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from threading import Lock
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fogline._typing import FloatArray
+from fogline._typing import ArrowBatch, FloatArray, Ids, SourceLike
 from fogline._validation import check_count, records, source_text
 from fogline.density.random_spec import Spec
 from fogline.density.spec import SketchSpec
@@ -77,7 +78,7 @@ _databases: dict[bool, duckdb.DuckDBPyConnection] = {}
 _opening = Lock()
 
 
-def require_duckdb() -> Any:
+def require_duckdb() -> ModuleType:
     """Return the library, or say what to install."""
     try:
         import duckdb
@@ -136,7 +137,7 @@ def scan_query(sql: str, take: Take, *, has_unit: bool, ordered: bool = True) ->
         connection.close()
 
 
-def scan_batches(batches: Any, take: Take, *, has_unit: bool) -> None:
+def scan_batches(batches: Iterable[ArrowBatch], take: Take, *, has_unit: bool) -> None:
     """Hand over Arrow batches; the last column is the unit's id, if there is a unit."""
     for batch in batches:
         width = batch.num_columns - has_unit
@@ -334,7 +335,7 @@ class FileTable(Source):
         self._header = common_header(self._files, self._options)
         return tuple((name, "") for name in self._header.names)
 
-    def _check_names(self, wanted: Any, parameter: str, available: Sequence[str] | None = None) -> None:
+    def _check_names(self, wanted: object, parameter: str, available: Sequence[str] | None = None) -> None:
         """Refuse names that there are not, without those that there are: a first line may be a record after all."""
         names = self._names if available is None else list(available)
         for name in wanted if isinstance(wanted, list | tuple) else ():
@@ -420,7 +421,7 @@ class CountedFile(FileTable):
         """Hand over the first `rows` records."""
         left = self.rows
 
-        def take_some(batch: FloatArray, ids: Any) -> None:
+        def take_some(batch: FloatArray, ids: Ids | None) -> None:
             nonlocal left
             take(batch[:left], ids)
             left -= min(left, len(batch))
@@ -428,7 +429,7 @@ class CountedFile(FileTable):
         super()._scan(take_some)
 
 
-def rows_of(source: Any) -> int:
+def rows_of(source: SourceLike) -> int:
     """Public number of rows, under replacement; usable or not."""
     if isinstance(source, CountedFile):
         return source.rows

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import DataConversionWarning
 
 from fogline import _validation
-from fogline._typing import FloatArray, IntArray
+from fogline._typing import BoundsLike, FloatArray, Ids, IntArray, SourceLike
 from fogline.queries.strata import StrataCounts
 from fogline.sources.contributions import id_cells
 from fogline.sources.passes import names_of, width_of
@@ -24,7 +25,7 @@ LONGEST_LABEL_BITS = 1000
 """A whole number with more bits is longer than any name of a category; `str` would refuse one of 4300 digits."""
 
 
-def joined(X: Any, y: Any, width: int | None) -> Any:
+def joined(X: SourceLike, y: object, width: int | None) -> SourceLike:
     """Return a source of records (x, y), y last; errors come from the schema alone.
 
     Parameters
@@ -35,7 +36,7 @@ def joined(X: Any, y: Any, width: int | None) -> Any:
     width : int or None
         Columns of x that are wanted, where that is known.
     """
-    source = as_source(X)
+    source: Any = as_source(X)
     if isinstance(y, str):
         names = names_of(source)
         if names is None or names.count(y) != 1:
@@ -67,7 +68,14 @@ def joined(X: Any, y: Any, width: int | None) -> Any:
     return np.column_stack([rows, response])
 
 
-def labelled_source(X: Any, by: Any, columns: Any, weights: Any, how: dict[str, Any], bounds: Any) -> Source:
+def labelled_source(
+    X: SourceLike,
+    by: str | Ids | None,
+    columns: Sequence[str] | None,
+    weights: ArrayLike | None,
+    how: dict[str, Any],
+    bounds: BoundsLike,
+) -> Source:
     """Table of the columns, the weights last, whose ids are the labels: errors of the schema come here."""
     if isinstance(X, Source) and X.unit_column is not None:
         raise TypeError(
@@ -86,14 +94,15 @@ def labelled_source(X: Any, by: Any, columns: Any, weights: Any, how: dict[str, 
             for name, role in ((by, "by"), (weights, "weights")):
                 if name is not None and name in columns:
                     raise ValueError(f"columns: {name!r} is given as {role}, so it is no column of the density")
-            return table(X, [*columns, *([] if weights is None else [weights])], unit=by, **how)
+            return table(X, [*columns, *([] if weights is None else [str(weights)])], unit=by, **how)
         for name, value in how.items():
             if value is not None:
                 raise TypeError(f"{name} needs by or weights to name columns of the source")
         names = names_of(X)
         if columns is not None and names is None:
             raise TypeError("columns: an array has no names of columns; pass the columns that are wanted")
-        wanted = X if columns is None else X[list(_validation.check_columns(columns, names or ()))]
+        frame: Any = X
+        wanted = frame if columns is None else frame[list(_validation.check_columns(columns, names or ()))]
         rows = _validation.records(wanted, width_of(wanted) or len(_validation.check_bounds(bounds)))
         if weights is not None:
             extra = _validation.records(weights, 1, name="weights")
@@ -108,7 +117,7 @@ def labelled_source(X: Any, by: Any, columns: Any, weights: Any, how: dict[str, 
         raise
 
 
-def label_text(label: Any) -> str | None:
+def label_text(label: object) -> str | None:
     """Label as a text, the same for a number and its digits; None for what is no label.
 
     Examples
@@ -143,7 +152,7 @@ class LabelledPass:
             raise RuntimeError("this pass is over")
         source, counts = self._held
 
-        def take(rows: FloatArray, labels: Any) -> None:
+        def take(rows: FloatArray, labels: Ids | None) -> None:
             stratum = np.zeros(len(rows), dtype=np.int64) if labels is None else self._strata(labels)
             if counts.weight_bound is None:
                 counts.add(rows, stratum)
@@ -153,7 +162,7 @@ class LabelledPass:
         source.each_unit_batch(take)
         return counts.vector()
 
-    def _strata(self, labels: Any) -> IntArray:
+    def _strata(self, labels: Ids) -> IntArray:
         """Stratum of each label; -1 for none."""
         known: dict[Any, int] = {}
         cells = id_cells(labels)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fogline._typing import FloatArray
+from fogline._typing import FloatArray, SourceLike
 from fogline._validation import records
 from fogline.sources.registry import as_source
 from fogline.sources.tables import UNDECLARED, Source
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 
-def width_of(source: Any) -> int | None:
+def width_of(source: SourceLike) -> int | None:
     """Give the number of columns of a source as its schema tells it, None where only its rows could."""
     if isinstance(source, Source):
         return source.declared_width
@@ -33,7 +34,7 @@ def width_of(source: Any) -> int | None:
     return 1 if len(shape) == 1 else int(shape[1])
 
 
-def public_width(source: Any, declared: int | None) -> int:
+def public_width(source: SourceLike, declared: int | None) -> int:
     """Give the number of columns of a source, or the one that a public parameter declares where its schema does not."""
     width = width_of(source)
     if width is None:
@@ -43,18 +44,18 @@ def public_width(source: Any, declared: int | None) -> int:
     return width
 
 
-def names_of(source: Any) -> tuple[str, ...] | None:
+def names_of(source: SourceLike) -> tuple[str, ...] | None:
     """Names of a source's columns, as its schema tells them; None where they have no names."""
     names = getattr(source, "columns", None)
     return None if names is None else tuple(map(str, names))
 
 
-def facts_of(source: Any) -> dict[str, Any]:
+def facts_of(source: SourceLike) -> dict[str, Any]:
     """What else of a source belongs into a ledger's question: the query, where there is one."""
     return source.facts if isinstance(source, Source) else {}
 
 
-def unit_of(source: Any) -> str:
+def unit_of(source: SourceLike) -> str:
     """What is protected as a whole: a line of a text file, what a table's unit names, else a record."""
     return source.unit if isinstance(source, Source) else "record"
 
@@ -73,7 +74,7 @@ class RecordPasses:
         Columns that are wanted.
     """
 
-    def __init__(self, source: Any, d: int) -> None:
+    def __init__(self, source: SourceLike, d: int) -> None:
         source = as_source(source)
         if isinstance(source, Source):
             source.require_width(d)
@@ -83,7 +84,7 @@ class RecordPasses:
             records(source[:0], d)  # batches are converted one at a time
         else:
             source = records(source, d)
-        self._source: Any = source
+        self._source: Source | NDArray[Any] | None = source
         self._d = d
         self.facts: dict[str, Any] = facts_of(source)
         """What of the source, beside columns and unit, belongs into a ledger's question."""
@@ -100,7 +101,7 @@ class RecordPasses:
         if self._source is None:
             raise RuntimeError("these passes are over")
 
-        def in_parts(rows: Any) -> None:
+        def in_parts(rows: NDArray[Any]) -> None:
             for start in range(0, len(rows), BATCH_ROWS):
                 take(records(rows[start : start + BATCH_ROWS], self._d))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from fogline._typing import FloatArray, IntArray
+from fogline._typing import FloatArray, Ids, IntArray
 from fogline._validation import check_columns, contained, records
 from fogline.accounting.guarantee import ROWS
 from fogline.density.random_spec import Spec
@@ -27,11 +27,21 @@ from fogline.queries.exact_counts import exact_counts
 if TYPE_CHECKING:
     from fogline.sources.contributions import ContributionBound
 
-__all__ = ["BATCH_ROWS", "Progress", "ReadFailed", "Source", "State", "Take", "chosen_columns", "read_public"]
+__all__ = [
+    "BATCH_ROWS",
+    "Progress",
+    "ReadFailed",
+    "Source",
+    "State",
+    "Take",
+    "chosen_columns",
+    "read_public",
+    "unit_name",
+]
 
 T = TypeVar("T")
 State = tuple[IntArray, IntArray]
-Take = Callable[[FloatArray, Any], object]
+Take = Callable[[FloatArray, Ids | None], object]
 """Takes a batch: its numbers, shape (rows, columns), and the ids of its rows (None where there is no unit)."""
 
 Progress = Callable[[int], object]
@@ -50,11 +60,16 @@ class ReadFailed(RuntimeError):
     """The records could not be read. It says nothing more, since a reader's message may quote the data."""
 
 
-def chosen_columns(columns: Any, unit: Any, names: Sequence[str]) -> tuple[str, ...]:
-    """Names of the wanted columns, by default all but the unit's; errors where a schema has no such names."""
+def unit_name(unit: object) -> str | None:
+    """Name of the unit's column, for sources whose ids are a column of theirs."""
     if unit is not None and not isinstance(unit, str):
         raise TypeError(f"unit must be the name of a column, got {type(unit).__name__}")
-    if unit is not None:
+    return unit
+
+
+def chosen_columns(columns: object, unit: object, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of the wanted columns, by default all but the unit's; errors where a schema has no such names."""
+    if unit_name(unit) is not None:
         check_columns([unit], names, name="unit")
     return check_columns([name for name in names if name != unit] if columns is None else columns, names)
 
@@ -207,7 +222,7 @@ class Source(ABC):
             self._scan(take)
             return
 
-        def take_and_tell(rows: FloatArray, ids: Any) -> None:
+        def take_and_tell(rows: FloatArray, ids: Ids | None) -> None:
             nonlocal done
             take(rows, ids)
             done += len(rows)

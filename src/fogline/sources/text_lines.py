@@ -19,14 +19,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from fogline._typing import FloatArray
+from fogline._typing import FloatArray, Ids
 from fogline._validation import compiled_loops
 from fogline.sources.reading import NumberRule, ReadingOptions
 from fogline.sources.tables import Take
+
+if TYPE_CHECKING:
+    from fogline.sources._lines_numba import FastReader
 
 __all__ = ["BOM", "MAX_LINE", "Layout", "blocks_of", "cells_of", "plain_batches", "scan_blocks"]
 
@@ -40,7 +43,7 @@ BLOCK_BYTES = 2**20
 PLAIN_ROWS = 2**12
 """Lines whose cells are held as Python objects at a time."""
 
-Batch = tuple[FloatArray, Any]
+Batch = tuple[FloatArray, Ids | None]
 
 
 @dataclass(frozen=True)
@@ -213,7 +216,7 @@ def _hand_over(batches: Future[Sequence[Batch]], take: Take) -> None:
 
 
 @cache
-def _fast_reader() -> Callable[[Layout, NumberRule], Any] | None:
+def _fast_reader() -> type[FastReader] | None:
     """Give the compiled reader where the ``fast`` extra is installed, else nothing."""
     try:
         from fogline.sources._lines_numba import FastReader
