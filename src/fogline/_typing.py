@@ -138,13 +138,13 @@ class ArrowColumn(Protocol):
 
     def __getitem__(self, key: slice, /) -> Self: ...
 
-    def cast(self, target_type: Any, safe: bool | None = None) -> Self:
+    def cast(self, target_type: object, safe: bool | None = None) -> Self:
         """Return the cells in another type."""
 
     def is_null(self) -> Self:
         """Return which cells are missing."""
 
-    def take(self, indices: Any) -> Self:
+    def take(self, indices: object) -> Self:
         """Return the cells at some places."""
 
     def to_numpy(self, zero_copy_only: bool = True) -> NDArray[Any]:
@@ -201,7 +201,7 @@ class EstimatorLike(Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by their names."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: SourceLike, y: object = None) -> Self:
         """Fit to records, which are handed on unopened."""
 
 

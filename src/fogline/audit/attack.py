@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from fogline._typing import FloatArray, IntArray
+from fogline._typing import FloatArray, IntArray, SourceLike
 from fogline._validation import check_count, check_delta, check_level
 from fogline.accounting import gdp, zcdp
 from fogline.accounting.guarantee import Guarantee
@@ -255,8 +255,8 @@ def likelihood_ratio(z: NDArray[Any], z_prime: NDArray[Any]) -> Score:
 
 def attack(
     release: Callable[[Any], Any],
-    D: Any,
-    D_prime: Any,
+    D: SourceLike,
+    D_prime: SourceLike,
     claim: Guarantee | float,
     *,
     score: Score | Mapping[str, Score] | None = None,
@@ -339,8 +339,8 @@ def attack(
 
 def vector_attack(
     release: Callable[[Any], Any],
-    D: Any,
-    D_prime: Any,
+    D: SourceLike,
+    D_prime: SourceLike,
     *,
     claim: Guarantee | float | None = None,
     delta: float | None = None,
@@ -398,8 +398,8 @@ def vector_attack(
 
 def sketch_attack(
     spec: SketchSpec,
-    D: Any,
-    D_prime: Any,
+    D: SourceLike,
+    D_prime: SourceLike,
     *,
     epsilon: float,
     delta: float,
@@ -433,7 +433,7 @@ def sketch_attack(
     False
     """
 
-    def release(data: Any) -> PrivateDensity:
+    def release(data: SourceLike) -> PrivateDensity:
         sketch = DensitySketch.__new__(DensitySketch)
         sketch._start(spec)
         return sketch.update(data).release(epsilon=epsilon, delta=delta, neighbours=neighbours)
@@ -487,7 +487,7 @@ def _claimed(claim: Guarantee | float, delta: float | None, gaussian: bool) -> t
     return epsilon, at, gdp.mu_of_rho(rho) if gaussian and rho is not None else None
 
 
-def _recorded(release: Callable[[Any], Any], data: Any) -> tuple[MechanismStep, Guarantee | None]:
+def _recorded(release: Callable[[Any], Any], data: SourceLike) -> tuple[MechanismStep, Guarantee | None]:
     provider = RecordingProvider()
     with use_provider(provider):
         result = release(data)

@@ -11,12 +11,11 @@ import itertools
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fogline._typing import FloatArray
+from fogline._typing import FloatArray, SourceLike
 from fogline._validation import (
     Neighbours,
     check_bounds,
@@ -46,8 +45,8 @@ class Pair:
     """
 
     name: str
-    D: Any
-    D_prime: Any
+    D: SourceLike
+    D_prime: SourceLike
     neighbours: Neighbours = "add-remove"
 
 

@@ -19,10 +19,11 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from fogline._typing import SourceLike
 from fogline.audit.leaves import ADDRESS, flatten, opaque_paths
 from fogline.audit.surroundings import Surroundings, changed_places, look_around, opaque_additions, watch_writes
 
@@ -91,7 +92,7 @@ class Observation:
 
 def observe(
     function: Callable[[Any], Any],
-    data: Any,
+    data: SourceLike,
     *,
     watched: Iterable[str] = (),
     before: Surroundings | None = None,
@@ -316,7 +317,7 @@ def _captured_descriptors() -> Iterator[list[str]]:
         yield written
 
 
-def _restore(number: int, saved: int, file: Any, written: list[str]) -> None:
+def _restore(number: int, saved: int, file: IO[bytes], written: list[str]) -> None:
     os.dup2(saved, number)
     os.close(saved)
     file.seek(0)

@@ -53,6 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from fogline._typing import EstimatorLike
 from fogline._validation import Neighbours, check_neighbours
 from fogline.accounting import zcdp
 from fogline.accounting.costs import Cost, cost
@@ -265,7 +266,7 @@ class ReplayingProvider:
         return ReplayDiverged(what)
 
 
-def _shows_more(answer: Any) -> bool:
+def _shows_more(answer: NDArray[Any]) -> bool:
     """Say whether an array is a view of memory that holds more than the array itself."""
     base = getattr(answer, "base", None)
     while base is not None:
@@ -402,7 +403,7 @@ class ReplayReport:
 
 
 def replay(
-    estimator: Any,
+    estimator: EstimatorLike | Callable[[Any], object],
     pairs: Iterable[Pair],
     *,
     neighbours: str | None = None,
@@ -449,7 +450,8 @@ def replay(
       empty and one record: the repr or str differs
     """
     is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
-    fit = (lambda data: clone(estimator).fit(data)) if is_estimator else estimator
+    given: Any = estimator
+    fit = (lambda data: clone(estimator).fit(data)) if is_estimator else given
     watched = tuple(base.__module__ for base in type(estimator).__mro__)
     audited = _Audited(fit, claim, is_estimator, watched)
     reports, steps, before = [], list[Step](), None
@@ -535,7 +537,7 @@ def _replay_pair(
     return report, second.after
 
 
-def _guarantee_of(result: Any) -> Guarantee | None:
+def _guarantee_of(result: object) -> Guarantee | None:
     for name in ("guarantee_", "guarantee"):
         found = getattr(result, name, None)
         if isinstance(found, Guarantee):

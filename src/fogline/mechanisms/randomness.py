@@ -55,8 +55,17 @@ __all__ = [
 ]
 
 
+class Measurement(Protocol):
+    """What is asked of a measurement of OpenDP."""
+
+    def __call__(self, argument: list[int], /) -> list[int]: ...
+
+    def map(self, d_in: float, /) -> float:
+        """Return what it costs at this distance of the inputs."""
+
+
 @lru_cache(maxsize=64)
-def _mechanism(kind: str, scale: float) -> Any:
+def _mechanism(kind: str, scale: float) -> Measurement:
     from opendp import measurements, metrics
     from opendp.domains import atom_domain, vector_domain
     from opendp.mod import enable_features
@@ -64,8 +73,10 @@ def _mechanism(kind: str, scale: float) -> Any:
     enable_features("contrib")
     integers = vector_domain(atom_domain(T="i64"))
     if kind == "gaussian":
-        return measurements.make_gaussian(integers, metrics.l2_distance(T="f64"), scale=scale)
-    return measurements.make_laplace(integers, metrics.l1_distance(T="f64"), scale=scale)
+        gaussian: Measurement = measurements.make_gaussian(integers, metrics.l2_distance(T="f64"), scale=scale)
+        return gaussian
+    laplace: Measurement = measurements.make_laplace(integers, metrics.l1_distance(T="f64"), scale=scale)
+    return laplace
 
 
 def draw(kind: str, scale: float, size: int) -> IntArray:

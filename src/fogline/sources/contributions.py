@@ -58,6 +58,8 @@ from fogline.queries.fourier_sums import CellCounts, row_cells
 from fogline.sources.tables import BATCH_ROWS, Source, State, Take
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fogline.sources._contributions_numba import FastSampler
 
 __all__ = [
@@ -305,7 +307,7 @@ def _undictionaried(ids: ArrowColumn) -> ArrowColumn:
     return ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))

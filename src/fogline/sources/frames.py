@@ -308,7 +308,9 @@ def _is_id_type(kind: pa.DataType) -> bool:
     return any(getattr(pa.types, f"is_{name}")(kind) for name in kinds)
 
 
-def _stream(source: Any, columns: Sequence[str] | None, unit: str | None, progress: Progress | None) -> Source:
+def _stream(
+    source: pa.RecordBatchReader, columns: Sequence[str] | None, unit: str | None, progress: Progress | None
+) -> Source:
     """An Arrow reader, or anything that can export an Arrow stream."""
     import pyarrow as pa
 
