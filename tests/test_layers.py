@@ -368,6 +368,25 @@ def test_every_proof_that_is_named_exists():
                 assert (PACKAGE / node.value).is_file(), f"{relative(path)} names {node.value}"
 
 
+def lost_proofs(path: Path) -> list[str]:
+    """Proofs that a text names in quotes of code and that are not there: beside it, or by a path in the package."""
+    named = set(re.findall(r"``?((?:\w+/)?\w+\.proof\.md)``?", path.read_text()))
+    return sorted(name for name in named if not ((PACKAGE if "/" in name else path.parent) / name).is_file())
+
+
+def test_every_proof_that_a_proof_or_a_trusted_module_names_is_there():
+    trusted = [path for path in FILES if part_of(path) in {*LAYERS["secret"], "mechanisms", "accounting"}]
+    files = [*sorted(PACKAGE.rglob("*.proof.md")), *(path for path in trusted if path.name != "__init__.py")]
+    files.remove(PACKAGE / "accounting" / "proofs.py")  # former paths among them
+    assert {relative(path): lost for path in files if (lost := lost_proofs(path))} == {}
+
+
+def test_a_lost_proof_would_be_noticed(tmp_path):
+    text = tmp_path / "query.py"
+    text.write_text("see ``query.proof.md`` and `mechanisms/lattice.proof.md`, not `mechanisms/fence.proof.md`")
+    assert lost_proofs(text) == ["mechanisms/fence.proof.md", "query.proof.md"]
+
+
 def repository_files() -> list[Path]:
     """Files that belong to the repository: git's list, or all but caches where there is no git."""
     try:

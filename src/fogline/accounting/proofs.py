@@ -10,7 +10,7 @@ PROOFS = {
     "bernstein": "fogline_research/baselines/bernstein.proof.md",
     "clustering": "algorithms/clustering.proof.md",
     "contribution-bound": "sources/contributions.proof.md",
-    "count": "mechanisms/count.proof.md",
+    "count": "mechanisms/discrete_laplace.proof.md",
     "density-sketch": "release/density_sketch.proof.md",
     "dp-em": "fogline_research/baselines/dp_em.proof.md",
     "dpgan": "fogline_research/baselines/dpgan.proof.md",
@@ -37,10 +37,10 @@ PROOFS = {
     "sampler": "estimators/sampler.proof.md",
     "site-sketch": "federation/site_sketch.proof.md",
     "slabs": "queries/partition.proof.md",
-    "spherical-gaussian-learner": "queries/spherical_gaussian.proof.md",
+    "spherical-gaussian-learner": "queries/gaussian.proof.md",
     "stable-histogram": "mechanisms/stable_histogram.proof.md",
     "strata": "queries/strata.proof.md",
-    "terrific-ball": "queries/terrific_ball.proof.md",
+    "terrific-ball": "queries/ball_search.proof.md",
     "text-lines": "sources/text_lines.proof.md",
 }
 """Where each proof is now, within the package, or within ``fogline_research``.

@@ -6,7 +6,7 @@ with
 .. math:: P(z) \propto e^{-z^2 / (2\sigma^2)}, \quad z \in \mathbb Z, \qquad
           \sigma \ge \frac{\Delta}{\sqrt{2\rho}} .
 
-The answer is :math:`\rho`-zCDP. Proof: ``gaussian.proof.md``, beside this file.
+The answer is :math:`\rho`-zCDP. Proof: ``discrete_gaussian.proof.md``, beside this file.
 
 References
 ----------

@@ -8,7 +8,7 @@ record contributes
 .. math:: \bigl(A R_j,\; M R_j v_j,\; R_j v_jv_j^\top\bigr)_{j \le k}
 
 (the last summed over j where the clusters share one shape, and left out where the noise would drown it). All of it
-is a function of the record and of earlier releases. The proof is in ``mixture_step.proof.md``.
+is a function of the record and of earlier releases. The proof is in ``em_step.proof.md``.
 """
 
 from __future__ import annotations

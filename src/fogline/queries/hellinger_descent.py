@@ -2,7 +2,8 @@ r"""The public grid of a Hellinger descent, all that is public at one parameter,
 
 On a grid with weight w a point, with the kernel estimate :math:`g = \frac1n\sum_i k_i`, each record's mass
 :math:`\sum_q w\,k_i(x_q) \le 1`, and the family :math:`m_\theta` smoothed by the same kernel, gradient and Hessian of
-the distance are linear in :math:`\sqrt{g}`: what multiplies it is made here. The proof is ``hellinger.proof.md``.
+the distance are linear in :math:`\sqrt{g}`: what multiplies it is made here. The proof is
+``algorithms/hellinger_descent.proof.md``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ the box: with Gaussian noise this gives the count :math:`\hat n`, the mean and t
 the square of the box's diagonal: in many columns that is what lets components be seen at all. A direction is kept
 where its eigenvalue exceeds :math:`2\sigma\sqrt d`, the edge of the spectrum of the noise alone [1]_.
 
-Columns are measured in half widths of their bounds. The proof is in ``private_pca.proof.md`` beside this file.
+Columns are measured in half widths of their bounds. The proof is in ``moments.proof.md`` beside this file.
 
 References
 ----------

@@ -14,7 +14,7 @@ a one-dimensional projection is an interval, and from these counts every interva
 for some m: the valley is lower than a part b of what is on either side, by five deviations of the noise, and it may
 well be lower than the smaller part a that the tails of separate components would leave (two deviations allowed). Both
 sides must hold enough records. This is the three-fold test of a terrific ball (many inside, many outside, next to none
-around) in time linear in the number of records. The proof is in ``slabs.proof.md`` beside this file.
+around) in time linear in the number of records. The proof is in ``partition.proof.md`` beside this file.
 
 Whitened records in whole numbers, and parts by whitened distance.
 

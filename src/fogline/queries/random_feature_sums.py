@@ -8,7 +8,7 @@ turn, choose a direction from a table of integer cosines and sines that were cut
 for any order, batching and partition of the records, with and without the compiled loop.
 
 A record with a missing or infinite value, or outside the box, contributes nothing. The proof is in
-``random_features.proof.md`` beside this file.
+``random_feature_sums.proof.md`` beside this file.
 """
 
 from __future__ import annotations

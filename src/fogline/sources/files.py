@@ -36,11 +36,10 @@ from fogline._validation import check_count, records, source_text
 from fogline.density.random_spec import Spec
 from fogline.density.spec import SketchSpec
 from fogline.sources.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql, quoted
-from fogline.sources.headers import Header, opened, read_header
 from fogline.sources.paths import is_parquet, matching_files
 from fogline.sources.reading import ReadingOptions, require_text_source
 from fogline.sources.tables import BATCH_ROWS, Progress, ReadFailed, Source, State, Take, chosen_columns
-from fogline.sources.text_lines import Layout, blocks_of, scan_blocks
+from fogline.sources.text_lines import Header, Layout, blocks_of, opened, read_header, scan_blocks
 
 if TYPE_CHECKING:
     import duckdb
