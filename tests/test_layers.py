@@ -314,6 +314,28 @@ def test_a_long_body_would_be_noticed():
     assert long_bodies(f'def f():\n    """A docstring\n{lines}\n    """\n    return 1\n') == []
 
 
+def defined_twice(source: str) -> list[str]:
+    """Names that a module binds more than once at its top: of two merged files, the later would change the earlier."""
+    names: list[str] = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            stored = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+            names += [name.id for name in stored if isinstance(name.ctx, ast.Store)]
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def test_no_module_gives_a_name_twice():
+    assert {relative(path): twice for path in FILES if (twice := defined_twice(path.read_text()))} == {}
+
+
+def test_a_name_given_twice_would_be_noticed():
+    assert defined_twice("A, B = 1, 2\ndef f(): ...\nB, C = 3, 4\nf = 1\n") == ["B", "f"]
+    assert defined_twice("A = 1\nx[0] = A\ny.A = A\ndef f():\n    A = 2\n") == []
+
+
 def has_proof(path: Path) -> bool:
     proof = path.with_name(f"{path.stem}.proof.md")
     return proof.is_file() and "QED" in proof.read_text()

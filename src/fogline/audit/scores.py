@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,30 @@ Score = Callable[[Any], float]
 
 _POINTS = ("modes_", "cluster_centers_", "means_", "params_", "modes", "centers", "params", "values")
 _FAR = 1e300
-_NUMBERS = 24
-_MOST_NUMBERS = 4096
-_DEEPEST = 6
+
+
+@dataclass(frozen=True)
+class ScoreTuning:
+    """How much of an output a score looks at.
+
+    Parameters
+    ----------
+    numbers : int
+        Numbers that a learnt score uses.
+    most_numbers : int
+        Most numbers that are taken from an output.
+    deepest : int
+        How far nested parts are followed.
+    """
+
+    numbers: int = 24
+    most_numbers: int = 4096
+    deepest: int = 6
+
+
+TUNING = ScoreTuning()
+
+
 _IN_TEXT = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _UNREAD = ("guarantee", "receipt", "random_state")
 
@@ -134,7 +156,7 @@ def numbers_of(output: object) -> FloatArray:
     """
     found: list[float] = []
     _gather(output, found, 0)
-    return np.nan_to_num(np.array(found[:_MOST_NUMBERS], dtype=np.float64), nan=0.0, posinf=_FAR, neginf=-_FAR)
+    return np.nan_to_num(np.array(found[: TUNING.most_numbers], dtype=np.float64), nan=0.0, posinf=_FAR, neginf=-_FAR)
 
 
 def shape_of(output: object) -> str:
@@ -207,7 +229,9 @@ def trained_scores(outputs: Sequence[Sequence[Any]], canary: ArrayLike | None) -
     runs = len(features[0])
     scores = [np.zeros(runs), np.zeros(runs)]
     for learn, judge in _folds(runs):
-        places = [place for place, _ in _telling(numbers[0][learn], numbers[1][learn])[:_NUMBERS]] if width else []
+        places = (
+            [place for place, _ in _telling(numbers[0][learn], numbers[1][learn])[: TUNING.numbers]] if width else []
+        )
         shown = [np.hstack([mine, all_[:, places]]) for mine, all_ in zip(features, numbers, strict=True)]
         model = _learnt(shown[0][learn], shown[1][learn])
         for mine, side in zip(scores, shown, strict=True):
@@ -287,7 +311,7 @@ def _is_public(name: str) -> bool:
 
 
 def _gather(value: object, found: list[float], depth: int) -> None:
-    if len(found) >= _MOST_NUMBERS or depth > _DEEPEST or value is None:
+    if len(found) >= TUNING.most_numbers or depth > TUNING.deepest or value is None:
         return
     if isinstance(value, bool | int | float | np.number | np.bool_):
         number = float(value) if not isinstance(value, int) or abs(value) < 10**300 else _FAR
@@ -295,7 +319,7 @@ def _gather(value: object, found: list[float], depth: int) -> None:
     elif isinstance(value, str):
         found += [float(number) for number in _IN_TEXT.findall(value)]
     elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        found += value.ravel()[:_MOST_NUMBERS].astype(np.float64).tolist()
+        found += value.ravel()[: TUNING.most_numbers].astype(np.float64).tolist()
     else:
         for _, part in _parts(value):
             _gather(part, found, depth + 1)
@@ -307,9 +331,9 @@ def _shape(value: object, depth: int) -> str:
         return f"{name} {len(value)}"
     if isinstance(value, np.ndarray):
         return f"{name} {value.dtype} {value.shape}"
-    if depth > _DEEPEST or isinstance(value, bool | int | float | np.generic) or value is None:
+    if depth > TUNING.deepest or isinstance(value, bool | int | float | np.generic) or value is None:
         return name
-    parts = _parts(value)[:_MOST_NUMBERS]
+    parts = _parts(value)[: TUNING.most_numbers]
     return f"{name}({', '.join(f'{key}: {_shape(part, depth + 1)}' for key, part in parts)})" if parts else name
 
 
@@ -354,9 +378,9 @@ def _features(output: object, looks: Sequence[Score], canary: ArrayLike | None) 
     if canary is not None:
         place = np.atleast_1d(np.asarray(canary, dtype=np.float64)).ravel()
         parts.append(np.sort(np.linalg.norm(_comparable(output, place) - place, axis=1)))
-    numbers = np.zeros((len(parts), _NUMBERS))
+    numbers = np.zeros((len(parts), TUNING.numbers))
     for row, part in zip(numbers, parts, strict=True):
-        row[: min(_NUMBERS, len(part))] = part[:_NUMBERS]
+        row[: min(TUNING.numbers, len(part))] = part[: TUNING.numbers]
     listed = np.concatenate([[look(output) for look in looks], numbers.ravel()])
     return np.asarray(np.arcsinh(np.nan_to_num(listed, nan=0.0, posinf=_FAR, neginf=-_FAR)))
 

@@ -70,7 +70,27 @@ __all__ = [
 CLAMP = math.log(2.0)
 """The most that a classifier of the paper's may say, either way."""
 
-EPOCHS = 750
+
+@dataclass(frozen=True)
+class BoostingTuning:
+    """What was tuned in learning; no guarantee rests on it, since draws are clamped whatever was learnt.
+
+    Parameters
+    ----------
+    epochs : int
+        Epochs of the perceptron, as in the paper.
+    shifts : int
+        Candidates for a shift, at even quantiles of the log-odds.
+    rehearsed : int
+        Points of either class that a learner is tried on before any record is touched.
+    """
+
+    epochs: int = 750
+    shifts: int = 64
+    rehearsed: int = 64
+
+
+TUNING = BoostingTuning()
 
 
 def step_sizes(epsilon: float, rounds: int) -> FloatArray:
@@ -109,7 +129,7 @@ def _perceptron() -> Classifier:
         nesterovs_momentum=True,
         alpha=0.0,
         batch_size=2000,
-        max_iter=EPOCHS,
+        max_iter=TUNING.epochs,
         tol=0.0,
         n_iter_no_change=10**9,
     )
@@ -220,11 +240,6 @@ class BoostedRatio:
 Progress = Callable[[int, int, str], object]
 SCHEDULES = ("paper", "full")
 
-_SHIFTS = 64
-"""Candidates for a shift, at even quantiles of the log-odds."""
-_REHEARSED = 64
-"""Points of either class that a learner is tried on."""
-
 
 @dataclass(frozen=True)
 class TrainingPlan:
@@ -274,8 +289,8 @@ def checked_learner(learner: object) -> Classifier:
 
 def rehearse(plan: TrainingPlan, rng: np.random.Generator) -> None:
     """Fit a copy of the learner to points of the base, so that its mistakes show before any record is touched."""
-    points = plan.base.draws(rng, 2 * _REHEARSED)
-    shown, classes = plan.base.shown(points), np.repeat([1, 0], _REHEARSED)
+    points = plan.base.draws(rng, 2 * TUNING.rehearsed)
+    shown, classes = plan.base.shown(points), np.repeat([1, 0], TUNING.rehearsed)
     try:
         with quiet():
             log_odds(seeded_learner(plan.learner, _seed(rng)).fit(shown, classes), shown)
@@ -348,7 +363,7 @@ def _best_shift(
     before = [ratio(points) for points in (ours, base_draws)]
     odds = [log_odds(classifier, plan.base.shown(points)) for points in (ours, base_draws)]
     sums = np.concatenate([total + gain for total, gain in zip(before, odds, strict=True)])
-    marks = np.quantile(np.clip(sums, -1e300, 1e300), np.linspace(0.0, 1.0, _SHIFTS))
+    marks = np.quantile(np.clip(sums, -1e300, 1e300), np.linspace(0.0, 1.0, TUNING.shifts))
     shifts = np.concatenate([marks, marks + plan.epsilon / 4, marks + plan.epsilon / 2])
 
     def gain(shift: float) -> float:

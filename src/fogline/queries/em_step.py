@@ -73,6 +73,28 @@ WEIGHTS: dict[Kind, tuple[float, float]] = {"full": (0.22, 0.45), "tied": (0.33,
 EXPONENTIALS = np.rint(2.0**15 * np.exp(-np.arange(FAR + 1) / SCORE_UNITS)).astype(np.int64)
 
 
+@dataclass(frozen=True)
+class StepTuning:
+    """What was tuned in reading a noisy step; none of it enters the sensitivity.
+
+    Parameters
+    ----------
+    pooled : int
+        How far centres move is judged by the coordinates of each, and by those of all as if they were this many more.
+    prior_shape : float
+        Variance with which entries of a whitened covariance are expected to differ from the identity's.
+    eigenvalues : tuple of float
+        A step changes no variance by more than these factors.
+    """
+
+    pooled: int = 4
+    prior_shape: float = 0.15
+    eigenvalues: tuple[float, float] = (0.4, 2.5)
+
+
+TUNING = StepTuning()
+
+
 @dataclass(frozen=True, eq=False)
 class GaussianClusters:
     """A mixture of Gaussian clusters in projected coordinates.
@@ -356,9 +378,9 @@ class ClusterStepQuery(StepQuery):
             square[first, second] = square[second, first] = block / divisor / factor
             centred = square - (np.outer(offsets[j], offsets[j]) if self.kind == "full" else 0.0)
             variance = (scale / (SHARE * BESIDE * 4.0**OFFSET_BITS) / divisor / factor) ** 2
-            shrunk = identity + (centred - identity) * PRIOR_SHAPE / (PRIOR_SHAPE + variance)
+            shrunk = identity + (centred - identity) * TUNING.prior_shape / (TUNING.prior_shape + variance)
             values_, vectors = np.linalg.eigh(shrunk)
-            result[j] = (vectors * np.clip(values_, *EIGENVALUES)) @ vectors.T
+            result[j] = (vectors * np.clip(values_, *TUNING.eigenvalues)) @ vectors.T
         return result if self.kind == "full" else np.repeat(result, k, axis=0)
 
 
@@ -366,16 +388,6 @@ def _believable(covariance: FloatArray, step: float) -> FloatArray:
     """Keep a covariance positive definite: no deviation below half a lattice step, none beyond the box."""
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     return np.asarray((vectors * np.clip(values, (step / 2) ** 2, (2.0**16 * step) ** 2)) @ vectors.T)
-
-
-POOLED = 4
-"""How far centres move is judged by the coordinates of each, and by those of all as if they were so many more."""
-
-PRIOR_SHAPE = 0.15
-"""Variance with which entries of a whitened covariance are expected to differ from the identity's."""
-
-EIGENVALUES = (0.4, 2.5)
-"""A step changes no variance by more than these factors."""
 
 
 def _gains(offsets: FloatArray, noise: FloatArray, known: FloatArray) -> FloatArray:
@@ -386,7 +398,7 @@ def _gains(offsets: FloatArray, noise: FloatArray, known: FloatArray) -> FloatAr
     """
     r = offsets.shape[1]
     seen = np.mean(offsets**2, axis=1) - noise**2
-    variance = np.maximum((r * seen + POOLED * seen.mean()) / (r + POOLED), known)
+    variance = np.maximum((r * seen + TUNING.pooled * seen.mean()) / (r + TUNING.pooled), known)
     return np.asarray(variance / (variance + noise**2))
 
 

@@ -59,17 +59,33 @@ __all__ = ["Gaussian", "PlaceQuery", "Scatter", "ScatterQuery", "SphericalGaussi
 RINGS = 24
 """Rings around a centre, each the root of two times narrower than the one outside it."""
 
-COUNT_WEIGHT, MEAN_WEIGHT = 1.0, 2.0
-"""Length of the count and of the record in a record's block, where that of its square is 5."""
 
-CLIP_QUANTILE = 0.95
-"""Part of a Gaussian's records that are not clipped once it is whitened."""
+@dataclass(frozen=True)
+class ScatterTuning:
+    """What was tuned in the release of a shape; the sensitivity is computed from the weights, whatever they are.
 
-WIDEST = 4.0
-"""Variance in whitened units beyond which too much is clipped to say how much there was."""
+    Parameters
+    ----------
+    count_weight : float
+        Length of the count in a record's block, where that of its square is 5.
+    mean_weight : float
+        Length of the record itself in its block.
+    clip_quantile : float
+        Part of a Gaussian's records that are not clipped once it is whitened.
+    widest : float
+        Variance in whitened units beyond which too much is clipped to say how much there was.
+    least_eigenvalue : float
+        A shrunk covariance keeps at least this part of its mean variance in every direction.
+    """
 
-LEAST_EIGENVALUE = 0.05
-"""A shrunk covariance keeps at least this part of its mean variance in every direction."""
+    count_weight: float = 1.0
+    mean_weight: float = 2.0
+    clip_quantile: float = 0.95
+    widest: float = 4.0
+    least_eigenvalue: float = 0.05
+
+
+TUNING = ScatterTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +185,7 @@ def clip_radius(d: int) -> float:
     >>> round(clip_radius(20), 2)
     5.6
     """
-    return math.sqrt(float(chi2.ppf(CLIP_QUANTILE, d)))
+    return math.sqrt(float(chi2.ppf(TUNING.clip_quantile, d)))
 
 
 def clipped_variance(d: int, clip: float) -> float:
@@ -189,10 +205,10 @@ def unclipped_variance(d: int, clip: float, seen: float) -> float:
     def left(variance: float) -> float:
         return variance * clipped_variance(d, clip / math.sqrt(variance))
 
-    shown = min(seen, left(WIDEST))
+    shown = min(seen, left(TUNING.widest))
     if shown <= 0:
         return seen
-    found = brentq(lambda variance: left(variance) - shown, shown * (1 - 1e-9), WIDEST * (1 + 1e-9))
+    found = brentq(lambda variance: left(variance) - shown, shown * (1 - 1e-9), TUNING.widest * (1 + 1e-9))
     return float(found) / shown * seen
 
 
@@ -231,12 +247,12 @@ class ScatterQuery:
     @property
     def count_unit(self) -> int:
         """What a record adds to the count."""
-        return int(COUNT_WEIGHT * SCATTER_STEPS**2)
+        return int(TUNING.count_weight * SCATTER_STEPS**2)
 
     @property
     def mean_unit(self) -> int:
         """Weight M of the record itself."""
-        return int(MEAN_WEIGHT * SCATTER_STEPS)
+        return int(TUNING.mean_weight * SCATTER_STEPS)
 
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far the sums of neighbours can be apart."""
@@ -364,7 +380,7 @@ class Scatter:
         """The Gaussian with these moments, in data units."""
         covariance, _ = self.shrunk()
         values, vectors = np.linalg.eigh(covariance)
-        values = np.maximum(values, LEAST_EIGENVALUE * float(values.mean()))
+        values = np.maximum(values, TUNING.least_eigenvalue * float(values.mean()))
         half = self.whitening.root @ (vectors * np.sqrt(values))
         whole = half @ half.T
         noise = self.shift_sd**2 * (self.whitening.root**2).sum(axis=1)
@@ -372,7 +388,7 @@ class Scatter:
         return Gaussian(self.mean, (whole + whole.T) / 2, self.count, self.count_sd, error)
 
 
-COUNT_WEIGHT, SQUARE_WEIGHT = 0.5, 0.5
+SPHERICAL_COUNT_WEIGHT, SQUARE_WEIGHT = 0.5, 0.5
 """Length of the count and of the squared length in a record's block, as fractions of the longest record."""
 
 
@@ -424,7 +440,7 @@ class SphericalQuery:
     @property
     def count_unit(self) -> int:
         """What a record adds to the count."""
-        return int(COUNT_WEIGHT * self.steps)
+        return int(SPHERICAL_COUNT_WEIGHT * self.steps)
 
     @property
     def square_unit(self) -> int:

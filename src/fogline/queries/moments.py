@@ -51,20 +51,37 @@ MOST_COLUMNS = 1024
 LOW = 2**32 - 1
 """The lower half of an integer."""
 
-COUNT_WEIGHT, SPREAD_WEIGHT = 0.8, 0.45
-"""Length of the count and of the squared distance in a record's first vector, as fractions of the longest record."""
 
-MEAN_WEIGHT = 0.7
-"""Length of the record itself in its second vector, as a fraction of that of its square."""
+@dataclass(frozen=True)
+class MomentsTuning:
+    """What was tuned in the release of moments; the sensitivity is computed from the weights, whatever they are.
+
+    Parameters
+    ----------
+    count_weight : float
+        Length of the count in a record's first vector, as a fraction of the longest record.
+    spread_weight : float
+        Length of the squared distance in that vector, as a fraction of the longest record.
+    mean_weight : float
+        Length of the record itself in its second vector, as a fraction of that of its square.
+    clip : float
+        Radius of the clip in root mean square distances.
+    least_spread : float
+        The squared spread is not believed to be below this fraction of the box's.
+    """
+
+    count_weight: float = 0.8
+    spread_weight: float = 0.45
+    mean_weight: float = 0.7
+    clip: float = 1.25
+    least_spread: float = 2e-4
+
+
+TUNING = MomentsTuning()
+
 
 DIAGONAL, BESIDE = 5, 7
 """Weights of the entries of the second moment on and above the diagonal: 7/5 is just below the square root of two."""
-
-CLIP = 1.25
-"""Radius of the clip in root mean square distances."""
-
-LEAST_SPREAD = 2e-4
-"""The squared spread is not believed to be below this fraction of the box's."""
 
 
 class ExactSum:
@@ -116,7 +133,7 @@ class SpreadQuery:
     @property
     def count_unit(self) -> int:
         """What a record adds to the count."""
-        return int(COUNT_WEIGHT * self.longest)
+        return int(TUNING.count_weight * self.longest)
 
     @property
     def size(self) -> int:
@@ -125,7 +142,7 @@ class SpreadQuery:
 
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far the sums of neighbours can be apart, in Euclidean norm."""
-        spread = int(SPREAD_WEIGHT * self.longest) ** 2
+        spread = int(TUNING.spread_weight * self.longest) ** 2
         squared = self.count_unit**2 + self.longest**2 + spread
         if neighbours != "add-remove":
             squared = max(squared, 4 * self.longest**2 + spread)
@@ -134,8 +151,8 @@ class SpreadQuery:
     def vectors(self, q: FloatArray) -> FloatArray:
         """Contribution of each record."""
         squared = np.einsum("ij,ij->i", q, q)
-        spread = np.floor(squared * (SPREAD_WEIGHT / self.longest))
-        capped = np.minimum(spread, float(int(SPREAD_WEIGHT * self.longest)))
+        spread = np.floor(squared * (TUNING.spread_weight / self.longest))
+        capped = np.minimum(spread, float(int(TUNING.spread_weight * self.longest)))
         return np.column_stack([np.full(len(q), float(self.count_unit)), q, capped])
 
     def exact(self, records: Records) -> IntArray:
@@ -153,15 +170,17 @@ class SpreadQuery:
         mean = values[1:-1] / steps / safe
         mean_sd = noise_scale / steps / safe
         length = float(mean @ mean)
-        squared = float(values[-1]) * self.longest / SPREAD_WEIGHT / steps**2 / safe
+        squared = float(values[-1]) * self.longest / TUNING.spread_weight / steps**2 / safe
         spread = squared - max(length - d * mean_sd**2, 0.0)
         return Spread(
             count=count,
             count_sd=count_sd,
             mean=np.clip(mean, -1.0, 1.0),
             mean_sd=mean_sd,
-            variance=float(np.clip(spread, LEAST_SPREAD * d, max((self.longest / steps) ** 2, 2 * LEAST_SPREAD * d))),
-            variance_sd=noise_scale * self.longest / SPREAD_WEIGHT / steps**2 / safe,
+            variance=float(
+                np.clip(spread, TUNING.least_spread * d, max((self.longest / steps) ** 2, 2 * TUNING.least_spread * d))
+            ),
+            variance_sd=noise_scale * self.longest / TUNING.spread_weight / steps**2 / safe,
         )
 
 
@@ -179,7 +198,7 @@ class Spread:
     def radius(self, lattice: RecordLattice) -> int:
         """Radius of the clip around the mean, in lattice steps: from released numbers alone."""
         wide = self.variance + 0.5 * self.variance_sd + lattice.d * self.mean_sd**2
-        return max(1, int(min(CLIP * math.sqrt(wide) * lattice.steps, 2 * lattice.longest)))
+        return max(1, int(min(TUNING.clip * math.sqrt(wide) * lattice.steps, 2 * lattice.longest)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +232,7 @@ class MomentQuery:
     @property
     def mean_unit(self) -> int:
         """Weight M of the record itself."""
-        return max(1, int(MEAN_WEIGHT * DIAGONAL * self.radius))
+        return max(1, int(TUNING.mean_weight * DIAGONAL * self.radius))
 
     @property
     def size(self) -> int:
@@ -324,7 +343,7 @@ def components_of(moments: Moments, lattice: RecordLattice, most: int, exactly: 
     signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(lattice.d)])  # else left to the library
     vectors = vectors * signs
     shrunk = (top + np.sqrt(np.maximum(top**2 - edge**2, 0.0))) / 2
-    floor = max(LEAST_SPREAD, 0.05 * edge)
+    floor = max(TUNING.least_spread, 0.05 * edge)
     return PrivateComponents(
         projection=Projection.on(lattice, vectors[:, :r].T, moments.mean),
         variances=np.maximum(shrunk, floor),
