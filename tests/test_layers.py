@@ -352,6 +352,17 @@ def test_every_mechanism_has_a_proof():
     assert [relative(path) for path in mechanisms if not has_proof(path)] == []
 
 
+def test_every_query_has_a_proof():
+    asks_nothing = {"query"}  # what a query is
+    queries = [
+        path
+        for path in sorted((PACKAGE / "queries").glob("*.py"))
+        if not path.name.startswith("_") and path.stem not in asks_nothing
+    ]
+    assert queries
+    assert [relative(path) for path in queries if not has_proof(path)] == []
+
+
 def faults_of_proof(path: Path) -> list[str]:
     """A proof quotes its sibling, files of the same folder that it names, and files of others that it names by path."""
     proof = path.read_text()

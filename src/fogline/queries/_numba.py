@@ -24,7 +24,7 @@ Axes: TypeAlias = tuple[float, ...]
 
 @numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def add_phases(
-    phases: IntArray,
+    phases: FloatArray,
     table: NDArray[np.int32],
     shift: np.int32,
     mask: np.int32,

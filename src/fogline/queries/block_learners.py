@@ -1,4 +1,7 @@
-"""A learner without privacy on each of many blocks of the records: what every block has to say, still secret."""
+"""A learner without privacy on each of many blocks of the records: what every block has to say, still secret.
+
+The proof is in ``block_learners.proof.md`` beside this file.
+"""
 
 from __future__ import annotations
 

@@ -7,18 +7,10 @@ density by a power of its odds. After T rounds
           \qquad c_t(x) \in [-\log 2, \log 2] ,
 
 with steps :math:`\theta_t(\varepsilon) = (\varepsilon/(\varepsilon + 4\log 2))^t`, whose sum stays below
-:math:`\varepsilon/(4 \log 2)`, so that the sum of the classifiers stays within :math:`\varepsilon/4` of 0. This file
-has formulas only: who trains, on what, and who may see it is decided elsewhere.
+:math:`\varepsilon/(4 \log 2)`, so that the sum of the classifiers stays within :math:`\varepsilon/4` of 0.
 
-References
-----------
-Husain, Cranko and Nock, Integral privacy for sampling from mollifier densities with approximation guarantees
-(Algorithm 1, Lemmas 9 and 10, section 5).
-
-Training of a boosted density in a mollifier: raw records in, a secret function out.
-
-Each round a classifier learns to tell records from draws of the current density, and what it says is added to the
-logarithm of the density (:mod:`fogline.queries.boosted_density`). Two schedules:
+Training takes raw records and gives a secret function. Each round a classifier learns to tell records from draws of
+the current density, and what it says is added to the logarithm of the density. Two schedules:
 
 - ``"paper"``: steps :math:`\theta_t(\varepsilon)` on outputs clamped to :math:`\pm\log 2`, as in Algorithm 1.
 - ``"full"``: the whole log-odds, shifted so that the clamp to :math:`[-\varepsilon/2, 0]`, which the sampler imposes in
@@ -26,7 +18,13 @@ logarithm of the density (:mod:`fogline.queries.boosted_density`). Two schedules
 
 Neither matters for privacy, which is made where points are drawn (``mechanisms/mollified_draws.proof.md``). All
 randomness here stays secret with the model, and comes from one generator of the entropy door. Learners are kept quiet:
-what they would print, log or warn about depends on records.
+what they would print, log or warn about depends on records. The proof is in ``boosted_density.proof.md`` beside this
+file.
+
+References
+----------
+Husain, Cranko and Nock, Integral privacy for sampling from mollifier densities with approximation guarantees
+(Algorithm 1, Lemmas 9 and 10, section 5).
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ a missing or infinite value, or outside the box, falls nowhere. Counts are integ
 mergeable, and equal to what ``GROUP BY`` gives in any SQL engine that evaluates the same expression in double
 precision.
 
-How far neighbouring data sets can be apart on the lattice of a release, in Euclidean norm.
+How far neighbouring data sets can be apart on the lattice of a release, in Euclidean norm. The proof is in
+``fourier_sums.proof.md`` beside this file.
 """
 
 from __future__ import annotations

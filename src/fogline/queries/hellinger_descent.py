@@ -3,7 +3,7 @@ r"""The public grid of a Hellinger descent, all that is public at one parameter,
 On a grid with weight w a point, with the kernel estimate :math:`g = \frac1n\sum_i k_i`, each record's mass
 :math:`\sum_q w\,k_i(x_q) \le 1`, and the family :math:`m_\theta` smoothed by the same kernel, gradient and Hessian of
 the distance are linear in :math:`\sqrt{g}`: what multiplies it is made here. The proof is
-``algorithms/hellinger_descent.proof.md``.
+in ``hellinger_descent.proof.md`` beside this file.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ class QuadratureTuning:
 
     Parameters
     ----------
-    most_cells : int
-        Most cells of the grid.
     cells_per_bandwidth : int
         Cells per bandwidth of the kernel.
     start_bins : int
@@ -36,7 +34,6 @@ class QuadratureTuning:
         Points where the smoothed family is below this part of its peak are left out of the quadrature.
     """
 
-    most_cells: int = 2048
     cells_per_bandwidth: int = 4
     start_bins: int = 48
     negligible: float = 1e-12
@@ -44,6 +41,9 @@ class QuadratureTuning:
 
 TUNING = QuadratureTuning()
 
+
+MOST_CELLS = 2048
+"""Most cells of the grid: the proof bounds the rounding of sums of this many doubles."""
 
 COUNT_STEPS = 2.0**20
 """Lattice steps of one record in the counts of the start."""
@@ -94,7 +94,7 @@ class Quadrature:
 
     def __init__(self, plan: DescentPlan) -> None:
         low, high = plan.bounds
-        cells = min(TUNING.most_cells, math.ceil(TUNING.cells_per_bandwidth * (high - low) / plan.bandwidth))
+        cells = min(MOST_CELLS, math.ceil(TUNING.cells_per_bandwidth * (high - low) / plan.bandwidth))
         self.plan = plan
         self.cells = cells
         self.width = (high - low) / cells
