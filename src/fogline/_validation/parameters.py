@@ -198,7 +198,7 @@ def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = No
 
     if bounds is None:
         raise TypeError(f"{name} must be given: a range read from the data would leak it")
-    wanted = f"{name} must be one (low, high) pair an axis"
+    wanted = f"{name} must be one (low, high) pair per axis"
     try:
         array = np.asarray(bounds)
     except ValueError:

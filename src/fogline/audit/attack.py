@@ -229,14 +229,14 @@ class AttackReport:
 
     @property
     def visible_probability(self) -> float:
-        """The least probability of a leak that so many runs would have shown, nine times in ten."""
+        """The least probability of a leak that this many runs would have shown, nine times in ten."""
         each = 1.0 - (1.0 - self.confidence) / len(self.witnesses)
         runs = max(witness.runs for witness in self.witnesses)
         return visible_probability(runs, epsilon=self.epsilon, delta=self.delta, confidence=each)
 
     @property
     def sight(self) -> str:
-        """What so many runs can see, in a few words."""
+        """What this many runs can see, in a few words."""
         least = self.visible_probability
         return "has too few runs to see any leak" if least > 1 else f"sees leaks of probability {least:.2g} and more"
 
@@ -545,7 +545,7 @@ def _direction(z: NDArray[Any], z_prime: NDArray[Any]) -> FloatArray:
 
 
 def _noisy_scores(step: MechanismStep, direction: FloatArray, runs: int, source: EntropySource) -> FloatArray:
-    """Scores of so many releases of one exact vector."""
+    """Scores of several releases of one exact vector."""
     rows = max(1, TUNING.cells_at_a_time // max(1, step.exact.size))
     scores = []
     for start in range(0, runs, rows):

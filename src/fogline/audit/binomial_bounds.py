@@ -102,7 +102,7 @@ def epsilon_lower_bound(
 def visible_probability(
     runs: int, *, epsilon: float = 1.0, delta: float = 1e-5, confidence: float = 0.99, power: float = 0.9
 ) -> float:
-    """Return the least probability of a leak that so many runs can see.
+    """Return the least probability of a leak that this many runs can see.
 
     The leak is an event that happens with this probability on one data set and never on its neighbour, such as a raw
     record that comes out now and then. It is seen when the counts of the event show more than the claimed epsilon; that

@@ -16,7 +16,7 @@ mechanism's own code is also *probed*, with exact values chosen so that the nois
 
 A kind of event that has no check here is a failure, never a pass.
 
-What passes through a door of an audit: uses of mechanisms with the noise they drew, and auxiliary generators.
+What passes through a provider of an audit: uses of mechanisms with the noise they drew, and auxiliary generators.
 """
 
 from __future__ import annotations

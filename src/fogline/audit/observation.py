@@ -176,7 +176,7 @@ def _logged(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _context_values(context: contextvars.Context) -> dict[str, Any]:
-    """Return the leaves of all context variables; the door in use is the audit's own."""
+    """Return the leaves of all context variables; the provider in use is the audit's own."""
     leaves: dict[str, Any] = {"numpy's error state": context.run(np.geterr)}
     for variable, value in context.items():
         if variable.name != "fogline_door":

@@ -14,14 +14,14 @@ answer; fit on :math:`D'`, giving those answers. Required are
 4. the same observation: attributes, pickle, repr, logs, warnings, output, files and exceptions, and the state that is
    left behind: modules, classes, caches, environment, threads; nothing in the result that cannot be looked into;
 5. a cost, summed over the calls, within the guarantee that the result states; and a guarantee that would be
-   certified, had the noise not come from a door of an audit.
+   certified, had the noise not come from a provider of an audit.
 
 A fit that raises fails: with nothing released there is nothing to check, and no data set may be an error.
 Running time is not compared.
 
-Two doors for an audit: one keeps what passes through it, the other plays it back.
+Two providers for an audit: one keeps what passes through it, the other plays it back.
 
-`RecordingProvider` stands before another door. Of every use of a mechanism it keeps the public `Call`, the exact
+`RecordingProvider` stands before another provider. Of every use of a mechanism it keeps the public `Call`, the exact
 value, the answer, and what noise was drawn; of every auxiliary generator its seed.
 
 `ReplayingProvider` gives a second run, on a neighbour, the answers of the first. It checks that the calls are the
@@ -31,12 +31,12 @@ same, in the same order, and that the exact values :math:`q(D)` and :math:`q(D')
 
 in the norm and with the sensitivity that the call declares. The distance is computed in rational numbers.
 
-Both doors also give a mechanism its recorded draws again. Its answer to the recorded exact value must then be the
+Both providers also give a mechanism its recorded draws again. Its answer to the recorded exact value must then be the
 recorded answer, in the first run and in the second: noise from elsewhere, or data that a mechanism's code holds on to,
 would show. The law of the noise is checked for each kind of event: see `fogline.audit.noise_laws`.
 
-Neither door can certify: both say so with the same `AUDITED`, so that two guarantees made behind them can be
-compared field by field, and a guarantee that would be certified behind the system's door gives this reason
+Neither provider can certify: both say so with the same `AUDITED`, so that two guarantees made behind them can be
+compared field by field, and a guarantee that would be certified behind the system's provider gives this reason
 and no other.
 """
 
@@ -108,18 +108,18 @@ __all__ = [
 ]
 
 AUDITED = "the noise was recorded for an audit"
-"""The one reason that guarantees made behind these doors give."""
+"""The one reason that guarantees made behind these providers give."""
 
 
 class ReplayDiverged(RuntimeError):
-    """The second run asked for something that the first did not; the door has noted what."""
+    """The second run asked for something that the first did not; the provider has noted what."""
 
 
 S = TypeVar("S", MechanismStep, GeneratorStep)
 
 
 class RecordingProvider:
-    """Keep everything that passes to and from another door.
+    """Keep everything that passes to and from another provider.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class RecordingProvider:
     ----------
     steps : list of Step
     failures : list of str
-        Breaches of the door's contract, such as a query that was asked twice, in words.
+        Breaches of the provider's contract, such as a query that was asked twice, in words.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class RecordingProvider:
         self.failures: list[str] = []
 
     def answer(self, call: Call, query: Query, sample: Sample) -> NDArray[Any]:
-        """Return the inner door's answer and keep it with the exact value."""
+        """Return the inner provider's answer and keep it with the exact value."""
         asked: list[NDArray[Any]] = []
         spies: list[SourceSpy] = []
 
@@ -178,7 +178,7 @@ class RecordingProvider:
             self.failures.append(
                 f"{call.mechanism}: the answer is a view of something larger, which can be read through it"
             )
-        return step.answer.copy()  # as the replaying door does, so that both runs hold the same memory
+        return step.answer.copy()  # as the replaying provider does, so that both runs hold the same memory
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Return a generator whose seed is kept."""
@@ -589,7 +589,7 @@ def _pure_cost(events: Iterable[Event]) -> tuple[Fraction | None, Fraction]:
 
 
 def _misstated(guarantee: Guarantee, relation: Neighbours, *, marked: bool) -> list[str]:
-    """Say whether a guarantee is for another relation, or marks the door of the audit wrongly."""
+    """Say whether a guarantee is for another relation, or marks the provider of the audit wrongly."""
     found = []
     if guarantee.neighbours != relation and not isinstance(guarantee, IntegralGuarantee):
         found.append(f"the guarantee is for {guarantee.neighbours} neighbours, the pair is {relation}")

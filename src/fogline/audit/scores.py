@@ -62,7 +62,7 @@ _UNREAD = ("guarantee", "receipt", "random_state")
 
 
 def points_of(output: object) -> FloatArray:
-    """Return the points that an output shows, one a row: its modes, centres or parameters, or the output itself.
+    """Return the points that an output shows, one per row: its modes, centres or parameters, or the output itself.
 
     Examples
     --------

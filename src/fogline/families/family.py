@@ -95,9 +95,11 @@ def smoothed(cdf: Callable[[FloatArray], FloatArray], grid: ArrayLike, bandwidth
     edges = np.asarray(low + width * np.arange(cells + 1), dtype=np.float64)
     masses = np.diff(cdf(edges)) / width
     frequency = 2.0 * math.pi * rfftfreq(cells, width)
+    # Differences of the distribution function are averages over a cell: the sinc takes that averaging out again.
     transfer = np.exp(-0.5 * (frequency * h) ** 2) / np.sinc(frequency * width / (2.0 * math.pi))
     density = irfft(rfft(masses) * transfer, n=cells)
     values = CubicSpline(edges[:-1] + 0.5 * width, density)(points)
+    # A spline may dip a little below zero between cells.
     return np.maximum(np.asarray(values, dtype=np.float64), 0.0)
 
 

@@ -55,7 +55,7 @@ __all__ = [
     "private_count",
 ]
 
-# OpenDP rounds its own bound up, by a few units in the last place: so much more noise satisfies it as well.
+# OpenDP rounds its own bound up, by a few units in the last place: with this much more noise it is satisfied as well.
 _MARGIN = 1 + Fraction(1, 2**49)
 _DIGITS = Context(prec=60, Emin=-(10**17), Emax=10**17)
 
@@ -136,6 +136,7 @@ def add_laplace(
     sensitivity, epsilon = in_steps(sensitivity), check_epsilon(epsilon)
     scale = laplace_scale(sensitivity, epsilon)
     event = LaplaceEvent(sensitivity=sensitivity, scale=scale)
+    # Two opinions before any noise is drawn: exact rationals, and for certified releases OpenDP's map.
     provider = current_provider()
     spent = Fraction(sensitivity) / Fraction(scale)
     if spent > epsilon or (provider.certified and _opendp.laplace_epsilon(scale, sensitivity) > epsilon):
@@ -184,6 +185,7 @@ def laplace_reach(scale: float, probability: Fraction | float) -> int:
         return Fraction(laplace_tail(scale, start)) > target
 
     low, high = -1, 1
+    # Doubling, then bisection: the tail falls, so the first that does not exceed is the least.
     while exceeds(high):
         low, high = high, 2 * high
     while high - low > 1:
@@ -241,6 +243,7 @@ def private_count(
     bound = check_max_contributions(max_contributions)
 
     def exact() -> IntArray:
+        # operator.index refuses floats: a count that was rounded somewhere has another sensitivity.
         return np.array([operator.index(query())], dtype=np.int64)
 
     if rho is not None and epsilon is None:

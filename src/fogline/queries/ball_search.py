@@ -143,6 +143,7 @@ def capped_average(scores: IntArray, t: int) -> int:
     >>> capped_average(np.array([5, 1, 5, 4]), 3), capped_average(np.array([], dtype=np.int64), 3)
     (4, 0)
     """
+    # Over t even where there are fewer scores: dividing by their number would divide by something secret.
     kept = np.sort(scores)[::-1][:t]
     return int(kept.sum()) // t
 
@@ -193,6 +194,7 @@ class RadiusQuery:
 
     def sample(self, records: Records) -> FloatArray:
         """Lattice vectors of the records that are kept."""
+        # An empty part first: no records must take the same path as some.
         parts: list[FloatArray] = [np.zeros((0, self.frame.d))]
 
         def take(rows: FloatArray) -> None:
@@ -312,6 +314,7 @@ class BoxQuery:
             rows = drop_nonfinite(rows)
             near = rows[self.cells.near(rows, self.cell, self.margin)]
             places = np.floor((self.cells.frame.vectors(near) @ self.basis.T - self.low) / self.width)
+            # A place beyond the last interval counts nowhere on that axis, and may count on others.
             inside = (places >= 0) & (places < BINS)
             bins = (np.where(inside, places, 0).astype(np.int64) + offsets)[inside]
             counts[:] += np.bincount(bins, minlength=self.size)
@@ -366,6 +369,7 @@ class AverageQuery:
         def take(rows: FloatArray) -> None:
             rows = drop_nonfinite(rows)
             q = self.frame.vectors(rows[self.cells.near(rows, self.cell, self.margin)])
+            # Left out, not moved to the surface: far records would pull the average.
             q = q[np.einsum("ij,ij->i", q, q) <= float(self.reach) ** 2]
             total.add(np.concatenate([[float(self.reach * len(q))], q.sum(axis=0)]))
 
@@ -422,6 +426,7 @@ class RingQuery:
         """The ball with the smallest of the radii at which enough records are inside."""
         inside = np.cumsum(values[:-1])
         noise = noise_scale * np.sqrt(np.arange(1, len(self.radii) + 1))
+        # With slack: noise alone must not push the ball to the next, wider radius.
         enough = np.flatnonzero(inside >= self.target - 3 * noise)
         chosen = int(enough[0]) if len(enough) else len(self.radii) - 1
         return Ball(self.centre, float(self.radii[chosen]), float(max(0, inside[chosen])), float(noise[chosen]))

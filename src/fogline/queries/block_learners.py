@@ -25,7 +25,7 @@ __all__ = ["BlockMeans", "MeansLearner", "OfferQuery", "Offers", "SpectralLearne
 T = TypeVar("T")
 
 EXPLAINED = 3.0
-"""A mean within so many radii of a released ball is explained by it."""
+"""A mean within this many radii of a released ball is explained by it."""
 
 
 class MeansLearner(Protocol):
@@ -120,6 +120,7 @@ class BlockMeans:
         parts = [np.zeros((0, frame.d))]
         records.each(lambda rows: parts.append(frame.vectors(drop_nonfinite(rows)) + 0.0))  # no zero has a sign
         vectors = np.concatenate(parts)
+        # Sorted, so that a block has its rows in an order that the file does not decide.
         vectors = vectors[np.lexsort(vectors.T)]
         places = np.arange(len(vectors))
         first = np.ones(len(vectors), dtype=bool)

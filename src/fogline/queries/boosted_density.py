@@ -17,9 +17,9 @@ the current density, and what it says is added to the logarithm of the density. 
   any case, cuts where it costs least: the shift with the greatest likelihood.
 
 Neither matters for privacy, which is made where points are drawn (``mechanisms/mollified_draws.proof.md``). All
-randomness here stays secret with the model, and comes from one generator of the entropy door. Learners are kept quiet:
-what they would print, log or warn about depends on records. The proof is in ``boosted_density.proof.md`` beside this
-file.
+randomness here stays secret with the model, and comes from one generator of the noise provider. Learners are kept
+quiet: what they would print, log or warn about depends on records. The proof is in ``boosted_density.proof.md`` beside
+this file.
 
 References
 ----------
@@ -182,7 +182,7 @@ def log_odds(fitted: object, x: FloatArray) -> FloatArray:
         with np.errstate(all="ignore"):
             odds = np.log(told[:, 1]) - np.log(told[:, 0])
     if odds.size != len(x):
-        raise ValueError("learner must give one number a point for two classes")
+        raise ValueError("learner must give one number per point for two classes")
     odds = odds.reshape(len(x))
     return np.where(np.isnan(odds), 0.0, odds)
 
@@ -378,6 +378,7 @@ def _seed(rng: np.random.Generator) -> int:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Keep a learner from printing, logging and warning."""
+    # The level of the whole process is put back, not reset: the program may have set one.
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

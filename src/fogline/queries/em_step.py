@@ -154,6 +154,7 @@ class CentredRecords:
 
 def imaged(records: Records, image: RecordImage) -> list[FloatArray]:
     """Secret: images of all records, kept from one step to the next as long as the image is the same."""
+    # Kept with the records, so that they are forgotten together.
     kept = records.memory.get("images")
     if kept is None or kept[0] is not image:
         batches: list[FloatArray] = []
@@ -198,6 +199,7 @@ class StepSums:
         inverses = np.linalg.inv(factors * self.steps) * 2.0**WHITENING_BITS
         sizes = np.log(np.einsum("kii->ki", factors) * self.steps).sum(axis=1) - np.log(self.model.weights)
         object.__setattr__(self, "factors", factors)
+        # A nearly singular covariance is a fit to noise; the clip keeps products exact all the same.
         object.__setattr__(self, "whitenings", np.clip(np.rint(inverses), -STEEPEST, STEEPEST))
         centres = np.clip(np.rint(self.model.means * self.steps), -FARTHEST_CENTRE, FARTHEST_CENTRE)
         object.__setattr__(self, "centres", centres)
@@ -247,6 +249,8 @@ class StepSums:
         """How far the sums of neighbours can be apart, in Euclidean norm."""
         count, offset, square = self.units
         q = self.radius
+        # Counts and squares of one record are never negative, so two of them are at most at right angles; offsets can
+        # be opposite.
         twice, opposite = (1, 1) if neighbours == "add-remove" else (2, 4)
         squared = SHARE**2 * (twice * count**2 + opposite * (offset * q) ** 2 + twice * (square * q * q) ** 2)
         return math.nextafter(max_contributions * math.sqrt(squared) * (1 + 1e-12), math.inf)
@@ -262,6 +266,7 @@ class StepSums:
             offsets.append(clipped(y, self.radius))
         behind = np.minimum(scores - scores.min(axis=1, keepdims=True), FAR)
         likely = np.where(behind < FAR, EXPONENTIALS[behind], 0)
+        # Rounded down, so that the shares of a record never sum to more than SHARE.
         return SHARE * likely // likely.sum(axis=1, keepdims=True), offsets
 
     def sums(self, batches: list[FloatArray]) -> IntArray:

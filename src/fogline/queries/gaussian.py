@@ -166,6 +166,7 @@ class PlaceQuery:
         inside = np.cumsum(block[:RINGS]) / self.steps  # rings are in the order of their radii
         count = max(float(inside[-1]), 2 * noise * math.sqrt(RINGS), 1.0)
         enough = np.flatnonzero(inside >= self.kept * count - 2 * noise)
+        # Where noise hides all records, the frame stays as it is.
         ring = int(enough[0]) if len(enough) else RINGS - 1
         seen = frame.radius * 2.0 ** (-(RINGS - 1 - ring) / 2)
         shift = block[RINGS:] / count / frame.steps * frame.radius

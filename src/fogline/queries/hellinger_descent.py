@@ -1,6 +1,6 @@
 r"""The public grid of a Hellinger descent, all that is public at one parameter, and the queries of start and steps.
 
-On a grid with weight w a point, with the kernel estimate :math:`g = \frac1n\sum_i k_i`, each record's mass
+On a grid with weight w per point, with the kernel estimate :math:`g = \frac1n\sum_i k_i`, each record's mass
 :math:`\sum_q w\,k_i(x_q) \le 1`, and the family :math:`m_\theta` smoothed by the same kernel, gradient and Hessian of
 the distance are linear in :math:`\sqrt{g}`: what multiplies it is made here. The proof is
 in ``hellinger_descent.proof.md`` beside this file.

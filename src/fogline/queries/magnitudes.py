@@ -83,6 +83,7 @@ def bin_counts(column: FloatArray) -> IntArray:
         counted = size < 2.0**MOST_POWER  # false for NaN and infinities
         _, exponent = np.frexp(np.where(counted, size, 0.0))  # exact: size = m 2^exponent, 1/2 <= m < 1
         power = np.where(size >= 2.0**LEAST_POWER, exponent - 1 - LEAST_POWER, -1)
+        # Zero, and what is smaller than the least power, is the bin in the middle, for either sign.
         index = POWERS + np.where(column < 0, -1, 1) * (power + 1)
     return np.bincount(index[counted], minlength=BINS).astype(np.int64)
 
@@ -118,6 +119,7 @@ def coarse_range(noisy: IntArray, scale: float) -> tuple[float, float] | None:
     if not len(occupied):
         return None
     first, last = int(occupied[0]), int(occupied[-1])
+    # One deviation is enough beside a bin that is certain.
     while first > 0 and noisy[first - 1] > scale:
         first -= 1
     while last < BINS - 1 and noisy[last + 1] > scale:
@@ -235,6 +237,7 @@ class ColumnCells:
 
     def quantile(self, q: float) -> float:
         """Quantile by the rising line that fits the noisy cumulative counts best, straight within a cell."""
+        # Noise makes cumulative counts fall here and there; true ones cannot.
         rising = isotonic_regression(np.concatenate([[0.0], np.cumsum(self.noisy)]))
         span = rising[-1] - rising[0]
         if span <= 0:
@@ -256,7 +259,7 @@ class ColumnCells:
 
 
 def _cut(noisy: IntArray, scale: float, allowed: float) -> int:
-    """How many cells of the lower end can go before so many values might be lost."""
+    """How many cells of the lower end can go before this many values might be lost."""
     lost = np.cumsum(noisy) + TUNING.deviations * scale * np.sqrt(np.arange(1, CELLS + 1))
     return int(np.argmax(lost > allowed)) if (lost > allowed).any() else 0
 

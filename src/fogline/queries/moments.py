@@ -104,6 +104,7 @@ class ExactSum:
 
     def add(self, part: FloatArray) -> None:
         """Add whole numbers below 2**53."""
+        # The carry goes up before the low half is masked.
         self._low += part.astype(np.int64) & LOW
         self._high += (part.astype(np.int64) >> 32) + (self._low >> 32)
         self._low &= LOW
@@ -243,6 +244,8 @@ class MomentQuery:
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far the sums of neighbours can be apart, in Euclidean norm."""
         linear, quadratic = (self.mean_unit * self.radius) ** 2, (DIAGONAL * self.radius**2) ** 2
+        # Replaced, v may turn into -v, which doubles the linear part; squares of v and v' cannot point against each
+        # other.
         squared = linear + quadratic if neighbours == "add-remove" else 4 * linear + 2 * quadratic
         return math.nextafter(max_contributions * math.sqrt(squared) * (1 + 1e-12), math.inf)
 
@@ -264,6 +267,7 @@ class MomentQuery:
     def decode(self, values: IntArray, noise_scale: float) -> Moments:
         """Mean and covariance from the released sum."""
         d, steps, spread = self.lattice.d, float(self.lattice.steps), self.spread
+        # A count within its noise may be zero or below, and would blow up what it divides.
         count = max(spread.count, 2 * spread.count_sd)
         shift = values[:d] / self.mean_unit / steps / count
         shift_sd = noise_scale / self.mean_unit / steps / count

@@ -138,9 +138,10 @@ class PhaseSums:
         total = int(number.reshape(-1)[0])
         if not (-MOST_DECLARED if signed else 0) <= total <= MOST_DECLARED:
             raise ValueError(f"count must be that of at most {MOST_DECLARED} records")
+        # Where rows were taken back the count bounds nothing: what is left may be the difference of many.
         most = UNIT * (MOST_DECLARED if signed else total)
         if int(array.max()) > most or int(array.min()) < -most:
-            raise ValueError("sums are larger than so many records can make them")
+            raise ValueError("sums are larger than this many records can make them")
         return np.array([total]), array.astype(np.int64)
 
     def state(self) -> tuple[IntArray, IntArray]:

@@ -30,7 +30,7 @@ CHUNK = 264
 """Records of a chunk. An odd number of cache lines: chunks of 256 would all begin in the same few sets of a cache."""
 
 FEW = 32
-"""Up to so many records of a unit the smallest ranks are found one after the other."""
+"""Up to this many records of a unit, the smallest ranks are found one after the other."""
 
 LAST_SEEN_BITS = 12
 """Equal marks of a unit are looked for in a table of 2**12 places; what meets there is then compared."""
@@ -39,7 +39,7 @@ TASKS = 16
 """Shares of the buckets that threads take."""
 
 MANY = 2**17
-"""From so many records on it is worth to have threads."""
+"""From this many records on, threads are worth their start."""
 
 
 class FastSampler:
@@ -58,6 +58,7 @@ class FastSampler:
             self._start(record_digests.dtype)
         while self._used + len(values) // CHUNK + 2**BUCKET_BITS >= len(self._after):
             self._grow()
+        # Contiguous and writeable: for any other kind of array numba would compile the loop once more.
         ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
         self._used = _scatter_to_buckets(
             ids, record_digests, wanted, first, self._key[0], self._next, self._after, self._used, *self._columns
@@ -69,6 +70,7 @@ class FastSampler:
             return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
         hashes = np.zeros(0, dtype=np.uint64) if names is None else names
         words = _words(np.arange(len(hashes), dtype=np.uint64), self._key[0])
+        # Sorted once, so that a unit's hash is found by bisection.
         order = np.argsort(words)
         words, hashes = words[order], hashes[order]
 

@@ -107,6 +107,7 @@ class FastReader:
         while at < len(block):
             rows = np.empty((capacity, len(self._layout.numbers)))
             ids = np.zeros((0 if self._layout.unit is None else capacity, 4), dtype=np.int64)
+            # Room for one more line: a line is finished before its cells are counted against HARD.
             hard = np.empty((HARD + rows.shape[1], 4), dtype=np.int64)
             count, at, left = _read(content, at, self._places, self._rule, self._stops, rows, ids, hard)
             for row, column, begin, end in hard[:left].tolist():
@@ -192,6 +193,7 @@ def _read(
             at += place >= 0
             if place == len(slots):
                 at, place = _next_stop(block, at, line_ends), -1
+        # Too long a line contributes nothing, so what was noted of it is taken back.
         if at - begin > MAX_LINE:
             left = left_before
             for j in range(rows.shape[1]):

@@ -6,29 +6,27 @@ numbering them, 0, 1, 2, ...: which is which does not matter. Then
 .. math:: h = H_{key}(\text{id}, \text{mark}, \text{number})
 
 is a keyed 64-bit hash, and of each unit the c records with the smallest hashes are kept: a uniform draw of c of its
-records, by a key from the entropy door. Only records that could count compete. What is kept of a unit depends
+records, by a key from the noise provider. Only records that could count compete. What is kept of a unit depends
 on that unit's records alone, so removing a unit removes at most c records, whatever the key; the proof is in
 ``contributions.proof.md`` beside this file. The key is there so that nobody can arrange to be kept.
 
 All records of a unit are brought together in memory, a part of the units at a time: when a part grows too large it is
 split by a hash of the id and the source is read again, for each part.
 
-Which records of a unit are kept: the c with the smallest keyed hashes.
-
-With :math:`\mu` a bijection of 64 bits that mixes them and a key :math:`(k_0, k_1)`, a unit with id i has the hash
-:math:`h = \mu(\mu(i \oplus k_0) + k_1)`, and its record with a mark m, the number j of its equals, has the rank
+**The hash.** With :math:`\mu` a bijection of 64 bits that mixes them and a key :math:`(k_0, k_1)`, a unit with id i has
+the hash :math:`h = \mu(\mu(i \oplus k_0) + k_1)`, and its record with a mark m, the number j of its equals, has the
+rank
 
 .. math:: \mu\bigl(\mu(h + m s) + j + k_1\bigr),
 
-s an odd constant. The proof is in ``contributions.proof.md`` beside this file.
+s an odd constant.
 
-Whose record a row is: ids of any engine as integers, equal in every engine for equal ids.
-
-An id is an integer or a text. A text that is an integer in its plain decimal form counts as that integer, so that a
-table and the CSV file exported from it have the same people; a floating-point id that is a whole number does too, since
-some frames hold integers with gaps that way. An integer that does not fit into 64 bits counts as its text. Anything
-else (NULL, the empty text, NaN, a float of 2^63 or more, a type that is no id) is missing, and a row whose id is
-missing contributes nothing: it cannot be said whose contribution it would be.
+**Ids** of any engine become integers, equal in every engine for equal ids. An id is an integer or a text. A text that
+is an integer in its plain decimal form counts as that integer, so that a table and the CSV file exported from it have
+the same people; a floating-point id that is a whole number does too, since some frames hold integers with gaps that
+way. An integer that does not fit into 64 bits counts as its text. Anything else (NULL, the empty text, NaN, a float of
+2^63 or more, a type that is no id) is missing, and a row whose id is missing contributes nothing: it cannot be said
+whose contribution it would be.
 
 Every id is read alone: what others are beside it, and of which types, does not matter. A text need not be UTF-8: of one
 that is not, each byte that cannot be read stands for itself, so that ids that differ stay apart.
@@ -107,7 +105,8 @@ class ContributionBound:
 
     @classmethod
     def draw(cls, most: int) -> ContributionBound:
-        """A bound with a fresh key from the entropy door."""
+        """A bound with a fresh key from the noise provider."""
+        # Through the provider, so that an audit can replay the choice; privacy does not rest on the key.
         words = current_provider().generator("contribution bound").integers(0, 2**64, size=2, dtype=np.uint64)
         return cls(most, (int(words[0]), int(words[1])))
 
@@ -136,11 +135,13 @@ def kept_records(people: IntArray, hashes: WordArray, record_digests: Digests, b
     record_digests : array of shape (n,)
     bound : ContributionBound
     """
+    # Sorted by what a record is, never by where it stood: rows in another order keep the same records.
     order = np.lexsort((record_digests, people))
     units, sorted_digests = people[order], record_digests[order]
     places = np.arange(len(order))
     fresh = np.ones(len(order), dtype=bool)
     fresh[1:] = (units[1:] != units[:-1]) | (sorted_digests[1:] != sorted_digests[:-1])
+    # Equal records are numbered, so that copies have different ranks and are not all kept or all dropped.
     number = places - np.maximum.accumulate(np.where(fresh, places, 0))
     seeds = mixed(hashes[units] + sorted_digests.astype(np.uint64) * STEP)
     ranks = mixed(seeds + (number.astype(np.uint64) + np.uint64(bound.key[1])))
@@ -248,6 +249,7 @@ class Identities:
         if is_arrow(ids):
             return self._arrow(ids)
         array = ids if isinstance(ids, np.ndarray) else None
+        # The common case: no cell need be looked at as an object.
         if array is not None and array.dtype.kind in "iu" and not _is_beyond(array):
             return array.astype(np.int64), np.zeros(len(array), dtype=np.int8)
         if array is not None and array.dtype.kind == "f":
@@ -271,6 +273,7 @@ class Identities:
             return _whole(np.asarray(ids.cast("float64").to_numpy(zero_copy_only=False)))
         if _is_text(ids.type):
             texts = ids.cast(pa.large_binary())
+            # A shortcut where all texts are plain integers; else each cell is judged alone, with the same result.
             if pc.all(pc.match_substring_regex(texts, f"^({SHORT})$"), skip_nulls=False).as_py():
                 return self._arrow(texts.cast(pa.large_string()).cast(pa.int64()))
         return self._objects(id_cells(ids))
@@ -527,8 +530,10 @@ def _each_part(
     try:
         scan(take)
     except _TooMuch:
+        # Freed before the parts are read, which need the memory.
         del buckets
         for smaller in range(SPLIT):
+            # The residue modulo the finer number refines the coarser one: together the parts are exactly this part.
             _each_part(admit, bound, scan, rereadable, use, part + smaller * parts, parts * SPLIT)
         return
     record_digests, rows = buckets.kept()
@@ -553,6 +558,7 @@ class BoundedTable(Source):
     def __init__(self, table: Source, bound: ContributionBound) -> None:
         super().__init__(table.columns, table.declared_width, table.unit_column)
         self._table, self._bound = table, bound
+        # Errors and the guarantee speak of the table that is cut, not of this wrapper.
         self._failure, self._row = table._failure, table._row
         self.rereadable = table.rereadable
 

@@ -99,10 +99,13 @@ class DaskTable(ClusterTable):
     def _state(self, spec: Spec) -> State:
         from dask.delayed import delayed
 
+        # Not pure: a pure task is named by a hash of its arguments, and a cluster may reuse what it has under that
+        # name.
         partial, join = delayed(_partition_state, pure=False), delayed(_joined, pure=False)
         states = [partial(part, self.columns, self.unit_column, spec, self._bound) for part in self._partitions()]
         while len(states) > 1:
             states = [join(states[i : i + FAN_IN], spec) for i in range(0, len(states), FAN_IN)]
+        # A frame without partitions is a data set without records, and an answer like any other.
         total: State = states[0].compute() if states else exact_counts(spec).state()
         return total
 
@@ -153,6 +156,7 @@ def _named_rows(rows: FloatArray, ids: Ids, bound: ContributionBound) -> pd.Data
     frame = pd.DataFrame({f"x{j}": rows[:, j] for j in range(rows.shape[1])})
     frame[BUCKET] = unit_buckets(ids, bound)
     frame[VALUE] = values
+    # A declared type, the same in every partition: an object column would be guessed from its cells.
     frame[NAME] = pd.array(names, dtype="string")
     return frame[kinds != MISSING]
 

@@ -168,6 +168,7 @@ class SqliteTable(_QueryTable):
         dialect = SqliteDialect()
         sql = CellSql.of(spec, dialect).query(self._doubles(), self._relation)
         with self._connected() as connection, closing(connection.cursor()) as cursor:
+            # The caller's connection may make dictionaries of rows, or run code of its own for each.
             cursor.row_factory = None
             return _counts(cursor.execute(sql, dialect.parameters).fetchall())
 
@@ -201,6 +202,7 @@ class SqliteTable(_QueryTable):
         with self._connected() as connection, closing(connection.cursor()) as cursor:
             cursor.row_factory = None
             try:
+                # A temporary view touches no table, and only a view tells the declared types of a query.
                 cursor.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT * FROM {self._relation}")
                 try:
                     rows = cursor.execute(f"PRAGMA temp.table_info({VIEW})").fetchall()
@@ -249,6 +251,7 @@ class PostgresTable(_QueryTable):
 
     def _scan(self, take: Take) -> None:
         with self._connected() as connection, _cursor(connection, "fogline_rows", binary=True) as cursor:
+            # Latin-1 reads any byte, so ids of an unknown encoding stay apart.
             encoding = TEXT_CODECS.get(connection.info.parameter_status("server_encoding") or "", "latin-1")
 
             def take_texts(rows: FloatArray, ids: Ids | None) -> None:
@@ -270,7 +273,9 @@ class PostgresTable(_QueryTable):
         except (psycopg.Error, ValueError):  # whose message may quote the address, and a password in it
             raise ConnectionError(UNREACHABLE) from None
         with opened as connection:
+            # A query that writes must fail at the server, whatever it says.
             connection.read_only = True
+            # All rows of a pass are of one state: a record that changes between two reads would count twice or never.
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             yield connection
 
@@ -348,5 +353,6 @@ def _decoded(cell: object, encoding: str) -> object:
 
 def _counts(rows: list[Any]) -> State:
     answer = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 2)
+    # In one order: that of the server depends on its plan, and would show in a state that is compared.
     answer = answer[np.argsort(answer[:, 0])]
     return answer[:, 0].copy(), answer[:, 1].copy()

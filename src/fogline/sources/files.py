@@ -10,11 +10,9 @@ A line of a text file is a record. Quotes are honoured within a line and nowhere
 must not swallow the lines after it, since one record could then remove many. A quoted cell with a line break in it is
 therefore two lines, of which the first is read as far as it goes.
 
-DuckDB as a reader: rows of a query in batches, through Arrow where pyarrow is installed.
-
-Parquet files with a column of text ids, by pyarrow: DuckDB fails on a file in which one text is not UTF-8.
-
-Files whose number of rows is declared by their owner: for what needs a public number of rows.
+DuckDB reads Parquet in batches, through Arrow where pyarrow is installed. A file with a column of text ids is read by
+pyarrow itself: DuckDB fails on a file in which one text is not UTF-8. :class:`CountedFile` has a number of rows that
+its owner declares, for algorithms that need a public one.
 """
 
 from __future__ import annotations
@@ -92,6 +90,7 @@ def connect(*, ordered: bool = True) -> duckdb.DuckDBPyConnection:
     To start a database takes as long as to count some millions of rows, so one is kept for either order, empty.
     """
     duckdb = require_duckdb()
+    # Under a lock: two threads would else start two databases and leave one of them open.
     with _opening:
         if ordered not in _databases:
             _databases[ordered] = duckdb.connect(config={**CLOSED, "preserve_insertion_order": ordered})
@@ -337,6 +336,7 @@ class FileTable(Source):
     def _check_names(self, wanted: object, parameter: str, available: Sequence[str] | None = None) -> None:
         """Refuse names that there are not, without those that there are: a first line may be a record after all."""
         names = self._names if available is None else list(available)
+        # What is no list of names is refused by chosen_columns, which knows the words for it.
         for name in wanted if isinstance(wanted, list | tuple) else ():
             if isinstance(name, str) and names.count(name) != 1:
                 what = "no" if name not in names else "more than one"
@@ -367,6 +367,7 @@ def _parquet_schema(files: list[Path]) -> Schema:
                 raise ValueError(f"path: {file.name} has other columns or types than {files[0].name}")
     except ValueError:
         raise
+    # DuckDB's message may quote bytes of the file.
     except Exception:
         raise ValueError(f"path: {files[len(found)].name} is not a readable Parquet file") from None
     finally:
@@ -381,6 +382,7 @@ def require_kind(what: str, kind: str, allowed: Sequence[str], wanted: str) -> N
 
 def _literals(files: list[Path]) -> str:
     """Paths as DuckDB takes them for these files alone: `*`, `?` and `[` of a name would be a pattern for others."""
+    # A sign in brackets stands for itself.
     texts = (re.sub(r"([*?\[])", r"[\1]", str(file)).replace("'", "''") for file in files)
     return "[" + ", ".join(f"'{text}'" for text in texts) + "]"
 
@@ -418,6 +420,8 @@ class CountedFile(FileTable):
 
     def _scan(self, take: Take) -> None:
         """Hand over the first `rows` records."""
+        # Rows that are missing are not made up here: a record without a value contributes nothing, as an absent row
+        # does.
         left = self.rows
 
         def take_some(batch: FloatArray, ids: Ids | None) -> None:

@@ -141,6 +141,7 @@ class FrameTable(Source):
             raise TypeError(f"X must be an array, a frame, a path or a table, got {type(frame).__name__}") from None
         names = [str(name) for name in self._frame.columns]
         self._column = nw.col
+        # Errors and public facts use texts; the frame itself is asked by its own labels.
         self._labels = dict(zip(names, self._frame.columns, strict=True))  # pandas may name columns by numbers
         column = unit if isinstance(unit, str) else None
         chosen = chosen_columns(columns, column, names)
@@ -151,6 +152,7 @@ class FrameTable(Source):
 
     def _require_kinds(self, column: str | None) -> None:
         """Raise an error unless the declared types are those of numbers, and the unit's one of ids."""
+        # On no rows: whether this fails depends on declared types, not on a record.
         records(self._chosen(self._frame.head(0)))
         if column is not None:
             kind = self._frame.schema[self._labels[column]]
@@ -239,6 +241,7 @@ class LazyTable(Source):
     ) -> None:
         if unit is not None and not isinstance(unit, str):
             raise TypeError("unit: of a lazy frame, name the column of the ids")
+        # Polars' own message may quote the query, and what is in it.
         schema = contained(frame.collect_schema, lambda: ValueError("X: polars cannot tell the columns of this query"))
         declared = FrameTable(schema.to_frame(), columns, unit, None)
         super().__init__(declared.columns, declared.width, unit, progress)
@@ -279,12 +282,14 @@ class StreamTable(Source):
         self._open = open_batches
         self.rereadable = rereadable
         self._is_open = False
+        # Checked on an empty table, so that no batch is read before the guarantee is fixed.
         empty = schema.empty_table()
         records(empty.select(list(chosen)))
         if unit is not None:
             require_id_type(schema.field(unit).type, unit)
 
     def _scan(self, take: Take) -> None:
+        # A second pass over a spent stream would count no records, and say so as if there were none.
         if self._is_open and not self.rereadable:
             raise RuntimeError("the stream was read before")
         self._is_open = True
@@ -359,6 +364,7 @@ class RelationTable(Source):
         self._unit_text = unit is not None and kinds[unit] not in (*PLAIN_IDS, "VARCHAR")
 
     def _scan(self, take: Take) -> None:
+        # TRY_CAST, not CAST: one cell that is no number must be missing and must not fail the query.
         wanted = [f"TRY_CAST({quoted(name)} AS DOUBLE) AS x{j}" for j, name in enumerate(self.columns or ())]
         if self.unit_column is not None:
             wanted.append(f"{quoted(self.unit_column)}{'::VARCHAR' if self._unit_text else ''} AS unit")

@@ -92,6 +92,7 @@ class RecordPasses:
             if not source.rereadable:
                 raise TypeError("X can be read only once, but several passes are needed: write it to Parquet first")
         elif isinstance(source, np.ndarray) and source.ndim == 2 and not isinstance(source, np.ma.MaskedArray):
+            # No rows: the schema alone decides whether this fails.
             records(source[:0], d)  # batches are converted one at a time
         else:
             source = records(source, d)
@@ -103,7 +104,7 @@ class RecordPasses:
         """Secret: what a pass wants to keep for the next."""
 
     def bound(self, max_contributions: int) -> None:
-        """Cut the records of each unit to so many, where the source has units; the same ones in every pass."""
+        """Cut the records of each unit to this many, where the source has units; the same ones in every pass."""
         if isinstance(self._source, Source):
             self._source = self._source.bounded(max_contributions)
 
@@ -220,6 +221,7 @@ def labelled_source(
         return table(rows, unit=by)
     except (TypeError, ValueError) as error:
         message = str(error)
+        # The user wrote `by`, not `unit`: errors name the parameter as it was given.
         if message.startswith("unit"):
             raise type(error)(f"by{message.removeprefix('unit')}") from None
         raise
@@ -261,6 +263,7 @@ class LabelledPass:
         source, counts = self._held
 
         def take(rows: FloatArray, labels: Ids | None) -> None:
+            # Without labels there is one stratum, and every record is in it.
             stratum = np.zeros(len(rows), dtype=np.int64) if labels is None else self._strata(labels)
             if counts.weight_bound is None:
                 counts.add(rows, stratum)
@@ -276,6 +279,7 @@ class LabelledPass:
         cells = id_cells(labels)
         found = np.empty(len(cells), dtype=np.int64)
         for i, label in enumerate(cells):
+            # A subclass of str may define its own hash: only plain texts are looked up.
             key = str(label) if isinstance(label, str) else label_text(label)
             if key not in known:
                 text = label_text(key)

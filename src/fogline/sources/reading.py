@@ -153,6 +153,7 @@ class NumberRule:
     def value(self, cell: bytes) -> float:
         """The number that a cell is, NaN where it is none."""
         bare = cell.strip(BLANKS)
+        # By a pattern of our own: float() would also read "1_000" and "infinity".
         if bare in self.null or self._pattern.fullmatch(bare) is None:
             return math.nan
         if self.separator:
@@ -187,6 +188,7 @@ def _checked_encoding(encoding: object) -> str:
         raise TypeError(f"encoding must be the name of an encoding, got {type(encoding).__name__}")
     try:
         name = codecs.lookup(encoding).name
+        # An encoding in which each byte is one character has as many characters as bytes.
         single = bytes(range(256)).decode(name, "replace")
     except (LookupError, UnicodeError, ValueError):
         raise ValueError(f"encoding: there is no text encoding {encoding!r}") from None

@@ -93,6 +93,7 @@ def table(
     is_address = isinstance(source, str) and source.startswith(ADDRESSES)
     module = _adapter(source)
     if is_address or not isinstance(source, str | Path):
+        # An option that has no effect would be a silent misreading of the caller's wish.
         require_text_source(ReadingOptions(**reading), "this source")
     if is_address or module == "fogline.sources.databases":
         from fogline.sources.databases import adapt
@@ -130,6 +131,7 @@ def as_source(X: SourceLike) -> SourceLike:
 
 def _adapter(source: object) -> str | None:
     """Module that adapts sources of this type; by the names of its classes' modules alone."""
+    # By names of modules: importing a library in order to ask isinstance would load all of them for every array.
     for cls in type(source).__mro__:
         module = ADAPTERS.get(cls.__module__.partition(".")[0])
         if module is not None:

@@ -1,10 +1,9 @@
 """Spark data frames, by the data frame interface alone, so that Spark Connect serves too.
 
 For a grid the cells are grouped and counted by Spark. Random features are summed partition by partition and the sums
-are added up in two rounds. With a unit its rows are
-brought together by Spark's grouping and cut there. What comes back
-are rows of results, which Spark takes from tasks that were finished and from each once: a task that dies or runs twice
-does not count twice.
+are added up in two rounds. With a unit, Spark's grouping brings its rows together and they are cut there. What comes
+back are rows of results, which Spark takes once from each task that was finished: a task that dies or runs twice does
+not count twice.
 """
 
 from __future__ import annotations
@@ -94,6 +93,7 @@ class SparkTable(ClusterTable):
         cells = self._doubles().where(sql.inside).selectExpr(f"{sql.cell} AS cell")
         answer = cells.groupBy("cell").count().toArrow()
         keys = answer.column("cell").to_numpy().astype(np.int64)
+        # Spark gives groups in an order that depends on its tasks.
         order = np.argsort(keys)
         return keys[order], answer.column("count").to_numpy().astype(np.int64)[order]
 
@@ -133,6 +133,7 @@ def _bounded_step(spec: Spec, bound: ContributionBound) -> Step:
                 take(np.column_stack(numbers), batch.column("unit").take(lists.value_parent_indices()))
 
         with quiet():
+            # A task's batches come once: they cannot be read again in parts.
             state = kept_state(spec, bound, scan, rereadable=False)
         yield _packed(state)
 
@@ -157,6 +158,7 @@ def _packed(state: State) -> ArrowBatch:
     from pyspark import TaskContext
 
     task = TaskContext.get()
+    # By the number of the partition: nothing in the data decides which task adds it up.
     part = 0 if task is None else int(task.partitionId()) % FAN_IN
     content = {"first": state[0], "second": state[1]}
     arrays = {

@@ -117,6 +117,7 @@ class Source(ABC):
         unit = f", unit={self.unit_column!r}" if self.unit_column is not None else ""
         return f"{type(self).__name__}(columns={None if self.columns is None else list(self.columns)}{unit})"
 
+    # A pickle would carry records, or the way to them, into a file that nobody guards.
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a table leads to secret records and is not pickled")
 
@@ -152,6 +153,8 @@ class Source(ABC):
         return other
 
     def __copy__(self) -> Self:
+        # By hand: the way of copy.copy asks __getstate__, which refuses. A copy in this process leads nowhere that the
+        # original does not.
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other
@@ -180,6 +183,7 @@ class Source(ABC):
     def state(self, spec: Spec) -> State:
         """Secret: exact state of the sketch of all records, as :meth:`fogline.DensitySketch.state` gives it."""
         self.require_width(spec.d)
+        # Before the data are touched: an unbounded unit would void the guarantee, not only weaken it.
         self._require_bound()
         return self._guarded(lambda: self._state(spec))
 

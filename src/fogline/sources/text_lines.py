@@ -185,6 +185,7 @@ def _columns(lines: list[bytes], layout: Layout) -> Callable[[int], list[bytes]]
     text = delimiter.join(lines)
     most = len(lines[0].split(delimiter))
     alike = most >= wanted and {line.count(delimiter) for line in lines} == {most - 1}
+    # A shortcut for speed alone: its cells are those of the rule below, line by line.
     if alike and len(text) <= MAX_LINE and not (b'"' in text or BOM in text):
         cells = text.split(delimiter)
         return lambda place: cells[place::most]
@@ -224,6 +225,7 @@ def scan_blocks(blocks: Iterable[bytes], layout: Layout, take: Take) -> None:
         waiting: deque[Future[Sequence[Batch]]] = deque()
         for block in blocks:
             waiting.append(pool.submit(reader.batches, block))
+            # Blocks are handed over in their order and few are held, so memory does not grow with the file.
             if len(waiting) > threads + 1:
                 _hand_over(waiting.popleft(), take)
         while waiting:
@@ -288,6 +290,7 @@ def opened(file: Path) -> BinaryIO:
         return gzip.open(file, "rb")  # type: ignore[return-value]
     if suffix == ".zst":
         return _zstd(file)
+    # Unbuffered: a buffer would read records behind the header.
     raw: Any = file.open("rb", buffering=0)
     content: BinaryIO = raw
     return content
@@ -316,6 +319,7 @@ def read_header(file: Path, options: ReadingOptions) -> Header:
         usual = "\t" if stem.suffix.lower() == ".tsv" else ","
         return Header(options.header, options.check_delimiter(options.delimiter or usual))
     line, line_end = _first_line(file)
+    # In UTF-16 a line feed is a part of other characters: lines could not be cut.
     if line.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(f"path: {file.name} is UTF-16; write it in UTF-8, or as Parquet")
     if line.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
@@ -326,6 +330,7 @@ def read_header(file: Path, options: ReadingOptions) -> Header:
         text = line.decode(options.encoding)
     except UnicodeDecodeError:
         raise ValueError(f"path: the header of {file.name} cannot be read as {options.encoding.upper()}") from None
+    # A delimiter within quotes is part of a name.
     bare = re.sub('"[^"]*"', "", text)
     found = max(DELIMITERS, key=lambda delimiter: (bare.count(delimiter), -DELIMITERS.index(delimiter)))
     delimiter = options.check_delimiter(options.delimiter or found)
