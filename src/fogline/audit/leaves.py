@@ -126,6 +126,7 @@ def flatten(
     if isinstance(known, Apart) and isinstance(value, types.FunctionType) and _is_bare(value):
         leaves[path] = ("function", value.__qualname__)
         return
+    # A cycle is named by the place that it leads back to, which is the same for equal shapes.
     if id(value) in _above:
         leaves[path] = ("cycle", type(value).__name__, _above.index(id(value)))
         return
@@ -248,6 +249,7 @@ def _leaf(value: object) -> Leaf | None:
         return (type(value).__name__, _short(bytes(value)))
     if isinstance(value, float | complex):
         parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
+        # As bytes: -0.0 equals 0.0 and a NaN equals nothing, but their bits can carry a secret.
         return (type(value).__name__, struct.pack(f"<{len(parts)}d", *parts))
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return ("array", str(value.dtype), value.shape, _short(np.asarray(value).tobytes()))
@@ -369,6 +371,7 @@ def _array_parts(value: NDArray[Any]) -> Parts:
     if value.dtype.hasobject:
         listed = value.ravel().tolist() if value.dtype == object else [str(value.dtype), *value.ravel().tolist()]
         yield from ((f"[{number}]", item) for number, item in enumerate([value.shape, *listed]))
+    # An array may show three numbers and hold on to the memory of all records.
     if value.base is not None:
         yield ".base", value.base
     if value.dtype.metadata is not None:
@@ -412,6 +415,7 @@ def _cache_parts(value: functools._lru_cache_wrapper[Any]) -> Parts:
     yield ".__wrapped__", value.__wrapped__
     known = Apart({id(value), id(value.__wrapped__)})
     contained: set[str] = set()
+    # A cache does not show its entries; the garbage collector sees them.
     for item in gc.get_referents(value):
         if item is value.__wrapped__ or item is value.__dict__ or isinstance(item, type):
             continue
@@ -499,6 +503,7 @@ def _has_hidden_fields(value: object) -> bool:
         names = base.__dict__.get("__slots__", ())
         slots += 1 if isinstance(names, str) else len(tuple(names))
     pointer = struct.calcsize("P")
+    # Two pointers more: a dictionary and a list of weak references.
     return type(value).__basicsize__ > _HEADER + pointer * (slots + 2) or type(value).__itemsize__ > 0
 
 

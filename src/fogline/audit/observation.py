@@ -130,9 +130,11 @@ def observe(
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
     ):
+        # Else a warning shown once would be missing from the second run.
         warnings.simplefilter("always")
         filters = list(warnings.filters)
         try:
+            # In a copy of the context, so that what a run sets there can be looked at and does not stay.
             seen.result = context.run(function, data)
         except Exception as error:
             seen.exception = tuple(_chain(error))
@@ -161,6 +163,7 @@ def _left_running(before: list[threading.Thread]) -> list[str]:
     """Return the names of threads that were not there before and do not end."""
     new = [thread for thread in threading.enumerate() if thread not in before]
     for thread in new:
+        # A thread that is just ending is no leak: it gets a moment.
         thread.join(_PATIENCE)
     return [thread.name for thread in new if thread.is_alive()]
 
@@ -191,6 +194,7 @@ def _look_at_result(seen: Observation) -> None:
     except Exception as error:
         seen.text = f"{type(error).__name__}: {ADDRESS.sub('0x', str(error))}"
     try:
+        # Attributes are not all: a class may pickle more than it shows.
         seen.pickled = pickle.dumps(seen.result, protocol=5)
     except Exception as error:
         seen.pickled = f"{type(error).__name__}: {ADDRESS.sub('0x', str(error))}".encode()
@@ -260,6 +264,7 @@ def _own_directory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         (folder / "tmp").mkdir()
+        # A relative path, home and the temporary directory all lead here, where new files can be counted.
         os.chdir(folder)
         tempfile.tempdir = str(folder / "tmp")
         os.environ.update(HOME=str(folder), TMPDIR=tempfile.tempdir)
@@ -312,6 +317,7 @@ def _captured_descriptors() -> Iterator[list[str]]:
             except OSError:  # there is none
                 continue
             file = stack.enter_context(tempfile.TemporaryFile())
+            # Below Python: compiled code writes to the descriptor and passes by sys.stdout.
             os.dup2(file.fileno(), number)
             stack.callback(_restore, number, saved, file, written)
         yield written

@@ -158,6 +158,7 @@ class RecordingProvider:
 
         def kept() -> NDArray[Any]:
             value = np.asarray(query())
+            # A copy: a mechanism that changes the exact value in place must not change what was recorded.
             asked.append(value.copy())
             return value
 
@@ -182,6 +183,7 @@ class RecordingProvider:
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Return a generator whose seed is kept."""
+        # A seed, not the generator: the second run must get it from the beginning.
         seed = int.from_bytes(self._provider.generator(purpose).bytes(16))
         self.steps.append(GeneratorStep(purpose, seed))
         return np.random.default_rng(seed)
@@ -226,6 +228,7 @@ class ReplayingProvider:
     def answer(self, call: Call, query: Query, sample: Sample) -> NDArray[Any]:
         """Return the recorded answer, after comparing the call and the exact value."""
         step = self._expect(MechanismStep, f"a {call.mechanism} mechanism")
+        # Public parameters that differ between neighbours are a leak before any noise is drawn.
         if call != step.call:
             different = [f.name for f in fields(Call) if getattr(call, f.name) != getattr(step.call, f.name)]
             raise self._diverged(f"the {step.call.mechanism} call differs in {', '.join(different)}")
@@ -456,6 +459,7 @@ def replay(
     audited = _Audited(fit, claim, is_estimator, watched)
     reports, steps, before = [], list[Step](), None
     for number, pair in enumerate(pairs):
+        # Compilation and imports happen once, and would show as a difference of the first pair alone.
         if number == 0:
             _warm_up(audited, pair)
         relation = check_neighbours(pair.neighbours if neighbours is None else neighbours)
@@ -465,6 +469,7 @@ def replay(
         report, before = _replay_pair(audited, pair, relation, recorder, before if look else None, look=look)
         reports.append(report)
         steps += recorder.steps
+    # Over all pairs: one fit draws too little noise to test its law.
     wrong = pooled_failures(steps)
     if wrong:
         reports.append(PairReport("the noise of all pairs", 0.0, 0, 0.0, tuple(wrong)))
@@ -514,6 +519,7 @@ def _replay_pair(
     with use_provider(recorder):
         first = observe(fit, pair.D, watched=audited.watched, before=before, look=look)
     player = ReplayingProvider(recorder.steps)
+    # The second run starts from the state that the first one found, not from what that one left.
     if first.before is not None:
         rewind(first.before)
     with use_provider(player):
@@ -607,6 +613,7 @@ def _check_pair(pair: Pair, relation: Neighbours, max_contributions: int) -> Non
     """Refuse a pair of arrays that are not neighbours: comparing them would say nothing."""
     if not (isinstance(pair.D, np.ndarray) and isinstance(pair.D_prime, np.ndarray)):
         return
+    # By bytes: NaN equals no NaN, and -0.0 equals 0.0, but they are different records.
     before = Counter(row.tobytes() for row in pair.D)
     after = Counter(row.tobytes() for row in pair.D_prime)
     lost, gained = (before - after).total(), (after - before).total()

@@ -147,6 +147,7 @@ def look_around(watched: Iterable[str] = (), *, inspected: object = None) -> Sur
             if bound in _VOLATILE or not _lives_in(value, name):
                 continue
             _look_into(value, f"{name}.{bound}", seen)
+        # Python notes here which warnings were shown: a warning that depends on a record leaves its trace.
         registry = names[name].get("__warningregistry__", {})
         seen.contents[f"{name}.__warningregistry__"] = sorted(repr(key) for key in registry if key != "version")
     if inspected is not None:
@@ -217,6 +218,7 @@ def _process_state() -> dict[str, Any]:
         "Python's global generator": sys.modules["random"].getstate() if "random" in sys.modules else None,
         "numpy's global generator": repr(np.random.get_state()),
         "numpy's error state": np.geterr(),
+        # A module that is imported for some data only tells which data there were.
         "modules": frozenset(sys.modules),
         "the file mode mask": _mask(),
         "sys.path": tuple(sys.path),
@@ -225,6 +227,7 @@ def _process_state() -> dict[str, Any]:
 
 
 def _mask() -> int:
+    # There is no way to read the mask but to set it.
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

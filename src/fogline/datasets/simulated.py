@@ -178,8 +178,10 @@ def mixture_modes(mixture: Mixture, *, tolerance: float = 1e-10) -> FloatArray:
     first, second = np.triu_indices(len(centers), k=1)
     found: list[tuple[float, FloatArray]] = []
     smallest = float(mixture.scales.min())
+    # Midpoints too: where components overlap, a mode may lie between centres and attract none of them.
     for start in np.concatenate([centers, 0.5 * (centers[first] + centers[second])]):
         x = start
+        # Fixed-point steps climb safely but slowly near the top; Newton finishes from where it converges.
         for _ in range(2000):
             x, previous = mixture._climb(x), x
             if np.abs(x - previous).max() < 1e-7 * smallest:
@@ -194,6 +196,7 @@ def mixture_modes(mixture: Mixture, *, tolerance: float = 1e-10) -> FloatArray:
         is_maximum = np.linalg.eigvalsh(hessian).max() < 0
         if is_maximum and all(np.abs(x - other).max() > 1e-4 * smallest for _, other in found):
             found.append((height, x))
+    # Rounded heights, then places: symmetric mixtures have modes of equal height, in an order that must be stable.
     found.sort(key=lambda pair: (-round(pair[0], 12), tuple(pair[1])))
     return np.array([x for _, x in found]).reshape(-1, centers.shape[1])
 
