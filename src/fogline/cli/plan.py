@@ -188,7 +188,7 @@ def _branches(text: str) -> Any:
 
 
 def _mixture(text: str, d: int) -> Any:
-    from fogline.datasets.mixtures import Mixture
+    from fogline.datasets.simulated import Mixture
 
     weights, centers, scales = [], [], []
     for part in text.split(";"):

@@ -17,7 +17,7 @@ from fogline.estimators._base import warn_of_count
 from fogline.queries.strata import StrataCounts
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.release.strata import release_strata
-from fogline.sources.labelled import LabelledPass, label_text, labelled_source
+from fogline.sources.passes import LabelledPass, label_text, labelled_source
 
 __all__ = ["private_strata"]
 
