@@ -9,17 +9,17 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Phase, Unreadable, need, print_json, writable, write
-from fogline.cli.release import (
+from fogline.cli.options import (
     EXIT_CODES,
-    ask,
-    checked_numbers,
-    checked_outputs,
-    checked_words,
+    FILE,
+    need_reader,
     output_options,
     privacy_options,
-    publish,
+    source_options,
+    source_table,
+    wide_bounds,
 )
-from fogline.cli.sources import FILE, need_reader, source_options, source_table, wide_bounds
+from fogline.cli.release import ask, checked_numbers, checked_outputs, checked_words, publish
 
 if TYPE_CHECKING:
     from fogline.federation import SiteSketch

@@ -42,7 +42,7 @@ from fogline.report._svg import (
     tick_label,
     ticks,
 )
-from fogline.report.findings import Findings, Standing
+from fogline.report.modes import Findings, Standing
 
 __all__ = [
     "FOG",

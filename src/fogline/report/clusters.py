@@ -29,9 +29,18 @@ from fogline.report._plots import (
     telling_columns,
 )
 from fogline.report._svg import HUES, plus_minus, significant, tick_label
-from fogline.report.console import ConsoleTable, count_words, left_out_words, values_with_errors
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report.frame import few_listed, frame_content, listed
+from fogline.report.frame import (
+    ConsoleTable,
+    column_names,
+    count_words,
+    few_listed,
+    frame_content,
+    left_out_words,
+    listed,
+    python_call,
+    values_with_errors,
+    versions,
+)
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModeClustering

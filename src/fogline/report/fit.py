@@ -19,9 +19,16 @@ from fogline.accounting import HellingerBudget
 from fogline.families import Family, MultivariateNormal
 from fogline.report._plots import INK, canvas, ellipse_radius, heat, line
 from fogline.report._svg import HUES, PlotArea, element, error_ellipse, path, plus_minus, short, significant, tick_label
-from fogline.report.console import ConsoleTable, count_words
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report.frame import count_content, listed, promise_content
+from fogline.report.frame import (
+    ConsoleTable,
+    column_names,
+    count_content,
+    count_words,
+    listed,
+    promise_content,
+    python_call,
+    versions,
+)
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateHellinger

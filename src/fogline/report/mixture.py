@@ -27,9 +27,18 @@ from fogline.report._plots import (
     telling_columns,
 )
 from fogline.report._svg import HUES, PlotArea, element, error_ellipse, plus_minus, short, significant, tick_label
-from fogline.report.console import ConsoleTable, count_words, left_out_words, values_with_errors
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report.frame import count_content, few_listed, promise_content
+from fogline.report.frame import (
+    ConsoleTable,
+    column_names,
+    count_content,
+    count_words,
+    few_listed,
+    left_out_words,
+    promise_content,
+    python_call,
+    values_with_errors,
+    versions,
+)
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateGaussianMixture

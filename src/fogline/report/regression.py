@@ -20,9 +20,7 @@ from scipy.special import ndtri
 
 from fogline.report._plots import badge, canvas, free_spot, heat, line, outline
 from fogline.report._svg import HUES, PlotArea, element, path, plus_minus, short, significant, tick_label
-from fogline.report.console import ConsoleTable, count_words
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report.frame import frame_content, listed
+from fogline.report.frame import ConsoleTable, column_names, count_words, frame_content, listed, python_call, versions
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModalRegression
