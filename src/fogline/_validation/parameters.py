@@ -8,8 +8,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from fogline._typing import FloatArray
 
 __all__ = [
     "Neighbours",
@@ -170,7 +169,7 @@ def check_neighbours(neighbours: object) -> Neighbours:
     raise ValueError(f'neighbours must be "add-remove" or "replace", got {neighbours!r}')
 
 
-def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = None) -> NDArray[np.float64]:
+def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = None) -> FloatArray:
     """Return public bounds as an array of one (low, high) pair for each axis.
 
     Parameters

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline._validation.containment import contained, quiet
 
 __all__ = ["check_columns", "check_dense", "records"]
@@ -22,7 +23,7 @@ _ARROW_NUMBERS = ("integer", "floating", "boolean", "decimal", "null")
 T = TypeVar("T")
 
 
-def records(X: object, d: int | None = None, *, name: str = "X", public: bool = False) -> NDArray[np.float64]:
+def records(X: object, d: int | None = None, *, name: str = "X", public: bool = False) -> FloatArray:
     """Return the records as float64 of shape (n, d), without any error that depends on a cell.
 
     Parameters
@@ -113,7 +114,7 @@ def check_dense(X: object, name: str = "X") -> None:
         raise TypeError(f"{name}: sparse input is not supported, pass {name}.toarray() if zeros are values")
 
 
-def _float_array(X: Any, d: int | None, name: str, public: bool) -> NDArray[np.float64]:
+def _float_array(X: Any, d: int | None, name: str, public: bool) -> FloatArray:
     """Dispatch on how `X` declares its types."""
     if X is None or isinstance(X, str | bytes):
         raise TypeError(f"{name} must be an array, a frame or a list of records, got {type(X).__name__}")
@@ -158,7 +159,7 @@ def _refuse_dtype(dtype: object, name: str) -> None:
         raise TypeError(f"{name} must hold real numbers, got type {dtype}")
 
 
-def _cast(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+def _cast(array: NDArray[Any], name: str) -> FloatArray:
     """Return an array as floats; one of objects declares nothing, so that each cell is judged alone."""
     _refuse_dtype(array.dtype, name)
     if array.dtype == object:
@@ -167,12 +168,12 @@ def _cast(array: NDArray[Any], name: str) -> NDArray[np.float64]:
         return array.astype(np.float64, copy=False)
 
 
-def _objects(cells: Sequence[Any]) -> NDArray[np.float64]:
+def _objects(cells: Sequence[Any]) -> FloatArray:
     with quiet():
         return np.fromiter((_cell(cell) for cell in cells), dtype=np.float64, count=len(cells))
 
 
-def _column(column: Any, name: str) -> NDArray[np.float64]:
+def _column(column: Any, name: str) -> FloatArray:
     """Return one column of a frame as floats, whatever its library's idea of a missing value."""
     dtype = column.dtype
     if hasattr(dtype, "pyarrow_dtype"):  # pandas on Arrow
@@ -193,7 +194,7 @@ def _polars_doubles(column: Any) -> Any:
     return column.cast(pl.Float64, strict=False).to_numpy()  # integers of 128 bits have no type in numpy
 
 
-def _frame(frame: Any, name: str) -> NDArray[np.float64]:
+def _frame(frame: Any, name: str) -> FloatArray:
     """Return a data frame as floats; the error for a column that is not numeric names it."""
     names = [str(label) for label in frame.columns]
     if not names:
@@ -203,7 +204,7 @@ def _frame(frame: Any, name: str) -> NDArray[np.float64]:
     return np.column_stack(columns)
 
 
-def _arrow(data: Any, name: str) -> NDArray[np.float64]:
+def _arrow(data: Any, name: str) -> FloatArray:
     """Return an Arrow table, batch or array as floats; its declared types alone decide what is an error."""
     named = (
         [(f"column {label!r}", data.column(j)) for j, label in enumerate(data.schema.names)]
@@ -215,7 +216,7 @@ def _arrow(data: Any, name: str) -> NDArray[np.float64]:
     return np.column_stack([_arrow_column(column.type, column, label) for label, column in named])
 
 
-def _arrow_column(kind: Any, column: Any, name: str) -> NDArray[np.float64]:
+def _arrow_column(kind: Any, column: Any, name: str) -> FloatArray:
     """Return a column of Arrow as floats; a dictionary is a way to store its values, whose type it declares."""
     import pyarrow as pa
 
@@ -223,7 +224,7 @@ def _arrow_column(kind: Any, column: Any, name: str) -> NDArray[np.float64]:
     if not any(getattr(pa.types, f"is_{number}")(values) for number in _ARROW_NUMBERS):
         raise TypeError(f"{name} must hold real numbers, got type {kind}")
 
-    def doubles() -> NDArray[np.float64]:
+    def doubles() -> FloatArray:
         stored = column if hasattr(column, "cast") else column.array.__arrow_array__()  # pandas on Arrow
         return np.asarray(stored.cast(values).cast("float64", safe=False).to_numpy(zero_copy_only=False))
 
@@ -241,7 +242,7 @@ def _first_width(rows: Sequence[Any], name: str, public: bool) -> int:
     return len(nested[0]) if nested else 1
 
 
-def _cells(rows: Sequence[Any], d: int) -> NDArray[np.float64]:
+def _cells(rows: Sequence[Any], d: int) -> FloatArray:
     """Return a plain list as floats of shape (n, d); a list declares nothing, so nothing in it can be an error.
 
     A row that is not d cells contributes nothing, as a broken line of a file does. With one column a bare cell is a

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_count, check_delta, check_level
 from fogline.accounting import gdp, zcdp
 from fogline.accounting.guarantee import Guarantee
@@ -41,7 +42,7 @@ from fogline.audit.replay import MechanismStep, RecordingProvider
 from fogline.audit.scores import canary_of, fixed_scores, learnt_scores, trained_scores
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
-from fogline.mechanisms.randomness import EntropySource, IntArray, use_provider
+from fogline.mechanisms.randomness import EntropySource, use_provider
 from fogline.release.density_sketch import DensitySketch
 from fogline.testing import SeededSource
 
@@ -55,7 +56,6 @@ __all__ = [
     "vector_attack",
 ]
 
-FloatArray = NDArray[np.float64]
 
 _CANDIDATES = 60
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fogline._typing import FloatArray
 from fogline._validation import (
     Neighbours,
     check_bounds,
@@ -27,7 +28,6 @@ from fogline.queries.fourier_sums import CHUNK_ROWS
 
 __all__ = ["BLOCK", "Pair", "canary_pairs", "random_pairs"]
 
-FloatArray = NDArray[np.float64]
 
 BLOCK = CHUNK_ROWS
 """Rows that `fogline.queries.fourier_sums` turns into cells at a time."""

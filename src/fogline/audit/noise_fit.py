@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import chdtrc, ndtr, ndtri
 
+from fogline._typing import FloatArray
 from fogline._validation import check_positive
 
 __all__ = ["NoiseFit", "noise_fit"]
 
-FloatArray = NDArray[np.float64]
 Law = Literal["gaussian", "laplace"]
 
 _WIDEST_SUM = 4096.0

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from fogline._typing import IntArray
 from fogline.accounting.events import (
     AboveThresholdEvent,
     ExponentialEvent,
@@ -42,7 +43,7 @@ from fogline.accounting.events import (
     StableHistogramEvent,
 )
 from fogline.audit.noise_fit import noise_fit
-from fogline.mechanisms.randomness import Call, EntropySource, IntArray, Sample
+from fogline.mechanisms.randomness import Call, EntropySource, Sample
 from fogline.testing import SeededSource
 
 __all__ = [
@@ -462,7 +463,7 @@ def _integral_probe(step: MechanismStep, rng: np.random.Generator, *, plain: boo
     return np.asarray(even + np.concatenate([shift, -shift])[rng.permutation(2 * len(shift))])
 
 
-def _coins(draw: Draw) -> NDArray[np.int64]:
+def _coins(draw: Draw) -> IntArray:
     raw = draw.values.astype(np.uint8).tobytes()
     return (np.frombuffer(raw, dtype="<u8") >> np.uint64(11)).astype(np.int64)
 
@@ -546,7 +547,7 @@ def pooled_failures(steps: Iterable[Step]) -> list[str]:
     >>> pooled_failures([step] * 100)
     ['... laplace draws of scale 2 do not have the law of that scale']
     """
-    pools: dict[tuple[str, float], list[NDArray[np.int64]]] = {}
+    pools: dict[tuple[str, float], list[IntArray]] = {}
     for step in steps:
         for draw in step.draws if isinstance(step, MechanismStep) else ():
             pools.setdefault((draw.law, draw.scale), []).append(draw.values.ravel()[:_EACH_POOLED])
@@ -562,7 +563,7 @@ def pooled_failures(steps: Iterable[Step]) -> list[str]:
     return found
 
 
-def _byte_p_value(values: NDArray[np.int64]) -> float:
+def _byte_p_value(values: IntArray) -> float:
     """Chi-square of sixteen classes for the upper and for the lower half of a byte."""
     p_values = []
     for half in (values >> 4, values & 15):

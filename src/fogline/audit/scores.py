@@ -19,14 +19,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from fogline._typing import FloatArray
+
 __all__ = ["canary_of", "fixed_scores", "learnt_scores", "numbers_of", "points_of", "shape_of", "trained_scores"]
 
-FloatArray = NDArray[np.float64]
 Score = Callable[[Any], float]
 
 _POINTS = ("modes_", "cluster_centers_", "means_", "params_", "modes", "centers", "params", "values")

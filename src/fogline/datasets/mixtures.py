@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
-__all__ = ["Mixture", "Sample", "mixture_modes"]
+from fogline._typing import FloatArray, IntArray
 
-Array = NDArray[np.float64]
+__all__ = ["Mixture", "Sample", "mixture_modes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +35,10 @@ class Sample:
         The component of each record.
     """
 
-    X: Array
-    modes: Array
-    centers: Array
-    labels: NDArray[np.int64]
+    X: FloatArray
+    modes: FloatArray
+    centers: FloatArray
+    labels: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +61,10 @@ class Mixture:
     array([0.3989])
     """
 
-    weights: Array
-    centers: Array
-    scales: Array
-    dof: Array
+    weights: FloatArray
+    centers: FloatArray
+    scales: FloatArray
+    dof: FloatArray
 
     @classmethod
     def of(
@@ -89,7 +88,7 @@ class Mixture:
             raise ValueError("scales and dof must be positive")
         return cls(share, centre, scale, freedom)
 
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.int64]]:
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
         """Draw n records and the component of each."""
         labels = rng.choice(self.weights.size, size=n, p=self.weights)
         X = self.scales[labels] * rng.standard_normal((n, self.centers.shape[1]))
@@ -98,7 +97,7 @@ class Mixture:
         X[heavy] /= np.sqrt(rng.chisquare(dof[heavy]) / dof[heavy])[:, None]
         return X + self.centers[labels], labels
 
-    def _parts(self, x: Array) -> tuple[Array, Array, Array]:
+    def _parts(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Weighted component densities at one point, slopes c and scaled offsets A u."""
         d = x.size
         offset = (x - self.centers) / self.scales
@@ -112,11 +111,11 @@ class Mixture:
         density = self.weights * np.exp(log_density - np.log(self.scales).sum(axis=1))
         return density, slope, offset / self.scales
 
-    def pdf(self, x: Array) -> Array:
+    def pdf(self, x: FloatArray) -> FloatArray:
         """Density at points of shape (k, d)."""
         return np.array([self._parts(point)[0].sum() for point in np.atleast_2d(x)])
 
-    def derivatives(self, x: Array) -> tuple[float, Array, Array]:
+    def derivatives(self, x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         r"""Density, gradient and Hessian at one point.
 
         With :math:`c = (\nu + d)/(\nu + \Delta)` and :math:`A = \mathrm{diag}(1/s^2)`,
@@ -130,14 +129,14 @@ class Mixture:
         hessian -= np.diag((density * slope) @ (1.0 / self.scales**2))
         return float(density.sum()), gradient, hessian
 
-    def _climb(self, x: Array) -> Array:
+    def _climb(self, x: FloatArray) -> FloatArray:
         """One fixed-point step: the average of the centres that balances the gradient, always uphill."""
         density, slope, _ = self._parts(x)
         pull = (density * slope)[:, None] / self.scales**2
         return np.asarray((pull * self.centers).sum(axis=0) / pull.sum(axis=0))
 
 
-def mixture_modes(mixture: Mixture, *, tolerance: float = 1e-10) -> Array:
+def mixture_modes(mixture: Mixture, *, tolerance: float = 1e-10) -> FloatArray:
     """Local maxima of a mixture's density, highest first.
 
     From every centre and every midpoint of two centres, climb by fixed-point steps, then polish by Newton's
@@ -164,7 +163,7 @@ def mixture_modes(mixture: Mixture, *, tolerance: float = 1e-10) -> Array:
     """
     centers = mixture.centers
     first, second = np.triu_indices(len(centers), k=1)
-    found: list[tuple[float, Array]] = []
+    found: list[tuple[float, FloatArray]] = []
     smallest = float(mixture.scales.min())
     for start in np.concatenate([centers, 0.5 * (centers[first] + centers[second])]):
         x = start

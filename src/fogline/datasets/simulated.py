@@ -6,8 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from fogline._typing import FloatArray
 from fogline._validation import check_count
-from fogline.datasets.mixtures import Array, Mixture, Sample, mixture_modes
+from fogline.datasets.mixtures import Mixture, Sample, mixture_modes
 
 __all__ = [
     "GAUSSIAN_MIXTURE4",
@@ -55,7 +56,7 @@ def _generator(random_state: Seed) -> np.random.Generator:
 
 
 @lru_cache(maxsize=32)
-def _modes(mixture: Mixture) -> Array:
+def _modes(mixture: Mixture) -> FloatArray:
     return mixture_modes(mixture)
 
 

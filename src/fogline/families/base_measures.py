@@ -33,10 +33,11 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
+from fogline._typing import BoolArray, FloatArray
 from fogline._validation import check_bounds, check_count, check_epsilon
 
 __all__ = [
@@ -53,7 +54,6 @@ __all__ = [
     "scale_into",
 ]
 
-FloatArray = NDArray[np.float64]
 
 _FARTHEST = 50.0
 """Learners are shown no coordinate beyond so many widths of the base: a record out there is as far as any."""
@@ -96,7 +96,7 @@ class Base(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the base in terms of JSON, for a ledger's question."""
 
-    def inside(self, x: FloatArray) -> NDArray[np.bool_]:
+    def inside(self, x: FloatArray) -> BoolArray:
         """Say which points lie in the support; what is missing or infinite does not."""
         return np.asarray(np.isfinite(x).all(axis=1))
 
@@ -179,7 +179,7 @@ class UniformBase(Base):
         """Return the place in the box."""
         return np.asarray((x - self.bounds[:, 0]) / np.ptp(self.bounds, axis=1))
 
-    def inside(self, x: FloatArray) -> NDArray[np.bool_]:
+    def inside(self, x: FloatArray) -> BoolArray:
         """Say which points lie in the box, its faces included."""
         return np.asarray(((x >= self.bounds[:, 0]) & (x <= self.bounds[:, 1])).all(axis=1))
 
@@ -225,7 +225,7 @@ class ProductBase(Base):
         """Return the distribution function of each column."""
         return np.column_stack([column.cdf(values) for column, values in zip(self.columns, x.T, strict=True)])
 
-    def inside(self, x: FloatArray) -> NDArray[np.bool_]:
+    def inside(self, x: FloatArray) -> BoolArray:
         """Say which points lie in the support of every column."""
         ends = np.array([column.support() for column in self.columns], dtype=np.float64)
         within = (x >= ends[:, 0]) & (x <= ends[:, 1]) & np.isfinite(x)
@@ -272,7 +272,7 @@ class OtherBase(Base):
         drawn = [self.frozen.rvs(random_state=np.random.default_rng(seed)) for seed in seeds]
         return np.asarray(drawn, dtype=np.float64).reshape(len(uniforms), self.d)
 
-    def inside(self, x: FloatArray) -> NDArray[np.bool_]:
+    def inside(self, x: FloatArray) -> BoolArray:
         """Say where the density is positive."""
         with np.errstate(all="ignore"):
             return np.asarray(super().inside(x) & (self.log_density(np.nan_to_num(x)) > -np.inf))

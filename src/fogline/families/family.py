@@ -27,8 +27,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fogline._typing import FloatArray
 from fogline._validation import check_bounds, check_level, check_positive
 
 __all__ = ["Family", "FloatArray", "UnivariateFamily", "check_theta", "parameter_box", "smoothed"]
@@ -38,9 +39,7 @@ _REACH = 9.0
 _MOST_CELLS = 2**16
 
 
-def smoothed(
-    cdf: Callable[[NDArray[np.float64]], NDArray[np.float64]], grid: ArrayLike, bandwidth: ArrayLike
-) -> NDArray[np.float64]:
+def smoothed(cdf: Callable[[FloatArray], FloatArray], grid: ArrayLike, bandwidth: ArrayLike) -> FloatArray:
     """Return the density of this distribution function, smoothed by a Gaussian kernel, at the points.
 
     Parameters
@@ -81,9 +80,6 @@ def smoothed(
     density = irfft(rfft(masses) * transfer, n=cells)
     values = CubicSpline(edges[:-1] + 0.5 * width, density)(points)
     return np.maximum(np.asarray(values, dtype=np.float64), 0.0)
-
-
-FloatArray = NDArray[np.float64]
 
 
 @runtime_checkable

@@ -17,8 +17,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fogline._typing import FloatArray
 from fogline._validation import check_count, check_level
-from fogline.families.family import Family, FloatArray, check_theta
+from fogline.families.family import Family, check_theta
 
 __all__ = ["MultivariateNormal"]
 

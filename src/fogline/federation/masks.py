@@ -36,15 +36,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import IntArray, WordArray
 from fogline._validation import state_directory
 from fogline.mechanisms.randomness import SystemSource
 from fogline.release.origins import write_secret
 
 __all__ = ["PairKeys", "check_site", "check_sites", "context_of", "key_check", "masked", "new_keys"]
 
-Words = NDArray[np.uint64]
 
 BLOCK_WORDS = 2**16
 CHECK_BYTES = 16
@@ -55,7 +54,7 @@ def context_of(agreed: Mapping[str, Any]) -> bytes:
     return json.dumps(agreed, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
-def masked(exact: NDArray[np.int64], site: str, keys: Mapping[str, bytes], context: bytes) -> Words:
+def masked(exact: IntArray, site: str, keys: Mapping[str, bytes], context: bytes) -> WordArray:
     """Add a site's masks to its exact integers, modulo 2^64.
 
     Parameters
@@ -75,7 +74,7 @@ def masked(exact: NDArray[np.int64], site: str, keys: Mapping[str, bytes], conte
     >>> (a + b).view(np.int64)
     array([13,  0])
     """
-    total: Words = np.ascontiguousarray(exact, dtype=np.int64).view(np.uint64).copy()
+    total: WordArray = np.ascontiguousarray(exact, dtype=np.int64).view(np.uint64).copy()
     for other, key in keys.items():
         stem = _stem(b"fogline-mask-1", site, other, key, context)
         for number, start in enumerate(range(0, total.size, BLOCK_WORDS)):

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import IntArray, WordArray
 from fogline._validation import check_ledger, check_max_contributions, check_name
 from fogline.accounting.guarantee import ROWS
 from fogline.density.private_density import PrivateDensity
@@ -213,7 +214,7 @@ def _earlier_members(content: dict[str, Any]) -> tuple[tuple[Member, ...], dict[
     return members, check_runs(dict.fromkeys((member.run for member in members), payer))
 
 
-def state_vector(sketch: DensitySketch) -> NDArray[np.int64]:
+def state_vector(sketch: DensitySketch) -> IntArray:
     """Secret: the whole state as one vector of a public length."""
     if isinstance(sketch.spec, RandomSpec):
         count, sums = sketch.state()
@@ -226,7 +227,7 @@ def vector_size(spec: Spec) -> int:
     return 1 + 2 * spec.n_features if isinstance(spec, RandomSpec) else math.prod(spec.cells)
 
 
-def state_of(vector: NDArray[np.int64], spec: Spec) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def state_of(vector: IntArray, spec: Spec) -> tuple[IntArray, IntArray]:
     """Inverse of :func:`state_vector`."""
     if isinstance(spec, RandomSpec):
         return vector[:1], vector[1:].reshape(2, -1)
@@ -275,7 +276,7 @@ class SiteSketch:
     checks: dict[str, str] = field(default_factory=dict)
     signed: bool = False
     sketch: DensitySketch | None = None
-    masked: NDArray[np.uint64] | None = None
+    masked: WordArray | None = None
     origins: tuple[Origin, ...] = ()
     files: dict[Path, tuple[str, ...]] = field(default_factory=dict)
 
@@ -402,7 +403,7 @@ class SiteSketch:
         summed = self.masked + other.masked  # modulo 2**64
         return replace(whole, masked=summed) if whole.missing else whole._read(summed)
 
-    def _read(self, summed: NDArray[np.uint64]) -> SiteSketch:
+    def _read(self, summed: WordArray) -> SiteSketch:
         """Read the sum once all masks have cancelled."""
         try:
             state = state_of(summed.view(np.int64), self.spec)

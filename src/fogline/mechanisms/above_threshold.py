@@ -24,11 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import IntArray
 from fogline._validation import check_count, check_epsilon, check_level
 from fogline.accounting.events import AboveThresholdEvent
 from fogline.mechanisms.discrete_laplace import laplace_reach, laplace_scale
 from fogline.mechanisms.lattice import LIMIT, exact_integers
-from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, Parameters, ask_provider
 
 __all__ = ["above_threshold", "gamma"]
 

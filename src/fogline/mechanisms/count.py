@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fogline._typing import IntArray
 from fogline._validation import check_max_contributions
 from fogline.accounting.events import GaussianEvent, LaplaceEvent
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.discrete_laplace import add_laplace
-from fogline.mechanisms.randomness import IntArray
 
 __all__ = ["NoisyCount", "private_count"]
 

@@ -29,9 +29,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import IntArray
 from fogline._validation import check_count, check_epsilon, check_positive
 from fogline.accounting.events import ExponentialEvent
-from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, Parameters, ask_provider
 
 __all__ = ["choose"]
 

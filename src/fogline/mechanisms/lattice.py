@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import IntArray
 from fogline._validation import check_positive
-from fogline.mechanisms.randomness import IntArray
 
 __all__ = ["LEAST_SCALE", "LIMIT", "MOST_SCALE", "exact_integers", "in_steps", "noisy_sum", "sampled_scale"]
 

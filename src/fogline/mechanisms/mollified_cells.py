@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_count, check_epsilon
 from fogline.accounting.events import IntegralDrawEvent
 from fogline.mechanisms.mollified_draws import COIN, Drawable, least_threshold
-from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, Parameters, ask_provider
 
 __all__ = ["AXIS_BITS", "cell_centres", "count_range", "counts_of", "mollified_cells"]
 
-FloatArray = NDArray[np.float64]
 
 AXIS_BITS = {1: 12, 2: 7, 3: 5}
 """An axis is cut into two to this power, by the number of columns."""

@@ -32,13 +32,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_count, check_epsilon
 from fogline.accounting.events import IntegralDrawEvent
-from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, Parameters, ask_provider
 
 __all__ = ["check_drawable", "mollified_draws", "proposals_of"]
 
-FloatArray = NDArray[np.float64]
 
 COIN = 2**53
 """A coin is a whole number below this; a proposal is accepted if its coin is below its threshold."""

@@ -30,6 +30,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import IntArray
 from fogline.accounting.events import Event
 from fogline.mechanisms.errors import quiet, sealed
 
@@ -67,7 +68,7 @@ def _mechanism(kind: str, scale: float) -> Any:
     return measurements.make_laplace(integers, metrics.l1_distance(T="f64"), scale=scale)
 
 
-def draw(kind: str, scale: float, size: int) -> NDArray[np.int64]:
+def draw(kind: str, scale: float, size: int) -> IntArray:
     """Return `size` draws of discrete noise ("gaussian" or "laplace").
 
     Examples
@@ -102,7 +103,6 @@ def laplace_epsilon(scale: float, sensitivity: float) -> float:
     return float(_mechanism("laplace", scale).map(sensitivity))
 
 
-IntArray = NDArray[np.int64]
 Parameters = tuple[tuple[str, Hashable], ...]
 
 

@@ -27,8 +27,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.queries.lattice import CentredBallLattice, Thinning, drop_nonfinite, near_counts
 from fogline.queries.moments import ExactSum
 from fogline.queries.query import Records, rows_moved
@@ -45,8 +45,6 @@ __all__ = [
     "RingQuery",
     "capped_average",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +105,6 @@ class NotSeparable:
     def __str__(self) -> str:
         return f"{self.method}: {self.found} of {self.wanted} parts could be told apart; {self.advice}"
 
-
-IntArray = NDArray[np.int64]
 
 AXES = 6
 """Axes of the random projection."""
@@ -248,7 +244,7 @@ class CellQuery:
         """The heaviest of the frequent cells; None where no cell is frequent."""
         return None if not len(values) else values[np.argmax(values[:, -1]), :-1]
 
-    def near(self, rows: FloatArray, cell: IntArray, margin: float) -> NDArray[np.bool_]:
+    def near(self, rows: FloatArray, cell: IntArray, margin: float) -> BoolArray:
         """Say which finite rows are in a cell, widened by a margin in units of its side."""
         places = self._cells(rows)
         return np.asarray(((places >= cell - margin) & (places <= cell + 1 + margin)).all(axis=1))

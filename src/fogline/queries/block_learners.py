@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.ball_search import Ball
 from fogline.queries.boosted_density import quiet
 from fogline.queries.lattice import CentredBallLattice, drop_nonfinite, keyed_hash
@@ -19,8 +19,6 @@ from fogline.queries.query import Query, Records, rows_moved
 
 __all__ = ["BlockMeans", "OfferQuery", "Offers", "SpectralLearner", "chosen_learner"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
 EXPLAINED = 3.0

@@ -41,8 +41,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline._validation import check_count, check_epsilon
 from fogline.families.base_measures import Base
 from fogline.mechanisms.mollified_draws import proposals_of
@@ -66,7 +66,6 @@ __all__ = [
     "train",
 ]
 
-FloatArray = NDArray[np.float64]
 
 CLAMP = math.log(2.0)
 """The most that a classifier of the paper's may say, either way."""

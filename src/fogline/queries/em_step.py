@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi, chi2
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.lattice import Projection, RecordLattice, clipped
 from fogline.queries.moments import BESIDE, DIAGONAL, ExactSum
 from fogline.queries.query import Records
@@ -41,8 +41,6 @@ __all__ = [
     "square_lever",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Kind = Literal["full", "tied", "round"]
 
 OFFSET_BITS = 8

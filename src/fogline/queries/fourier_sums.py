@@ -30,8 +30,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import compiled_loops, quiet
 from fogline.density.random_spec import RandomSpec, Spec
 from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, SketchSpec
@@ -50,8 +50,6 @@ __all__ = [
     "strata_sensitivity",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 TABLE_BITS = 20
 """Cosines and sines are integers of this many bits."""

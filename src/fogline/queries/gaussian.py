@@ -27,10 +27,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import chi2
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.moments import BESIDE, DIAGONAL
 from fogline.queries.partition import SCATTER_STEPS, Parts, Whitening, block_sensitivity, block_sum, whitening_of
@@ -38,8 +38,6 @@ from fogline.queries.query import Records
 
 __all__ = ["Gaussian", "PlaceQuery", "Scatter", "ScatterQuery", "clip_radius"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 RINGS = 24
 """Rings around a centre, each the root of two times narrower than the one outside it."""

@@ -11,15 +11,13 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline.families import Family
 from fogline.queries.query import Records
 
 __all__ = ["BinCounts", "BinCountsQuery", "DescentPlan", "Local", "Quadrature", "RootQuery"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MOST_CELLS = 2048
 CELLS_PER_BANDWIDTH = 4

@@ -39,9 +39,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fogline import _validation
+from fogline._typing import BoolArray, FloatArray, IntArray, WordArray
 from fogline._validation import check_bounds, check_positive
 
 __all__ = [
@@ -60,8 +61,6 @@ __all__ = [
     "random_directions",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 BLOCK_CELLS = 2**20
 """Most distances that are in memory at a time."""
@@ -442,7 +441,7 @@ def random_directions(generator: np.random.Generator, rows: int, d: int) -> Floa
     return integer_directions((basis * np.sign(np.diag(upper))).T)
 
 
-def keyed_hash(vectors: FloatArray, key: int) -> NDArray[np.uint64]:
+def keyed_hash(vectors: FloatArray, key: int) -> WordArray:
     """Keyed hash of each vector of whole numbers: 32 bits, a function of the vector and the key alone.
 
     Examples
@@ -488,7 +487,7 @@ class Thinning:
     key: int
     share: float
 
-    def kept(self, vectors: FloatArray) -> NDArray[np.bool_]:
+    def kept(self, vectors: FloatArray) -> BoolArray:
         """Say of each lattice vector whether it is kept."""
         if self.share >= 1.0:
             return np.ones(len(vectors), dtype=bool)

@@ -22,10 +22,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.query import Records
 
 __all__ = [
@@ -41,8 +41,6 @@ __all__ = [
     "counts_sensitivity",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 LEAST_POWER, MOST_POWER = -32, 64
 POWERS = MOST_POWER - LEAST_POWER

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.lattice import Projection, RecordLattice, clipped
 from fogline.queries.query import Records
 
@@ -40,8 +41,6 @@ __all__ = [
     "components_of",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 LIMIT = 2**61
 """Sums are cut to plus and minus this, which the mechanism can add noise to."""

@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.queries.lattice import DIRECTION_BITS, CentredBallLattice, clipped, drop_nonfinite
 from fogline.queries.moments import ExactSum
 from fogline.queries.query import Records
@@ -55,9 +55,6 @@ __all__ = [
     "valleys",
     "whitening_of",
 ]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class Parts(Protocol):
@@ -426,7 +423,7 @@ def _clearest(
     return best
 
 
-def _run(low: NDArray[np.bool_], at: int) -> tuple[int, int]:
+def _run(low: BoolArray, at: int) -> tuple[int, int]:
     """First and last index of the run of true values around one of them."""
     ends = np.flatnonzero(~low)
     before, after = ends[ends < at], ends[ends > at]

@@ -21,13 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import quiet
 from fogline.density.random_spec import COORDINATE_BITS, PHASE_BITS, TABLE_BITS, UNIT, RandomSpec
 
 __all__ = ["PhaseSums", "add_phases", "direction_table", "lattice_vector", "random_sensitivity"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 BLOCK_ROWS = 256
 """Rows multiplied at a time."""

@@ -21,16 +21,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.partition import Partition, block_sensitivity, block_sum
 from fogline.queries.query import Records
 
 __all__ = ["SphericalGaussian", "SphericalQuery"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 COUNT_WEIGHT, SQUARE_WEIGHT = 0.5, 0.5
 """Length of the count and of the squared length in a record's block, as fractions of the longest record."""

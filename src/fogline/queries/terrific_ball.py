@@ -25,16 +25,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.ball_search import Ball, RadiusQuery
 from fogline.queries.lattice import CentredBallLattice, drop_nonfinite, near_counts
 from fogline.queries.query import Records, rows_moved
 
 __all__ = ["SeclusionQuery", "TerrificRadiusQuery"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+
+from fogline._typing import BoolArray, IntArray, WordArray
 
 __all__ = ["FastSampler"]
 
@@ -47,7 +48,7 @@ class FastSampler:
         self._columns: Any = ()
         self._used = 0
 
-    def add(self, values: NDArray[np.int64], record_digests: Any, wanted: NDArray[np.bool_], first: int) -> None:
+    def add(self, values: IntArray, record_digests: Any, wanted: BoolArray, first: int) -> None:
         """Take the wanted records of a batch."""
         if not self._used:
             self._start(record_digests.dtype)
@@ -58,7 +59,7 @@ class FastSampler:
             ids, record_digests, wanted, first, self._key[0], self._next, self._after, self._used, *self._columns
         )
 
-    def kept(self, names: NDArray[np.uint64] | None) -> tuple[Any, NDArray[np.int64]]:
+    def kept(self, names: WordArray | None) -> tuple[Any, IntArray]:
         """Marks and places of what is kept."""
         if not self._used:
             return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray, WordArray
 from fogline.sources.reading import NumberRule
 from fogline.sources.tables import BATCH_ROWS
 from fogline.sources.text_lines import MAX_LINE, Layout, ids_of
@@ -35,7 +35,7 @@ NO_ID, WHOLE, TEXT, QUOTED = 0, 1, 2, 3
 _QUOTE, _FEED, _RETURN, _ZERO = 34, 10, 13, 48
 
 
-def _power_table() -> NDArray[np.uint64]:
+def _power_table() -> WordArray:
     """128 bits of 5^q, normalised, truncated but for the inverses of what has at most 64 bits, which are rounded up."""
     table = np.empty((MOST_POWER - LEAST_POWER + 1, 2), dtype=np.uint64)
     for q in range(LEAST_POWER, MOST_POWER + 1):
@@ -87,7 +87,7 @@ class FastReader:
         )
         self._stops = stops
 
-    def batches(self, block: bytes) -> list[tuple[NDArray[np.float64], Any]]:
+    def batches(self, block: bytes) -> list[tuple[FloatArray, Any]]:
         """Rows of the block, with the ids where there is a unit."""
         found, at = [], 0
         content = np.frombuffer(block, dtype=np.uint8)
@@ -102,7 +102,7 @@ class FastReader:
             found.append((rows[:count], self._ids(block, ids[:count])))
         return found
 
-    def _ids(self, block: bytes, ids: NDArray[np.int64]) -> Any:
+    def _ids(self, block: bytes, ids: IntArray) -> Any:
         if self._layout.unit is None:
             return None
         forms = ids[:, 0]

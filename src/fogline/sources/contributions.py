@@ -48,6 +48,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray, WordArray
 from fogline._validation import records
 from fogline.density.random_spec import RandomSpec, Spec
 from fogline.mechanisms.randomness import current_provider
@@ -66,7 +67,6 @@ __all__ = [
     "Digests",
     "Identities",
     "UnitBuckets",
-    "Words",
     "escaped",
     "id_cells",
     "kept_records",
@@ -77,9 +77,7 @@ __all__ = [
     "unit_hashes",
 ]
 
-IntArray = NDArray[np.int64]
-Words = NDArray[np.uint64]
-Digests = NDArray[np.uint32] | NDArray[np.uint64]
+Digests = NDArray[np.uint32] | WordArray
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -108,19 +106,19 @@ class ContributionBound:
         return cls(most, (int(words[0]), int(words[1])))
 
 
-def mixed(words: Words) -> Words:
+def mixed(words: WordArray) -> WordArray:
     """Mix the bits of each word: a bijection of 64 bits in which every bit of the input moves half of the output."""
     words = (words ^ (words >> np.uint64(30))) * _FIRST
     words = (words ^ (words >> np.uint64(27))) * _SECOND
     return np.asarray(words ^ (words >> np.uint64(31)))
 
 
-def unit_hashes(words: Words, key: tuple[int, int]) -> Words:
+def unit_hashes(words: WordArray, key: tuple[int, int]) -> WordArray:
     """Keyed hashes of units, from a word for each."""
     return mixed(mixed(words ^ np.uint64(key[0])) + np.uint64(key[1]))
 
 
-def kept_records(people: IntArray, hashes: Words, record_digests: Digests, bound: ContributionBound) -> IntArray:
+def kept_records(people: IntArray, hashes: WordArray, record_digests: Digests, bound: ContributionBound) -> IntArray:
     """Places of the records that are kept, by unit.
 
     Parameters
@@ -151,10 +149,10 @@ def kept_records(people: IntArray, hashes: Words, record_digests: Digests, bound
 class ContributionSampler(Protocol):
     """Takes records batch by batch, all of one kind of id, and gives those that are kept."""
 
-    def add(self, values: IntArray, record_digests: Digests, wanted: NDArray[np.bool_], first: int) -> None:
+    def add(self, values: IntArray, record_digests: Digests, wanted: BoolArray, first: int) -> None:
         """Take the wanted records of a batch; `first` is the place of its first."""
 
-    def kept(self, names: Words | None) -> tuple[Digests, IntArray]:
+    def kept(self, names: WordArray | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept; with `names`, values are numbers of texts, whose hashes these are."""
 
 
@@ -183,11 +181,11 @@ class PlainSampler:
         self._bound = bound
         self._batches: list[tuple[IntArray, Digests, IntArray]] = []
 
-    def add(self, values: IntArray, record_digests: Digests, wanted: NDArray[np.bool_], first: int) -> None:
+    def add(self, values: IntArray, record_digests: Digests, wanted: BoolArray, first: int) -> None:
         """Take the wanted records of a batch."""
         self._batches.append((values[wanted], record_digests[wanted], first + np.flatnonzero(wanted)))
 
-    def kept(self, names: Words | None) -> tuple[Digests, IntArray]:
+    def kept(self, names: WordArray | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept."""
         if not self._batches:
             return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
@@ -347,7 +345,7 @@ def _is_beyond(ids: NDArray[Any]) -> bool:
     return bool(ids.dtype.kind == "u" and len(ids) and ids.max() > _MOST)
 
 
-def _whole(ids: NDArray[np.float64]) -> tuple[IntArray, NDArray[np.int8]]:
+def _whole(ids: FloatArray) -> tuple[IntArray, NDArray[np.int8]]:
     """Floating-point ids: whole numbers alone are ids."""
     with np.errstate(all="ignore"):
         usable = (np.abs(ids) < 2.0**63) & (np.floor(ids) == ids)
@@ -355,8 +353,7 @@ def _whole(ids: NDArray[np.float64]) -> tuple[IntArray, NDArray[np.int8]]:
     return values, np.where(usable, np.int8(INTEGER), np.int8(MISSING))
 
 
-FloatArray = NDArray[np.float64]
-Admit = Callable[[FloatArray], tuple[NDArray[np.bool_], Digests, FloatArray | None]]
+Admit = Callable[[FloatArray], tuple[BoolArray, Digests, FloatArray | None]]
 """Says which rows of a batch could count, their marks, and what is to be handed over of them."""
 
 MOST_BYTES = 2**28
@@ -436,7 +433,7 @@ class UnitBuckets:
             self._samplers[kind] = new_sampler(self._bound, has_places, MOST_BYTES)
         return self._samplers[kind]
 
-    def _hashes(self, values: IntArray, kinds: NDArray[np.int8]) -> Words:
+    def _hashes(self, values: IntArray, kinds: NDArray[np.int8]) -> WordArray:
         """Keyed hashes of ids: the same for equal ids, whatever number a text has here."""
         words = values.view(np.uint64).copy()
         texts = kinds == TEXT
@@ -465,7 +462,7 @@ def _digest(text: str, key: bytes) -> int:
 def _cells_of(spec: Any) -> Admit:
     total = CellCounts(spec).total_cells
 
-    def admit(rows: FloatArray) -> tuple[NDArray[np.bool_], Digests, None]:
+    def admit(rows: FloatArray) -> tuple[BoolArray, Digests, None]:
         cells = row_cells(rows, spec)
         return cells < total, cells.astype(np.uint32), None
 
@@ -475,7 +472,7 @@ def _cells_of(spec: Any) -> Admit:
 def _rows_within(lower: FloatArray | float, upper: FloatArray | float, bound: ContributionBound) -> Admit:
     start = np.uint64(bound.key[0])  # so that nobody can make unlike rows with equal marks
 
-    def admit(rows: FloatArray) -> tuple[NDArray[np.bool_], Words, FloatArray]:
+    def admit(rows: FloatArray) -> tuple[BoolArray, WordArray, FloatArray]:
         with np.errstate(all="ignore"):
             inside = np.all((rows >= lower) & (rows <= upper), axis=1)  # false for NaN
             words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # one zero, not two

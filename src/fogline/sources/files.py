@@ -29,8 +29,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline._validation import check_count, records, source_text
 from fogline.density.random_spec import Spec
 from fogline.density.spec import SketchSpec
@@ -420,7 +420,7 @@ class CountedFile(FileTable):
         """Hand over the first `rows` records."""
         left = self.rows
 
-        def take_some(batch: NDArray[np.float64], ids: Any) -> None:
+        def take_some(batch: FloatArray, ids: Any) -> None:
             nonlocal left
             take(batch[:left], ids)
             left -= min(left, len(batch))

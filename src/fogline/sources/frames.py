@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from fogline._typing import FloatArray
 from fogline._validation import contained, records
 from fogline.sources.cell_sql import quoted
 from fogline.sources.files import IDS, NUMBERS, PLAIN_IDS, has_arrow, require_kind, scan_batches
-from fogline.sources.tables import BATCH_ROWS, FloatArray, Progress, Source, Take, chosen_columns
+from fogline.sources.tables import BATCH_ROWS, Progress, Source, Take, chosen_columns
 
 __all__ = [
     "ArrayTable",

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from fogline import _validation
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.strata import StrataCounts
 from fogline.sources.contributions import id_cells
 from fogline.sources.passes import names_of, width_of
@@ -19,8 +19,6 @@ from fogline.sources.tables import Source
 
 __all__ = ["LabelledPass", "joined", "label_text", "labelled_source"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 LONGEST_LABEL_BITS = 1000
 """A whole number with more bits is longer than any name of a category; `str` would refuse one of 4300 digits."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline._validation import records
 from fogline.sources.registry import as_source
 from fogline.sources.tables import UNDECLARED, Source
@@ -95,7 +95,7 @@ class RecordPasses:
         if isinstance(self._source, Source):
             self._source = self._source.bounded(max_contributions)
 
-    def each(self, take: Callable[[NDArray[np.float64]], object]) -> None:
+    def each(self, take: Callable[[FloatArray], object]) -> None:
         """Hand over all records, in batches of shape (rows, d) of at most ``BATCH_ROWS`` rows."""
         if self._source is None:
             raise RuntimeError("these passes are over")

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import IntArray
 from fogline._validation import quiet, records
 from fogline.density.random_spec import Spec
 from fogline.density.spec import SketchSpec
@@ -168,5 +168,5 @@ def _expression(sql: str) -> Any:
     return expr(sql)
 
 
-def _words(content: bytes) -> NDArray[np.int64]:
+def _words(content: bytes) -> IntArray:
     return np.frombuffer(content, dtype="<i8").astype(np.int64)

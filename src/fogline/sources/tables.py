@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_columns, contained, records
 from fogline.accounting.guarantee import ROWS
 from fogline.density.random_spec import Spec
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["BATCH_ROWS", "Progress", "ReadFailed", "Source", "State", "Take", "chosen_columns", "read_public"]
 
 T = TypeVar("T")
-FloatArray = NDArray[np.float64]
-State = tuple[NDArray[np.int64], NDArray[np.int64]]
+State = tuple[IntArray, IntArray]
 Take = Callable[[FloatArray, Any], object]
 """Takes a batch: its numbers, shape (rows, columns), and the ids of its rows (None where there is no unit)."""
 

@@ -22,8 +22,8 @@ from functools import cache
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline._validation import compiled_loops
 from fogline.sources.reading import NumberRule, ReadingOptions
 from fogline.sources.tables import Take
@@ -40,7 +40,7 @@ BLOCK_BYTES = 2**20
 PLAIN_ROWS = 2**12
 """Lines whose cells are held as Python objects at a time."""
 
-Batch = tuple[NDArray[np.float64], Any]
+Batch = tuple[FloatArray, Any]
 
 
 @dataclass(frozen=True)
