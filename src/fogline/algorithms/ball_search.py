@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from fogline import _validation
+from fogline._typing import FloatArray, IntArray
 from fogline.accounting import zcdp
 from fogline.accounting._rounding import round_down
 from fogline.accounting.costs import Cost, whole_units
@@ -39,8 +40,6 @@ from fogline.release.terms import PROOF, ReleaseTerms
 
 __all__ = ["BallPlan", "LocatedTerms", "find_ball"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
 ASIDE = Fraction(1, 8)
@@ -220,7 +219,7 @@ class _Search:
     def _ask(self, name: str, query: Query[T], part: Fraction = Fraction(1)) -> T:
         return self._curator.ask(self._over(query), self._share * BALL_SEARCH_SHARES[name] * part, name)
 
-    def _key(self, purpose: str) -> NDArray[np.int64]:
+    def _key(self, purpose: str) -> IntArray:
         """A fresh key."""
         return np.array(self._curator.generator(purpose).integers(0, 2**62))
 

@@ -26,11 +26,11 @@ from fractions import Fraction
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.accounting.budget import Budget
 from fogline.density.components.pursuit import (
     MOST_SPHERICAL_COMPONENTS,
@@ -42,6 +42,7 @@ from fogline.density.components.pursuit import (
 from fogline.density.counted_records import is_nothing, joined
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import plan_spec
+from fogline.density.shortfall import separation_words, two_digits
 from fogline.density.spec import as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.queries.em_step import (
@@ -287,8 +288,6 @@ def _portions(shares: Any, *, private: bool, refined: bool) -> dict[str, Fractio
     return {name: share.portion for name, share in split.items()}
 
 
-FloatArray = NDArray[np.float64]
-
 WORTH = 0.2
 """Refinement helps where one step would place a centre within this many deviations of its cluster."""
 
@@ -333,15 +332,7 @@ def shortfall_message(plan: ClusterPlan, terms: ReleaseTerms, spread: Spread, r:
     apart : int
         Clusters that can be told apart at the level.
     """
-    wanted = plan.n_clusters
-    if wanted is None:
-        said = "" if found else "no cluster stands above the noise"
-    elif found < wanted:
-        said = f"only {found} of {wanted} clusters stand above the noise"
-    elif apart < wanted:
-        said = f"of {wanted} clusters, {apart or 'none'} can be told apart at level {plan.level:g}"
-    else:
-        said = ""
+    said = separation_words(plan.n_clusters, found, apart, plan.level)
     if not said or is_nothing(spread.count, spread.count_sd):
         return said
     return joined(said, _shortfall_advice(plan, terms, spread.count, r))
@@ -356,16 +347,11 @@ def _shortfall_advice(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: i
     needed = max(_drowned_share(plan, terms) / TENTH, centres)
     if needed <= count:
         return "clusters that lie closer than their noise need more records or more epsilon"
-    records, times = _short(needed), _short(needed / max(count, 1.0))
+    records, times = two_digits(needed), two_digits(needed / max(count, 1.0))
     return (
         f"about {records} records, or {times} times the epsilon, would show directions that hold a tenth of the spread "
         f"and place {k} clusters to a fifth of their width"
     )
-
-
-def _short(number: float) -> str:
-    """Give a number with two digits, and without an exponent."""
-    return f"{float(f'{number:.2g}'):.{0 if number >= 10 else 1}f}"
 
 
 def distinct(
@@ -440,8 +426,6 @@ def seen_components(atoms: SphericalComponents, least: float) -> SphericalCompon
         atoms.misfit,
     )
 
-
-IntArray = NDArray[np.int64]
 
 SCALES = (0.3, 0.6)
 """Bandwidths, as fractions of the leading deviation times the root of the number of directions."""

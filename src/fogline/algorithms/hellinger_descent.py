@@ -32,8 +32,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline._validation import check_bounds, check_count, check_max_contributions, check_real
 from fogline.density.counted_records import check_expected
 from fogline.density.hellinger.inference import LINEAR, linearised
@@ -69,7 +69,6 @@ __all__ = [
     "start_variance",
 ]
 
-FloatArray = NDArray[np.float64]
 
 START_PORTION = Fraction(1, 2)
 """Share of the budget."""

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.algorithms.ball_search import BallPlan, find_ball
 from fogline.algorithms.mixture_recursive import (
     SCATTER_SHARES,
@@ -47,7 +48,6 @@ from fogline.release.curator import Curator
 
 __all__ = ["PROOF", "AggregatePlan", "aggregated_parts", "learn_aggregate"]
 
-FloatArray = NDArray[np.float64]
 
 PROOF = "mixture-aggregate"
 

@@ -34,9 +34,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import FloatArray, IntArray
 from fogline.accounting.budget import Budget
 from fogline.algorithms.clustering import FREQUENCIES, density_spec
 from fogline.algorithms.mixture_recursive import MixtureFit
@@ -223,9 +223,6 @@ def _portions(shares: Any) -> dict[str, Fraction]:
         raise ValueError(f"shares: {error}") from None
     return {"steps": Fraction(0), **{name: share.portion for name, share in split.items()}}
 
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 EIGENVALUES = (0.4, 2.5)
 """A step changes no variance by more than these factors."""

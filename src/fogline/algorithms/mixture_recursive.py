@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.accounting import zcdp
 from fogline.density.private_density import PrivateDensity
 from fogline.queries.ball_search import NotSeparable
@@ -64,7 +65,6 @@ __all__ = [
     "refine_balls",
 ]
 
-FloatArray = NDArray[np.float64]
 
 SCATTER_SHARES = (Fraction(1, 20), Fraction(1, 10), Fraction(3, 20), Fraction(7, 10))
 """Of the budget of the shape: steps that look for it, one that measures it."""

@@ -9,9 +9,10 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.accounting.budget import Budget, Shares
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
@@ -37,7 +38,6 @@ CODE_VERSION = "bounds-1"
 MAGNITUDE_SHARE = Fraction(1, 3)
 """Share of a column's budget for the powers of two; the cells have the rest."""
 
-FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 
 

@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
 from fogline import _validation
+from fogline._typing import FloatArray, IntArray
 from fogline.accounting.costs import Cost
 from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.clustering import ClusterPlan, FoundClusters, checked_number, find_clusters, plan_clusters
@@ -98,9 +99,6 @@ def staged_attributes(found: FoundClusters, guarantee: Guarantee, receipt: dict[
         "message_": found.message,
     }
 
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 PROOF = "clustering"
 MECHANISM = "discrete Gaussian noise on moments, random features and steps of refinement"

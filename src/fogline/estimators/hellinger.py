@@ -13,10 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.accounting.costs import Cost
 from fogline.algorithms.hellinger_descent import (
     Descent,
@@ -57,7 +58,6 @@ from fogline.sources.passes import as_source, names_of, unit_of
 
 __all__ = ["PrivateHellinger"]
 
-FloatArray = NDArray[np.float64]
 
 PROOF = "hellinger"
 CODE_VERSION = "hellinger-4"

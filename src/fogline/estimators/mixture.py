@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation
+from fogline._typing import FloatArray, IntArray
 from fogline.accounting.costs import Cost
 from fogline.algorithms.ball_search import LocatedTerms
 from fogline.algorithms.mixture_aggregate import PROOF as AGGREGATE_PROOF
@@ -124,8 +125,6 @@ METHODS: dict[str, Method] = {
     ),
 }
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 CODE_VERSION = "mixture-2"
 """Changes whenever the same question may get an answer of another law."""

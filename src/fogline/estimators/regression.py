@@ -14,11 +14,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.accounting.costs import Cost
 from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
 from fogline.density.branches.branches import choose_bandwidth, read_branches
@@ -81,8 +82,6 @@ def draw_branches(density: PrivateDensity, found: BranchMap, ax: Any, names: Any
     ax.set_ylabel("y")
     return ax
 
-
-FloatArray = NDArray[np.float64]
 
 MOST_X = 2
 """Columns of x at most: a joint density of more is lost in the noise."""

@@ -21,11 +21,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, cost
 from fogline.accounting.guarantee import ROWS, IntegralBudget, IntegralGuarantee
@@ -53,7 +54,6 @@ from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
 __all__ = ["MECHANISMS", "PROOFS", "IntegralSampler", "by_cells", "by_rejection"]
 
-FloatArray = NDArray[np.float64]
 
 PROOFS = {"rejection": "mollified-draws", "cells": "mollified-cells"}
 MECHANISMS = {

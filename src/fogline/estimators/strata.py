@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fogline import _validation
 from fogline.density.counted_records import check_expected
@@ -20,8 +20,6 @@ from fogline.sources.labelled import LabelledPass, label_text, labelled_source
 
 __all__ = ["private_strata"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 ALL = "all"
 """Name of the one stratum where there are no categories."""

@@ -15,9 +15,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.accounting import zcdp
 from fogline.algorithms.clustering import ClusterPlan, plan_clusters
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
@@ -27,8 +27,6 @@ from fogline.queries.em_step import offset_noise
 from fogline.queries.moments import DIAGONAL, MomentQuery, Spread, SpreadQuery
 
 __all__ = ["ExpectedClusterError", "NoiseAtEpsilon", "expected_cluster_error"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.accounting import zcdp
 from fogline.density.modes.on_grid import ModeTable, make_scale_space
 from fogline.density.modes.significance import kernel_energy, null_of, smooth_reading, tested_scales
@@ -35,8 +35,6 @@ from fogline.release.density_sketch import lattice_sensitivity
 
 __all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Tried where none are given."""
@@ -309,7 +307,7 @@ def _matched(modes: FloatArray, table: ModeTable) -> IntArray:
     return matched
 
 
-def _root_mean(variances: FloatArray, seen: NDArray[np.bool_]) -> FloatArray:
+def _root_mean(variances: FloatArray, seen: BoolArray) -> FloatArray:
     """Root mean square over the runs that saw each mode; NaN where none did."""
     runs = seen.sum(axis=0)[:, None]
     total = np.where(seen[:, :, None], variances, 0.0).sum(axis=0)

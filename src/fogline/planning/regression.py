@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.accounting import zcdp
 from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
 from fogline.density.branches.branches import grid_places, read_branches
@@ -26,7 +26,6 @@ from fogline.release.density_sketch import lattice_sensitivity
 
 __all__ = ["BranchesAtEpsilon", "ExpectedBranches", "expected_branches"]
 
-FloatArray = NDArray[np.float64]
 
 RUNS = {1: 6, 2: 2}
 """Simulated fits an epsilon, by the number of axes of x."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import Neighbours
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.modes.on_grid import ModeTable
@@ -21,8 +21,6 @@ from fogline.queries.fourier_sums import lattice_sums
 
 __all__ = ["Guess", "Setting", "Shape", "guess_of", "width_of"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Draw = Callable[[int, np.random.Generator], FloatArray]
 
 NO_GUARANTEE = Guarantee(

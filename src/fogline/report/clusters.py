@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline.report._plots import (
     MOST_COLUMNS,
     Plane,
@@ -54,8 +54,6 @@ __all__ = [
     "find_clusters",
     "shown_columns",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +115,7 @@ def _components(estimator: Any) -> Space:
     box = np.broadcast_to(np.asarray(estimator.bounds, dtype=np.float64), (int(estimator.n_features_in_), 2))
     back = np.linalg.pinv(components).T * (box[:, 1] - box[:, 0]) / 2
 
-    def label(places: FloatArray) -> NDArray[np.int64]:
+    def label(places: FloatArray) -> IntArray:
         return np.asarray(estimator.predict(estimator.mean_ + places @ back))
 
     names = tuple(f"component {j + 1}" for j in range(len(components)))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline.accounting import HellingerBudget
 from fogline.families import Family, MultivariateNormal
 from fogline.report._plots import INK, canvas, ellipse_radius, heat, line
@@ -47,7 +47,6 @@ __all__ = [
     "privacy_words",
 ]
 
-FloatArray = NDArray[np.float64]
 
 POINTS = 500
 """Points of a curve."""

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline.report._plots import (
     MOST_COLUMNS,
     badge,
@@ -52,7 +52,6 @@ __all__ = [
     "mixture_title",
 ]
 
-FloatArray = NDArray[np.float64]
 
 MOST_DRAWN = 4
 """Most columns whose pairs are drawn."""

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.modes.on_grid import make_scale_space
 from fogline.density.modes.peaks import Basins, basins, find_peaks
 from fogline.density.modes.significance import null_of, tested_scales
@@ -61,12 +62,6 @@ __all__ = [
     "wide_modes_table",
     "wide_modes_title",
 ]
-
-
-FloatArray = NDArray[np.float64]
-
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -148,8 +143,8 @@ class _Peaks:
 
     ground: NoiseField
     points: FloatArray
-    number: NDArray[np.int64]
-    basin: NDArray[np.int64]
+    number: IntArray
+    basin: IntArray
     prominence: list[float]
     sd: list[float]
 
@@ -166,12 +161,12 @@ class _Peaks:
             noise_field, points, kept, peaks.basin[0], (standardised_prominence[kept] * sd).tolist(), sd.tolist()
         )
 
-    def near(self, places: FloatArray) -> NDArray[np.bool_]:
+    def near(self, places: FloatArray) -> BoolArray:
         """Whether each place lies within a bandwidth of each peak, shape (places, peaks)."""
         offset = (places[:, None] - self.points[None]) / self.ground.reading.bandwidth
         return np.asarray(np.sum(offset**2, axis=2) <= 1)
 
-    def holds(self, places: FloatArray) -> NDArray[np.bool_]:
+    def holds(self, places: FloatArray) -> BoolArray:
         """Whether the basin of each peak holds one of the places."""
         axes = self.ground.reading.grid_axes(self.ground.shape)
         cells = tuple(

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.special import ndtri
 
+from fogline._typing import BoolArray, FloatArray
 from fogline.report._plots import badge, canvas, free_spot, heat, line, outline
 from fogline.report._svg import HUES, PlotArea, element, path, plus_minus, short, significant, tick_label
 from fogline.report.frame import ConsoleTable, column_names, count_words, frame_content, listed, python_call, versions
@@ -38,7 +38,6 @@ __all__ = [
     "find_branches",
 ]
 
-FloatArray = NDArray[np.float64]
 
 COVERAGE = 0.9
 QUERIES = 101
@@ -92,7 +91,7 @@ class Panel:
     values: FloatArray
     floor: float
     set_axes: tuple[FloatArray, FloatArray]
-    inside: NDArray[np.bool_]
+    inside: BoolArray
     strands: tuple[Strand, ...]
 
 

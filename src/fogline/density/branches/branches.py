@@ -30,8 +30,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.branches.branch_map import BranchMap
 from fogline.density.branches.detection import BranchLinks, BranchPoints, find_branch_points, local_fit
 from fogline.density.branches.profiles import Lines, Profiles, mirror_basis
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["choose_bandwidth", "grid_places", "read_branches", "x_grid"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 BANDWIDTHS = ((0.03, 0.035), (0.04, 0.045), (0.055, 0.05), (0.075, 0.06), (0.1, 0.07))
 """Bandwidths of x and of y that are tried, in widths of the box."""
@@ -249,7 +247,7 @@ def _weights(x: FloatArray, position: FloatArray, covariance: FloatArray, width:
     return np.asarray(chosen @ twice)
 
 
-def _never_none(kept: NDArray[np.bool_], place: IntArray, height: FloatArray) -> NDArray[np.bool_]:
+def _never_none(kept: BoolArray, place: IntArray, height: FloatArray) -> BoolArray:
     """Keep the highest node of a place where all lie beyond their ends: some response must be the likeliest."""
     lost = np.flatnonzero(~np.isin(place, place[kept]))
     best: dict[int, int] = {}
@@ -260,7 +258,7 @@ def _never_none(kept: NDArray[np.bool_], place: IntArray, height: FloatArray) ->
     return full
 
 
-def _standing(density: PrivateDensity, bandwidth: FloatArray, points: FloatArray, place: IntArray) -> NDArray[np.bool_]:
+def _standing(density: PrivateDensity, bandwidth: FloatArray, points: FloatArray, place: IntArray) -> BoolArray:
     """Which nodes stand out by themselves: above the noise and not dwarfed by another branch at their place.
 
     A branch as a whole may be clear and still have been followed beyond its end, into the noise.
@@ -274,7 +272,7 @@ def _standing(density: PrivateDensity, bandwidth: FloatArray, points: FloatArray
     return np.asarray((height >= FAINTEST * reading.noise_sd) & (height >= LEAST_SHARE * highest[place]))
 
 
-def _within_ends(height: FloatArray, apart: FloatArray) -> NDArray[np.bool_]:
+def _within_ends(height: FloatArray, apart: FloatArray) -> BoolArray:
     """Which nodes of a branch are not the fading tail of an abrupt end."""
     near = (apart >= END_REACH[0]) & (apart <= END_REACH[1])
     highest = np.full(len(height), -np.inf)

@@ -30,11 +30,12 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.branches.profiles import Profiles, mirror_basis
 from fogline.density.counted_records import nothing_counted
 from fogline.density.modes.peaks import find_peaks
+from fogline.density.shortfall import NOTHING, Shortfall
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
@@ -52,8 +53,6 @@ __all__ = [
     "strengths",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SHRINKAGE = 1e-3
 """Ridge of a local fit, relative to its weights: a branch of few places gets a slope of zero."""
@@ -66,7 +65,7 @@ class BranchLinks:
     member: IntArray
     count: int
 
-    def only(self, kept: NDArray[np.bool_]) -> BranchLinks:
+    def only(self, kept: BoolArray) -> BranchLinks:
         """Branches of some of the peaks."""
         names, member = np.unique(self.member[kept], return_inverse=True)
         return BranchLinks(member.astype(np.int64), len(names))
@@ -75,12 +74,12 @@ class BranchLinks:
         """Peaks of each branch."""
         return [np.flatnonzero(self.member == k) for k in range(self.count)]
 
-    def renumbered(self, kept: NDArray[np.bool_]) -> IntArray:
+    def renumbered(self, kept: BoolArray) -> IntArray:
         """Numbers of the branches by how many of their peaks are kept, the longest first."""
         return by_length(self.member, kept)
 
 
-def by_length(branch: IntArray, kept: NDArray[np.bool_] | None = None) -> IntArray:
+def by_length(branch: IntArray, kept: BoolArray | None = None) -> IntArray:
     """Numbers of branches by how many places they have (of those that are kept), the longest first."""
     size = np.bincount(branch, kept)
     rank = np.empty(len(size), dtype=np.int64)
@@ -216,8 +215,6 @@ def needed_strength(
     quantile = middle + excess * max(np.log(0.5 * CAUTION / level), 0.0)
     return float(quantile ** (1 / power))
 
-
-BoolArray = NDArray[np.bool_]
 
 Y_PER_BANDWIDTH = 5.0
 """Grid points a bandwidth of y."""
@@ -397,7 +394,7 @@ def _shortfall_message(
     if said := nothing_counted(density):
         return said
     if not branch_links.count:
-        return "nothing stands above the fog: at no x is any response seen more often than its neighbours"
+        return f"{NOTHING}: at no x is any response seen more often than its neighbours"
     factors = np.geomspace(1.0, MOST_HELP, 101)
     reached = np.array(
         [strengths(seen.standardised_prominence * factor, branch_links).max() >= needed for factor in factors]
@@ -407,12 +404,4 @@ def _shortfall_message(
     level = max(float(profiles.marginal(lines)[0].max()), 0.0) / float(profiles.spec.widths[-1])
     privacy = float(lines.noise_sd()[0]) ** 2
     share = privacy / (privacy + profiles.kernel_energy * level / density.count)
-    advice = (
-        f"about {factor:.1f} times the epsilon (or the records) would show it if it is real"
-        if share > 0.5
-        else f"about {factor**2:.1f} times the records would show it if it is real, more epsilon alone would not"
-    )
-    return (
-        f"nothing stands above the fog: the clearest branch has {1 / factor:.0%} of the prominence needed; "
-        f"{share:.0%} of the noise is privacy noise; {advice}"
-    )
+    return Shortfall("branch", factor, share).message()

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline.density.branches.branches import grid_places, x_grid
 from fogline.density.branches.profiles import Profiles, mirror_basis
 from fogline.density.modes.significance import noise_sums
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CLEAR", "PredictionSets"]
 
-FloatArray = NDArray[np.float64]
 
 CLEAR = 20.0
 """The shape is read at the smallest bandwidth at which peaks stand so many noise deviations high."""

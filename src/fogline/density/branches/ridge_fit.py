@@ -41,6 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
+from fogline._typing import BoolArray, ComplexArray, FloatArray, IntArray
 from fogline.density.branches.branch_map import BranchMap
 from fogline.density.branches.detection import BranchLinks, BranchPoints, by_length
 from fogline.density.branches.profiles import Lines, Profiles, mirror_basis
@@ -61,8 +62,6 @@ __all__ = [
     "solve",
 ]
 
-FloatArray = NDArray[np.float64]
-ComplexArray = NDArray[np.complex128]
 
 KNOTS = 0.6
 """Distance of the splines' knots, in bandwidths of x."""
@@ -345,8 +344,6 @@ def _moved(ridges: list[Ridge], coefficients: FloatArray, b: float, inverse: Flo
     return moved
 
 
-BoolArray = NDArray[np.bool_]
-
 PASSES = 3
 """Turns of fitting and looking for ends."""
 
@@ -575,8 +572,6 @@ def _bridged(first: Ridge, second: Ridge, h: float) -> Ridge:
     width = (first.width + second.width) / 2
     return Ridge.through(x, columns[0], columns[1], (first.low, second.high), KNOTS * h, width)
 
-
-IntArray = NDArray[np.int64]
 
 ALLOWANCE = 1.1
 """Errors are this much larger than the fit by itself says: ends, widths and bends are estimated too."""

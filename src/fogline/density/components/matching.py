@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from fogline._typing import FloatArray
 from fogline.density.components.pursuit import SphericalComponents
 from fogline.density.private_density import PrivateDensity
 
 __all__ = ["MatchedMixture", "fit_characteristic_function"]
 
-FloatArray = NDArray[np.float64]
 
 ALIKE = 0.3
 """Prior deviation of a component's factor from the common one, as a part of its size."""

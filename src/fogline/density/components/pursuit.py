@@ -46,16 +46,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
 
+from fogline._typing import FloatArray
 from fogline.density.private_density import PrivateDensity
 
 __all__ = ["ClusterPrior", "Features", "SphericalComponents", "count_separable", "matching_pursuit", "number_of_groups"]
 
-FloatArray = NDArray[np.float64]
 
 ITERATIONS = 60
 """Most steps of a fit."""

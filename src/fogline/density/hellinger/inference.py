@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.counted_records import is_nothing, joined
@@ -60,8 +60,6 @@ __all__ = [
     "summary_of",
 ]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 CLEAR = 5.0
 """Lumps are looked for at the smallest bandwidth at which the peak stands this many noise deviations high."""

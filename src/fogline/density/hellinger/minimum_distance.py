@@ -30,9 +30,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft as scipy_fft
 
+from fogline._typing import BoolArray, ComplexArray, FloatArray
 from fogline.density.private_density import PrivateDensity
 from fogline.families import Family
 
@@ -47,7 +47,6 @@ __all__ = [
     "tangent",
 ]
 
-FloatArray = NDArray[np.float64]
 
 POINTS_PER_BANDWIDTH = {1: 3.0, 2: 2.0, 3: 1.5}
 """Points of the quadrature a bandwidth, by dimension: a smoothed density has no finer detail."""
@@ -92,7 +91,7 @@ class SmoothedFamily:
         self._by_cells = d == 1 and hasattr(family, "cdf")
         # Of the cells' transform to that of the grid; a real transform counts all but frequency 0 twice.
         start = np.exp(1j * (self.reading.angular @ (self.spec.lower - self.spec.origin)))
-        self._transfer: NDArray[np.complex128] = np.where(single, 1.0, 0.5) * self.gain * start
+        self._transfer: ComplexArray = np.where(single, 1.0, 0.5) * self.gain * start
         self.points = np.stack([part.ravel() for part in np.meshgrid(*self.axes, indexing="ij")], axis=1)
 
     @property
@@ -147,7 +146,7 @@ class SmoothedFamily:
 
     # -- what is linear in the released density -------------------------------------------------------------------
 
-    def _transform(self, weights: FloatArray) -> NDArray[np.complex128]:
+    def _transform(self, weights: FloatArray) -> ComplexArray:
         """Fourier sums of columns of weights on the grid, shape (frequencies, columns)."""
         table = np.zeros((*self.shape, weights.shape[1]))
         table[tuple(slice(0, size) for size in self.inside)] = weights.reshape(*self.inside, -1)
@@ -169,8 +168,6 @@ class SmoothedFamily:
         kept = fields[(slice(None), *(slice(0, size) for size in self.inside))]
         return np.asarray(kept.reshape(weights.shape[1], -1).T)
 
-
-BoolArray = NDArray[np.bool_]
 
 TANGENT = 0.25
 """Below this part of c the root goes on as its tangent."""

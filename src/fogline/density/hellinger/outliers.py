@@ -18,15 +18,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.hellinger.minimum_distance import SmoothedFamily, minimise, tangent
 
 __all__ = ["ExcessMass", "excess_masses", "without_excess_masses"]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
 
 EXCESS_LEVEL = 0.1
 """Chance that noise and sampling alone raise something somewhere that is taken for a lump."""

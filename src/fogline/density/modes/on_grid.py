@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline.density.counted_records import joined
 from fogline.density.grid_reading import Reading
 from fogline.density.modes import significance
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ModeTable", "read_modes"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SCALE_SPACE_SIZE = 11
 SCALE_SPACE_REACH = 4 / 3

@@ -27,21 +27,18 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import fft as scipy_fft
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.grid_reading import Grid, Reading
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = ["Basins", "Peaks", "basins", "find_peaks", "join_basins"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

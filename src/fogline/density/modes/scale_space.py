@@ -27,13 +27,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fogline._typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["Climbable", "Located", "ScaleSpace", "locate_modes", "newton_ascent", "track_modes"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 BIAS_GUARD = 9.0
 """A difference between scales counts as bias beyond this many times its variance."""

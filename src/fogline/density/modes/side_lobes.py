@@ -33,14 +33,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import ComplexArray, FloatArray
 from fogline.density.feature_reading import RandomReading
 
 __all__ = ["ClearedReading", "Field", "SideLobeModel", "fit_side_lobes", "scan"]
 
-FloatArray = NDArray[np.float64]
-ComplexArray = NDArray[np.complex128]
 
 MOST_PARAMETERS = 240
 """With more parameters than this, atoms have axes along the columns only."""

@@ -35,15 +35,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft as scipy_fft
 from scipy.ndimage import map_coordinates, maximum_filter1d
 from scipy.special import ndtr
 
+from fogline._typing import ComplexArray, FloatArray, IntArray
 from fogline.density.counted_records import nothing_counted
 from fogline.density.grid_reading import Reading
 from fogline.density.modes.peaks import Peaks, find_peaks, join_basins
 from fogline.density.modes.scale_space import ScaleSpace
+from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
 
 if TYPE_CHECKING:
     from fogline.density.modes.scale_space import ScaleSpace
@@ -67,8 +68,6 @@ __all__ = [
     "tested_scales",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SIMULATIONS = {1: 256, 2: 32, 3: 20}
 """Simulated fields by dimension: a field of more dimensions holds more peaks to learn from."""
@@ -144,7 +143,7 @@ class NoiseField:
     sd: FloatArray
     sd_released: FloatArray
 
-    def simulated(self, sums: NDArray[np.complex128]) -> FloatArray:
+    def simulated(self, sums: ComplexArray) -> FloatArray:
         """Fields of simulated sums."""
         fields = self.reading.torus_fields(sums[:, self.reading.kept] * self.reading.gain, self.shape)
         return fold(fields, self.reading)
@@ -339,7 +338,7 @@ def smooth_reading(density: PrivateDensity) -> Reading:
     return reading
 
 
-def noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> NDArray[np.complex128]:
+def noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> ComplexArray:
     """Simulated noise of the Fourier sums, privacy and sampling together; shape (simulations, F)."""
     spec = density.spec
     rng = np.random.default_rng(SEED)
@@ -517,28 +516,19 @@ def shortfall_message(density: PrivateDensity, scale_space: ScaleSpace, level: f
         return said
     scales = tested_scales(scale_space)
     null = null_of(density, [scale_space.readings[q] for q in scales])
-    shortfall, scale_index = np.inf, scales[-1]
+    factor, scale_index = np.inf, scales[-1]
     for scale, (q, noise_field) in enumerate(zip(scales, null.noise_fields, strict=True)):
         _, standardised_prominence, _ = noise_field.measure_released()
         ratio = null.needed(scale, level) / max(float(standardised_prominence.max(initial=0.0)), 1e-9)
-        if ratio < shortfall:
-            shortfall, scale_index = ratio, q
+        if ratio < factor:
+            factor, scale_index = ratio, q
     reading = scale_space.readings[scale_index]
     sampling = kernel_energy(reading) * max(float(reading.on_grid(2.0).values.max()), 0.0) / density.count
     share = reading.noise_sd**2 / (reading.noise_sd**2 + sampling)
-    if shortfall <= 1:
-        return "nothing stands above the fog: the highest peak is too flat to be told from a plateau"
-    advice = (
-        f"about {shortfall:.1f} times the epsilon (or the records) would show it if it is real"
-        if share > 0.5
-        else f"about {shortfall**2:.1f} times the records would show it if it is real, more epsilon alone would not"
-    )
-    where = ", ".join(f"{h:.3g}" for h in reading.bandwidth)
-    return (
-        f"nothing stands above the fog: the clearest peak, at bandwidth {where}, has {100 / shortfall:.0f}% of the "
-        f"prominence needed; {share:.0%} of the noise there is privacy noise; {advice}; a larger bandwidth may show a "
-        "broad peak"
-    )
+    if factor <= 1:
+        return f"{NOTHING}: the highest peak is too flat to be told from a plateau"
+    shortfall = Shortfall(f"peak, at bandwidth {widths_in_words(reading.bandwidth)},", factor, share)
+    return f"{shortfall.message(noise='the noise there')}; a larger bandwidth may show a broad peak"
 
 
 def fog_level(density: PrivateDensity, reading: Reading, level: float, at: FloatArray | None) -> float | FloatArray:

@@ -80,14 +80,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import eval_hermitenorm, ndtr
 
+from fogline._typing import FloatArray, IntArray
 from fogline.density.counted_records import nothing_counted
 from fogline.density.feature_reading import RandomReading
 from fogline.density.modes.on_grid import ModeTable, make_scale_space, make_table, no_modes
 from fogline.density.modes.scale_space import ScaleSpace, locate_modes, newton_ascent, track_modes
 from fogline.density.modes.side_lobes import ClearedReading, Field, SideLobeModel, fit_side_lobes, scan
+from fogline.density.shortfall import Shortfall, two_digits, widths_in_words
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
@@ -107,8 +108,6 @@ __all__ = [
     "survey_of",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SCAN_POWER = 12
 """Starts are chosen from 2**12 Sobol points."""
@@ -591,18 +590,19 @@ def _shortfall_message(density: PrivateDensity, layers: list[Layer], level: floa
     """Say what kept every peak below the fogline; no advice to spend more where nothing was counted."""
     if said := nothing_counted(density):
         return said
-    shortfall, clearest = np.inf, layers[-1]
+    factor, clearest = np.inf, layers[-1]
     for layer in layers:
         ratio = layer.noise.needed(level / len(layers)) / max(float(layer.drop.max(initial=0.0)), 1e-9)
-        if ratio < shortfall:
-            shortfall, clearest = ratio, layer
+        if ratio < factor:
+            factor, clearest = ratio, layer
     share = clearest.noise.privacy / clearest.noise.variance
-    seen = f"has at most {100 / shortfall:.0f}% of the prominence needed"
-    if shortfall <= 1:
-        seen = "cannot be told from a plateau or a slope"
-    return (
-        f"nothing stands above the fog: the clearest peak, at bandwidth {_widths(clearest)}, {seen}; {share:.0%} of "
-        f"the noise there is privacy noise; {_shortfall_advice(density, layers, level)}"
+    # Only some of the ways down from a peak are tried, so its prominence is an upper bound.
+    seen = f"has at most {100 / factor:.0f}% of the prominence needed"
+    shortfall = Shortfall(f"peak, at bandwidth {_widths(clearest)},", factor, share)
+    return shortfall.message(
+        seen=seen if factor > 1 else "cannot be told from a plateau or a slope",
+        noise="the noise there",
+        advice=_shortfall_advice(density, layers, level),
     )
 
 
@@ -614,8 +614,8 @@ def _shortfall_advice(density: PrivateDensity, layers: list[Layer], level: float
     if times[best] <= 1:
         return f"{group} would be seen: smaller or wider ones need more records, more epsilon or another bandwidth"
     return (
-        f"{group} would need about {_rounded(times[best])} times the epsilon, or "
-        f"{_rounded(times[best] * density.count)} records; fewer columns would need less"
+        f"{group} would need about {two_digits(times[best])} times the epsilon, or "
+        f"{two_digits(times[best] * density.count)} records; fewer columns would need less"
     )
 
 
@@ -630,15 +630,7 @@ def _lacking(layer: Layer, level: float) -> float:
 
 
 def _widths(layer: Layer) -> str:
-    """Bandwidth of a layer in words, short where there are many columns."""
-    shown = [f"{h:.3g}" for h in layer.summits.reading.bandwidth]
-    return ", ".join(shown if len(shown) <= 4 else [*shown[:3], "...", shown[-1]])
-
-
-def _rounded(number: float) -> str:
-    """Give a number with two digits, and without an exponent unless it is huge."""
-    short = float(f"{number:.2g}")
-    return f"{short:.0f}" if 10 <= short < 1e9 else f"{short:g}"
+    return widths_in_words(layer.summits.reading.bandwidth)
 
 
 EVEN = 0.1
