@@ -24,10 +24,9 @@ from fogline import _validation
 from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.accounting import zcdp
 from fogline.density.modes.on_grid import ModeTable, make_scale_space
-from fogline.density.modes.significance import kernel_energy, null_of, smooth_reading, tested_scales
-from fogline.density.modes.without_grid import fog_anywhere
+from fogline.density.modes.search import SmallestShare, search_of
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import RandomSpec, plan_spec
+from fogline.density.random_spec import plan_spec
 from fogline.density.spec import as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.scenarios import Guess, Setting, guess_of, width_of
@@ -276,7 +275,7 @@ def _at_epsilon(
     spurious = np.mean(
         [len(table.positions) - np.sum(found >= 0) for table, found in zip(tables, matches, strict=True)]
     )
-    level, bandwidth, share = _fog(setting, density)
+    level, bandwidth, share = _smallest_share(setting, density)
     return AtEpsilon(
         epsilon=epsilon,
         rho=rho,
@@ -314,24 +313,10 @@ def _root_mean(variances: FloatArray, seen: BoolArray) -> FloatArray:
     return np.where(runs > 0, np.sqrt(total / np.maximum(runs, 1)), np.nan)
 
 
-def _fog(setting: Setting, density: PrivateDensity) -> tuple[float, FloatArray, float]:
+def _smallest_share(setting: Setting, density: PrivateDensity) -> SmallestShare:
     """Return the fogline where it hides the smallest share, the bandwidth there, and that share."""
     fixed = setting.bandwidth if isinstance(setting.bandwidth, str) else np.array(setting.bandwidth)
-    scale_space = make_scale_space(density, fixed)
-    if isinstance(setting.spec, RandomSpec):
-        return fog_anywhere(density, scale_space, setting.level)
-    scales = tested_scales(scale_space)
-    null = null_of(density, [scale_space.readings[q] for q in scales])
-    height = max(float(smooth_reading(density).on_grid(2.0).values.max()), 0.0)
-    best = (np.inf, 0.0, scale_space.readings[0].bandwidth)
-    for scale, q in enumerate(scales):
-        reading = scale_space.readings[q]
-        sd = np.sqrt(reading.noise_sd**2 + kernel_energy(reading) * height / density.count)
-        prominence = float(null.needed(scale, setting.level) * sd)
-        best = min(
-            best, (prominence * float(scale_space.peak[q]), prominence, reading.bandwidth), key=lambda found: found[0]
-        )
-    return best[1], np.asarray(best[2]), min(best[0], 1.0)
+    return search_of(setting.spec).smallest_share(density, make_scale_space(density, fixed), setting.level)
 
 
 # -- words ---------------------------------------------------------------------------------------------------

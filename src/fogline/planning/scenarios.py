@@ -15,7 +15,6 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.density.modes.on_grid import ModeTable
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec, Spec
-from fogline.density.spec import LATTICE_BITS
 from fogline.queries.exact_counts import exact_counts
 from fogline.queries.fourier_sums import lattice_sums
 
@@ -133,10 +132,10 @@ def _sample_guess(shape: Any, setting: Setting) -> Guess:
         raise ValueError("shape: a public sample needs at least two rows within the bounds")
     blur = spec.planned[0] / 2
     # Exact sums, read as if they bore noise about as large as that of the draw, so that the scale fits the sample.
-    still = np.zeros(spec.n_coefficients)
-    step = np.sqrt(spec.squared_norm) if isinstance(spec, RandomSpec) else 2.0**LATTICE_BITS
+    still, sums = np.zeros(spec.n_coefficients), setting.sums(rows)
+    step = 1 / setting.density(sums, still, 1.0).noise_scale  # of the released integers, per record
     scale = np.sqrt(len(rows)) / 16 * step
-    modes = setting.read(setting.density(setting.sums(rows), still, scale)).positions
+    modes = setting.read(setting.density(sums, still, scale)).positions
     words = f"like a public sample of {len(rows)} rows with {len(modes)} mode{'' if len(modes) == 1 else 's'}"
 
     def draw(n: int, rng: np.random.Generator) -> FloatArray:

@@ -27,8 +27,8 @@ from scipy.ndimage import distance_transform_edt, gaussian_filter
 from scipy.special import gammaincinv
 
 from fogline._typing import BoolArray, FloatArray, IntArray
+from fogline.density.modes.search import search_of
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import RandomSpec
 from fogline.report._svg import (
     HUES,
     PlotArea,
@@ -659,7 +659,7 @@ def telling_columns(centers: FloatArray, bounds: FloatArray, most: int) -> list[
 
 def is_sliced(density: PrivateDensity) -> bool:
     """Whether a map of the density is made of planes through the centres."""
-    return isinstance(density.spec, RandomSpec) and density.spec.d > 2
+    return density.spec.d > 2 and not search_of(density.spec).has_grid
 
 
 def picture_of(space: Space, bandwidth: FloatArray) -> Plane | Profile:
@@ -689,7 +689,7 @@ def _profile(space: Space, bandwidth: FloatArray) -> Profile:
 def read_plane(space: Space, bandwidth: FloatArray) -> Plane:
     """Read a map of two axes; costs no privacy."""
     i, j = space.pair
-    read = _sliced if isinstance(space.density.spec, RandomSpec) else _from_grid
+    read = _from_grid if search_of(space.density.spec).has_grid else _sliced
     axes, values, places, floor = read(space, bandwidth)
     bounds = [(float(low), float(high)) for low, high in space.density.spec.bounds]
     return Plane(

@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.modes.on_grid import make_scale_space
 from fogline.density.modes.peaks import Basins, basins, find_peaks
+from fogline.density.modes.search import search_of
 from fogline.density.modes.significance import null_of, tested_scales
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import RandomSpec
 from fogline.estimators.mode_fit import ModeFit
 from fogline.report._svg import HUES, plus_minus, significant, tick_label
 from fogline.report.frame import (
@@ -236,9 +236,8 @@ class Findings:
 
 def find_modes(estimator: ModeFit, columns: Sequence[str] | None = None) -> Findings | WideFindings:
     """Read what a page shows from a fitted estimator; costs no privacy."""
-    if isinstance(estimator.density_.spec, RandomSpec):
-        return find_wide_modes(estimator, columns)
-    return _find_on_grid(estimator, columns)
+    has_grid = search_of(estimator.density_.spec).has_grid
+    return _find_on_grid(estimator, columns) if has_grid else find_wide_modes(estimator, columns)
 
 
 def _find_on_grid(estimator: ModeFit, columns: Sequence[str] | None) -> Findings:

@@ -44,6 +44,7 @@ from fogline.density.counted_records import nothing_counted
 from fogline.density.grid_reading import Reading
 from fogline.density.modes.peaks import Peaks, find_peaks, join_basins
 from fogline.density.modes.scale_space import ScaleSpace
+from fogline.density.modes.search import SmallestShare
 from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
 
 if TYPE_CHECKING:
@@ -539,6 +540,26 @@ def fog_level(density: PrivateDensity, reading: Reading, level: float, at: Float
     height = smooth.on_grid(2.0).values.max()[None] if at is None else smooth.value(at)
     sd = np.sqrt(reading.noise_sd**2 + kernel_energy(reading) * np.maximum(height, 0) / density.count)
     return float(standardised_prominence * sd[0]) if at is None else np.asarray(standardised_prominence * sd)
+
+
+class GridSearch:
+    """The search in densities that have a grid, see :class:`~fogline.density.modes.search.ModeSearch`."""
+
+    has_grid = True
+
+    def smallest_share(self, density: PrivateDensity, scale_space: ScaleSpace, level: float) -> SmallestShare:
+        """Return the smallest part of the records that would be seen, at the scale where that is."""
+        scales = tested_scales(scale_space)
+        null = null_of(density, [scale_space.readings[q] for q in scales])
+        height = max(float(smooth_reading(density).on_grid(2.0).values.max()), 0.0)
+        found = []
+        for scale, q in enumerate(scales):
+            reading = scale_space.readings[q]
+            sd = np.sqrt(reading.noise_sd**2 + kernel_energy(reading) * height / density.count)
+            prominence = float(null.needed(scale, level) * sd)
+            found.append(SmallestShare(prominence, reading.bandwidth, prominence * float(scale_space.peak[q])))
+        best = min(found, key=lambda entry: entry.share)
+        return best._replace(share=min(best.share, 1.0))
 
 
 CLEARLY = 6.0

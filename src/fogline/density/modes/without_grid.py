@@ -87,6 +87,7 @@ from fogline.density.counted_records import nothing_counted
 from fogline.density.feature_reading import RandomReading
 from fogline.density.modes.on_grid import ModeTable, make_scale_space, make_table, no_modes
 from fogline.density.modes.scale_space import ScaleSpace, locate_modes, newton_ascent, track_modes
+from fogline.density.modes.search import SmallestShare
 from fogline.density.modes.side_lobes import ClearedReading, Field, SideLobeModel, fit_side_lobes, scan
 from fogline.density.shortfall import Shortfall, two_digits, widths_in_words
 
@@ -94,12 +95,12 @@ if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = [
+    "FeatureSearch",
     "Layer",
     "ReadingNoise",
     "Summits",
     "Survey",
     "climb",
-    "fog_anywhere",
     "fog_level_anywhere",
     "peak_chances",
     "read_modes_anywhere",
@@ -561,16 +562,21 @@ def _p_values(layers: list[Layer], positions: FloatArray) -> FloatArray:
     return best
 
 
-def fog_anywhere(density: PrivateDensity, scale_space: ScaleSpace, level: float) -> tuple[float, FloatArray, float]:
-    """Prominence needed, bandwidth and share of records in one narrow place, at the scale where that share is least."""
-    layers = survey_of(density, scale_space).layers
-    found = []
-    for layer in layers:
-        reading = layer.summits.reading
-        share = layer.noise.needed(level / len(layers)) * float(np.sqrt(layer.noise.variance))
-        found.append((share, share * reading.unit, reading.bandwidth))
-    share, prominence, bandwidth = min(found, key=lambda entry: entry[0])
-    return prominence, bandwidth, min(share, 1.0)
+class FeatureSearch:
+    """The search in densities of random features, see :class:`~fogline.density.modes.search.ModeSearch`."""
+
+    has_grid = False
+
+    def smallest_share(self, density: PrivateDensity, scale_space: ScaleSpace, level: float) -> SmallestShare:
+        """Return the smallest part of the records that would be seen, at the scale where that is."""
+        layers = survey_of(density, scale_space).layers
+        found = []
+        for layer in layers:
+            reading = layer.summits.reading
+            share = layer.noise.needed(level / len(layers)) * float(np.sqrt(layer.noise.variance))
+            found.append(SmallestShare(share * reading.unit, reading.bandwidth, share))
+        best = min(found, key=lambda entry: entry.share)
+        return best._replace(share=min(best.share, 1.0))
 
 
 def fog_level_anywhere(
