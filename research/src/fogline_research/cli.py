@@ -333,7 +333,7 @@ def _show_mixtures(rows: Sequence[MixtureRow]) -> None:
 def _print_table(names: Sequence[str], lines: Sequence[Sequence[str]], note: str) -> None:
     from rich.table import Table
 
-    from fogline.cli.release import console_for_people
+    from fogline.cli.common import console_for_people
 
     table = Table()
     for name in names:

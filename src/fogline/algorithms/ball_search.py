@@ -76,7 +76,9 @@ class LocatedTerms(ReleaseTerms):
     """Terms of a release whose stable histograms may fail with a small part of delta."""
 
     @classmethod
-    def located(cls, epsilon: Any, delta: Any, neighbours: Any, max_contributions: Any, unit: str) -> LocatedTerms:
+    def located(
+        cls, epsilon: float | None, delta: float | None, neighbours: str, max_contributions: int, unit: str
+    ) -> LocatedTerms:
         """Check a user's wishes; only add-remove is proved."""
         if _validation.check_neighbours(neighbours) != "add-remove":
             raise ValueError('neighbours must be "add-remove": a stable histogram is proved for no other relation')

@@ -23,14 +23,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
 
 from fogline import _validation
-from fogline._typing import FloatArray
+from fogline._typing import BandwidthLike, FloatArray
 from fogline.accounting.budget import Budget
 from fogline.density.components.pursuit import (
     MOST_SPHERICAL_COMPONENTS,
@@ -41,7 +42,7 @@ from fogline.density.components.pursuit import (
 )
 from fogline.density.counted_records import is_nothing, joined
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import plan_spec
+from fogline.density.random_spec import RandomSpec
 from fogline.density.shortfall import separation_words, two_digits
 from fogline.density.spec import as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
@@ -73,7 +74,9 @@ __all__ = [
     "MOST_STEPS",
     "WORTH",
     "ClusterPlan",
+    "ClusterSettings",
     "FoundClusters",
+    "Refinement",
     "checked_number",
     "concentrated",
     "density_spec",
@@ -112,6 +115,21 @@ PUBLIC_SEED = 20060608
 """Of random projections; it hides nothing."""
 
 
+Refinement = bool | int | str
+"""Whether clusters are refined: True, False, "auto", or a number of steps."""
+
+
+class ClusterSettings(Protocol):
+    """Parameters of an estimator that a plan is made from."""
+
+    n_clusters: int | None
+    components: int | None
+    projection: ArrayLike
+    bandwidth: BandwidthLike
+    refinement: Refinement
+    shares: Mapping[str, Any] | None
+
+
 @dataclass(frozen=True, eq=False)
 class ClusterPlan:
     """All that is public about a staged clustering.
@@ -136,9 +154,9 @@ class ClusterPlan:
     components: int | None
     n_clusters: int | None
     level: float
-    bandwidth: Any
+    bandwidth: float | str
     portions: dict[str, Fraction]
-    refinement: Any
+    refinement: bool | str
     steps: int | None
 
     @property
@@ -177,7 +195,7 @@ class ClusterPlan:
         return 8 * (d + 2 + moments + 2 * FREQUENCIES + 1 + steps + kept) + 2**16
 
 
-def checked_number(n_clusters: Any) -> int | None:
+def checked_number(n_clusters: int | None) -> int | None:
     """Return the wanted number of clusters, None where it is to be found."""
     if n_clusters is None:
         return None
@@ -187,12 +205,12 @@ def checked_number(n_clusters: Any) -> int | None:
     return wanted
 
 
-def plan_clusters(settings: Any, bounds: Any, level: float) -> ClusterPlan | None:
+def plan_clusters(settings: ClusterSettings, bounds: FloatArray, level: float) -> ClusterPlan | None:
     """Check an estimator's parameters; None where the density of up to three columns is read as it is.
 
     Parameters
     ----------
-    settings : PrivateModeClustering
+    settings : PrivateModeClustering or ClusterSettings
         Its constructor's parameters are read, nothing else.
     bounds : array of shape (d, 2)
     level : float
@@ -212,16 +230,15 @@ def plan_clusters(settings: Any, bounds: Any, level: float) -> ClusterPlan | Non
             f"bounds has {lattice.d} columns: beyond {MOST_COLUMNS}, projection must be 'random' or a public matrix"
         )
     components = _components(settings.components, lattice.d) if projection is None else None
-    bandwidth = settings.bandwidth
-    if isinstance(bandwidth, str) and bandwidth != "auto":
-        raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
-    if not isinstance(bandwidth, str):
-        bandwidth = _fraction(bandwidth)
+    wished = settings.bandwidth
+    if isinstance(wished, str) and wished != "auto":
+        raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {wished!r}")
+    bandwidth = wished if isinstance(wished, str) else _fraction(wished)
     portions = _portions(settings.shares, private=projection is None, refined=refinement is not False)
     return ClusterPlan(lattice, projection, components, wanted, level, bandwidth, portions, refinement, steps)
 
 
-def _fraction(bandwidth: Any) -> float:
+def _fraction(bandwidth: BandwidthLike) -> float:
     """Check a fixed bandwidth of the projected density: its axes are not known yet, so only a fraction will do."""
     value = _validation.check_positive(bandwidth, "bandwidth")
     if not 0.02 <= value <= 0.7:
@@ -229,7 +246,7 @@ def _fraction(bandwidth: Any) -> float:
     return value
 
 
-def _planned_refinement(choice: Any) -> tuple[Any, int | None]:
+def _planned_refinement(choice: Refinement) -> tuple[bool | str, int | None]:
     if isinstance(choice, bool) or (isinstance(choice, str) and choice == "auto"):
         return choice, None
     if isinstance(choice, str):
@@ -240,7 +257,7 @@ def _planned_refinement(choice: Any) -> tuple[Any, int | None]:
     return True, steps
 
 
-def _components(components: Any, d: int) -> int | None:
+def _components(components: int | None, d: int) -> int | None:
     if components is None:
         return None
     count = _validation.check_count(components, "components")
@@ -250,7 +267,9 @@ def _components(components: Any, d: int) -> int | None:
     return count
 
 
-def _planned_projection(choice: Any, components: Any, lattice: RecordLattice) -> tuple[bool, Projection | None]:
+def _planned_projection(
+    choice: ArrayLike, components: int | None, lattice: RecordLattice
+) -> tuple[bool, Projection | None]:
     """Whether records are projected, and the projection where it is public."""
     if not isinstance(choice, str):
         public = Projection.public(lattice, choice)
@@ -272,7 +291,7 @@ def _planned_projection(choice: Any, components: Any, lattice: RecordLattice) ->
     return True, None
 
 
-def _portions(shares: Any, *, private: bool, refined: bool) -> dict[str, Fraction]:
+def _portions(shares: object, *, private: bool, refined: bool) -> dict[str, Fraction]:
     """Portions of the budget by name; by default what is not needed goes to the density."""
     names = {"scale", "density"} | ({"projection"} if private else set()) | ({"refinement"} if refined else set())
     if shares is None:
@@ -595,7 +614,7 @@ def _later_portions(plan: ClusterPlan, steps: int) -> dict[str, Fraction]:
     return {"density": 1 - spent - refinement, "refinement": refinement}
 
 
-def density_spec(parts: PrivateComponents, bandwidth: Any = "auto") -> Any:
+def density_spec(parts: PrivateComponents, bandwidth: float | str = "auto") -> RandomSpec:
     """Box and bandwidths of the projected density, from earlier answers: whatever these are, there are some."""
     deviations = np.sqrt(parts.variances)
     low, high = parts.projection.extent()
@@ -609,7 +628,7 @@ def density_spec(parts: PrivateComponents, bandwidth: Any = "auto") -> Any:
     else:
         wanted = [as_bandwidth(bandwidth, bounds[:, 1] - bounds[:, 0])]
     shares = np.full(len(wanted), 1 / len(wanted))
-    return plan_spec(bounds, wanted, features=FREQUENCIES, shares=shares)
+    return RandomSpec.plan(bounds, wanted, shares=shares, n_features=FREQUENCIES)
 
 
 def _start(atoms: SphericalComponents, *, pooled: bool) -> GaussianClusters:

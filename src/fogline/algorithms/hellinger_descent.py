@@ -26,14 +26,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
-from fogline._typing import FloatArray
+from fogline._typing import BandwidthLike, BoundsLike, FloatArray, StepsLike
 from fogline._validation import check_bounds, check_count, check_max_contributions, check_real
 from fogline.density.counted_records import check_expected
 from fogline.density.hellinger.inference import LINEAR, linearised
@@ -133,7 +133,7 @@ def _covariances(grid: Quadrature, theta: FloatArray, variance: float) -> tuple[
     return np.asarray(inverse - sampling + np.diag(2e-18 * width**2)), np.asarray(sampling)
 
 
-def nearest(missed: Any, family: Family, box: FloatArray) -> FloatArray:
+def nearest(missed: Callable[[FloatArray], FloatArray], family: Family, box: FloatArray) -> FloatArray:
     """Minimise a sum of squares over a box of parameters: the best of a lattice, then downhill."""
     from scipy.optimize import least_squares
 
@@ -366,7 +366,7 @@ class ExpectedFit:
         return "\n".join(lines)
 
 
-def data_box(family: Family, box: FloatArray, bounds: Any) -> FloatArray:
+def data_box(family: Family, box: FloatArray, bounds: BoundsLike) -> FloatArray:
     """Public range of the data: the user's, or that of nearly all data under any parameters within their bounds."""
     if bounds is None:
         return _planned_box(family, box)
@@ -408,7 +408,9 @@ def family_scales(family: Family, box: FloatArray, bounds: FloatArray) -> FloatA
     return np.stack([widths / 32.0, widths / 8.0], axis=1)
 
 
-def plan_sketch(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: Any, steps: Any) -> SketchSpec:
+def plan_sketch(
+    family: Family, box: FloatArray, bounds: FloatArray, bandwidth: BandwidthLike, steps: StepsLike
+) -> SketchSpec:
     """Plan the release of a density to which a family will be fitted."""
     widths = bounds[:, 1] - bounds[:, 0]
     if not isinstance(bandwidth, str):
@@ -427,7 +429,7 @@ def plan_sketch(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: 
         raise ValueError(f"parameter_bounds or bounds are too wide: {error}") from None
 
 
-def smallest_bandwidth(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: Any) -> float:
+def smallest_bandwidth(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: BandwidthLike) -> float:
     """Public bandwidth of a descent, in data units."""
     if not isinstance(bandwidth, str):
         return float(as_bandwidth(bandwidth, bounds[:, 1] - bounds[:, 0])[0])
@@ -458,7 +460,7 @@ def _factors(family: Family, box: FloatArray, bounds: FloatArray) -> tuple[Float
     return middle, np.geomspace(fine, coarse, size)
 
 
-def checked_guess(family: Family, box: FloatArray, theta: Any) -> FloatArray:
+def checked_guess(family: Family, box: FloatArray, theta: Mapping[str, float]) -> FloatArray:
     """Parameters from a mapping, within their bounds."""
     if set(theta) != set(family.parameters):
         raise ValueError(f"theta must have one value for each of {', '.join(family.parameters)}")
@@ -496,7 +498,17 @@ def check_expectation(expect_records: object, method: str) -> None:
         raise ValueError(f"expect_records: method={method!r} releases no count, since its number of rows is public")
 
 
-def plan_descent(asked: Any, family: Family, box: FloatArray, bounds: FloatArray, n: int) -> DescentPlan:
+class DescentSettings(Protocol):
+    """Parameters of an estimator that a descent is planned from."""
+
+    method: str
+    bandwidth: BandwidthLike
+    iterations: int | None
+    steps: StepsLike
+    max_contributions: int
+
+
+def plan_descent(asked: DescentSettings, family: Family, box: FloatArray, bounds: FloatArray, n: int) -> DescentPlan:
     """Plan of a descent over n rows, from the parameters of an estimator; raises before anything is spent."""
     if family.dimension != 1:
         raise ValueError(f"method={asked.method!r} serves one column, the {family.name} family has more: use 'sketch'")

@@ -39,7 +39,7 @@ from fogline import _validation
 from fogline._typing import FloatArray, IntArray
 from fogline.accounting.budget import Budget
 from fogline.algorithms.clustering import FREQUENCIES, density_spec
-from fogline.algorithms.mixture_recursive import MixtureFit
+from fogline.algorithms.mixture_recursive import MixtureFit, MixtureSettings
 from fogline.density.components.matching import MatchedMixture, fit_characteristic_function
 from fogline.density.components.pursuit import ClusterPrior, SphericalComponents, matching_pursuit
 from fogline.density.private_density import PrivateDensity
@@ -153,7 +153,7 @@ class MixturePlan:
         return 8 * (2 * d + 2 + d * (d + 1) // 2 + 2 * FREQUENCIES + 1 + self.steps * step + kept) + 2**16
 
 
-def plan_mixture(settings: Any, d: int) -> MixturePlan:
+def plan_mixture(settings: MixtureSettings, d: int) -> MixturePlan:
     """Check an estimator's parameters for the method of sketches.
 
     Parameters
@@ -180,7 +180,7 @@ def plan_mixture(settings: Any, d: int) -> MixturePlan:
     return MixturePlan(lattice, k, variance_range(settings), least, portions, steps)
 
 
-def checked_components(n_components: Any, most: int) -> int | None:
+def checked_components(n_components: int | None, most: int) -> int | None:
     """Return the wanted number of components, None where it is to be found."""
     if n_components is None:
         return None
@@ -190,7 +190,7 @@ def checked_components(n_components: Any, most: int) -> int | None:
     return wanted
 
 
-def checked_weight(weight_min: Any, k: int | None) -> float:
+def checked_weight(weight_min: float | None, k: int | None) -> float:
     """Smallest weight that is believed: a fifth of an even share where none is given."""
     even = 1 / (k or AUTO_COMPONENTS)
     if weight_min is None:
@@ -201,7 +201,7 @@ def checked_weight(weight_min: Any, k: int | None) -> float:
     return least
 
 
-def variance_range(settings: Any) -> tuple[float, float]:
+def variance_range(settings: MixtureSettings) -> tuple[float, float]:
     """Smallest and largest variance of a component, in units of the radius."""
     radius = _validation.check_positive(settings.radius, "radius")
     low = radius / 1000 if settings.sigma_min is None else _validation.check_positive(settings.sigma_min, "sigma_min")
@@ -211,7 +211,7 @@ def variance_range(settings: Any) -> tuple[float, float]:
     return (low / radius) ** 2, (high / radius) ** 2
 
 
-def _portions(shares: Any) -> dict[str, Fraction]:
+def _portions(shares: object) -> dict[str, Fraction]:
     """Portions of the budget by name."""
     if shares is None:
         return {name: Fraction(share) for name, share in MIXTURE_SHARES.items()}

@@ -23,13 +23,14 @@ What every method of a private Gaussian mixture comes back with.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fogline import _validation
 from fogline._typing import FloatArray
@@ -54,7 +55,9 @@ from fogline.release.curator import Curator
 
 __all__ = [
     "PROOF",
+    "BlockLearner",
     "MixtureFit",
+    "MixtureSettings",
     "RecursivePlan",
     "ball_constraints",
     "composed_costs",
@@ -212,6 +215,30 @@ SHRUNK = 0.5
 """A part that became narrower than this, in radii before, is looked at again although it was not cut."""
 
 
+BlockLearner = object
+"""What is fitted to a block of records, as a copy: an object whose ``fit`` sets ``means_``, or "spectral"."""
+
+
+class MixtureSettings(Protocol):
+    """Parameters of an estimator that the plan of a mixture is made from, by whichever method."""
+
+    n_components: int | None
+    epsilon: float | None
+    delta: float | None
+    radius: float | None
+    center: ArrayLike | None
+    sigma_min: float | None
+    sigma_max: float | None
+    weight_min: float | None
+    method: str
+    shares: Mapping[str, Any] | None
+    steps: int
+    constants: str
+    learner: BlockLearner | None
+    neighbours: str
+    max_contributions: int
+
+
 @dataclass(frozen=True, eq=False)
 class RecursivePlan:
     """All that is public about a mixture learnt by its parts.
@@ -238,13 +265,13 @@ class RecursivePlan:
         cls,
         *,
         d: int,
-        n_components: Any,
-        radius: Any,
-        sigma_min: Any,
-        sigma_max: Any,
-        weight_min: Any = None,
-        center: Any = None,
-        constants: Any = "practical",
+        n_components: int | None,
+        radius: float | None,
+        sigma_min: float | None,
+        sigma_max: float | None,
+        weight_min: float | None = None,
+        center: ArrayLike | None = None,
+        constants: str = "practical",
     ) -> RecursivePlan:
         """Check the public parameters; every error names its parameter."""
         k = _validation.check_count(n_components, "n_components")

@@ -163,7 +163,7 @@ def _show(estimator: str, replayed: ReplayReport, found: AttackReport | None, pa
     from rich.table import Table
     from rich.text import Text
 
-    from fogline.cli.release import console_for_people
+    from fogline.cli.common import console_for_people
 
     console = console_for_people()
     table = Table(title=Text(f"Replay of {estimator}"), title_justify="left")

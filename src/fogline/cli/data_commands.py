@@ -7,6 +7,7 @@ each public category with a test of their difference.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from fogline.cli.release import ask, checked_outputs, checked_words
 if TYPE_CHECKING:
     from fogline.density.strata import Strata
     from fogline.estimators.bounds import PrivateBounds
+    from fogline.ledger import LedgerView
     from fogline.sources.check import FileCheck
 
 __all__ = ["bounds", "check", "strata", "units"]
@@ -68,7 +70,7 @@ def bounds(ctx: click.Context, /, **options: Any) -> None:
     shares = _shares(options["shares"])
     checked_words(options)
 
-    def question(view: Any) -> PrivateBounds:
+    def question(view: LedgerView | None) -> PrivateBounds:
         from fogline import private_bounds
 
         names = ("epsilon", "delta", "coverage", "neighbours", "max_contributions", "expect_records")
@@ -118,7 +120,8 @@ def _show_bounds(found: PrivateBounds, paid: dict[str, Any] | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from fogline.cli.release import console_for_people, show_payment
+    from fogline.cli.common import console_for_people
+    from fogline.cli.release import show_payment
     from fogline.report._svg import significant
     from fogline.report.frame import as_sentence
 
@@ -214,7 +217,7 @@ def strata(ctx: click.Context, /, **options: Any) -> None:
                 click.echo(f"{'densities' if name == 'save' else name}: {options[name]}")
 
 
-def _strata_question(options: dict[str, Any]) -> Any:
+def _strata_question(options: dict[str, Any]) -> Callable[[LedgerView | None], Strata]:
     columns = parse.columns_option(options["columns"])
     bounds = parse.bounds_option(options["bounds"])
     steps = parse.steps_option(options["steps"])
@@ -224,7 +227,7 @@ def _strata_question(options: dict[str, Any]) -> Any:
     if isinstance(steps, list) and len(steps) == 1:
         steps = steps[0]
 
-    def question(view: Any) -> Strata:
+    def question(view: LedgerView | None) -> Strata:
         from fogline import private_strata
 
         names = ("epsilon", "delta", "neighbours", "max_contributions", "weights", "weight_bound", "expect_records")
@@ -280,7 +283,8 @@ def _show_strata(document: dict[str, Any], paid: dict[str, Any] | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from fogline.cli.release import console_for_people, show_payment
+    from fogline.cli.common import console_for_people
+    from fogline.cli.release import show_payment
     from fogline.report._svg import plus_minus
     from fogline.report.frame import as_sentence
 

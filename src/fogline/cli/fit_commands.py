@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         PrivateModeClustering,
     )
     from fogline.estimators.mode_fit import ModeFit
+    from fogline.sources.tables import Source
 
 __all__ = ["clusters", "demo", "fit", "mixture", "modes", "regress"]
 
@@ -83,7 +84,7 @@ def modes(ctx: click.Context, /, **options: Any) -> None:
     publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
 
 
-def _plan_modes(options: dict[str, Any]) -> tuple[ModeFit, Any]:
+def _plan_modes(options: dict[str, Any]) -> tuple[ModeFit, Source]:
     """Check all that is public, in the order in which a user would."""
     columns = parse.columns_option(options["columns"])
     bounds = parse.bounds_option(options["bounds"])
@@ -163,7 +164,7 @@ def clusters(ctx: click.Context, /, **options: Any) -> None:
     publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
 
 
-def _plan_clusters(options: dict[str, Any]) -> tuple[PrivateModeClustering, Any]:
+def _plan_clusters(options: dict[str, Any]) -> tuple[PrivateModeClustering, Source]:
     """Check all that is public, in the order in which a user would."""
     columns = parse.columns_option(options["columns"])
     bounds = parse.bounds_option(options["bounds"])
@@ -228,7 +229,7 @@ def regress(ctx: click.Context, /, **options: Any) -> None:
     publish(estimator, options, paid, command=command, columns=table.columns)
 
 
-def _plan_regress(options: dict[str, Any]) -> tuple[PrivateModalRegression, Any]:
+def _plan_regress(options: dict[str, Any]) -> tuple[PrivateModalRegression, Source]:
     """Check all that is public, in the order in which a user would."""
     x_bounds = parse.bounds_option(options["x_bounds"], "--x-bounds")
     y_bounds = parse.bounds_option(options["y_bounds"], "--y-bounds")
@@ -301,7 +302,7 @@ def mixture(ctx: click.Context, /, **options: Any) -> None:
     publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
 
 
-def _plan_mixture(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Any]:
+def _plan_mixture(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Source]:
     """Check all that is public, in the order in which a user would."""
     columns = parse.columns_option(options["columns"])
     center = parse.numbers_option(options["center"], "--center")
@@ -384,7 +385,7 @@ def fit(ctx: click.Context, /, **options: Any) -> None:
     publish(estimator, options, paid, command=command, columns=table.columns)
 
 
-def _plan_fit(options: dict[str, Any]) -> tuple[PrivateHellinger, Any]:
+def _plan_fit(options: dict[str, Any]) -> tuple[PrivateHellinger, Source]:
     """Check all that is public, in the order in which a user would."""
     columns, rows = list(options["column"]), options["rows"]
     names = ("family", "method", "iterations", "confidence", "epsilon", "delta", "rho", "hdp", "neighbours")
@@ -407,7 +408,7 @@ def _plan_fit(options: dict[str, Any]) -> tuple[PrivateHellinger, Any]:
         estimator = PrivateHellinger(**chosen)
         _check_plan(estimator, len(columns), rows)
         if rows is None:
-            table: Any = source_table(options, columns)
+            table: Source = source_table(options, columns)
         else:
             table = CountedFile(options["file"], columns, rows=rows, **reading_keywords(options))
     except (ValueError, TypeError, OSError) as error:

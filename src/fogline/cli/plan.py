@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -14,9 +14,19 @@ from fogline.cli.options import need_reader, query_option, reading_options, sour
 from fogline.cli.release import checked_numbers
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from fogline._typing import JSON, FloatArray
+    from fogline.datasets.mixtures import Mixture
+    from fogline.estimators import PrivateModalRegression, PrivateModeClustering
+    from fogline.estimators.mode_fit import ModeFit
     from fogline.planning.clustering import ExpectedClusterError
     from fogline.planning.modes import ExpectedError
     from fogline.planning.regression import ExpectedBranches
+    from fogline.planning.scenarios import ShapeLike
+
+    Planned = ModeFit | PrivateModeClustering | PrivateModalRegression
+    Outlook = ExpectedError | ExpectedClusterError | ExpectedBranches
 
 __all__ = ["outlook_document", "plan", "show_outlook"]
 
@@ -115,7 +125,7 @@ def _refuse_idle(options: dict[str, Any]) -> None:
             raise click.BadParameter(f"says nothing about {kind}", param_hint=hint)
 
 
-def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> Any:
+def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> Planned:
     """Give the estimator of which a fit is planned."""
     steps = parse.steps_option(options["steps"])
     if isinstance(steps, list) and len(steps) == 1:
@@ -137,18 +147,24 @@ def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> An
     return PrivateModalRegression(x_bounds=bounds[:-1], y_bounds=bounds[-1], **chosen)
 
 
-def _expected(estimator: Any, options: dict[str, Any], guess: Any) -> Any:
+def _expected(estimator: Planned, options: dict[str, Any], guess: ShapeLike) -> Outlook:
     """What fits would show; clusters of up to three columns are modes."""
-    asked = {"shape": guess, "epsilons": parse.numbers_option(options["epsilons"], "--epsilons")}
-    if options["kind"] == "modes":
+    from fogline.estimators.mode_fit import ModeFit
+
+    epsilons = parse.numbers_option(options["epsilons"], "--epsilons")
+    if isinstance(estimator, ModeFit):
         from fogline.planning.modes import expected_mode_error
 
-        return expected_mode_error(estimator, options["n"], runs=options["runs"], **asked)
-    expected = estimator.expected_error(options["n"], **asked)
-    return expected if options["kind"] == "regression" else expected.modes or expected
+        return expected_mode_error(estimator, options["n"], shape=guess, epsilons=epsilons, runs=options["runs"])
+    from fogline.estimators import PrivateModeClustering
+
+    if isinstance(estimator, PrivateModeClustering):
+        expected = estimator.expected_error(options["n"], shape=guess, epsilons=epsilons)
+        return expected.modes or expected
+    return estimator.expected_error(options["n"], shape=cast("ArrayLike", guess), epsilons=epsilons)
 
 
-def _draw(expected: Any, path: Path, *, quiet: bool) -> None:
+def _draw(expected: Outlook, path: Path, *, quiet: bool) -> None:
     from fogline.planning.modes import ExpectedError
     from fogline.report.ledger import write_picture
     from fogline.report.plan import outlook_picture
@@ -161,9 +177,10 @@ def _draw(expected: Any, path: Path, *, quiet: bool) -> None:
         click.echo(f"picture: {path}")
 
 
-def _shape(options: dict[str, Any], d: int) -> Any:
+def _shape(options: dict[str, Any], d: int) -> ShapeLike:
     """Return the guess that the words of --shape stand for."""
-    text, branches = options["shape"], options["kind"] == "regression"
+    text: str | None = options["shape"]
+    branches = options["kind"] == "regression"
     if options["query"] is not None and "://" not in (text or ""):
         raise click.BadParameter("is for a public sample in a database, named by --shape", param_hint="--query")
     if text is None:
@@ -184,7 +201,7 @@ def _shape(options: dict[str, Any], d: int) -> Any:
     return _public_sample(options, d)
 
 
-def _branches(text: str) -> Any:
+def _branches(text: str) -> int | tuple[int, float]:
     numbers = parse.numbers_option(text, "--shape") or []
     if len(numbers) not in (1, 2) or not numbers[0].is_integer():
         raise click.BadParameter(
@@ -193,7 +210,7 @@ def _branches(text: str) -> Any:
     return int(numbers[0]) if len(numbers) == 1 else (int(numbers[0]), numbers[1])
 
 
-def _mixture(text: str, d: int) -> Any:
+def _mixture(text: str, d: int) -> Mixture:
     from fogline.datasets.mixtures import Mixture
 
     weights, centers, scales = [], [], []
@@ -216,7 +233,7 @@ def _mixture(text: str, d: int) -> Any:
         raise click.BadParameter(str(error), param_hint="--shape") from None
 
 
-def _public_sample(options: dict[str, Any], d: int) -> Any:
+def _public_sample(options: dict[str, Any], d: int) -> FloatArray:
     """Read a public sample."""
     from fogline.sources.tables import ReadFailed, read_public
 
@@ -235,7 +252,7 @@ def _public_sample(options: dict[str, Any], d: int) -> Any:
     return sample
 
 
-def outlook_document(expected: Any, options: dict[str, Any], command: str) -> dict[str, Any]:
+def outlook_document(expected: Outlook, options: dict[str, Any], command: str) -> dict[str, Any]:
     """Give a plan for machines."""
     from fogline.planning.modes import ExpectedError
 
@@ -243,34 +260,36 @@ def outlook_document(expected: Any, options: dict[str, Any], command: str) -> di
         return _modes_document(expected, command)
     chosen = {name: options[name] for name in ("delta", "neighbours", "level")}
     rows = [{name: _plain(value) for name, value in vars(row).items()} for row in expected.rows]
-    named = {"n_clusters": expected.n_clusters} if options["kind"] == "clusters" else {"shape": expected.shape}
+    named = "n_clusters" if options["kind"] == "clusters" else "shape"
     return {
         "format": f"fogline-plan-{options['kind']}-1",
         "command": command,
         "n": expected.n,
-        **named,
+        named: getattr(expected, named),
         **chosen,
         "rows": rows,
     }
 
 
-def show_outlook(expected: Any, options: dict[str, Any]) -> None:
+def show_outlook(expected: Outlook, options: dict[str, Any]) -> None:
     """Print a plan for people."""
+    from fogline.planning.clustering import ExpectedClusterError
     from fogline.planning.modes import ExpectedError
 
     if isinstance(expected, ExpectedError):
         _show_modes(expected)
-    elif options["kind"] == "clusters":
+    elif isinstance(expected, ExpectedClusterError):
         _show_clusters(expected, options)
     else:
         _show_branches(expected, options)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: FloatArray | float | str) -> JSON:
     """Numbers that JSON has; an error of nothing is none."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float | int | str):
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+    numbers: JSON = value.tolist()
+    return numbers
 
 
 def _show_clusters(expected: ExpectedClusterError, options: dict[str, Any]) -> None:

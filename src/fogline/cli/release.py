@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -28,7 +28,12 @@ from fogline.cli.common import (
 from fogline.cli.options import check_file, loops_for, need_reader, source_files
 
 if TYPE_CHECKING:
+    from fogline._typing import LedgerLike
+    from fogline.density.private_density import PrivateDensity
+    from fogline.ledger import Ledger, LedgerView
     from fogline.report.frame import ConsoleTable
+    from fogline.report.page import FindingsLike
+    from fogline.sources.tables import Source
 
 __all__ = [
     "ask",
@@ -106,7 +111,24 @@ def checked_numbers(options: dict[str, Any], **bounds: Sequence[tuple[float, flo
         raise parse.refused(error) from None
 
 
-def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, Any] | None:
+class PaidEstimator(Protocol):
+    """An estimator whose budget a ledger may keep."""
+
+    ledger: LedgerLike | None
+
+    def fit(self, X: Source, /) -> object:
+        """Release and read."""
+
+
+class ReleasingEstimator(PaidEstimator, Protocol):
+    """An estimator that releases a density, unless its method has none."""
+
+    @property
+    def density_(self) -> PrivateDensity | None:
+        """The released density."""
+
+
+def release(estimator: ReleasingEstimator, table: Source, options: dict[str, Any]) -> dict[str, Any] | None:
     """Fit, and return the receipt and whether the answer was there before, where a ledger paid."""
     doing = "reading the records, releasing their density once"
     only_with_a_ledger(options)
@@ -122,13 +144,14 @@ def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, An
         estimator.ledger = view
         with Phase(doing, quiet=options["as_json"]), refusals(), loops_for(options, table):
             fit(estimator, table)
-    receipt = estimator.receipt_ if estimator.density_ is None else estimator.density_.receipt
+    density = estimator.density_
+    receipt = getattr(estimator, "receipt_", None) if density is None else density.receipt
     if receipt is None:
         raise Unreadable("the ledger gave no receipt")
     return {"receipt": receipt, "cached": receipt["commit"] < before}
 
 
-def view_of(open_ledger: Any, options: dict[str, Any]) -> Any:
+def view_of(open_ledger: Ledger, options: dict[str, Any]) -> LedgerView:
     """Return the ledger as the one who asks sees it."""
     view = open_ledger.on(options["dataset"], analyst=options["analyst"])
     return view.afresh() if options.get("afresh") else view
@@ -143,7 +166,7 @@ def only_with_a_ledger(options: dict[str, Any]) -> None:
         raise click.BadParameter("is of use only with --ledger", param_hint="--afresh")
 
 
-def fit(estimator: Any, table: Any) -> None:
+def fit(estimator: PaidEstimator, table: Source) -> None:
     """Fit, with one constant message for whatever goes wrong once records are touched."""
     from fogline.sources.tables import ReadFailed
 
@@ -159,7 +182,7 @@ def fit(estimator: Any, table: Any) -> None:
         raise Unreadable("the release failed; why is not said, since that may depend on the records") from None
 
 
-def _ledger_errors(estimator: Any) -> list[type[Exception]]:
+def _ledger_errors(estimator: PaidEstimator) -> list[type[Exception]]:
     """Return what a ledger raises, which says nothing of the records."""
     if estimator.ledger is None:
         return []
@@ -169,7 +192,7 @@ def _ledger_errors(estimator: Any) -> list[type[Exception]]:
 
 
 def publish(
-    estimator: Any,
+    estimator: ReleasingEstimator,
     options: dict[str, Any],
     paid: dict[str, Any] | None,
     *,
@@ -191,7 +214,9 @@ def publish(
         if paid is not None:
             show_payment(paid)
     if options["save"] is not None:
-        write(lambda: estimator.density_.save(options["save"]), "--save")
+        density = estimator.density_
+        assert density is not None  # methods that release none were refused with --save
+        write(lambda: density.save(options["save"]), "--save")
     if options["report"] is not None:
         from fogline.report import render_report
 
@@ -208,7 +233,9 @@ T = TypeVar("T")
 FAILED = "the release failed; why is not said, since that may depend on the records"
 
 
-def ask(question: Callable[[Any], T], options: dict[str, Any], doing: str) -> tuple[T, dict[str, Any] | None]:
+def ask(
+    question: Callable[[LedgerView | None], T], options: dict[str, Any], doing: str
+) -> tuple[T, dict[str, Any] | None]:
     """Ask a question, with a ledger's view if there is one, and say what was paid.
 
     Parameters
@@ -237,7 +264,7 @@ def ask(question: Callable[[Any], T], options: dict[str, Any], doing: str) -> tu
     return answer, {"receipt": receipt, "cached": receipt["commit"] < before}
 
 
-def _asked(question: Callable[[Any], T], view: Any) -> T:
+def _asked(question: Callable[[LedgerView | None], T], view: LedgerView | None) -> T:
     from fogline.mechanisms.errors import ReleaseFailed
     from fogline.release.origins import AlreadyReleased
 
@@ -253,7 +280,7 @@ def _asked(question: Callable[[Any], T], view: Any) -> T:
         raise parse.refused(error) from None
 
 
-def show_findings(findings: Any) -> None:
+def show_findings(findings: FindingsLike) -> None:
     """Print the table of some findings, the count, the guarantee, and what would help."""
     from rich.table import Table
     from rich.text import Text

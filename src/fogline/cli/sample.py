@@ -26,6 +26,7 @@ from fogline.cli.release import checked_outputs, checked_words, fit, only_with_a
 
 if TYPE_CHECKING:
     from fogline.estimators import IntegralSampler
+    from fogline.sources.tables import Source
 
 __all__ = ["sample"]
 
@@ -134,7 +135,7 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
         click.echo(payment_words(paid), err=True)
 
 
-def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
+def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Source]:
     """Check all that is public, in the order in which a user would."""
     columns = parse.columns_option(options["columns"])
     bounds = None if options["bounds"] is None else parse.bounds_option(options["bounds"])
@@ -170,7 +171,7 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
     return estimator, table
 
 
-def _fitted(estimator: IntegralSampler, table: Any, options: dict[str, Any]) -> dict[str, Any] | None:
+def _fitted(estimator: IntegralSampler, table: Source, options: dict[str, Any]) -> dict[str, Any] | None:
     """Fit, and return the receipt and whether the draws were there before, where a ledger paid."""
     from fogline.cli.release import progress_bar
 

@@ -29,7 +29,7 @@ from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import plan_spec
 from fogline.density.spec import as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
-from fogline.planning.scenarios import Guess, Setting, guess_of, width_of
+from fogline.planning.scenarios import Guess, ModeSettings, Setting, ShapeLike, guess_of, width_of
 from fogline.release.density_sketch import lattice_sensitivity
 
 __all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error"]
@@ -168,7 +168,12 @@ class ExpectedError:
 
 
 def expected_mode_error(
-    estimator: Any, n: int, *, shape: Any = None, epsilons: Sequence[float] | None = None, runs: int | None = None
+    estimator: ModeSettings,
+    n: int,
+    *,
+    shape: ShapeLike = None,
+    epsilons: Sequence[float] | None = None,
+    runs: int | None = None,
 ) -> ExpectedError:
     """Return what fits of `estimator` to n records would show, by epsilon. Free: no data are touched.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from fogline._typing import FloatArray, IntArray
+from fogline._typing import BandwidthLike, BoundsLike, FloatArray, IntArray, StepsLike
 from fogline._validation import Neighbours
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.modes.on_grid import ModeTable
@@ -41,13 +42,33 @@ NO_GUARANTEE = Guarantee(
 class Shape(Protocol):
     """A density that can be drawn from and climbed, such as `fogline.datasets.mixtures.Mixture`."""
 
-    centers: FloatArray
+    @property
+    def centers(self) -> FloatArray:
+        """Where its parts are, one row each."""
 
     def sample(self, n: int, rng: np.random.Generator, /) -> tuple[FloatArray, Any]:
         """Draw n records and what is known of them."""
 
     def derivatives(self, x: FloatArray, /) -> tuple[float, FloatArray, FloatArray]:
         """Density, gradient and Hessian at one point."""
+
+
+ShapeLike: TypeAlias = Shape | ArrayLike | None
+"""A public guess of a density: None or "uniform" for no shape at all, a mixture, or a public sample."""
+
+
+class ModeSettings(Protocol):
+    """Parameters of an estimator of which fits are simulated."""
+
+    epsilon: float | None
+    delta: float | None
+    bounds: BoundsLike
+    n_modes: int | None
+    level: float
+    bandwidth: BandwidthLike
+    steps: StepsLike
+    neighbours: str
+    max_contributions: int
 
 
 @dataclass(frozen=True)
@@ -61,7 +82,7 @@ class Setting:
     neighbours: Neighbours
     max_contributions: int
     n_modes: int | None
-    bandwidth: Any
+    bandwidth: str | tuple[float, ...]
     runs: int
 
     def density(self, exact: IntArray, noise: FloatArray, scale: float) -> PrivateDensity:
@@ -86,13 +107,13 @@ class Setting:
 class Guess:
     """A shape: what it is called, where its modes are, how to draw from it; equal if its key is."""
 
-    key: Any
+    key: object
     words: str = field(compare=False)
     modes: FloatArray = field(compare=False)
     draw: Draw = field(compare=False)
 
 
-def width_of(shape: Any) -> int | None:
+def width_of(shape: ShapeLike) -> int | None:
     """Return the number of columns of a shape that has one."""
     if shape is None or isinstance(shape, str):
         return None
@@ -102,7 +123,7 @@ def width_of(shape: Any) -> int | None:
     return int(found[1]) if len(found) == 2 else 1
 
 
-def guess_of(shape: Any, setting: Setting) -> Guess:
+def guess_of(shape: ShapeLike, setting: Setting) -> Guess:
     """Return the guessed shape as something to draw records from."""
     spec = setting.spec
     if shape is None or (isinstance(shape, str) and shape == "uniform"):
@@ -120,7 +141,7 @@ def guess_of(shape: Any, setting: Setting) -> Guess:
     return _sample_guess(shape, setting)
 
 
-def _sample_guess(shape: Any, setting: Setting) -> Guess:
+def _sample_guess(shape: ShapeLike, setting: Setting) -> Guess:
     """Return the guess that new records are like those of a public sample, each a little off."""
     spec = setting.spec
     try:

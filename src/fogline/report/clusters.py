@@ -101,15 +101,17 @@ def find_clusters(estimator: PrivateModeClustering, columns: Sequence[str] | Non
     return ClusterFindings(estimator, names, picture_of(space, bandwidth), bandwidth)
 
 
-def _columns(estimator: Any, names: tuple[str, ...]) -> Space:
+def _columns(estimator: PrivateModeClustering, names: tuple[str, ...]) -> Space:
     """Return the columns themselves, the map in those in which the centres differ most."""
-    density, found = estimator.density_, estimator.regions_.modes
+    density, regions = estimator.density_, estimator.regions_
+    assert regions is not None  # without a projection there is a grid
+    found = regions.modes
     shown = telling_columns(found.positions, np.asarray(density.spec.bounds), 2)
     pair = (shown[0], shown[-1])
     return Space(density, names, found.positions, found.covariances, pair, estimator.predict)
 
 
-def _components(estimator: Any) -> Space:
+def _components(estimator: PrivateModeClustering) -> Space:
     """Return the components that the columns were projected on, measured in half ranges of the columns."""
     components, errors = estimator.components_, estimator.projected_standard_errors_
     box = np.broadcast_to(np.asarray(estimator.bounds, dtype=np.float64), (int(estimator.n_features_in_), 2))
@@ -142,7 +144,7 @@ def cluster_document(findings: ClusterFindings, command: str | None = None) -> d
     }
 
 
-def _projection(estimator: Any) -> dict[str, Any] | None:
+def _projection(estimator: PrivateModeClustering) -> dict[str, Any] | None:
     if estimator.components_ is None:
         return None
     return {"components": estimator.components_.tolist(), "mean": estimator.mean_.tolist(), "unit": "half ranges"}

@@ -31,6 +31,7 @@ from fogline.report.frame import (
 )
 
 if TYPE_CHECKING:
+    from fogline.density.hellinger.inference import Explained
     from fogline.estimators import PrivateHellinger
 
 __all__ = [
@@ -277,7 +278,7 @@ def fit_document(findings: FitFindings, command: str | None = None) -> dict[str,
     }
 
 
-def _explained_document(explained: Any) -> dict[str, Any] | None:
+def _explained_document(explained: Explained | None) -> dict[str, Any] | None:
     if explained is None:
         return None
     lumps = [{"low": list(lump.low), "high": list(lump.high), "share": lump.share} for lump in explained.lumps]

@@ -6,16 +6,17 @@ import base64
 import hashlib
 import platform
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata, resources
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 import fogline
 from fogline.accounting.cautions import budget_cautions
+from fogline.accounting.guarantee import Guarantee
 from fogline.density.private_density import PrivateDensity
 from fogline.estimators._base import default_parameters
 from fogline.estimators.mode_fit import ModeFit
@@ -23,6 +24,8 @@ from fogline.report._svg import plus_minus, significant
 
 __all__ = [
     "ConsoleTable",
+    "FittedEstimator",
+    "JudgedEstimator",
     "as_sentence",
     "column_names",
     "count_content",
@@ -42,7 +45,37 @@ __all__ = [
 ]
 
 
-def render_page(template: str, estimator: Any, content: dict[str, Any], *, title: str, command: str | None) -> str:
+class FittedEstimator(Protocol):
+    """What every page asks of a fitted estimator."""
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """What is promised, and to whom."""
+
+    @property
+    def message_(self) -> str:
+        """What would help, and what to check."""
+
+    @property
+    def density_(self) -> PrivateDensity | None:
+        """The released density, if there is one."""
+
+
+class JudgedEstimator(FittedEstimator, Protocol):
+    """A fitted estimator that tells findings from noise at a level."""
+
+    @property
+    def level(self) -> float:
+        """Chance of a finding where only noise is."""
+
+
+def render_page(
+    template: str, estimator: FittedEstimator, content: dict[str, Any], *, title: str, command: str | None
+) -> str:
     """Return a page that needs nothing else: one of the templates that extend the frame, filled.
 
     Drawings in ``content`` stand under ``figures``, ``chart`` and ``bar`` as SVG and are not escaped; all else is.
@@ -74,7 +107,9 @@ def render_page(template: str, estimator: Any, content: dict[str, Any], *, title
     return page
 
 
-def frame_content(estimator: Any, density: PrivateDensity, count: tuple[float, float] | None = None) -> dict[str, Any]:
+def frame_content(
+    estimator: JudgedEstimator, density: PrivateDensity, count: tuple[float, float] | None = None
+) -> dict[str, Any]:
     """Return what the frame says of any fitted estimator; the count is the density's unless it is told."""
     value, sd = (density.count, density.count_sd) if count is None else count
     return {
@@ -93,7 +128,7 @@ def count_content(value: float, sd: float) -> dict[str, str]:
     }
 
 
-def promise_content(estimator: Any, receipt: Any) -> dict[str, Any]:
+def promise_content(estimator: FittedEstimator, receipt: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what every page says of guarantee, versions and receipt."""
     guarantee = estimator.guarantee_
     return {
@@ -188,7 +223,7 @@ def few_listed(names: Sequence[str]) -> str:
     return words if len(words) <= MOST_LETTERS else f"{len(names)} columns"
 
 
-def column_names(estimator: Any, columns: Sequence[str] | None = None) -> tuple[str, ...]:
+def column_names(estimator: FittedEstimator, columns: Sequence[str] | None = None) -> tuple[str, ...]:
     """Names given, else those of the fitted frame or file, else x1, x2, ..."""
     d = int(estimator.n_features_in_)
     if columns is None:
@@ -199,7 +234,7 @@ def column_names(estimator: Any, columns: Sequence[str] | None = None) -> tuple[
     return names
 
 
-def python_call(estimator: Any) -> str:
+def python_call(estimator: object) -> str:
     """Return the call that makes such an estimator; parameters only, the data is X, or X and y.
 
     Examples
@@ -263,7 +298,7 @@ class ConsoleTable:
     sentences: tuple[str, ...] = ()
 
 
-def values_with_errors(values: Any, errors: Any) -> list[str]:
+def values_with_errors(values: Iterable[float], errors: Iterable[float]) -> list[str]:
     """Numbers and their errors for people.
 
     Examples
@@ -282,7 +317,7 @@ def left_out_words(columns: Sequence[str], shown: Sequence[int]) -> str:
     return f"{more} more column{'' if more == 1 else 's'}, of less difference, are in the document of --json."
 
 
-def count_words(estimator: Any, *, counted: bool = True) -> tuple[str, ...]:
+def count_words(estimator: FittedEstimator, *, counted: bool = True) -> tuple[str, ...]:
     """Return what is said below every table: the message, the released count if there is one, the guarantee."""
     density = estimator.density_ if counted else None
     found = [as_sentence(estimator.message_)] if estimator.message_ else []

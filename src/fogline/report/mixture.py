@@ -179,7 +179,7 @@ def mixture_content(findings: MixtureFindings) -> dict[str, Any]:
     }
 
 
-def _budget(estimator: Any) -> list[tuple[str, str, str]]:
+def _budget(estimator: PrivateGaussianMixture) -> list[tuple[str, str, str]]:
     """Say what each part of the budget bought, where the method divides it so."""
     if estimator.method != "sketch":
         return []

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fogline._typing import BoolArray, FloatArray, IntArray
+from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.modes.on_grid import make_scale_space
 from fogline.density.modes.peaks import Basins, basins, find_peaks
 from fogline.density.modes.search import search_of
@@ -90,7 +90,9 @@ class Standings:
     scales: tuple[tuple[tuple[float, ...], float], ...]
 
 
-def standings(density: PrivateDensity, modes: ArrayLike, *, level: float, bandwidth: Any = "auto") -> Standings:
+def standings(
+    density: PrivateDensity, modes: ArrayLike, *, level: float, bandwidth: BandwidthLike = "auto"
+) -> Standings:
     """Hold the modes, and the clearest peak that is none, against the fogline.
 
     Parameters

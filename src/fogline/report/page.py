@@ -7,14 +7,28 @@ Each kind of release is registered once, in ``FINDERS`` and ``KINDS``. A kind's 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from fogline.report.frame import render_page
+from fogline.report.frame import FittedEstimator, render_page
 
-__all__ = ["KINDS", "Kind", "document", "find", "finder_of", "kind_of", "render_report", "write_report"]
+__all__ = ["KINDS", "FindingsLike", "Kind", "document", "find", "finder_of", "kind_of", "render_report", "write_report"]
+
+
+class FindingsLike(Protocol):
+    """What is read from a fitted estimator for a page, a terminal or a document."""
+
+    kind: ClassVar[str]
+
+    @property
+    def estimator(self) -> FittedEstimator:
+        """What was fitted."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +58,7 @@ class Kind:
     title: str
     template: str
 
-    def get(self, part: str) -> Any:
+    def get(self, part: str) -> Callable[..., Any]:
         """Import a part of this kind by its name, such as ``"document"``.
 
         Examples
@@ -118,7 +132,7 @@ KINDS = {
 """By the ``kind`` of their findings."""
 
 
-def finder_of(estimator: Any) -> Any:
+def finder_of(estimator: object) -> Callable[[Any, Sequence[str] | None], FindingsLike]:
     """Return the function that reads the findings of such an estimator.
 
     Examples
@@ -134,17 +148,18 @@ def finder_of(estimator: Any) -> Any:
     raise TypeError(f"estimator: there is no report for {type(estimator).__name__}")
 
 
-def kind_of(findings: Any) -> Kind:
+def kind_of(findings: FindingsLike) -> Kind:
     """Return the kind of some findings."""
     return KINDS[findings.kind]
 
 
-def _imported(place: str) -> Any:
+def _imported(place: str) -> Callable[..., Any]:
     module, _, name = place.partition(":")
-    return getattr(importlib.import_module(f"fogline.report.{module}"), name)
+    found: Callable[..., Any] = getattr(importlib.import_module(f"fogline.report.{module}"), name)
+    return found
 
 
-def find(estimator: Any, columns: Sequence[str] | None = None) -> Any:
+def find(estimator: object, columns: Sequence[str] | None = None) -> FindingsLike:
     """Read what a page shows from a fitted estimator; costs no privacy.
 
     Examples
@@ -157,7 +172,7 @@ def find(estimator: Any, columns: Sequence[str] | None = None) -> Any:
     return finder_of(estimator)(estimator, columns)
 
 
-def document(findings: Any, command: str | None = None) -> dict[str, Any]:
+def document(findings: FindingsLike, command: str | None = None) -> dict[str, Any]:
     """Return the findings as plain values for JSON.
 
     Examples
@@ -172,7 +187,7 @@ def document(findings: Any, command: str | None = None) -> dict[str, Any]:
 
 
 def write_report(
-    estimator: Any,
+    estimator: object,
     path: str | Path,
     *,
     columns: Sequence[str] | None = None,
@@ -217,7 +232,7 @@ def write_report(
     return target
 
 
-def render_report(findings: Any, *, title: str | None = None, command: str | None = None) -> str:
+def render_report(findings: FindingsLike, *, title: str | None = None, command: str | None = None) -> str:
     """Return the page as a string.
 
     Examples

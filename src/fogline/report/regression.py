@@ -370,7 +370,7 @@ def branch_map(findings: BranchFindings, panel: Panel) -> str:
     )
 
 
-def _within(frame: PlotArea, points: Any) -> Any:
+def _within(frame: PlotArea, points: FloatArray) -> FloatArray:
     """Keep points of a drawing inside of its frame."""
     low = np.array([frame.left, frame.top])
     return np.clip(points, low, low + np.array([frame.width, frame.height]))

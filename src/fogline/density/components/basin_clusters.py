@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import distance_transform_edt
 
-from fogline._typing import FloatArray, IntArray
+from fogline._typing import BandwidthLike, FloatArray, IntArray
 from fogline.density.grid_reading import Reading
 from fogline.density.modes import significance
 from fogline.density.modes.on_grid import ModeTable, make_scale_space, make_table, no_modes
@@ -65,7 +65,7 @@ class GridClusters:
 
 
 def read_grid_clusters(
-    density: PrivateDensity, n_clusters: int | None, level: float, bandwidth: object
+    density: PrivateDensity, n_clusters: int | None, level: float, bandwidth: BandwidthLike
 ) -> GridClusters:
     """Find the clusters of a density that was released on a grid of frequencies."""
     if n_clusters is not None:
@@ -79,7 +79,7 @@ def read_grid_clusters(
     return GridClusters(modes, basins(density, modes.positions, width), width)
 
 
-def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: object) -> GridClusters:
+def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: BandwidthLike) -> GridClusters:
     """Give the k clusters that stand out most, or as many as can be seen."""
     scale_space = make_scale_space(density, bandwidth)
     starts, scale = most_prominent(scale_space, k)

@@ -24,7 +24,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from fogline.density.hellinger.minimum_distance import (
 from fogline.density.hellinger.outliers import ExcessMass, excess_masses, without_excess_masses
 from fogline.density.private_density import PrivateDensity
 from fogline.families import Family
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "Explained",
@@ -327,7 +330,23 @@ def intervals(
     return result
 
 
-def summary_of(fitted: Any, family: str, level: float) -> FitSummary:
+class FittedFamily(Protocol):
+    """What a fitted estimator says of its family."""
+
+    params_: dict[str, float]
+    standard_errors_: dict[str, float]
+    privacy_covariance_: FloatArray
+    sampling_covariance_: FloatArray
+    message_: str
+    explained_: Explained | None
+    guarantee_: Guarantee
+
+    @property
+    def confidence_intervals_(self) -> dict[str, tuple[float, float]]:
+        """Interval of each parameter."""
+
+
+def summary_of(fitted: FittedFamily, family: str, level: float) -> FitSummary:
     """Table of a fitted estimator."""
     parts = [np.sqrt(np.diag(part)) for part in (fitted.privacy_covariance_, fitted.sampling_covariance_)]
     rows = [
@@ -359,10 +378,10 @@ def draw_fit(
     theta: FloatArray,
     share: float,
     density: PrivateDensity | None,
-    bandwidth: Any,
+    bandwidth: FloatArray,
     box: FloatArray,
-    ax: Any,
-) -> Any:
+    ax: Axes | None,
+) -> Axes:
     """Draw the released density with its noise, and the fit over it; limits come from the bounds."""
     if family.dimension != 1:
         raise ValueError("plot draws one column; with more, draw density_.grid() and the family yourself")

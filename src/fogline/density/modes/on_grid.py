@@ -9,11 +9,11 @@ some scale. Either way each is then located at the bandwidth that serves it best
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fogline._typing import FloatArray, IntArray
+from fogline._typing import BandwidthLike, FloatArray, IntArray
 from fogline.density.counted_records import joined
 from fogline.density.grid_reading import Reading
 from fogline.density.modes import significance
@@ -71,7 +71,7 @@ class ModeTable:
         return np.asarray(np.sqrt(np.einsum("kii->ki", self.covariances)))
 
 
-def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandwidth: Any) -> ModeTable:
+def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandwidth: BandwidthLike) -> ModeTable:
     """Find, judge and locate the modes of a density."""
     scale_space = make_scale_space(density, bandwidth)
     if n_modes is None:
@@ -89,7 +89,7 @@ def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandw
     return make_table(scale_space, located, significance.peak_p_values(density, scale_space, located.position), message)
 
 
-def make_scale_space(density: PrivateDensity, bandwidth: Any = "auto") -> ScaleSpace:
+def make_scale_space(density: PrivateDensity, bandwidth: BandwidthLike = "auto") -> ScaleSpace:
     """Readings at a geometric ladder of bandwidths, or at the one the user asks for."""
     spec = density.spec
     unit = spec.planned[0]

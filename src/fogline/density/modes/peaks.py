@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +32,7 @@ from scipy import fft as scipy_fft
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from fogline._typing import BoolArray, FloatArray, IntArray
+from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.grid_reading import Grid, Reading
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ class Basins:
     share_errors: FloatArray
 
 
-def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: Any = None) -> Basins:
+def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike = None) -> Basins:
     """Divide the box among the modes of a released density.
 
     Parameters

@@ -30,9 +30,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fogline._typing import ComplexArray, FloatArray
 from fogline.density.feature_reading import RandomReading
@@ -223,6 +224,8 @@ def _least_squares(waves: _Waves, target: ComplexArray, state: FloatArray) -> Fl
     return state
 
 
+SingleArray: TypeAlias = NDArray[np.float32]
+
 BLOCK = 2**20
 """At most so many phases are held at once."""
 
@@ -265,7 +268,7 @@ class Field:
         value = self._waves(points, self._cosine[:, :1], self._sine[:, :1])[:, 0]
         return value if self.atoms is None else value + self.atoms.smoothed(points, self.bandwidth)[0]
 
-    def _waves(self, points: FloatArray, cosine: Any, sine: Any) -> FloatArray:
+    def _waves(self, points: FloatArray, cosine: SingleArray, sine: SingleArray) -> FloatArray:
         return _sums((points - self.spec.origin) / self.bandwidth, self._angular, cosine, sine)
 
 
@@ -283,7 +286,7 @@ def scan(readings: Sequence[RandomReading], points: FloatArray) -> FloatArray:
     return _sums((points - spec.origin) / h, (spec.angular * h).T.astype(np.float32), cosine, sine).T
 
 
-def _sums(offset: FloatArray, angular: Any, cosine: Any, sine: Any) -> FloatArray:
+def _sums(offset: FloatArray, angular: SingleArray, cosine: SingleArray, sine: SingleArray) -> FloatArray:
     """Cosines and sines of the phases times their coefficients, shape (p, columns)."""
     small = offset.astype(np.float32)
     size = max(1, BLOCK // max(1, angular.shape[1]))

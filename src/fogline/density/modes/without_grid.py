@@ -77,12 +77,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import eval_hermitenorm, ndtr
 
-from fogline._typing import FloatArray, IntArray
+from fogline._typing import BandwidthLike, FloatArray, IntArray
 from fogline.density.counted_records import nothing_counted
 from fogline.density.feature_reading import RandomReading
 from fogline.density.modes.on_grid import ModeTable, make_scale_space, make_table, no_modes
@@ -430,7 +430,9 @@ class Survey:
     atoms: SideLobeModel | None
 
 
-def read_modes_anywhere(density: PrivateDensity, n_modes: int | None, level: float, bandwidth: Any) -> ModeTable:
+def read_modes_anywhere(
+    density: PrivateDensity, n_modes: int | None, level: float, bandwidth: BandwidthLike
+) -> ModeTable:
     """Find, judge and locate the modes of a density without a grid.
 
     Parameters
@@ -488,7 +490,7 @@ def _look(density: PrivateDensity, scale_space: ScaleSpace, atoms: SideLobeModel
     """Seek and judge peaks at the tested rungs."""
     count = density.count
 
-    def reading(plain: Any) -> Any:
+    def reading(plain: RandomReading) -> RandomReading:
         return plain if atoms is None else ClearedReading(plain, atoms)
 
     scale_space = replace(scale_space, readings=tuple(map(reading, scale_space.readings)))
@@ -580,7 +582,7 @@ class FeatureSearch:
 
 
 def fog_level_anywhere(
-    density: PrivateDensity, reading: Any, level: float, at: FloatArray | None
+    density: PrivateDensity, reading: RandomReading, level: float, at: FloatArray | None
 ) -> float | FloatArray:
     """Prominence that noise alone reaches with probability ``level``, at the highest peak found or at given points."""
     layer = survey_of(density, make_scale_space(density, reading.bandwidth)).layers[0]
@@ -649,7 +651,7 @@ REACHED = 0.05
 """What the ground misses is shrunk by the height that the fog reaches somewhere in the box with this chance."""
 
 
-def sample_anywhere(density: PrivateDensity, k: int, bandwidth: Any, rng: np.random.Generator) -> FloatArray:
+def sample_anywhere(density: PrivateDensity, k: int, bandwidth: BandwidthLike, rng: np.random.Generator) -> FloatArray:
     """Draw k points from a released density without a grid; free, and as private as the density itself.
 
     Parameters
