@@ -69,12 +69,13 @@ from fogline.release.curator import Curator
 from fogline.release.terms import ReleaseTerms
 
 __all__ = [
+    "CLUSTERING",
     "CLUSTERING_SHARES",
     "FREQUENCIES",
     "MOST_STEPS",
-    "WORTH",
     "ClusterPlan",
     "ClusterSettings",
+    "ClusteringTuning",
     "FoundClusters",
     "Refinement",
     "checked_number",
@@ -88,6 +89,55 @@ __all__ = [
     "shortfall_message",
 ]
 
+
+@dataclass(frozen=True)
+class ClusteringTuning:
+    """What is tuned of clusters of projected records.
+
+    Attributes
+    ----------
+    least_components : int
+        Fewest directions that are kept by default, or one for each cluster that is asked for where these are
+        fewer.
+    random_components : int
+        Directions of a random projection.
+    worth : float
+        Refinement helps where one step would place a centre within this many deviations of its cluster.
+    tenth : float
+        Directions are hoped for that hold this share of the whole variance.
+    same : float
+        Clusters whose centres are closer than this many of their deviations, and than their noise, are the
+        same.
+    scales : tuple
+        Bandwidths, as fractions of the leading deviation times the root of the number of directions.
+    reach : float
+        Half the side of the projected box, in deviations of each direction.
+    inner : float
+        Centres lie within so many deviations of the mean.
+    precise : float
+        Steps are added while each still places a centre within this many deviations of its cluster.
+    round_steps : float
+        Part of the steps, the first ones, that move centres only: shapes are learnt once the centres are about
+        right.
+    visible_weight : float
+        A cluster is seen where its weight is this many deviations of the noise.
+    """
+
+    least_components: int = 3
+    random_components: int = 8
+    worth: float = 0.2
+    tenth: float = 0.1
+    same: float = 0.02
+    scales: tuple[float, float] = (0.3, 0.6)
+    reach: float = 3.5
+    inner: float = 2.0
+    precise: float = 0.1
+    round_steps: float = 0.6
+    visible_weight: float = 1.0
+
+
+CLUSTERING = ClusteringTuning()
+
 CLUSTERING_SHARES = {"scale": "1/5", "projection": "3/10", "density": "1/5", "refinement": "3/10"}
 """Default shares of the budget."""
 
@@ -96,14 +146,10 @@ MOST_CLUSTERS = 256
 AUTO_COMPONENTS = 20
 """Most directions that are kept by default."""
 
-LEAST_COMPONENTS = 3
-"""Fewest directions that are kept by default, or one for each cluster that is asked for where these are fewer."""
 
 MOST_COMPONENTS = 64
 """Most directions that may be asked for."""
 
-RANDOM_COMPONENTS = 8
-"""Directions of a random projection."""
 
 FREQUENCIES = 768
 """Random frequencies of the density."""
@@ -169,7 +215,7 @@ class ClusterPlan:
     @property
     def least(self) -> int:
         """Fewest directions of a private projection: few records show few of those in which their clusters differ."""
-        return min(LEAST_COMPONENTS, self.n_clusters or 1, self.most)
+        return min(CLUSTERING.least_components, self.n_clusters or 1, self.most)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form: what makes two questions the same."""
@@ -285,7 +331,7 @@ def _planned_projection(
             raise ValueError(f"projection must not be 'identity' beyond {MOST_COMPONENTS} columns")
         return True, Projection.on(lattice, np.eye(lattice.d))
     if choice == "random":
-        r = _components(components, lattice.d) or min(RANDOM_COMPONENTS, lattice.d)
+        r = _components(components, lattice.d) or min(CLUSTERING.random_components, lattice.d)
         rows = np.random.default_rng(PUBLIC_SEED).standard_normal((lattice.d, r))
         return True, Projection.on(lattice, np.linalg.qr(rows)[0].T)
     return True, None
@@ -305,16 +351,6 @@ def _portions(shares: object, *, private: bool, refined: bool) -> dict[str, Frac
     except (TypeError, ValueError) as error:
         raise ValueError(f"shares: {error}") from None
     return {name: share.portion for name, share in split.items()}
-
-
-WORTH = 0.2
-"""Refinement helps where one step would place a centre within this many deviations of its cluster."""
-
-TENTH = 0.1
-"""Directions are hoped for that hold this share of the whole variance."""
-
-SAME = 0.02
-"""Clusters whose centres are closer than this many of their deviations, and than their noise, are the same."""
 
 
 def concentrated(spread: Spread, d: int, level: float) -> bool:
@@ -362,8 +398,8 @@ def _shortfall_advice(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: i
     k = plan.n_clusters or 5
     relative = terms.max_contributions * (1.0 if terms.neighbours == "add-remove" else 2.0)
     share = float(plan.portions.get("refinement", Fraction(0)) or plan.portions["density"])
-    centres = offset_noise(k, r, float(k), relative / math.sqrt(2 * share * terms.rho), "round") * k / WORTH
-    needed = max(_drowned_share(plan, terms) / TENTH, centres)
+    centres = offset_noise(k, r, float(k), relative / math.sqrt(2 * share * terms.rho), "round") * k / CLUSTERING.worth
+    needed = max(_drowned_share(plan, terms) / CLUSTERING.tenth, centres)
     if needed <= count:
         return "clusters that lie closer than their noise need more records or more epsilon"
     records, times = two_digits(needed), two_digits(needed / max(count, 1.0))
@@ -426,7 +462,7 @@ def _same(means: FloatArray, covariances: FloatArray, noise: FloatArray) -> tupl
     for a in range(k):
         for b in range(a + 1, k):
             squared = (means[a] - means[b]) ** 2
-            near = squared.sum() < SAME**2 * (widths[a] + widths[b]) / 2
+            near = squared.sum() < CLUSTERING.same**2 * (widths[a] + widths[b]) / 2
             if near and np.mean(squared / (noise[a] + noise[b])) < 1:
                 return a, b
     return None
@@ -444,25 +480,6 @@ def seen_components(atoms: SphericalComponents, least: float) -> SphericalCompon
         atoms.weight_sds[seen],
         atoms.misfit,
     )
-
-
-SCALES = (0.3, 0.6)
-"""Bandwidths, as fractions of the leading deviation times the root of the number of directions."""
-
-REACH = 3.5
-"""Half the side of the projected box, in deviations of each direction."""
-
-INNER = 2.0
-"""Centres lie within so many deviations of the mean."""
-
-PRECISE = 0.1
-"""Steps are added while each still places a centre within this many deviations of its cluster."""
-
-ROUND_STEPS = 0.6
-"""Part of the steps, the first ones, that move centres only: shapes are learnt once the centres are about right."""
-
-VISIBLE_WEIGHT = 1.0
-"""A cluster is seen where its weight is this many deviations of the noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -512,7 +529,9 @@ def find_clusters(plan: ClusterPlan, curator: Curator) -> FoundClusters:
     density = curator.ask(sums, portions["density"], "density")
     pursued: dict[str, Any] = curator.remember("clusters", lambda: _pursued(plan, density, _frame(parts), spread))
     apart = int(pursued.pop("apart"))
-    atoms = seen_components(SphericalComponents(**(pursued | {"misfit": float(pursued["misfit"])})), VISIBLE_WEIGHT)
+    atoms = seen_components(
+        SphericalComponents(**(pursued | {"misfit": float(pursued["misfit"])})), CLUSTERING.visible_weight
+    )
     model = _start(atoms, pooled=kind != "full")
     found = FoundClusters(
         parts.projection,
@@ -549,7 +568,7 @@ def _pursued(plan: ClusterPlan, density: PrivateDensity, frame: ClusterPrior, sp
 def _frame(parts: PrivateComponents) -> ClusterPrior:
     """Where clusters may lie: within the image of the box and a few deviations, and with the released moments."""
     low, high = parts.projection.extent()
-    reach = INNER * np.sqrt(parts.variances)
+    reach = CLUSTERING.inner * np.sqrt(parts.variances)
     leading = float(parts.variances[0])
     noise = parts.edge / (2 * math.sqrt(parts.projection.lattice.d)) * math.sqrt(2)
     return ClusterPrior(
@@ -590,10 +609,10 @@ def _refinement(plan: ClusterPlan, spread: Spread, parts: PrivateComponents, k: 
     kind = best_kind(k, r, spread.count, scale(4))
     if plan.steps is not None:
         return plan.steps, kind
-    if plan.refinement == "auto" and offset_noise(k, r, spread.count, scale(1), kind) > WORTH:
+    if plan.refinement == "auto" and offset_noise(k, r, spread.count, scale(1), kind) > CLUSTERING.worth:
         return 0, "round"
     steps = 1
-    while steps < MOST_STEPS and offset_noise(k, r, spread.count, scale(steps + 1), kind) < PRECISE:
+    while steps < MOST_STEPS and offset_noise(k, r, spread.count, scale(steps + 1), kind) < CLUSTERING.precise:
         steps += 1
     return steps, kind
 
@@ -620,11 +639,13 @@ def density_spec(parts: PrivateComponents, bandwidth: float | str = "auto") -> R
     low, high = parts.projection.extent()
     r = parts.projection.r
     leading = float(deviations[0]) * math.sqrt(r)
-    reach = np.maximum(REACH * deviations, SCALES[-1] * leading)  # no axis is narrower than the widest bandwidth
-    least = SCALES[-1] * leading
+    reach = np.maximum(
+        CLUSTERING.reach * deviations, CLUSTERING.scales[-1] * leading
+    )  # no axis is narrower than the widest bandwidth
+    least = CLUSTERING.scales[-1] * leading
     bounds = np.column_stack([np.minimum(np.maximum(-reach, low), -least), np.maximum(np.minimum(reach, high), least)])
     if isinstance(bandwidth, str):
-        wanted = [np.full(r, fraction * leading) for fraction in SCALES]
+        wanted = [np.full(r, fraction * leading) for fraction in CLUSTERING.scales]
     else:
         wanted = [as_bandwidth(bandwidth, bounds[:, 1] - bounds[:, 0])]
     shares = np.full(len(wanted), 1 / len(wanted))
@@ -656,7 +677,7 @@ def _refined(
         portion = portions["refinement"] * Fraction(2 * (step + 1), steps * (steps + 1))
         scale = 1 / math.sqrt(2 * float(portion) * curator.terms.rho)
         kind = best_kind(k, r, found.spread.count, scale)
-        if step < round(ROUND_STEPS * steps):
+        if step < round(CLUSTERING.round_steps * steps):
             kind, model = "round", _rounded(model)
         query = ClusterStepQuery(model, plan.lattice.steps, kind, image, found.spread.count, variances)
         told = curator.ask(query, portion, "refinement")

@@ -70,16 +70,48 @@ from fogline.queries.projected_density import ProjectedDensityQuery
 from fogline.release.curator import Curator
 
 __all__ = [
+    "MIXTURE",
     "MIXTURE_SHARES",
     "MixturePlan",
     "MixtureState",
     "MixtureStepQuery",
+    "MixtureTuning",
     "covariance_noise",
     "find_mixture",
     "plan_mixture",
     "read_step",
     "step_kind",
 ]
+
+
+@dataclass(frozen=True)
+class MixtureTuning:
+    """What is tuned of mixtures read from a released density.
+
+    Attributes
+    ----------
+    eigenvalues : tuple
+        A step changes no variance by more than these factors.
+    surprise : float
+        A step that shows more than is expected by this many deviations finds that the one before had not
+        converged.
+    readable : float
+        Covariances are released where the noise of a whitened one, as a Frobenius norm over the root of d, is
+        below this.
+    inner : float
+        Components are sought within so many deviations of the mean along each direction.
+    patience : int
+        Where the number of components is open: how many more than the best are tried before the search ends.
+    """
+
+    eigenvalues: tuple[float, float] = (0.4, 2.5)
+    surprise: float = 3.0
+    readable: float = 0.5
+    inner: float = 2.5
+    patience: int = 3
+
+
+MIXTURE = MixtureTuning()
 
 MIXTURE_SHARES = {"scale": "1/50", "moments": "1/10", "density": "9/50", "steps": "7/10"}
 """Default shares of the budget."""
@@ -224,16 +256,6 @@ def _portions(shares: object) -> dict[str, Fraction]:
     return {"steps": Fraction(0), **{name: share.portion for name, share in split.items()}}
 
 
-EIGENVALUES = (0.4, 2.5)
-"""A step changes no variance by more than these factors."""
-
-SURPRISE = 3.0
-"""A step that shows more than is expected by this many deviations finds that the one before had not converged."""
-
-READABLE = 0.5
-"""Covariances are released where the noise of a whitened one, as a Frobenius norm over the root of d, is below this."""
-
-
 @dataclass(frozen=True, eq=False)
 class MixtureState:
     """A mixture and how well the releases so far know it.
@@ -342,7 +364,7 @@ def believed(seen: FloatArray, noise: FloatArray, before: FloatArray) -> tuple[F
     squared = noise**2
     shown = np.mean(seen**2, axis=1)
     expected = before + squared
-    surprised = shown > expected * (1 + SURPRISE * math.sqrt(2 / seen.shape[1]))
+    surprised = shown > expected * (1 + MIXTURE.surprise * math.sqrt(2 / seen.shape[1]))
     variance = np.where((before == 0) | surprised, np.maximum(shown - squared, before), before)
     factor = variance / np.maximum(variance + squared, 1e-300)
     return seen * factor[:, None], factor * squared
@@ -351,9 +373,9 @@ def believed(seen: FloatArray, noise: FloatArray, before: FloatArray) -> tuple[F
 def step_kind(weights: FloatArray, r: int, count: float, scale: float) -> Kind:
     """Choose what a step releases of the shapes, from released numbers: only what its noise would not drown."""
     smaller = float(np.quantile(weights, 0.25, method="lower"))
-    if covariance_noise("full", r, count * smaller, scale) < READABLE:
+    if covariance_noise("full", r, count * smaller, scale) < MIXTURE.readable:
         return "full"
-    return "tied" if covariance_noise("tied", r, count, scale) < READABLE else "round"
+    return "tied" if covariance_noise("tied", r, count, scale) < MIXTURE.readable else "round"
 
 
 def covariance_noise(kind: Kind, r: int, records: float, scale: float) -> float:
@@ -386,7 +408,7 @@ def _shapes(
     square = np.zeros((len(changes), r, r))
     square[:, first, second] = square[:, second, first] = changes / isometric
     eigenvalues, vectors = np.linalg.eigh(identity + square)
-    shapes = np.einsum("kij,kj,klj->kil", vectors, np.clip(eigenvalues, *EIGENVALUES), vectors)
+    shapes = np.einsum("kij,kj,klj->kil", vectors, np.clip(eigenvalues, *MIXTURE.eigenvalues), vectors)
     if query.kind == "tied":
         return np.repeat(shapes, k, axis=0), np.repeat(variances, k)
     return shapes, variances
@@ -396,13 +418,6 @@ def _within(covariance: FloatArray, variance_range: tuple[float, float]) -> Floa
     """Keep the variance along every direction in its range."""
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     return np.asarray((vectors * np.clip(values, *variance_range)) @ vectors.T)
-
-
-INNER = 2.5
-"""Components are sought within so many deviations of the mean along each direction."""
-
-PATIENCE = 3
-"""Where the number of components is open: how many more than the best are tried before the search ends."""
 
 
 def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
@@ -460,7 +475,7 @@ def _start(plan: MixturePlan, density: PrivateDensity, moments: Moments, parts: 
         if not tried or matched.criterion < min(tried.values()):
             best = atoms, matched
         tried[k] = matched.criterion
-        if k >= len(best[1].weights) + PATIENCE:
+        if k >= len(best[1].weights) + MIXTURE.patience:
             break
     return {
         **_lifted(plan, *best, moments, parts),
@@ -472,7 +487,7 @@ def _start(plan: MixturePlan, density: PrivateDensity, moments: Moments, parts: 
 def _frame(plan: MixturePlan, parts: PrivateComponents) -> ClusterPrior:
     """Where components may lie: within the image of the ball and a few deviations, with the released moments."""
     low, high = parts.projection.extent()
-    reach = INNER * np.sqrt(parts.variances)
+    reach = MIXTURE.inner * np.sqrt(parts.variances)
     leading = float(parts.variances[0])
     noise = parts.edge / (2 * math.sqrt(plan.lattice.d)) * math.sqrt(2)
     least, most = plan.variance_range

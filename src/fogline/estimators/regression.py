@@ -24,7 +24,7 @@ from fogline._typing import BandwidthLike, FloatArray, LedgerLike, SourceLike, S
 from fogline.accounting.costs import Cost
 from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
 from fogline.density.branches.branches import choose_bandwidth, read_branches
-from fogline.density.branches.prediction_sets import CLEAR, PredictionSets
+from fogline.density.branches.prediction_sets import PREDICTION, PredictionSets
 from fogline.density.branches.profiles import Profiles, mirror_basis
 from fogline.density.counted_records import check_expected
 from fogline.density.private_density import PrivateDensity
@@ -315,7 +315,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         share = _validation.check_level(coverage, "coverage")
         places = self._queries(X)
         fixed = None if isinstance(self.bandwidth, str) else self.bandwidth_
-        bandwidth = choose_bandwidth(self.density_, CLEAR) if fixed is None else fixed
+        bandwidth = choose_bandwidth(self.density_, PREDICTION.clear) if fixed is None else fixed
         return PredictionSets(self.density_, bandwidth, share).at(places)
 
     def plot(self, ax: Axes | None = None) -> Axes:

@@ -18,7 +18,7 @@ from fogline.density.counted_records import joined
 from fogline.density.grid_reading import Reading
 from fogline.density.modes import significance
 from fogline.density.modes.peaks import find_peaks
-from fogline.density.modes.scale_space import Located, ScaleSpace, locate_modes, track_modes
+from fogline.density.modes.scale_space import SCALE_SPACE, Located, ScaleSpace, locate_modes, track_modes
 from fogline.density.modes.significance import at_a_wall
 from fogline.density.spec import as_bandwidth
 
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = ["ModeTable", "read_modes"]
-
-
-SCALE_SPACE_SIZE = 11
-SCALE_SPACE_REACH = 4 / 3
-"""The ladder goes from the smallest readable bandwidth to this many times the largest planned one."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +92,8 @@ def make_scale_space(density: PrivateDensity, bandwidth: BandwidthLike = "auto")
         if bandwidth != "auto":
             raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
         low = density.bandwidth_range[0][0] / unit[0]
-        high = min(SCALE_SPACE_REACH * spec.planned[-1][0], density.bandwidth_range[1][0]) / unit[0]
-        scales = np.geomspace(low, high, SCALE_SPACE_SIZE)
+        high = min(SCALE_SPACE.reach * spec.planned[-1][0], density.bandwidth_range[1][0]) / unit[0]
+        scales = np.geomspace(low, high, SCALE_SPACE.size)
     else:
         fixed = as_bandwidth(bandwidth, spec.widths)
         unit, scales = fixed, np.array([1.0])
