@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from fogline import _validation
+from fogline._typing import FloatArray, IntArray
 from fogline.accounting import zcdp
 from fogline.accounting._rounding import round_down
 from fogline.accounting.costs import Cost, whole_units
@@ -40,8 +41,6 @@ from fogline.release.terms import PROOF, ReleaseTerms
 
 __all__ = ["BallPlan", "LocatedTerms", "find_ball"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
 ASIDE = Fraction(1, 8)
@@ -78,7 +77,9 @@ class LocatedTerms(ReleaseTerms):
     """Terms of a release whose stable histograms may fail with a small part of delta."""
 
     @classmethod
-    def located(cls, epsilon: Any, delta: Any, neighbours: Any, max_contributions: Any, unit: str) -> LocatedTerms:
+    def located(
+        cls, epsilon: float | None, delta: float | None, neighbours: str, max_contributions: int, unit: str
+    ) -> LocatedTerms:
         """Check a user's wishes; only add-remove is proved."""
         if _validation.check_neighbours(neighbours) != "add-remove":
             raise ValueError('neighbours must be "add-remove": a stable histogram is proved for no other relation')
@@ -221,7 +222,7 @@ class _Search:
     def _ask(self, name: str, query: Query[T], part: Fraction = Fraction(1)) -> T:
         return self._curator.ask(self._over(query), self._share * BALL_SEARCH_SHARES[name] * part, name)
 
-    def _key(self, purpose: str) -> NDArray[np.int64]:
+    def _key(self, purpose: str) -> IntArray:
         """A fresh key."""
         return np.array(self._curator.generator(purpose).integers(0, 2**62))
 

@@ -28,10 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.algorithms.ball_search import BallPlan, find_ball
 from fogline.algorithms.mixture_recursive import (
     SCATTER_SHARES,
+    BlockLearner,
     MixtureFit,
+    MixtureSettings,
     RecursivePlan,
     ball_constraints,
     gaussian_fit,
@@ -47,7 +50,6 @@ from fogline.release.curator import Curator
 
 __all__ = ["PROOF", "AggregatePlan", "aggregated_parts", "learn_aggregate"]
 
-FloatArray = NDArray[np.float64]
 
 PROOF = "mixture-aggregate"
 
@@ -100,12 +102,12 @@ class AggregatePlan:
 
     frame: CentredBallLattice
     scales: RecursivePlan
-    learner: Any
+    learner: BlockLearner
     named: str
     most: int
 
     @classmethod
-    def checked(cls, settings: Any, d: int) -> AggregatePlan:
+    def checked(cls, settings: MixtureSettings, d: int) -> AggregatePlan:
         """Check the parameters of an estimator; every error names its parameter."""
         if settings.n_components is None:
             raise ValueError(f"n_components must be given for method {settings.method!r}")

@@ -34,12 +34,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import FloatArray, IntArray
 from fogline.accounting.budget import Budget
 from fogline.algorithms.clustering import FREQUENCIES, density_spec
-from fogline.algorithms.mixture_recursive import MixtureFit
+from fogline.algorithms.mixture_recursive import MixtureFit, MixtureSettings
 from fogline.density.components.matching import MatchedMixture, fit_characteristic_function
 from fogline.density.components.pursuit import ClusterPrior, SphericalComponents, matching_pursuit
 from fogline.density.private_density import PrivateDensity
@@ -70,16 +70,48 @@ from fogline.queries.projected_density import ProjectedDensityQuery
 from fogline.release.curator import Curator
 
 __all__ = [
+    "MIXTURE",
     "MIXTURE_SHARES",
     "MixturePlan",
     "MixtureState",
     "MixtureStepQuery",
+    "MixtureTuning",
     "covariance_noise",
     "find_mixture",
     "plan_mixture",
     "read_step",
     "step_kind",
 ]
+
+
+@dataclass(frozen=True)
+class MixtureTuning:
+    """What is tuned of mixtures read from a released density.
+
+    Attributes
+    ----------
+    eigenvalues : tuple
+        A step changes no variance by more than these factors.
+    surprise : float
+        A step that shows more than is expected by this many deviations finds that the one before had not
+        converged.
+    readable : float
+        Covariances are released where the noise of a whitened one, as a Frobenius norm over the root of d, is
+        below this.
+    inner : float
+        Components are sought within so many deviations of the mean along each direction.
+    patience : int
+        Where the number of components is open: how many more than the best are tried before the search ends.
+    """
+
+    eigenvalues: tuple[float, float] = (0.4, 2.5)
+    surprise: float = 3.0
+    readable: float = 0.5
+    inner: float = 2.5
+    patience: int = 3
+
+
+MIXTURE = MixtureTuning()
 
 MIXTURE_SHARES = {"scale": "1/50", "moments": "1/10", "density": "9/50", "steps": "7/10"}
 """Default shares of the budget."""
@@ -153,7 +185,7 @@ class MixturePlan:
         return 8 * (2 * d + 2 + d * (d + 1) // 2 + 2 * FREQUENCIES + 1 + self.steps * step + kept) + 2**16
 
 
-def plan_mixture(settings: Any, d: int) -> MixturePlan:
+def plan_mixture(settings: MixtureSettings, d: int) -> MixturePlan:
     """Check an estimator's parameters for the method of sketches.
 
     Parameters
@@ -180,7 +212,7 @@ def plan_mixture(settings: Any, d: int) -> MixturePlan:
     return MixturePlan(lattice, k, variance_range(settings), least, portions, steps)
 
 
-def checked_components(n_components: Any, most: int) -> int | None:
+def checked_components(n_components: int | None, most: int) -> int | None:
     """Return the wanted number of components, None where it is to be found."""
     if n_components is None:
         return None
@@ -190,7 +222,7 @@ def checked_components(n_components: Any, most: int) -> int | None:
     return wanted
 
 
-def checked_weight(weight_min: Any, k: int | None) -> float:
+def checked_weight(weight_min: float | None, k: int | None) -> float:
     """Smallest weight that is believed: a fifth of an even share where none is given."""
     even = 1 / (k or AUTO_COMPONENTS)
     if weight_min is None:
@@ -201,7 +233,7 @@ def checked_weight(weight_min: Any, k: int | None) -> float:
     return least
 
 
-def variance_range(settings: Any) -> tuple[float, float]:
+def variance_range(settings: MixtureSettings) -> tuple[float, float]:
     """Smallest and largest variance of a component, in units of the radius."""
     radius = _validation.check_positive(settings.radius, "radius")
     low = radius / 1000 if settings.sigma_min is None else _validation.check_positive(settings.sigma_min, "sigma_min")
@@ -211,7 +243,7 @@ def variance_range(settings: Any) -> tuple[float, float]:
     return (low / radius) ** 2, (high / radius) ** 2
 
 
-def _portions(shares: Any) -> dict[str, Fraction]:
+def _portions(shares: object) -> dict[str, Fraction]:
     """Portions of the budget by name."""
     if shares is None:
         return {name: Fraction(share) for name, share in MIXTURE_SHARES.items()}
@@ -222,19 +254,6 @@ def _portions(shares: Any) -> dict[str, Fraction]:
     except (TypeError, ValueError) as error:
         raise ValueError(f"shares: {error}") from None
     return {"steps": Fraction(0), **{name: share.portion for name, share in split.items()}}
-
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-EIGENVALUES = (0.4, 2.5)
-"""A step changes no variance by more than these factors."""
-
-SURPRISE = 3.0
-"""A step that shows more than is expected by this many deviations finds that the one before had not converged."""
-
-READABLE = 0.5
-"""Covariances are released where the noise of a whitened one, as a Frobenius norm over the root of d, is below this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +364,7 @@ def believed(seen: FloatArray, noise: FloatArray, before: FloatArray) -> tuple[F
     squared = noise**2
     shown = np.mean(seen**2, axis=1)
     expected = before + squared
-    surprised = shown > expected * (1 + SURPRISE * math.sqrt(2 / seen.shape[1]))
+    surprised = shown > expected * (1 + MIXTURE.surprise * math.sqrt(2 / seen.shape[1]))
     variance = np.where((before == 0) | surprised, np.maximum(shown - squared, before), before)
     factor = variance / np.maximum(variance + squared, 1e-300)
     return seen * factor[:, None], factor * squared
@@ -354,9 +373,9 @@ def believed(seen: FloatArray, noise: FloatArray, before: FloatArray) -> tuple[F
 def step_kind(weights: FloatArray, r: int, count: float, scale: float) -> Kind:
     """Choose what a step releases of the shapes, from released numbers: only what its noise would not drown."""
     smaller = float(np.quantile(weights, 0.25, method="lower"))
-    if covariance_noise("full", r, count * smaller, scale) < READABLE:
+    if covariance_noise("full", r, count * smaller, scale) < MIXTURE.readable:
         return "full"
-    return "tied" if covariance_noise("tied", r, count, scale) < READABLE else "round"
+    return "tied" if covariance_noise("tied", r, count, scale) < MIXTURE.readable else "round"
 
 
 def covariance_noise(kind: Kind, r: int, records: float, scale: float) -> float:
@@ -389,7 +408,7 @@ def _shapes(
     square = np.zeros((len(changes), r, r))
     square[:, first, second] = square[:, second, first] = changes / isometric
     eigenvalues, vectors = np.linalg.eigh(identity + square)
-    shapes = np.einsum("kij,kj,klj->kil", vectors, np.clip(eigenvalues, *EIGENVALUES), vectors)
+    shapes = np.einsum("kij,kj,klj->kil", vectors, np.clip(eigenvalues, *MIXTURE.eigenvalues), vectors)
     if query.kind == "tied":
         return np.repeat(shapes, k, axis=0), np.repeat(variances, k)
     return shapes, variances
@@ -399,13 +418,6 @@ def _within(covariance: FloatArray, variance_range: tuple[float, float]) -> Floa
     """Keep the variance along every direction in its range."""
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     return np.asarray((vectors * np.clip(values, *variance_range)) @ vectors.T)
-
-
-INNER = 2.5
-"""Components are sought within so many deviations of the mean along each direction."""
-
-PATIENCE = 3
-"""Where the number of components is open: how many more than the best are tried before the search ends."""
 
 
 def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
@@ -463,7 +475,7 @@ def _start(plan: MixturePlan, density: PrivateDensity, moments: Moments, parts: 
         if not tried or matched.criterion < min(tried.values()):
             best = atoms, matched
         tried[k] = matched.criterion
-        if k >= len(best[1].weights) + PATIENCE:
+        if k >= len(best[1].weights) + MIXTURE.patience:
             break
     return {
         **_lifted(plan, *best, moments, parts),
@@ -475,7 +487,7 @@ def _start(plan: MixturePlan, density: PrivateDensity, moments: Moments, parts: 
 def _frame(plan: MixturePlan, parts: PrivateComponents) -> ClusterPrior:
     """Where components may lie: within the image of the ball and a few deviations, with the released moments."""
     low, high = parts.projection.extent()
-    reach = INNER * np.sqrt(parts.variances)
+    reach = MIXTURE.inner * np.sqrt(parts.variances)
     leading = float(parts.variances[0])
     noise = parts.edge / (2 * math.sqrt(plan.lattice.d)) * math.sqrt(2)
     least, most = plan.variance_range

@@ -20,7 +20,7 @@ import numpy as np
 
 from fogline.algorithms.mixture_recursive import (
     LAST_STEPS,
-    MARGIN,
+    RECURSIVE,
     MixtureFit,
     RecursivePlan,
     ball_constraints,
@@ -48,7 +48,7 @@ def learn_spherical(plan: RecursivePlan, curator: Curator) -> MixtureFit:
     partition, frames, spent = partition_recursively(plan, curator)
     left = 1 - spent
     frames, _ = refine_balls(curator, partition, frames, share=left * PLACE, steps=LAST_STEPS, **ball_constraints(plan))
-    balls = tuple(CentredBallLattice(frame.centre, MARGIN * frame.radius) for frame in frames)
+    balls = tuple(CentredBallLattice(frame.centre, RECURSIVE.margin * frame.radius) for frame in frames)
     rough = curator.ask(SphericalQuery(partition, balls, plan.sigma_min), left * FIRST, "sphere")
     fitting = tuple(_ball(found, ball) for found, ball in zip(rough, balls, strict=True))
     spheres = curator.ask(SphericalQuery(partition, fitting, plan.sigma_min), left * SECOND, "sphere")

@@ -614,7 +614,7 @@ def _log_ratios(step: MechanismStep, z: IntArray, z_prime: IntArray, runs: int, 
     """Log-likelihood ratios, of z' against z, of so many answers that a step could have given."""
     event, where = step.call.event, np.flatnonzero(z != z_prime)
     assert isinstance(event, GaussianEvent | LaplaceEvent)
-    rows, found = max(1, _CELLS_AT_A_TIME // max(1, step.exact.size)), []
+    rows, found = max(1, TUNING.cells_at_a_time // max(1, step.exact.size)), []
     for start in range(0, runs, rows):
         answers = step.sample(_Batch(source, min(rows, runs - start)))(step.exact)[:, where].astype(np.float64)
         before, after = np.abs(answers - z[where]), np.abs(answers - z_prime[where])

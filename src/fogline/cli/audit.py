@@ -75,7 +75,7 @@ def audit(ctx: click.Context, /, estimator: str, as_json: bool, **options: Any) 
 def _replayed(bounds: list[tuple[float, float]], options: dict[str, Any], *, quiet: bool) -> ReplayReport:
     from fogline import PrivateModes
     from fogline.audit import canary_pairs, random_pairs, replay
-    from fogline.cli.show import progress_bar
+    from fogline.cli.release import progress_bar
 
     names = ("epsilon", "delta", "neighbours", "max_contributions", "n_modes")
     audited = PrivateModes(bounds=bounds, **{name: options[name] for name in names})
@@ -163,7 +163,7 @@ def _show(estimator: str, replayed: ReplayReport, found: AttackReport | None, pa
     from rich.table import Table
     from rich.text import Text
 
-    from fogline.cli.show import console_for_people
+    from fogline.cli.common import console_for_people
 
     console = console_for_people()
     table = Table(title=Text(f"Replay of {estimator}"), title_justify="left")

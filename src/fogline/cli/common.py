@@ -78,7 +78,7 @@ class Commands(click.Group):
         super().__init__(**settings)
         self._places = dict(places or {})
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         """Run the command that was named."""
         try:
             return super().invoke(ctx)

@@ -9,9 +9,10 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fogline import _validation
+from fogline._typing import FloatArray, LedgerLike, SourceLike
 from fogline.accounting.budget import Budget, Shares
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
@@ -37,7 +38,6 @@ CODE_VERSION = "bounds-1"
 MAGNITUDE_SHARE = Fraction(1, 3)
 """Share of a column's budget for the powers of two; the cells have the rest."""
 
-FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 
 
@@ -100,16 +100,16 @@ class PrivateBounds:
 
 
 def private_bounds(
-    X: Any,
+    X: SourceLike,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
     coverage: float = 0.99,
-    shares: Any = None,
+    shares: Mapping[str, Any] | None = None,
     neighbours: str = "add-remove",
     max_contributions: int = 1,
     expect_records: int | None = None,
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
 ) -> PrivateBounds:
     """Find a range for each column, to be used as public bounds afterwards.
 
@@ -211,7 +211,7 @@ class _Counted:
     count_sd: float
 
 
-def _shares(shares: Any, columns: tuple[str, ...], rho: float) -> Shares:
+def _shares(shares: object, columns: tuple[str, ...], rho: float) -> Shares:
     if len(set(columns)) != len(columns):
         raise ValueError("X must have columns of different names")
     if shares is None:

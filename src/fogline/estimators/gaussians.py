@@ -6,7 +6,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from numpy.typing import ArrayLike
+
 from fogline import _validation
+from fogline._typing import LedgerLike, SourceLike
 from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.mixture_recursive import learn_gaussians, refine_balls
 from fogline.estimators.locating import public_frame
@@ -31,15 +34,15 @@ T = TypeVar("T")
 
 
 def private_gaussian(
-    X: Any,
+    X: SourceLike,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
     radius: float | None = None,
-    center: Any = None,
+    center: ArrayLike | None = None,
     neighbours: str = "add-remove",
     max_contributions: int = 1,
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
 ) -> tuple[Gaussian, Guarantee]:
     """Learn the mean and the covariance of records that are about Gaussian, wherever they are in a large ball.
 
@@ -92,15 +95,15 @@ def private_gaussian(
 
 
 def private_spherical_gaussian(
-    X: Any,
+    X: SourceLike,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
     radius: float | None = None,
-    center: Any = None,
+    center: ArrayLike | None = None,
     neighbours: str = "add-remove",
     max_contributions: int = 1,
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
 ) -> tuple[SphericalGaussian, Guarantee]:
     """Learn the mean and the one variance of a spherical Gaussian in a ball that fits it roughly.
 
@@ -140,13 +143,13 @@ def private_spherical_gaussian(
 
 
 def _learnt(
-    X: Any,
+    X: SourceLike,
     algorithm: Callable[[CentredBallLattice, Curator], T],
     name: str,
     wishes: tuple[Any, Any, Any, Any],
-    center: Any,
-    radius: Any,
-    ledger: Any,
+    center: ArrayLike | None,
+    radius: float | None,
+    ledger: LedgerLike | None,
 ) -> tuple[T, Guarantee]:
     """Check what is public, then learn."""
     source = as_source(X)

@@ -10,14 +10,17 @@ itself, with noise in every step. Proof: ``hellinger.proof.md``.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from fogline import _validation
+from fogline._typing import BandwidthLike, FloatArray, LedgerLike, SourceLike, StepsLike
 from fogline.accounting.costs import Cost, PureCost
+from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.hellinger_descent import (
     Descent,
     ExpectedFit,
@@ -55,9 +58,11 @@ from fogline.release.terms import ReleaseTerms
 from fogline.sources.files import rows_of
 from fogline.sources.passes import as_source, names_of, unit_of
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["PrivateHellinger"]
 
-FloatArray = NDArray[np.float64]
 
 PROOF = "hellinger"
 CODE_VERSION = "hellinger-4"
@@ -174,8 +179,8 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        family: Any = None,
-        parameter_bounds: Any = None,
+        family: Family | str | None = None,
+        parameter_bounds: Mapping[str, tuple[float, float]] | None = None,
         bounds: ArrayLike | None = None,
         method: str = "sketch",
         epsilon: float | None = None,
@@ -184,13 +189,13 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         hdp: float | None = None,
         pdp: tuple[float, float] | None = None,
         confidence: float = 0.95,
-        bandwidth: Any = "auto",
+        bandwidth: BandwidthLike = "auto",
         iterations: int | None = None,
-        steps: Any = None,
+        steps: StepsLike = None,
         neighbours: str | None = None,
         max_contributions: int = 1,
         expect_records: int | None = None,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> None:
         self.family = family
         self.parameter_bounds = parameter_bounds
@@ -211,7 +216,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.ledger = ledger
 
     @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
-    def fit(self, X: Any, y: Any = None) -> PrivateHellinger:  # noqa: ARG002
+    def fit(self, X: SourceLike, y: object = None) -> PrivateHellinger:  # noqa: ARG002
         """Release once, or descend, and fit the family; return the estimator itself.
 
         Parameters
@@ -258,7 +263,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         level = _validation.check_level(self.confidence, "confidence")
         return summary_of(self, family_named(self.family).name, level)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the fit over the released density, on matplotlib axes; returns them."""
         family, _, bounds = self._family()
         share = 1.0 if self.explained_ is None else self.explained_.share
@@ -276,7 +281,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         """
         return self._terms().cost()
 
-    def expected_error(self, n: int, theta: Any = None) -> ExpectedFit:
+    def expected_error(self, n: int, theta: Mapping[str, float] | None = None) -> ExpectedFit:
         """Standard errors of a fit to n records, before any are touched; free.
 
         Parameters
@@ -333,7 +338,9 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     # -- fitting ---------------------------------------------------------------------------------------------
 
-    def _descend(self, source: Any, plan: DescentPlan, terms: ReleaseTerms) -> tuple[Descent, Any, Any]:
+    def _descend(
+        self, source: SourceLike, plan: DescentPlan, terms: ReleaseTerms
+    ) -> tuple[Descent, Guarantee, dict[str, Any] | None]:
         columns = names_of(source)
         curator = Curator(source, terms, width=1)
         del source
@@ -371,7 +378,9 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         counted = (density.count, density.count_sd)
         self.message_ = self._message(message_of(family, box, fit.theta, *counted), density.guarantee, *counted)
 
-    def _keep_descent(self, plan: DescentPlan, found: Descent, guarantee: Any, receipt: Any) -> None:
+    def _keep_descent(
+        self, plan: DescentPlan, found: Descent, guarantee: Guarantee, receipt: dict[str, Any] | None
+    ) -> None:
         errors = (found.privacy_covariance, found.sampling_covariance, found.degrees)
         self.__dict__.update(estimates_of(plan.family, found.theta, *errors))
         self.explained_ = None

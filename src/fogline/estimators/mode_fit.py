@@ -5,12 +5,13 @@ To import scikit-learn takes longer than to find the modes of a small table.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fogline import _validation
+from fogline._typing import BandwidthLike, LedgerLike, SourceLike, StepsLike
 from fogline.density.counted_records import check_expected
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import Spec, plan_spec
@@ -57,12 +58,12 @@ class ModeFit(ReleasedState):
         bounds: ArrayLike | None = None,
         n_modes: int | None = None,
         level: float = 0.05,
-        bandwidth: Any = "auto",
-        steps: Any = None,
+        bandwidth: BandwidthLike = "auto",
+        steps: StepsLike = None,
         neighbours: str = "add-remove",
         max_contributions: int = 1,
         expect_records: int | None = None,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -77,7 +78,7 @@ class ModeFit(ReleasedState):
         self.ledger = ledger
 
     @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+    def fit(self, X: SourceLike, y: object = None) -> Self:  # noqa: ARG002
         """Release the density of the records once and read its modes.
 
         Parameters

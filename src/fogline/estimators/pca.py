@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from fogline import _validation
+from fogline._typing import BoundsLike, LedgerLike, SourceLike
 from fogline.accounting.guarantee import Guarantee
 from fogline.queries.lattice import RecordLattice
 from fogline.queries.moments import MOST_COLUMNS, MomentQuery, PrivateComponents, SpreadQuery, components_of
@@ -23,15 +23,15 @@ SCALE_SHARE = Fraction(1, 5)
 
 
 def private_pca(
-    X: Any,
+    X: SourceLike,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    bounds: Any = None,
+    bounds: BoundsLike = None,
     components: int | None = None,
     neighbours: str = "add-remove",
     max_contributions: int = 1,
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
 ) -> tuple[PrivateComponents, Guarantee]:
     """Release the leading directions of the records.
 

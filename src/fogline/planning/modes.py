@@ -19,24 +19,21 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.accounting import zcdp
 from fogline.density.modes.on_grid import ModeTable, make_scale_space
-from fogline.density.modes.significance import kernel_energy, null_of, smooth_reading, tested_scales
-from fogline.density.modes.without_grid import fog_anywhere
+from fogline.density.modes.search import SmallestShare, search_of
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import RandomSpec, plan_spec
+from fogline.density.random_spec import plan_spec
 from fogline.density.spec import as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
-from fogline.planning.scenarios import Guess, Setting, guess_of, width_of
+from fogline.planning.scenarios import Guess, ModeSettings, Setting, ShapeLike, guess_of, width_of
 from fogline.release.density_sketch import lattice_sensitivity
 
 __all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Tried where none are given."""
@@ -171,7 +168,12 @@ class ExpectedError:
 
 
 def expected_mode_error(
-    estimator: Any, n: int, *, shape: Any = None, epsilons: Sequence[float] | None = None, runs: int | None = None
+    estimator: ModeSettings,
+    n: int,
+    *,
+    shape: ShapeLike = None,
+    epsilons: Sequence[float] | None = None,
+    runs: int | None = None,
 ) -> ExpectedError:
     """Return what fits of `estimator` to n records would show, by epsilon. Free: no data are touched.
 
@@ -278,7 +280,7 @@ def _at_epsilon(
     spurious = np.mean(
         [len(table.positions) - np.sum(found >= 0) for table, found in zip(tables, matches, strict=True)]
     )
-    level, bandwidth, share = _fog(setting, density)
+    level, bandwidth, share = _smallest_share(setting, density)
     return AtEpsilon(
         epsilon=epsilon,
         rho=rho,
@@ -309,31 +311,17 @@ def _matched(modes: FloatArray, table: ModeTable) -> IntArray:
     return matched
 
 
-def _root_mean(variances: FloatArray, seen: NDArray[np.bool_]) -> FloatArray:
+def _root_mean(variances: FloatArray, seen: BoolArray) -> FloatArray:
     """Root mean square over the runs that saw each mode; NaN where none did."""
     runs = seen.sum(axis=0)[:, None]
     total = np.where(seen[:, :, None], variances, 0.0).sum(axis=0)
     return np.where(runs > 0, np.sqrt(total / np.maximum(runs, 1)), np.nan)
 
 
-def _fog(setting: Setting, density: PrivateDensity) -> tuple[float, FloatArray, float]:
+def _smallest_share(setting: Setting, density: PrivateDensity) -> SmallestShare:
     """Return the fogline where it hides the smallest share, the bandwidth there, and that share."""
     fixed = setting.bandwidth if isinstance(setting.bandwidth, str) else np.array(setting.bandwidth)
-    scale_space = make_scale_space(density, fixed)
-    if isinstance(setting.spec, RandomSpec):
-        return fog_anywhere(density, scale_space, setting.level)
-    scales = tested_scales(scale_space)
-    null = null_of(density, [scale_space.readings[q] for q in scales])
-    height = max(float(smooth_reading(density).on_grid(2.0).values.max()), 0.0)
-    best = (np.inf, 0.0, scale_space.readings[0].bandwidth)
-    for scale, q in enumerate(scales):
-        reading = scale_space.readings[q]
-        sd = np.sqrt(reading.noise_sd**2 + kernel_energy(reading) * height / density.count)
-        prominence = float(null.needed(scale, setting.level) * sd)
-        best = min(
-            best, (prominence * float(scale_space.peak[q]), prominence, reading.bandwidth), key=lambda found: found[0]
-        )
-    return best[1], np.asarray(best[2]), min(best[0], 1.0)
+    return search_of(setting.spec).smallest_share(density, make_scale_space(density, fixed), setting.level)
 
 
 # -- words ---------------------------------------------------------------------------------------------------

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from fogline import _validation
+from fogline._typing import BandwidthLike, FloatArray
 from fogline.accounting import zcdp
 from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
 from fogline.density.branches.branches import grid_places, read_branches
-from fogline.density.spec import as_bandwidth
+from fogline.density.spec import SketchSpec, as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.modes import EPSILONS, MOST_RECORDS
 from fogline.planning.scenarios import Setting
@@ -26,7 +27,6 @@ from fogline.release.density_sketch import lattice_sensitivity
 
 __all__ = ["BranchesAtEpsilon", "ExpectedBranches", "expected_branches"]
 
-FloatArray = NDArray[np.float64]
 
 RUNS = {1: 6, 2: 2}
 """Simulated fits an epsilon, by the number of axes of x."""
@@ -121,8 +121,21 @@ class _Guess:
     modes: FloatArray | None
 
 
+class BranchSettings(Protocol):
+    """Parameters of an estimator of which fits are simulated, and its plan of the release."""
+
+    epsilon: float | None
+    delta: float | None
+    level: float
+    bandwidth: BandwidthLike
+    neighbours: str
+    max_contributions: int
+
+    def _spec(self, width: int | None) -> SketchSpec: ...
+
+
 def expected_branches(
-    estimator: Any, n: int, *, shape: Any = 1, epsilons: Sequence[float] | None = None
+    estimator: BranchSettings, n: int, *, shape: ArrayLike = 1, epsilons: Sequence[float] | None = None
 ) -> ExpectedBranches:
     """Return what fits of `estimator` to n records would show, by epsilon. Free: no data are touched.
 
@@ -169,7 +182,7 @@ def expected_branches(
     return ExpectedBranches(size, guess.words, runs, tuple(rows))
 
 
-def _guess_of(shape: Any, setting: Setting) -> _Guess:
+def _guess_of(shape: ArrayLike, setting: Setting) -> _Guess:
     spec = setting.spec
     lower, upper = np.array(spec.bounds).T
     if np.ndim(shape) == 2:
@@ -185,7 +198,8 @@ def _guess_of(shape: Any, setting: Setting) -> _Guess:
             lambda n, rng: rows[rng.integers(len(rows), size=n)] + blur * rng.standard_normal((n, spec.d)),
             None,
         )
-    count, width = shape if np.ndim(shape) == 1 and len(shape) == 2 else (shape, WIDTH * (upper - lower)[-1])
+    is_pair = np.ndim(shape) == 1 and np.size(shape) == 2
+    count, width = cast("tuple[int, float]", shape) if is_pair else (shape, WIDTH * (upper - lower)[-1])
     branches = _validation.check_count(count, "shape")
     spread = _validation.check_positive(width, "shape")
     centres = lower[-1] + (upper - lower)[-1] * (np.arange(branches) + 0.5) / branches

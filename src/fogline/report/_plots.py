@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt, gaussian_filter
 from scipy.special import gammaincinv
 
+from fogline._typing import BoolArray, FloatArray, IntArray
+from fogline.density.modes.search import search_of
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import RandomSpec
 from fogline.report._svg import (
     HUES,
     PlotArea,
@@ -42,7 +42,7 @@ from fogline.report._svg import (
     tick_label,
     ticks,
 )
-from fogline.report.findings import Findings, Standing
+from fogline.report.modes import Findings, Standing
 
 __all__ = [
     "FOG",
@@ -76,7 +76,6 @@ __all__ = [
     "telling_columns",
 ]
 
-FloatArray = NDArray[np.float64]
 
 OTHER = "#8a98a1"
 WIDTH = 320
@@ -317,8 +316,6 @@ def line(frame: PlotArea, x: FloatArray, y: FloatArray) -> str:
     return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in frame.at(np.stack([x, y], axis=1)).tolist())
 
 
-IntArray = NDArray[np.int64]
-
 MARGIN = 3.0
 BLUE = "#3d6a86"
 GREY = "#8a98a1"
@@ -440,7 +437,7 @@ class Profile:
     axis: FloatArray
     values: FloatArray
     sd: FloatArray
-    labels: NDArray[np.int64]
+    labels: IntArray
     places: FloatArray
     errors: FloatArray
 
@@ -493,7 +490,7 @@ def _fog(frame: PlotArea, x: FloatArray, base: FloatArray, shore: FloatArray) ->
     return "".join(parts)
 
 
-def _runs(mask: NDArray[np.bool_]) -> list[slice]:
+def _runs(mask: BoolArray) -> list[slice]:
     """Give stretches of a mask, each one point longer than it is, so that neighbours touch."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
     return [slice(int(a), int(b) + 1) for a, b in edges.reshape(-1, 2)]
@@ -662,7 +659,7 @@ def telling_columns(centers: FloatArray, bounds: FloatArray, most: int) -> list[
 
 def is_sliced(density: PrivateDensity) -> bool:
     """Whether a map of the density is made of planes through the centres."""
-    return isinstance(density.spec, RandomSpec) and density.spec.d > 2
+    return density.spec.d > 2 and not search_of(density.spec).has_grid
 
 
 def picture_of(space: Space, bandwidth: FloatArray) -> Plane | Profile:
@@ -692,7 +689,7 @@ def _profile(space: Space, bandwidth: FloatArray) -> Profile:
 def read_plane(space: Space, bandwidth: FloatArray) -> Plane:
     """Read a map of two axes; costs no privacy."""
     i, j = space.pair
-    read = _sliced if isinstance(space.density.spec, RandomSpec) else _from_grid
+    read = _from_grid if search_of(space.density.spec).has_grid else _sliced
     axes, values, places, floor = read(space, bandwidth)
     bounds = [(float(low), float(high)) for low, high in space.density.spec.bounds]
     return Plane(

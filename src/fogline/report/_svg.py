@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fogline._typing import FloatArray
 
 __all__ = [
     "HUES",
@@ -27,8 +28,6 @@ __all__ = [
     "tick_label",
     "ticks",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 def contour_loops(values: FloatArray, level: float) -> list[FloatArray]:

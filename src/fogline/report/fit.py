@@ -13,17 +13,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline.accounting import HellingerBudget
 from fogline.families import Family, MultivariateNormal
 from fogline.report._plots import INK, canvas, ellipse_radius, heat, line
 from fogline.report._svg import HUES, PlotArea, element, error_ellipse, path, plus_minus, short, significant, tick_label
-from fogline.report.console import ConsoleTable, count_words
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report.frame import count_content, listed, promise_content
+from fogline.report.frame import (
+    ConsoleTable,
+    column_names,
+    count_content,
+    count_words,
+    listed,
+    promise_content,
+    python_call,
+    versions,
+)
 
 if TYPE_CHECKING:
+    from fogline.density.hellinger.inference import Explained
     from fogline.estimators import PrivateHellinger
 
 __all__ = [
@@ -40,7 +48,6 @@ __all__ = [
     "privacy_words",
 ]
 
-FloatArray = NDArray[np.float64]
 
 POINTS = 500
 """Points of a curve."""
@@ -271,7 +278,7 @@ def fit_document(findings: FitFindings, command: str | None = None) -> dict[str,
     }
 
 
-def _explained_document(explained: Any) -> dict[str, Any] | None:
+def _explained_document(explained: Explained | None) -> dict[str, Any] | None:
     if explained is None:
         return None
     lumps = [{"low": list(lump.low), "high": list(lump.high), "share": lump.share} for lump in explained.lumps]

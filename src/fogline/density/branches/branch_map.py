@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fogline._typing import FloatArray, IntArray
 
 __all__ = ["BranchMap", "Branches", "branches_at"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

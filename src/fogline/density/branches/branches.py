@@ -27,11 +27,13 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.branches.branch_map import BranchMap
 from fogline.density.branches.detection import BranchLinks, BranchPoints, find_branch_points, local_fit
 from fogline.density.branches.profiles import Lines, Profiles, mirror_basis
@@ -40,54 +42,74 @@ from fogline.density.branches.ridge_fit import fitted_branches
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ["choose_bandwidth", "grid_places", "read_branches", "x_grid"]
+__all__ = ["BRANCHES", "BranchTuning", "choose_bandwidth", "grid_places", "read_branches", "x_grid"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
-BANDWIDTHS = ((0.03, 0.035), (0.04, 0.045), (0.055, 0.05), (0.075, 0.06), (0.1, 0.07))
-"""Bandwidths of x and of y that are tried, in widths of the box."""
+@dataclass(frozen=True)
+class BranchTuning:
+    """What is tuned of branches: bandwidths, slopes and ends.
 
-ALLOWANCE = 1.35
-"""Errors are this much larger than the noise by itself makes them: slopes and bandwidths are estimated too."""
+    Attributes
+    ----------
+    bandwidths : tuple
+        Bandwidths of x and of y that are tried, in widths of the box.
+    allowance : float
+        Errors are this much larger than the noise by itself makes them: slopes and bandwidths are estimated
+        too.
+    fitted_from : float
+        Branches are fitted where the noise asks for so large a bandwidth of x, in widths of its range.
+    clear : float
+        The smallest bandwidth is taken at which the highest peak stands so many noise deviations high at most
+        x.
+    x_places_per_bandwidth : mapping by dimension
+        Places of the grid of x a bandwidth, by the number of axes of x.
+    slope_width : float
+        Slopes are fitted with a window of so many bandwidths.
+    final_slope_width : float
+        The slopes that are reported, once the bias is gone.
+    steepest : float
+        Slopes beyond so many bandwidths of y a bandwidth of x are cut.
+    smoothers : tuple
+        Windows (in bandwidths) and degrees of the local fits that may smooth a branch further.
+    faintest, least_share : float
+        A node is kept where the density is so many noise deviations high, and so high as the highest branch at
+        its place.
+    end_height, end_reach, end_quantile : float or tuple
+        A branch is cut where it is less than so high as most of it is between so many bandwidths off: half of
+        the 94 percent that a kernel sees 1.5 bandwidths inside of an end. Not the highest of it, which noise
+        would raise.
+    """
 
-FITTED_FROM = 0.05
-"""Branches are fitted where the noise asks for so large a bandwidth of x, in widths of its range."""
+    bandwidths: tuple[tuple[float, float], ...] = (
+        (0.03, 0.035),
+        (0.04, 0.045),
+        (0.055, 0.05),
+        (0.075, 0.06),
+        (0.1, 0.07),
+    )
+    allowance: float = 1.35
+    fitted_from: float = 0.05
+    clear: float = 18.0
+    x_places_per_bandwidth: Mapping[int, float] = field(default_factory=lambda: {1: 6.0, 2: 1.5})
+    slope_width: float = 1.2
+    final_slope_width: float = 0.5
+    steepest: float = 4.0
+    smoothers: tuple[tuple[float, int], ...] = ((1.0, 2), (1.5, 2), (2.5, 2), (5.0, 2), (3.0, 1), (10.0, 1))
+    faintest: float = 3.0
+    least_share: float = 0.2
+    end_height: float = 0.53
+    end_reach: tuple[float, float] = (1.0, 2.5)
+    end_quantile: float = 0.7
 
-CLEAR = 18.0
-"""The smallest bandwidth is taken at which the highest peak stands so many noise deviations high at most x."""
 
-X_PLACES_PER_BANDWIDTH = {1: 6.0, 2: 1.5}
-"""Places of the grid of x a bandwidth, by the number of axes of x."""
-
-SLOPE_WIDTH = 1.2
-"""Slopes are fitted with a window of so many bandwidths."""
-
-FINAL_SLOPE_WIDTH = 0.5
-"""The slopes that are reported, once the bias is gone."""
-
-STEEPEST = 4.0
-"""Slopes beyond so many bandwidths of y a bandwidth of x are cut."""
-
-SMOOTHERS = ((1.0, 2), (1.5, 2), (2.5, 2), (5.0, 2), (3.0, 1), (10.0, 1))
-"""Windows (in bandwidths) and degrees of the local fits that may smooth a branch further."""
-
-FAINTEST = 3.0
-LEAST_SHARE = 0.2
-"""A node is kept where the density is so many noise deviations high, and so high as the highest branch at its place."""
-
-END_HEIGHT = 0.53
-END_REACH = (1.0, 2.5)
-END_QUANTILE = 0.7
-"""A branch is cut where it is less than so high as most of it is between so many bandwidths off: half of the 94 percent
-that a kernel sees 1.5 bandwidths inside of an end. Not the highest of it, which noise would raise."""
+BRANCHES = BranchTuning()
 
 
 def x_grid(density: PrivateDensity, bandwidth: FloatArray) -> tuple[FloatArray, ...]:
     """Grid of x over its box, walls included."""
     dx = density.spec.d - 1
     return tuple(
-        np.linspace(low, high, int(np.ceil((high - low) / h * X_PLACES_PER_BANDWIDTH[dx])) + 1)
+        np.linspace(low, high, int(np.ceil((high - low) / h * BRANCHES.x_places_per_bandwidth[dx])) + 1)
         for (low, high), h in zip(density.spec.bounds[:dx], bandwidth[:dx], strict=True)
     )
 
@@ -97,11 +119,13 @@ def grid_places(axes: tuple[FloatArray, ...]) -> FloatArray:
     return np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
-def choose_bandwidth(density: PrivateDensity, clear: float = CLEAR) -> FloatArray:
+def choose_bandwidth(density: PrivateDensity, clear: float = BRANCHES.clear) -> FloatArray:
     """Smallest bandwidth of the ladder at which the highest peak is `clear` of the noise at four of five x."""
     low, high = density.spec.readable
     dx = density.spec.d - 1
-    bandwidths = [np.clip(np.append(np.full(dx, a), b) * density.spec.widths, low, high) for a, b in BANDWIDTHS]
+    bandwidths = [
+        np.clip(np.append(np.full(dx, a), b) * density.spec.widths, low, high) for a, b in BRANCHES.bandwidths
+    ]
     if dx > 1:
         bandwidths = bandwidths[-1:]
     for bandwidth in bandwidths:
@@ -125,7 +149,7 @@ def read_branches(density: PrivateDensity, level: float, bandwidth: FloatArray |
     if (
         density.spec.d == 2
         and bandwidth is None
-        and h[0] >= FITTED_FROM * density.spec.widths[0]
+        and h[0] >= BRANCHES.fitted_from * density.spec.widths[0]
         and len(branch_points.place)
     ):
         fitted = fitted_branches(density, profiles, axes[0], branch_points, branch_links)
@@ -151,9 +175,9 @@ def _located(
     for _ in range(2):
         for branch_points in branch_links.groups():
             slopes[branch_points] = local_fit(
-                x[branch_points], position[branch_points], SLOPE_WIDTH * profiles.x_bandwidth, 2
+                x[branch_points], position[branch_points], BRANCHES.slope_width * profiles.x_bandwidth, 2
             ).slopes
-        steepest = STEEPEST * profiles.y_bandwidth / profiles.x_bandwidth
+        steepest = BRANCHES.steepest * profiles.y_bandwidth / profiles.x_bandwidth
         slopes = np.clip(slopes, -steepest, steepest)
         lines = profiles.lines(x, slopes)
         position = _climb(profiles, lines, position)
@@ -174,7 +198,7 @@ def _located(
         weights = _weights(x[branch_points], position[branch_points], np.asarray(covariance), profiles.x_bandwidth)
         position[branch_points] = weights @ position[branch_points]
         slopes[branch_points] = local_fit(
-            x[branch_points], position[branch_points], FINAL_SLOPE_WIDTH * profiles.x_bandwidth, 2
+            x[branch_points], position[branch_points], BRANCHES.final_slope_width * profiles.x_bandwidth, 2
         ).slopes
         for part, shared in parts:
             scaled = weights * part[branch_points]
@@ -226,7 +250,7 @@ def _errors(
     across = spread * b**2 / 2 / (spread + b**2 / 2)
     derivative = mass * across / np.sqrt(spread + b**2 / 2) / b**4 * profiles.kernel_energy / np.maximum(inside, 0.5)
     # At a wall of x the kernel sees one side: what the slope is wrong by moves the position as well.
-    sides = ALLOWANCE**2 * (1 + ((1 - inside) / 0.5 * 0.8) ** 2)
+    sides = BRANCHES.allowance**2 * (1 + ((1 - inside) / 0.5 * 0.8) ** 2)
     return lines.noise_sd(1) / bend * np.sqrt(sides), np.sqrt(derivative / density.count * sides) / bend
 
 
@@ -241,7 +265,7 @@ def _weights(x: FloatArray, position: FloatArray, covariance: FloatArray, width:
     covariance = twice @ covariance @ twice.T
     after = np.sqrt(np.diag(covariance))
     best, chosen = 2 * float(np.trace(covariance)), np.eye(len(x))
-    for window, degree in SMOOTHERS:
+    for window, degree in BRANCHES.smoothers:
         smoother = local_fit(x, corrected, window * width, degree, errors=after).weights
         risk = float(np.sum((corrected - smoother @ corrected) ** 2) + 2 * np.trace(smoother @ covariance))
         if risk < best:
@@ -249,7 +273,7 @@ def _weights(x: FloatArray, position: FloatArray, covariance: FloatArray, width:
     return np.asarray(chosen @ twice)
 
 
-def _never_none(kept: NDArray[np.bool_], place: IntArray, height: FloatArray) -> NDArray[np.bool_]:
+def _never_none(kept: BoolArray, place: IntArray, height: FloatArray) -> BoolArray:
     """Keep the highest node of a place where all lie beyond their ends: some response must be the likeliest."""
     lost = np.flatnonzero(~np.isin(place, place[kept]))
     best: dict[int, int] = {}
@@ -260,7 +284,7 @@ def _never_none(kept: NDArray[np.bool_], place: IntArray, height: FloatArray) ->
     return full
 
 
-def _standing(density: PrivateDensity, bandwidth: FloatArray, points: FloatArray, place: IntArray) -> NDArray[np.bool_]:
+def _standing(density: PrivateDensity, bandwidth: FloatArray, points: FloatArray, place: IntArray) -> BoolArray:
     """Which nodes stand out by themselves: above the noise and not dwarfed by another branch at their place.
 
     A branch as a whole may be clear and still have been followed beyond its end, into the noise.
@@ -271,14 +295,16 @@ def _standing(density: PrivateDensity, bandwidth: FloatArray, points: FloatArray
     height = reading.value(points)
     highest = np.full(int(place.max()) + 1, -np.inf)
     np.maximum.at(highest, place, height)
-    return np.asarray((height >= FAINTEST * reading.noise_sd) & (height >= LEAST_SHARE * highest[place]))
+    return np.asarray(
+        (height >= BRANCHES.faintest * reading.noise_sd) & (height >= BRANCHES.least_share * highest[place])
+    )
 
 
-def _within_ends(height: FloatArray, apart: FloatArray) -> NDArray[np.bool_]:
+def _within_ends(height: FloatArray, apart: FloatArray) -> BoolArray:
     """Which nodes of a branch are not the fading tail of an abrupt end."""
-    near = (apart >= END_REACH[0]) & (apart <= END_REACH[1])
+    near = (apart >= BRANCHES.end_reach[0]) & (apart <= BRANCHES.end_reach[1])
     highest = np.full(len(height), -np.inf)
     some = near.any(axis=1)
     around = np.where(near[some], height[None, :], np.nan)
-    highest[some] = np.nanquantile(around, END_QUANTILE, axis=1)
-    return np.asarray(height >= END_HEIGHT * highest)
+    highest[some] = np.nanquantile(around, BRANCHES.end_quantile, axis=1)
+    return np.asarray(height >= BRANCHES.end_height * highest)

@@ -18,16 +18,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
+
+from fogline._typing import BoolArray, ComplexArray, FloatArray
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = ["Lines", "Profiles", "mirror_basis"]
 
-FloatArray = NDArray[np.float64]
-ComplexArray = NDArray[np.complex128]
 
 NEGLIGIBLE = 1e-5
 """Frequencies of y at which the kernel's spectrum is below this are left out."""
@@ -114,7 +113,7 @@ class Profiles:
         self._noise = self._gain * (density.noise_scale / np.sqrt(density.weights))[self._order]
         self._flipped = flipped
 
-    def _chosen(self, sums: ComplexArray, flipped: NDArray[np.bool_]) -> ComplexArray:
+    def _chosen(self, sums: ComplexArray, flipped: BoolArray) -> ComplexArray:
         return np.asarray(np.where(flipped, np.conj(sums), sums)[..., self._order] * self._gain)
 
     def _smoothing(self, slopes: FloatArray | None) -> FloatArray:

@@ -12,20 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
+from fogline._typing import BandwidthLike, FloatArray, IntArray
 from fogline.density.grid_reading import Reading
 from fogline.density.modes import significance
 from fogline.density.modes.on_grid import ModeTable, make_scale_space, make_table, no_modes
 from fogline.density.modes.peaks import Basins, basins, find_peaks
 from fogline.density.modes.scale_space import ScaleSpace, locate_modes, track_modes
 from fogline.density.private_density import PrivateDensity
+from fogline.density.shortfall import separation_words
 
 __all__ = ["GridClusters", "read_grid_clusters"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 VISIBLE_PROMINENCE = 2.0
 """A peak is seen where its prominence is this many deviations of the noise."""
@@ -66,7 +65,7 @@ class GridClusters:
 
 
 def read_grid_clusters(
-    density: PrivateDensity, n_clusters: int | None, level: float, bandwidth: object
+    density: PrivateDensity, n_clusters: int | None, level: float, bandwidth: BandwidthLike
 ) -> GridClusters:
     """Find the clusters of a density that was released on a grid of frequencies."""
     if n_clusters is not None:
@@ -80,7 +79,7 @@ def read_grid_clusters(
     return GridClusters(modes, basins(density, modes.positions, width), width)
 
 
-def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: object) -> GridClusters:
+def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: BandwidthLike) -> GridClusters:
     """Give the k clusters that stand out most, or as many as can be seen."""
     scale_space = make_scale_space(density, bandwidth)
     starts, scale = most_prominent(scale_space, k)
@@ -90,7 +89,7 @@ def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: obj
         return GridClusters(table, basins(density, starts, width), width)
     mode_tracks = track_modes(scale_space, starts, np.full(len(starts), scale))
     located = locate_modes(scale_space, mode_tracks)
-    message = "" if len(starts) == k else f"only {len(starts)} of {k} clusters stand above the noise"
+    message = separation_words(k, len(starts), k, level)
     table = make_table(
         scale_space, located, significance.peak_p_values(density, scale_space, located.position), message
     )

@@ -24,24 +24,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import fft as scipy_fft
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.grid_reading import Grid, Reading
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = ["Basins", "Peaks", "basins", "find_peaks", "join_basins"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -282,7 +279,7 @@ class Basins:
     share_errors: FloatArray
 
 
-def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: Any = None) -> Basins:
+def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike = None) -> Basins:
     """Divide the box among the modes of a released density.
 
     Parameters

@@ -27,30 +27,56 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Climbable", "Located", "ScaleSpace", "locate_modes", "newton_ascent", "track_modes"]
+from fogline._typing import BoolArray, FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+__all__ = [
+    "SCALE_SPACE",
+    "Climbable",
+    "Located",
+    "ScaleSpace",
+    "ScaleSpaceTuning",
+    "locate_modes",
+    "newton_ascent",
+    "track_modes",
+]
 
-BIAS_GUARD = 9.0
-"""A difference between scales counts as bias beyond this many times its variance."""
 
-STEADY = 0.15
-"""Bias is judged against scales at which the position is known to this part of the bandwidth: there the error is
-still linear in the noise, and the track has not wandered to a bump."""
+@dataclass(frozen=True)
+class ScaleSpaceTuning:
+    """What is tuned of modes as they are followed from scale to scale.
 
-APART = 2.0
-"""Positions are corrected for neighbours at least so many bandwidths away."""
+    Attributes
+    ----------
+    size : int
+        Number of scales.
+    reach : float
+        They go from the smallest readable bandwidth to this many times the largest planned one.
+    bias_guard : float
+        A difference between scales counts as bias beyond this many times its variance.
+    steady : float
+        Bias is judged against scales at which the position is known to this part of the bandwidth: there the
+        error is still linear in the noise, and the track has not wandered to a bump.
+    apart : float
+        Positions are corrected for neighbours at least so many bandwidths away.
+    hidden_scales, hidden_share : int or float
+        Bias that is too small to be acted on still widens the error: by this share of the squared distance,
+        expected or seen, to the scale two rungs down.
+    usable_height : float
+        A track can be used at a scale where it stands this many noise deviations high.
+    """
 
-HIDDEN_SCALES, HIDDEN_SHARE = 2, 0.2
-"""Bias that is too small to be acted on still widens the error: by this share of the squared distance, expected or
-seen, to the scale two rungs down."""
+    size: int = 11
+    reach: float = 4 / 3
+    bias_guard: float = 9.0
+    steady: float = 0.15
+    apart: float = 2.0
+    hidden_scales: int = 2
+    hidden_share: float = 0.2
+    usable_height: float = 3.0
 
-USABLE_HEIGHT = 3.0
-"""A track can be used at a scale where it stands this many noise deviations high."""
+
+SCALE_SPACE = ScaleSpaceTuning()
 
 
 class Climbable(Protocol):
@@ -204,18 +230,18 @@ def _choose(
     variance = np.einsum("qqk->qk", t_total)
     spread_of_difference = variance[:, None] + variance[None] - 2 * t_total
     moved = np.sum(((positions[:, None] - positions[None]) / scale_space.unit) ** 2, axis=-1)
-    excess = np.maximum(moved - BIAS_GUARD * np.maximum(spread_of_difference, 0), 0)
+    excess = np.maximum(moved - SCALE_SPACE.bias_guard * np.maximum(spread_of_difference, 0), 0)
     size = len(scale_space.scales)
-    steady = usable & (variance < scale_space.d * (STEADY * scale_space.scales[:, None]) ** 2)
+    steady = usable & (variance < scale_space.d * (SCALE_SPACE.steady * scale_space.scales[:, None]) ** 2)
     smaller = np.tri(size, k=-1, dtype=bool)[:, :, None] & steady[None]
     bias = np.max(np.where(smaller, excess, 0), axis=1)
     objective = np.where(usable, bias + variance, np.inf)
     chosen = np.where(np.isfinite(objective).any(axis=0), np.argmin(objective, axis=0), mode_tracks.found_at)
     column = np.arange(len(chosen))
     privacy_part = np.einsum("qqk->qk", t_privacy)[chosen, column]
-    below = np.maximum(chosen - HIDDEN_SCALES, 0)
+    below = np.maximum(chosen - SCALE_SPACE.hidden_scales, 0)
     unseen = np.maximum(spread_of_difference, moved)[chosen, below, column]
-    unseen = HIDDEN_SHARE * np.where(usable[below, column], unseen, 0)
+    unseen = SCALE_SPACE.hidden_share * np.where(usable[below, column], unseen, 0)
     spec = scale_space.readings[0].spec
     return Located(
         position=np.clip(positions[chosen, column], spec.lower, spec.upper),
@@ -252,7 +278,7 @@ def _neighbours_pull(
     moved = pull(h2) - pull(0 * h2)
     length = np.linalg.norm(moved, axis=-1, keepdims=True)
     nearest = np.sqrt(np.min(np.where(others, distance, np.inf), axis=-1))  # modes that nearly merge are left alone
-    moved[nearest < APART * scale_space.scales[:, None]] = 0.0
+    moved[nearest < SCALE_SPACE.apart * scale_space.scales[:, None]] = 0.0
     moved *= np.minimum(1.0, 0.5 * scale_space.scales[:, None, None] / np.maximum(length, 1e-300))
     return np.asarray(moved * scale_space.unit)
 
@@ -260,7 +286,7 @@ def _neighbours_pull(
 def _usable(scale_space: ScaleSpace, mode_tracks: ModeTracks) -> BoolArray:
     """Where a track stands clear of the noise and no stronger track has come to the same place."""
     k = len(mode_tracks.found_at)
-    usable = mode_tracks.height > USABLE_HEIGHT * scale_space.noise[:, None]
+    usable = mode_tracks.height > SCALE_SPACE.usable_height * scale_space.noise[:, None]
     strength = (mode_tracks.height / scale_space.noise[:, None])[mode_tracks.found_at, np.arange(k)]
     rank = np.argsort(np.argsort(-strength, kind="stable"))
     stronger = rank[None] < rank[:, None]
