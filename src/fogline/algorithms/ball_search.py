@@ -158,6 +158,7 @@ class BallPlan:
     def exponents(self) -> tuple[int, int]:
         """The smallest radius as a power of two of lattice steps, and the number of radii."""
         step = self.frame.radius / self.frame.steps
+        # Radii are powers of two of lattice steps: a factor of two is all that the first search has to get right.
         low = max(0, math.floor(math.log2(self.radius_min / step)))
         high = math.ceil(math.log2(2 * self.frame.steps))
         return low, max(1, high - low + 1)
@@ -187,6 +188,7 @@ def find_ball(
     search = _Search(curator, plan, share, offers)
     count, count_sd = search.count()
     wanted = plan.target if plan.target is not None else int((plan.fraction or 0.5) * count)
+    # A noisy count may be next to nothing; a ball of no record would pass everywhere.
     target = max(1, wanted)
     apart, radius = search.radii(count, target)
     if apart is None or radius is None:
@@ -237,6 +239,7 @@ class _Search:
         in it, and a grid of that width would not tell them from others.
         """
         plan = self._plan
+        # All pairs of a large table are too many to look at: a keyed hash thins it, the same for neighbours.
         share = min(1.0, MOST_PAIRED / count)
         drawn = self._curator.remember(f"thinning{self._name}", lambda: {"key": self._key("which records are paired")})
         smallest, size = plan.exponents
@@ -260,6 +263,8 @@ class _Search:
         sensitivity = math.ceil(over.sensitivity(terms.neighbours, terms.max_contributions))
         threshold = target - gamma(over.size, FAILURE, sensitivity=sensitivity, epsilon=epsilon)
         if self._plan.constants == "practical":
+            # Where noise is large the proved threshold is negative and everything passes; half the target is of more
+            # use.
             threshold = max(threshold, (target + 1) // 2)
         return self._curator.first_above(over, share, name, threshold=threshold)
 
@@ -292,6 +297,7 @@ class _Search:
         unit = 2.0**DIRECTION_BITS
         finest = plan.half_width(radius, count) * unit
         widths = [2.1 * frame.steps * unit / BINS]
+        # From the whole range to the width of the cluster, each look with as many bins as the noise is paid for.
         while widths[-1] > finest:
             widths.append(max(finest, 4 * widths[-1] / BINS))
         middle = np.zeros(frame.d)
@@ -300,11 +306,13 @@ class _Search:
             boxes = BoxQuery(cells, cell, margin, basis, middle - BINS / 2 * width, width)
             middle = self._ask("boxes", boxes, Fraction(1, len(widths)))
         kept = self._curator.remember(f"middle{self._name}", lambda: {"place": frame.places(middle @ basis / unit**2)})
+        # Records outside would move the average by more than the noise is made for: they are clipped to this ball.
         around = CentredBallLattice(kept["place"], 2 * BALL * radius)
         return self._ask("average", AverageQuery(cells, cell, margin, around))
 
     def rings(self, centre: FloatArray, radius: float, target: int) -> Ball:
         """The smallest of a few radii at which enough records are in the ball."""
+        # The radius was found by powers of two, around some record: a ball around the average may be smaller.
         radii = radius * 2.0 ** (np.arange(-4, 7) / 2)
         return self._ask("rings", RingQuery(centre, radii, target))
 

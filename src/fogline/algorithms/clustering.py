@@ -113,7 +113,7 @@ class ClusteringTuning:
     reach : float
         Half the side of the projected box, in deviations of each direction.
     inner : float
-        Centres lie within so many deviations of the mean.
+        Centres lie within this many deviations of the mean.
     precise : float
         Steps are added while each still places a centre within this many deviations of its cluster.
     round_steps : float
@@ -215,6 +215,7 @@ class ClusterPlan:
     @property
     def least(self) -> int:
         """Fewest directions of a private projection: few records show few of those in which their clusters differ."""
+        # Fewer clusters than that span fewer directions anyway.
         return min(CLUSTERING.least_components, self.n_clusters or 1, self.most)
 
     def to_dict(self) -> dict[str, Any]:
@@ -271,6 +272,7 @@ def plan_clusters(settings: ClusterSettings, bounds: FloatArray, level: float) -
     projected, projection = _planned_projection(settings.projection, settings.components, lattice)
     if not projected:
         return None
+    # A private projection releases a whole second moment, whose size grows with the square of the columns.
     if projection is None and lattice.d > MOST_COLUMNS:
         raise ValueError(
             f"bounds has {lattice.d} columns: beyond {MOST_COLUMNS}, projection must be 'random' or a public matrix"
@@ -278,7 +280,7 @@ def plan_clusters(settings: ClusterSettings, bounds: FloatArray, level: float) -
     components = _components(settings.components, lattice.d) if projection is None else None
     wished = settings.bandwidth
     if isinstance(wished, str) and wished != "auto":
-        raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {wished!r}")
+        raise ValueError(f"bandwidth must be 'auto', a number or one value per axis, got {wished!r}")
     bandwidth = wished if isinstance(wished, str) else _fraction(wished)
     portions = _portions(settings.shares, private=projection is None, refined=refinement is not False)
     return ClusterPlan(lattice, projection, components, wanted, level, bandwidth, portions, refinement, steps)
@@ -342,6 +344,7 @@ def _portions(shares: object, *, private: bool, refined: bool) -> dict[str, Frac
     names = {"scale", "density"} | ({"projection"} if private else set()) | ({"refinement"} if refined else set())
     if shares is None:
         chosen = {name: Fraction(share) for name, share in CLUSTERING_SHARES.items() if name in names}
+        # No part of the budget lapses: what has no use goes where it serves most.
         chosen["density"] += 1 - sum(chosen.values())
         return chosen
     if not isinstance(shares, Mapping) or set(shares) != names:
@@ -397,6 +400,7 @@ def _shortfall_advice(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: i
     """How many records, or how much budget, would do: noise falls like one over both."""
     k = plan.n_clusters or 5
     relative = terms.max_contributions * (1.0 if terms.neighbours == "add-remove" else 2.0)
+    # Centres are placed by the last release that sees them.
     share = float(plan.portions.get("refinement", Fraction(0)) or plan.portions["density"])
     centres = offset_noise(k, r, float(k), relative / math.sqrt(2 * share * terms.rho), "round") * k / CLUSTERING.worth
     needed = max(_drowned_share(plan, terms) / CLUSTERING.tenth, centres)
@@ -426,10 +430,12 @@ def distinct(
         part = weights[both] / total
         mean = part @ means[both]
         offsets = means[both] - mean
+        # Law of total variance: the merged cluster covers both.
         covariance = np.einsum("k,kij->ij", part, covariances[both] + np.einsum("ki,kj->kij", offsets, offsets))
         weights = np.append(weights[keep], total)
         means = np.vstack([means[keep], mean])
         covariances = np.concatenate([covariances[keep], covariance[None]])
+        # The noise of two centres is about independent, so their mean has less of it.
         noise = np.vstack([noise[keep], part**2 @ noise[both]])
         sds = np.append(sds[keep], math.hypot(*sds[both]))
     order = np.argsort(-weights, kind="stable")
@@ -451,6 +457,7 @@ def groups_with_dips(clusters: GaussianClusters, centre_variances: FloatArray) -
             along = offset / max(distance, 1e-300)
             width = math.sqrt(float(along @ (clusters.covariances[a] + clusters.covariances[b]) @ along) / 2)
             noise = math.sqrt(float(along**2 @ (centre_variances[a] + centre_variances[b])))
+            # In favour of one cluster: a dip must be there beyond doubt before two are claimed.
             joined[a, b] = distance < 2 * width + 2 * noise
     return int(connected_components(joined, directed=False)[0]) if k else 0
 
@@ -469,7 +476,7 @@ def _same(means: FloatArray, covariances: FloatArray, noise: FloatArray) -> tupl
 
 
 def seen_components(atoms: SphericalComponents, least: float) -> SphericalComponents:
-    """Atoms of at least so many deviations of the noise."""
+    """Components of at least this many deviations of the noise."""
     seen = atoms.heights > least
     return SphericalComponents(
         atoms.weights[seen],
@@ -522,11 +529,13 @@ def find_clusters(plan: ClusterPlan, curator: Curator) -> FoundClusters:
     spread = curator.ask(SpreadQuery(plan.lattice), plan.portions["scale"], "scale")
     parts = _projection(plan, curator, spread)
     guess = plan.n_clusters or 5
+    # Decided before the density is asked for, since the steps take their share from it.
     steps, kind = _kept_refinement(curator, *_refinement(plan, spread, parts, guess, curator.terms.rho))
     portions = _later_portions(plan, steps)
     spec = density_spec(parts, plan.bandwidth)
     sums = ProjectedDensityQuery(parts.projection, spec, curator.terms.guarantee())
     density = curator.ask(sums, portions["density"], "density")
+    # Floating-point searches may differ from machine to machine: a release read again must ask the same steps.
     pursued: dict[str, Any] = curator.remember("clusters", lambda: _pursued(plan, density, _frame(parts), spread))
     apart = int(pursued.pop("apart"))
     atoms = seen_components(
@@ -555,11 +564,12 @@ def find_clusters(plan: ClusterPlan, curator: Curator) -> FoundClusters:
 
 
 def _pursued(plan: ClusterPlan, density: PrivateDensity, frame: ClusterPrior, spread: Spread) -> dict[str, Any]:
-    """Atoms of the density, as many as are wanted or can be seen, and how many can be told apart."""
+    """Components of the density, as many as are wanted or can be seen, and how many can be told apart."""
     wanted, half = plan.n_clusters, plan.level / 2  # half for more than there are, half for one where there is none
     if wanted is not None and not 1 < wanted <= MOST_SPHERICAL_COMPONENTS:
         return {**vars(matching_pursuit(density, wanted, frame)), "apart": wanted}
     apart = count_separable(density, frame, level=half, most=MOST_SPHERICAL_COMPONENTS if wanted is None else wanted)
+    # One cluster is claimed only if the records are less spread than evenly filled bounds.
     if apart < 2 and not concentrated(spread, plan.lattice.d, half):
         apart = 0
     return {**vars(matching_pursuit(density, apart if wanted is None else wanted, frame)), "apart": apart}
@@ -576,6 +586,7 @@ def _frame(parts: PrivateComponents) -> ClusterPrior:
         upper=np.minimum(reach, high),
         variance_range=(0.0064 * leading, leading),
         mean=np.zeros(parts.projection.r),
+        # A tenth of a deviation on top: clipped and projected records do not have exactly the released moments.
         mean_sd=np.hypot(parts.mean_sd, 0.1 * np.sqrt(parts.variances)),
         variances=parts.variances,
         variance_sds=np.hypot(noise, 0.15 * parts.variances),
@@ -586,11 +597,13 @@ def _projection(plan: ClusterPlan, curator: Curator, spread: Spread) -> PrivateC
     """Directions from a private second moment, or public ones around the released mean."""
     lattice = plan.lattice
     if plan.projection is not None:
+        # Public directions say nothing of the spread along them: an even share each.
         along = max(spread.variance / lattice.d, 1e-6)
         around = Projection.on(lattice, plan.projection.components, spread.mean)
         return PrivateComponents(around, np.full(around.r, along), 0.0, around.r, spread.mean_sd)
     moments = curator.ask(MomentQuery.around(spread, lattice), plan.portions["projection"], "projection")
     found = components_of(moments, lattice, plan.most, plan.components)
+    # Few records show few directions; clusters that differ in the next ones would fall together.
     if plan.components is None and found.projection.r < plan.least:
         found = components_of(moments, lattice, plan.most, plan.least)
     return found.with_numbers(curator.remember("projection", found.numbers))
@@ -606,12 +619,14 @@ def _refinement(plan: ClusterPlan, spread: Spread, parts: PrivateComponents, k: 
     def scale(steps: int) -> float:
         return 1 / math.sqrt(2 * share / steps)
 
+    # The number of steps depends on the kind, so a few of them are assumed for the choice.
     kind = best_kind(k, r, spread.count, scale(4))
     if plan.steps is not None:
         return plan.steps, kind
     if plan.refinement == "auto" and offset_noise(k, r, spread.count, scale(1), kind) > CLUSTERING.worth:
         return 0, "round"
     steps = 1
+    # More steps have less budget each: as many as still place a centre well.
     while steps < MOST_STEPS and offset_noise(k, r, spread.count, scale(steps + 1), kind) < CLUSTERING.precise:
         steps += 1
     return steps, kind
@@ -639,10 +654,8 @@ def density_spec(parts: PrivateComponents, bandwidth: float | str = "auto") -> R
     low, high = parts.projection.extent()
     r = parts.projection.r
     leading = float(deviations[0]) * math.sqrt(r)
-    reach = np.maximum(
-        CLUSTERING.reach * deviations, CLUSTERING.scales[-1] * leading
-    )  # no axis is narrower than the widest bandwidth
     least = CLUSTERING.scales[-1] * leading
+    reach = np.maximum(CLUSTERING.reach * deviations, least)  # no axis is narrower than the widest bandwidth
     bounds = np.column_stack([np.minimum(np.maximum(-reach, low), -least), np.maximum(np.minimum(reach, high), least)])
     if isinstance(bandwidth, str):
         wanted = [np.full(r, fraction * leading) for fraction in CLUSTERING.scales]
@@ -657,6 +670,7 @@ def _start(atoms: SphericalComponents, *, pooled: bool) -> GaussianClusters:
     k, r = atoms.centres.shape
     if k == 0:
         return GaussianClusters(np.zeros(0), np.zeros((0, r)), np.zeros((0, r, r)))
+    # Empirical Bayes: weights are expected to differ from an even share by about half of it.
     prior = (0.5 / k) ** 2
     mean = float(atoms.weights.mean())
     weights = mean + (atoms.weights - mean) * prior / (prior + atoms.weight_sds**2)
@@ -674,9 +688,11 @@ def _refined(
     k, r = model.means.shape
     image = ProjectedRecords(found.projection)
     for step in range(steps):
+        # Errors of early steps are corrected by later ones; the last step's error stays.
         portion = portions["refinement"] * Fraction(2 * (step + 1), steps * (steps + 1))
         scale = 1 / math.sqrt(2 * float(portion) * curator.terms.rho)
         kind = best_kind(k, r, found.spread.count, scale)
+        # Round shapes first: while centres still move, a covariance would learn their offset.
         if step < round(CLUSTERING.round_steps * steps):
             kind, model = "round", _rounded(model)
         query = ClusterStepQuery(model, plan.lattice.steps, kind, image, found.spread.count, variances)

@@ -17,7 +17,7 @@ Only the second sum sees records. At the solution the Hessian of L is the Fisher
 :math:`I = \sum_q w\,m\,u u^\top`, which is public given :math:`\theta`: gradients are asked for in the coordinates
 :math:`W = I^{-1/2}`, where a step of length one is Newton's. ``method="newton"`` asks for the Hessian as well.
 
-The proof is ``hellinger.proof.md``.
+The proof is ``hellinger_descent.proof.md``.
 
 What a fit plans from public quantities alone: the box of the data, bandwidths, and the errors to expect.
 """
@@ -87,7 +87,7 @@ class DescentTuning:
     fine, coarse : float
         Smallest and largest planned bandwidth, in units of the family's middle scale.
     narrowest : float
-        The smallest planned bandwidth is at most so much of the least scale that the parameter bounds allow.
+        The smallest planned bandwidth is at most this part of the least scale that the parameter bounds allow.
     ratio : float
         Planned bandwidths lie at most this factor apart.
     finest : mapping by dimension
@@ -97,7 +97,7 @@ class DescentTuning:
         finest bandwidth tells the narrowest law, or the last. What lies outside is cut off the family as well
         and biases nothing.
     blurred : float
-        A plan whose finest bandwidth is so many times the greatest scale of the family would show nothing of
+        A plan whose finest bandwidth is this many times the greatest scale of the family would show nothing of
         it.
     """
 
@@ -188,9 +188,11 @@ def nearest(missed: Callable[[FloatArray], FloatArray], family: Family, box: Flo
         np.geomspace(low, high, size) if limit[0] == 0.0 else np.linspace(low, high, size)
         for (low, high), limit in zip(box.tolist(), family.limits, strict=True)
     ]
+    # Sums of squares of a family have several valleys; a coarse look at all of the box finds the right one.
     lattice = [np.array(theta) for theta in itertools.product(*axes)]
     best = lattice[int(np.argmin([float(np.sum(missed(theta) ** 2)) for theta in lattice]))]
     width = box[:, 1] - box[:, 0]
+    # The solver starts strictly inside of its bounds.
     inside = np.clip(best, box[:, 0] + 1e-6 * width, box[:, 1] - 1e-6 * width)
     found = least_squares(missed, inside, bounds=(box[:, 0], box[:, 1]), x_scale=width, max_nfev=50)
     return np.asarray(found.x)
@@ -233,6 +235,7 @@ def descend(plan: DescentPlan, curator: Curator) -> Descent:
     for _ in range(plan.iterations):
         target, error = _step(curator, grid, theta, belief.privacy)
         gain = belief.gain(error)
+        # The bounds are public knowledge: to use it costs nothing and keeps a noisy step harmless.
         theta = np.clip(theta + gain @ (target - theta), *plan.box.T)
         belief = belief.after(gain, error)
         path.append(theta)
@@ -258,6 +261,7 @@ class _Belief:
         return cls(start.privacy_covariance, np.eye(len(start.theta)))
 
     def gain(self, error: FloatArray) -> FloatArray:
+        # Solved, not inverted: near the end both covariances are tiny.
         return np.asarray(np.linalg.solve((self.privacy + error).T, self.privacy.T).T)
 
     def after(self, gain: FloatArray, error: FloatArray) -> _Belief:
@@ -277,6 +281,7 @@ def planned_errors(plan: DescentPlan, rho: float, theta: FloatArray) -> tuple[Fl
     start = start_at(grid, theta, start_variance(plan, rho))
     belief = _Belief.of(start)
     local = grid.local(theta)
+    # In whitened coordinates the noise of a gradient is the same in all directions.
     back = np.linalg.pinv(local.whitening, hermitian=True)
     portions = _portions(plan)
     noise = 2.0 * grid.sensitivity / math.sqrt(2.0 * float(portions["gradient"]) * rho)
@@ -294,6 +299,7 @@ def planned_errors(plan: DescentPlan, rho: float, theta: FloatArray) -> tuple[Fl
 
 def _portions(plan: DescentPlan) -> dict[str, Fraction]:
     """Portion of the budget of each answer of a step."""
+    # Equal steps: the Kalman gain, not the budget, decides how much each of them counts.
     step = (1 - START_PORTION) / plan.iterations
     hessian = HESSIAN_PORTION * step if plan.newton else Fraction(0)
     return {"hessian": hessian, "gradient": step - hessian}
@@ -407,13 +413,14 @@ def _planned_box(family: Family, box: FloatArray) -> FloatArray:
     for tail in DESCENT.tails:
         planned = check_bounds(family.data_bounds(box, tail), name="parameter_bounds: range of the data over")
         finest = DESCENT.finest[1] * float(planned[0, 1] - planned[0, 0])
+        # The further out the tails, the coarser the cells: as far as the narrowest member of the family is still seen.
         if finest <= DESCENT.narrowest * float(family_scales(family, box, planned)[0, 0]):
             break
     return planned
 
 
 def family_scales(family: Family, box: FloatArray, bounds: FloatArray) -> FloatArray:
-    """Least and greatest scale of the data an axis over the parameter bounds, shape (d, 2)."""
+    """Least and greatest scale of the data per axis over the parameter bounds, shape (d, 2)."""
     if isinstance(family, MultivariateNormal):
         return box[family.dimension : 2 * family.dimension]
     if family.dimension == 1 and hasattr(family, "quantile"):
@@ -422,6 +429,7 @@ def family_scales(family: Family, box: FloatArray, bounds: FloatArray) -> FloatA
         scales = 0.5 * (ends[:, 1] - ends[:, 0])
         return np.array([[scales.min(), scales.max()]])
     widths = bounds[:, 1] - bounds[:, 0]
+    # Nothing is known of this family's scales but that it was given this box.
     return np.stack([widths / 32.0, widths / 8.0], axis=1)
 
 
@@ -434,13 +442,15 @@ def plan_sketch(
         fixed = as_bandwidth(bandwidth, widths)
         return SketchSpec.plan(bounds, [fixed], steps)
     if bandwidth != "auto":
-        raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
+        raise ValueError(f"bandwidth must be 'auto', a number or one value per axis, got {bandwidth!r}")
     middle, factors = _factors(family, box, bounds)
+    # Large bandwidths carry most of the weight: small data are read there.
     shares = np.arange(1.0, len(factors) + 1.0)
     planned = [f * middle for f in factors]
     try:
         return SketchSpec.plan(bounds, planned, steps, shares=shares / shares.sum())
     except ValueError as error:
+        # The user gave no bandwidths, so an error about them must name what led to them.
         if not str(error).startswith("bandwidths"):
             raise
         raise ValueError(f"parameter_bounds or bounds are too wide: {error}") from None
@@ -451,13 +461,13 @@ def smallest_bandwidth(family: Family, box: FloatArray, bounds: FloatArray, band
     if not isinstance(bandwidth, str):
         return float(as_bandwidth(bandwidth, bounds[:, 1] - bounds[:, 0])[0])
     if bandwidth != "auto":
-        raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
+        raise ValueError(f"bandwidth must be 'auto', a number or one value per axis, got {bandwidth!r}")
     middle, factors = _factors(family, box, bounds)
     return float(factors[0] * middle[0])
 
 
 def _factors(family: Family, box: FloatArray, bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Middle scale an axis, and the planned bandwidths in units of it."""
+    """Middle scale per axis, and the planned bandwidths in units of it."""
     scales, widths = family_scales(family, box, bounds), bounds[:, 1] - bounds[:, 0]
     middle = np.minimum(np.sqrt(scales[:, 0] * scales[:, 1]), widths / (2.0 * DESCENT.coarse))
     narrow = float((DESCENT.narrowest * scales[:, 0] / middle).min())
@@ -498,6 +508,7 @@ def expected_fit(
     sums = np.zeros(spec.n_coefficients, dtype=np.int64)
     sums[0] = round(n * 2.0**LATTICE_BITS * float(spec.integer_weights[0]) / 2.0**24)
     empty = PrivateDensity(spec, sums, scale=scale, guarantee=terms.guarantee())
+    # The bandwidth that a fit would read at, from the noise alone.
     for factor in np.geomspace(1.0, spec.planned[-1, 0] / spec.planned[0, 0], 7):
         field = SmoothedFamily(empty, family, factor * spec.planned[0], box)
         if float(field.model(theta).max()) >= INFERENCE.linear * math.sqrt(field.noise_variance):

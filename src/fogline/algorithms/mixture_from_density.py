@@ -22,7 +22,7 @@ A Gaussian mixture in four releases: scale, moments, density, steps of expectati
    every number of them that is asked for.
 4. *steps*: private expectation-maximisation in all columns, from there.
 
-Every choice is made from public parameters and earlier answers. The proof is in ``mixture.proof.md``.
+Every choice is made from public parameters and earlier answers. The proof is in ``mixture_from_density.proof.md``.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class MixtureTuning:
         Covariances are released where the noise of a whitened one, as a Frobenius norm over the root of d, is
         below this.
     inner : float
-        Components are sought within so many deviations of the mean along each direction.
+        Components are sought within this many deviations of the mean along each direction.
     patience : int
         Where the number of components is open: how many more than the best are tried before the search ends.
     """
@@ -198,6 +198,7 @@ def plan_mixture(settings: MixtureSettings, d: int) -> MixturePlan:
     if d > MOST_COLUMNS:
         raise ValueError(f"X has {d} columns: method 'sketch' takes up to {MOST_COLUMNS}; take method 'recursive'")
     k = checked_components(settings.n_components, MOST_COMPONENTS)
+    # The origin is public; a mean of the data would not be.
     centre = np.zeros(d) if settings.center is None else np.asarray(settings.center, dtype=np.float64)
     if centre.shape != (d,):
         raise ValueError(f"center must have one number for each of the {d} columns, got shape {centre.shape}")
@@ -309,12 +310,14 @@ def read_step(
     k, r, q = query.k, query.r, query.radius / 2.0**OFFSET_BITS
     count_unit, offset_unit, _ = query.units
     counts = values[:k] / float(SHARE * count_unit)
+    # A noisy count near zero would blow up everything that is divided by it.
     sizes = np.maximum(counts, max(least * count, 1.0))
     unit = SHARE * offset_unit * 2.0**OFFSET_BITS * mean_lever(r, q)
     offsets = values[k : k + k * r].reshape(k, r) / unit / sizes[:, None]
     offsets, mean_variances = believed(offsets, scale / unit / sizes, state.mean_variances)
     shapes, shape_variances = _shapes(state, query, values[k + k * r :], scale, sizes, offsets)
     means = query.model.means + np.einsum("kij,kj->ki", query.factors, offsets)
+    # Noise may throw a mean anywhere; the next query takes centres up to this distance only.
     farthest = FARTHEST_CENTRE / query.steps
     covariances = np.stack([_within(f @ s @ f.T, variance_range) for f, s in zip(query.factors, shapes, strict=True)])
     model = GaussianClusters(sizes / sizes.sum(), np.clip(means, -farthest, farthest), covariances)
@@ -364,6 +367,7 @@ def believed(seen: FloatArray, noise: FloatArray, before: FloatArray) -> tuple[F
     squared = noise**2
     shown = np.mean(seen**2, axis=1)
     expected = before + squared
+    # A change far beyond error and noise means that the error was larger than thought, not that it should be shrunk.
     surprised = shown > expected * (1 + MIXTURE.surprise * math.sqrt(2 / seen.shape[1]))
     variance = np.where((before == 0) | surprised, np.maximum(shown - squared, before), before)
     factor = variance / np.maximum(variance + squared, 1e-300)
@@ -372,6 +376,7 @@ def believed(seen: FloatArray, noise: FloatArray, before: FloatArray) -> tuple[F
 
 def step_kind(weights: FloatArray, r: int, count: float, scale: float) -> Kind:
     """Choose what a step releases of the shapes, from released numbers: only what its noise would not drown."""
+    # The small components drown first; the very smallest would forbid shapes for all.
     smaller = float(np.quantile(weights, 0.25, method="lower"))
     if covariance_noise("full", r, count * smaller, scale) < MIXTURE.readable:
         return "full"
@@ -394,6 +399,7 @@ def _shapes(
     if query.kind == "round":
         return np.repeat(identity[None], k, axis=0), state.shape_variances
     first, second = np.triu_indices(r)
+    # Entries beside the diagonal stand for two: so scaled, lengths of the vector are those of the matrix.
     isometric = np.where(first != second, math.sqrt(2), 1.0)
     lever = square_lever(r, query.radius / 2.0**OFFSET_BITS)
     units = SHARE * np.where(first != second, BESIDE, DIAGONAL) * 4.0**OFFSET_BITS * lever
@@ -408,6 +414,7 @@ def _shapes(
     square = np.zeros((len(changes), r, r))
     square[:, first, second] = square[:, second, first] = changes / isometric
     eigenvalues, vectors = np.linalg.eigh(identity + square)
+    # One step may not change a width by more: noise would make it collapse or explode.
     shapes = np.einsum("kij,kj,klj->kil", vectors, np.clip(eigenvalues, *MIXTURE.eigenvalues), vectors)
     if query.kind == "tied":
         return np.repeat(shapes, k, axis=0), np.repeat(variances, k)
@@ -428,6 +435,7 @@ def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
     parts = found.with_numbers(curator.remember("projection", found.numbers))
     sums = ProjectedDensityQuery(parts.projection, density_spec(parts), curator.terms.guarantee())
     density = curator.ask(sums, plan.portions["density"], "density")
+    # What decides later queries is stored with the answers: computed again it might differ in the last bits.
     kept = curator.remember("start", lambda: _start(plan, density, moments, parts))
     model = GaussianClusters(kept["weights"], kept["means"], kept["covariances"])
     criteria = {int(k): float(value) for k, value in zip(kept["tried"], kept["criteria"], strict=True)}
@@ -447,6 +455,7 @@ def _in_data_units(
     """Components as users see them; the errors of the means are those of the noise and of the draw of the records."""
     model, radius = state.model, float(plan.lattice.half_widths[0])
     counts = model.weights * spread.count
+    # In units of the component's variance the draw of n records adds 1/n.
     known = state.mean_variances + 1 / np.maximum(counts, 1.0)
     variances = known[:, None] * np.einsum("kii->ki", model.covariances)
     return MixtureFit(
@@ -475,6 +484,7 @@ def _start(plan: MixturePlan, density: PrivateDensity, moments: Moments, parts: 
         if not tried or matched.criterion < min(tried.values()):
             best = atoms, matched
         tried[k] = matched.criterion
+        # The criterion has one valley, up to noise: some numbers beyond its lowest point are enough.
         if k >= len(best[1].weights) + MIXTURE.patience:
             break
     return {
@@ -491,6 +501,7 @@ def _frame(plan: MixturePlan, parts: PrivateComponents) -> ClusterPrior:
     leading = float(parts.variances[0])
     noise = parts.edge / (2 * math.sqrt(plan.lattice.d)) * math.sqrt(2)
     least, most = plan.variance_range
+    # A standard deviation of a twenty-fifth of the whole is the least that is tried, unless the user allows less.
     smallest = float(np.clip(0.0016 * leading, least, leading / 2))
     return ClusterPrior(
         lower=np.maximum(-reach, low),
@@ -518,6 +529,7 @@ def _lifted(
     edge = 2 * moments.noise_sd * math.sqrt(d)
     across = np.eye(d) - components.T @ components
     values, vectors = np.linalg.eigh(across @ moments.covariance @ across)
+    # Below its noise a released variance says nothing: there the components are as wide as on the directions seen.
     beside = (vectors * np.where(values > edge, values, common)) @ vectors.T
     inside = np.einsum("ra,krs,sb->kab", components, matched.covariances, components)
     least, most = plan.variance_range
@@ -541,6 +553,7 @@ def _steps(
     steps, state = plan.steps, start
     image = CentredRecords(plan.lattice, parts.projection.centre)
     for step in range(steps):
+        # Errors of early steps are corrected by later ones; the last step's error stays.
         portion = plan.portions["steps"] * Fraction(2 * (step + 1), steps * (steps + 1))
         scale = 1 / math.sqrt(2 * float(portion) * curator.terms.rho)
         kind = step_kind(state.model.weights, plan.lattice.d, spread.count, scale)

@@ -1,4 +1,4 @@
-r"""Mixtures of separated Gaussians by recursive partitioning: cut what falls apart, then learn one Gaussian a part.
+r"""Mixtures of separated Gaussians by recursive partitioning: cut what falls apart, then learn one Gaussian per part.
 
 At each level every part of the records is looked at, all of them in the same releases. A part's place and radius are
 brought up to date, its second moment gives the directions in which it spreads most, and its profiles along these show
@@ -8,7 +8,7 @@ any more, the rest of the budget learns the Gaussian of each part.
 
 A record is in one part at a time, so that all parts of a level together cost what one of them costs. Where the paper
 searches for a terrific ball among all pairs of records, here intervals of one-dimensional projections are searched, in
-linear time. Proof: ``_mixture_recursive.proof.md``.
+linear time. Proof: ``mixture_recursive.proof.md``.
 
 References
 ----------
@@ -141,11 +141,13 @@ def learn_gaussians(
     d = partition.d
     whitenings = []
     for frame in frames:
+        # A ball of radius R around a Gaussian has deviations of about R over the root of d.
         scale = RECURSIVE.margin * frame.radius / math.sqrt(d)
         whitenings.append(whitening_of(frame.centre, scale * np.eye(d), math.sqrt(d)))
     for part in SCATTER_SHARES[:-1]:
         found = curator.ask(ScatterQuery(partition, tuple(whitenings)), share * part, "shape")
         whitenings = [scatter.next_whitening() for scatter in found]
+    # Parts were cut by planes; the last look assigns each record to the Gaussian that it fits best.
     last = ScatterQuery(Reassigned(partition, tuple(whitenings)), tuple(whitenings))
     found = curator.ask(last, share * SCATTER_SHARES[-1], "shape")
     return [scatter.unclipped().gaussian() for scatter in found]
@@ -209,7 +211,7 @@ SPLITTING = Fraction(1, 2)
 """Most of the budget that all levels together may take."""
 
 LEAST_LEVELS = 5
-"""A level takes at most one of so many parts of that."""
+"""A level takes at most one of this many parts of that."""
 
 PLACE, SHAPE, PROFILE = Fraction(1, 5), Fraction(2, 5), Fraction(2, 5)
 """Shares of a level."""
@@ -308,6 +310,7 @@ class RecursivePlan:
         if constants not in VALLEYS:
             raise ValueError(f"constants must be one of {', '.join(VALLEYS)}, got {constants!r}")
         public = CentredBallLattice.around(middle, radius)
+        # A component centred at the edge of the ball reaches out of it by its own width.
         reach = public.radius + high * (math.sqrt(d) + 4.0)
         return cls(CentredBallLattice(public.centre, reach), k, low, high, least, constants)
 
@@ -375,6 +378,7 @@ def partition_recursively(
         frames, counts = refine_balls(
             curator, partition, frames, share=share * PLACE, steps=2, **ball_constraints(plan)
         )
+        # Half: a cut may take some of the lightest component's records, and the count is noisy.
         least = 0.5 * plan.weight_min * sum(counts)
         leading = _leading(plan, curator, partition, frames, share * SHAPE)
         directions = curator.remember(f"directions{level}", partial(_turned, leading, fruitless))["whole"]
@@ -406,6 +410,7 @@ def _leading(
 def _turned(leading: list[FloatArray], turn: int) -> dict[str, NDArray[Any]]:
     """The directions of all parts, turned within their span where they were of no use before, in whole numbers."""
     axes = len(leading[0])
+    # Two components may hide behind each other along every axis so far; a random turn shows them.
     basis = np.eye(axes) if turn == 0 else np.linalg.qr(np.random.default_rng(turn).standard_normal((axes, axes)))[0]
     return {"whole": np.stack([integer_directions(basis.T @ rows) for rows in leading])}
 
@@ -422,6 +427,7 @@ def _cut(
         spare = plan.n_components - partition.parts
 
         def chosen(slabs: list[Slabs] = slabs, spare: int = spare) -> dict[str, NDArray[Any]]:
+            # Most cuts first, then the clearest ones.
             axis = max(range(len(slabs)), key=lambda index: (len(slabs[index].edges), float(slabs[index].scores.sum())))
             return {"axis": np.array(axis), "edges": slabs[axis].best(spare)}
 
@@ -433,6 +439,7 @@ def _cut(
         moved = []
         for low, high in zip([0.0, *edges], [*edges, float(BINS)], strict=True):
             offset = float(query.products(np.array(slabs[axis].middle(low, high)))) / unit
+            # The radius of the whole still holds each part; the next level brings it down.
             moved.append(CentredBallLattice(frame.places(direction / unit * offset), frame.radius))
         frames[part] = moved[0]
         frames.extend(moved[1:])

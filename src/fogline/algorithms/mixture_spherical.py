@@ -3,7 +3,7 @@ r"""Mixtures of spherical Gaussians: parts as in the recursive method, one mean 
 A sphere has d + 1 parameters, a Gaussian d(d + 3)/2: its noise is smaller by about the root of the dimension, and far
 fewer records do. The parts come from the same cuts along private leading directions; each part is then brought
 into a ball that fits it, and number, sum and summed squared length of its records are released twice, the second time
-from the ball that the first gave. All parts are in the same releases. Proof: ``_mixture_spherical.proof.md``.
+from the ball that the first gave. All parts are in the same releases. Proof: ``mixture_spherical.proof.md``.
 
 References
 ----------

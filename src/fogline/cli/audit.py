@@ -84,6 +84,7 @@ def _replayed(bounds: list[tuple[float, float]], options: dict[str, Any], *, qui
     wanted: int = options["pairs"]
     canaries = canary_pairs(bounds, **setting)
     drawn = random_pairs(bounds, pairs=max(0, wanted - len(canaries)), **setting)
+    # Canaries first: they are made to show what random pairs rarely would.
     pairs = itertools.islice(itertools.chain(canaries, drawn), wanted)
     with progress_bar(quiet=quiet) as progress:
         return replay(audited, _counted(pairs, wanted, progress), seed=options["seed"])
@@ -105,6 +106,7 @@ def _attacked(bounds: list[tuple[float, float]], options: dict[str, Any]) -> Att
     from fogline.density.spec import SketchSpec
 
     low, high = bounds[0]
+    # All in one place: whoever is elsewhere stands out as far as the bounds allow.
     crowd = np.full((100, 1), low + 0.4 * (high - low))
     before = crowd if options["neighbours"] == "add-remove" else np.append(crowd, [[low]], axis=0)
     return sketch_attack(

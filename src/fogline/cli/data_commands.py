@@ -97,6 +97,7 @@ def _shares(text: str | None) -> dict[str, str] | None:
 
 
 def _bounds_document(found: PrivateBounds, command: str) -> dict[str, Any]:
+    # NaN, where no range stood out, is not equal to itself.
     seen = found.bounds == found.bounds
     return {
         "format": "fogline-bounds-1",
@@ -264,6 +265,7 @@ def _strata_document(found: Strata, command: str, level: float) -> dict[str, Any
             }
         )
     comparisons = []
+    # A test of difference compares densities on a grid.
     if found.spec.d <= 3:
         for first, second in itertools.combinations(found.names, 2):
             test = found.compare(first, second)
@@ -313,6 +315,7 @@ def _show_strata(document: dict[str, Any], paid: dict[str, Any] | None) -> None:
 def _draw_strata(found: Strata, path: Path) -> None:
     import matplotlib as mpl
 
+    # A command has no window to draw in.
     mpl.use("agg")
     try:
         figure = found.plot()

@@ -216,7 +216,7 @@ def merge(files: tuple[Path, ...], out: Path, as_json: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @privacy_options
 @click.option("--disjoint-persons", is_flag=True, help="Declare that no person is at two sites.")
-@click.option("--n-modes", type=int, help="Return so many modes instead of those above the fogline.")
+@click.option("--n-modes", type=int, help="Return this many modes instead of those above the fogline.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
 @output_options
 @click.pass_context
@@ -226,6 +226,7 @@ def release(ctx: click.Context, /, **options: Any) -> None:
     Spends the budget once. The file is marked: without a ledger it cannot be released again.
     """
     need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
+    # The sketch itself must not be overwritten by what is read from it.
     checked_outputs(options, "report", "save")
     checked_numbers(options)
     _check_sketch(options["file"])

@@ -65,11 +65,11 @@ Examples:
 )
 @source_options
 @budget_options
-@click.option("--n-modes", type=int, help="Return so many modes instead of those above the fogline.")
+@click.option("--n-modes", type=int, help="Return this many modes instead of those above the fogline.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option(
-    "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value a column."
+    "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value per column."
 )
 @output_options
 @click.pass_context
@@ -139,7 +139,7 @@ Examples:
 )
 @source_options
 @budget_options
-@click.option("--n-clusters", type=int, help="Look for so many clusters; by default those above the fog.")
+@click.option("--n-clusters", type=int, help="Look for this many clusters; by default those above the fog.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a cluster where only noise is.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option(
@@ -182,6 +182,7 @@ def _plan_clusters(options: dict[str, Any]) -> tuple[PrivateModeClustering, Sour
             steps = steps * table.width
         estimator = PrivateModeClustering(bounds=bounds, steps=steps, **chosen)
         box = estimator._box(table.width)
+        # Planned here for its refusals alone: the fit plans again, once the words are known to be right.
         if plan_clusters(estimator, box, options["level"]) is None:
             if options["components"] is not None:
                 raise ValueError("components: up to three columns there is a projection only if --projection names one")
@@ -212,7 +213,7 @@ Examples:
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a branch where only noise is.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each x, then of y, or none.")
 @click.option(
-    "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value a column."
+    "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value per column."
 )
 @output_options
 @click.pass_context
@@ -255,6 +256,7 @@ def _plan_regress(options: dict[str, Any]) -> tuple[PrivateModalRegression, Sour
         estimator._spec(len(columns) - 1)
     except (ValueError, TypeError, OSError) as error:
         found = parse.refused(error)
+        # This command has no --columns: x and y name them.
         found.param_hint = "--x, --y" if found.param_hint == "--columns" else found.param_hint
         raise found from None
     return estimator, table
@@ -274,7 +276,7 @@ Examples:
 @source_argument
 @click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
 @click.option("--radius", type=float, required=True, help="Radius of a public ball; records outside are moved in.")
-@click.option("--center", metavar="X,Y", help="Centre of the ball, one number a column; the origin by default.")
+@click.option("--center", metavar="X,Y", help="Centre of the ball, one number per column; the origin by default.")
 @source_options
 @budget_options
 @click.option("--components", type=int, help="Number of components; by default as many as explain the release best.")
@@ -367,7 +369,7 @@ CURRENCIES = "--epsilon, --rho, --hdp, --pdp"
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Level of the intervals.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option(
-    "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value a column."
+    "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value per column."
 )
 @output_options
 @click.pass_context
@@ -399,6 +401,7 @@ def _plan_fit(options: dict[str, Any]) -> tuple[PrivateHellinger, Source]:
     }
     if all(options[name] is None for name in ("epsilon", "rho", "hdp", "pdp")):
         raise click.BadParameter("a budget must be given in one of them", param_hint=CURRENCIES)
+    # Before the schema is read: these are mistakes of the words alone.
     _checked_method(options)
     checked_words(options, bounds=chosen["bounds"] or [])
     from fogline.estimators import PrivateHellinger

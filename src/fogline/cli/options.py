@@ -90,6 +90,7 @@ def reading_keywords(options: dict[str, Any]) -> dict[str, Any]:
     {'delimiter': '\t', 'decimal': ',', 'null': ['NA', '-999']}
     """
     found = {name: options[name] for name, *_ in _READING if options.get(name) is not None}
+    # A tab can hardly be typed as an argument.
     if found.get("delimiter") in ("tab", "\\t"):
         found["delimiter"] = "\t"
     for name in ("null", "header"):
@@ -175,6 +176,7 @@ def source_files(file: str) -> list[Path]:
         kind, _, place = file.partition(":///")
         return [Path(place)] if kind == "sqlite" else []
     try:
+        # The pattern itself too: a file may bear its name.
         return [Path(file), *matching_files(file)]
     except (OSError, ValueError):
         return [Path(file)]

@@ -40,7 +40,7 @@ Examples:
   fogline plan --for regression --bounds 0.5:6.5,30:110 --n 2000 --delta 1e-5 --shape branches:2,5
 
 \b
-Shapes: uniform; gaussian:MEANS,SCALE;... with one mean a column and one scale, or one scale a column,
+Shapes: uniform; gaussian:MEANS,SCALE;... with one mean per column and one scale, or one scale per column,
 and a weight if you like (gaussian:3,0.8@0.7;7,0.8@0.3); or a file with a public sample,
 or with --query the postgres:// or sqlite:// address of a database that has one.
 For regression the last pair of bounds is that of y; shapes are branches:K, branches:K,SCALE, or a file.
@@ -64,16 +64,16 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @click.option("--columns", metavar="A,B", help="Columns of the public sample.")
 @query_option
 @reading_options
-@click.option("--n-modes", type=int, help="Expect so many modes to be asked for.")
-@click.option("--n-clusters", type=int, help="Expect so many clusters to be asked for.")
+@click.option("--n-modes", type=int, help="Expect this many modes to be asked for.")
+@click.option("--n-clusters", type=int, help="Expect this many clusters to be asked for.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True)
 @click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person.")
 @click.option(
-    "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value a column."
+    "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value per column."
 )
-@click.option("--runs", type=int, help="Simulated fits an epsilon; by default 16, 6 or 3 by dimension.")
+@click.option("--runs", type=int, help="Simulated fits per epsilon; by default 16, 6 or 3 by dimension.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw it (.svg or .html).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.pass_context
@@ -219,13 +219,15 @@ def _mixture(text: str, d: int) -> Mixture:
         numbers = parse.numbers_option(body, "--shape") or []
         if len(numbers) not in (d + 1, 2 * d):
             raise click.BadParameter(
-                f"expected {d} mean{'' if d == 1 else 's'} and one scale, or one scale a column, got {part.strip()!r}",
+                f"expected {d} mean{'' if d == 1 else 's'} and one scale, or one per column, got {part.strip()!r}",
                 param_hint="--shape",
             )
         given = parse.numbers_option(weight, "--shape") if weight else [1.0]
         weights.append((given or [1.0])[0])
         centers.append(numbers[:d])
+        # One scale serves all columns.
         scales.append(numbers[d:] * d if len(numbers) == d + 1 else numbers[d:])
+    # Weights are relative, so that nobody has to make them add up to one.
     total = sum(weights)
     try:
         return Mixture.of([weight / total for weight in weights], centers, scales)
@@ -335,9 +337,9 @@ def _show_branches(expected: ExpectedBranches, options: dict[str, Any]) -> None:
     ]
     _print(
         f"{expected.n} records, {expected.shape}, {_terms(options)}",
-        ["epsilon", "fits with branches", "modes found", "error", "of privacy", "of sampling", "false modes a place"],
+        ["epsilon", "fits with branches", "modes found", "error", "of privacy", "of sampling", "false modes per place"],
         rows,
-        f"From {expected.runs} simulated fits an epsilon; nothing was spent. Modes are those at each place x.",
+        f"From {expected.runs} simulated fits per epsilon; nothing was spent. Modes are those at each place x.",
     )
 
 
@@ -392,8 +394,8 @@ def _show_modes(expected: ExpectedError) -> None:
         rows.append([*cells, *(["", ""] if same else [share, f"{record['spurious']:.2f}"])])
     _print(
         f"{expected.n} records, {expected.shape}, delta {expected.delta:g}, {expected.neighbours}",
-        [*headings, "smallest share seen", "false modes a fit"],
+        [*headings, "smallest share seen", "false modes per fit"],
         rows,
-        f"From {expected.runs} simulated fits an epsilon; nothing was spent. The smallest share is the part of the "
+        f"From {expected.runs} simulated fits per epsilon; nothing was spent. The smallest share is the part of the "
         "records that, gathered in one narrow place, would just stand above the fog.",
     )

@@ -140,6 +140,7 @@ def release(estimator: ReleasingEstimator, table: Source, options: dict[str, Any
     with opened(options["ledger"], options["high_water"]) as open_ledger:
         with refusals():
             view = view_of(open_ledger, options)
+            # An answer that was there before this question has a place among the entries so far.
             before = len(open_ledger.history())
         estimator.ledger = view
         with Phase(doing, quiet=options["as_json"]), refusals(), loops_for(options, table):
@@ -174,6 +175,7 @@ def fit(estimator: PaidEstimator, table: Source) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning may depend on the records
             estimator.fit(table)
+    # What a ledger says depends on budgets and questions alone, so it may be repeated.
     except tuple(_ledger_errors(estimator)):
         raise
     except ReadFailed:

@@ -154,6 +154,7 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Source]:
         max_samples=options["draws"],
         base=options["base"],
         bounds=bounds,
+        # On cells the normaliser is known, so that the whole width of the mollifier can be used.
         drawing="cells" if table.width in AXIS_BITS else "rejection",
         constant_time=True,
         currency=options["currency"],

@@ -37,6 +37,7 @@ class ReleasedState:
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
+        # Noise differs from fit to fit, and rows with missing values are left out, not refused.
         tags.non_deterministic = True
         tags.input_tags.allow_nan = True
         return tags
@@ -44,6 +45,7 @@ class ReleasedState:
     def _remember_features(self, X: SourceLike, width: int) -> None:
         """Keep the number of columns and their names: schema, not data."""
         self.n_features_in_ = width
+        # Names are part of the schema, which is public; nothing else of X is looked at here.
         names = getattr(X, "columns", None)
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.asarray(list(names), dtype=object)
@@ -65,6 +67,7 @@ class ReleasedState:
         check_is_fitted(self)
         rows, wanted = records(X, public=True), self.n_features_in_
         if rows.shape[1] != wanted:
+            # scikit-learn's own checks look for these words.
             flat = ". Reshape your data if it is one row" if np.ndim(X) == 1 else ""
             raise ValueError(
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {wanted} features as input"

@@ -119,7 +119,7 @@ def private_bounds(
     Parameters
     ----------
     X : array, frame, path or engine table
-        One row a record. Values that are missing, infinite or at least 2^64 in size count nowhere.
+        One row per record. Values that are missing, infinite or at least 2^64 in size count nowhere.
     epsilon, delta : float
         Privacy budget for all columns together; both required.
     coverage : float, default 0.99
@@ -231,6 +231,7 @@ def _message(column: str, found: _Counted, expected: int | None) -> str:
     said = count_words(found.count, found.count_sd, expected, bounded=False)
     if cells is None:
         told = "too few values stand out of the noise"
+        # Advice to spend more would be wrong where no value was counted at all.
         told = told if is_nothing(found.count, found.count_sd) else joined(told, f"{advice} show a range")
     elif cells.is_few:
         told = f"only about {cells.total:.0f} values stand out, and others may lie outside; {advice} tell"

@@ -3,7 +3,7 @@ r"""Clusters under differential privacy: centres, sizes and an uncertainty for e
 Up to three columns, ``fit`` releases the density once and reads the basins of attraction of its modes. Beyond, it
 makes a few releases that are paid from one budget: a private projection, random features of the projected records
 with a greedy pursuit of clusters in them, and private steps of refinement. Labels are computed by whoever holds a
-record, with :meth:`PrivateModeClustering.predict`. The proof is in ``clustering.proof.md`` beside this file.
+record, with :meth:`PrivateModeClustering.predict`. The proof is in ``algorithms/clustering.proof.md``.
 
 What a fitted clustering keeps: released values, by the names of its attributes.
 """
@@ -292,7 +292,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record.
+            One row per record.
         y : ignored
 
         Returns
@@ -371,6 +371,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
             values = self.density_.pdf(rows, self.bandwidth_)
             return np.asarray(np.log(np.maximum(values, self.density_.noise_sd(self.bandwidth_))))
         low, high = self.density_.spec.lower, self.density_.spec.upper
+        # Less than one record spread over the box: below that a logarithm only measures noise.
         floor = -float(np.log(high - low).sum()) - math.log(max(self.density_.count, 2.0))
         if not len(self.cluster_centers_):
             return np.full(len(rows), floor)
@@ -448,5 +449,6 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     def _project(self, rows: FloatArray) -> FloatArray:
         box = self._box(self.n_features_in_)
+        # The projection was learnt in half ranges, in which columns of different units can be compared.
         half = (box[:, 1] - box[:, 0]) / 2
         return np.asarray(((rows - self.mean_) / half) @ self.components_.T)

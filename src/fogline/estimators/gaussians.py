@@ -49,7 +49,7 @@ def private_gaussian(
     Parameters
     ----------
     X : array, frame, path or engine table
-        One row a record.
+        One row per record.
     epsilon, delta : float
         Privacy budget; both required.
     radius : float
@@ -172,6 +172,7 @@ def _learnt(
             "radius": frame.radius,
             "columns": None if columns is None else list(columns),
         },
+        # The ledger reserves room on the disk before anything is released.
         max_payload=8 * (PLACE_STEPS * (frame.d + 32) + 5 * (frame.d + 1) ** 2 + 8) + 2**16,
         ledger=ledger,
     )

@@ -5,7 +5,7 @@ release is post-processing, errors included. ``method="gradient"`` and ``"newton
 
 .. math:: L(\theta) = 2\int \big(\sqrt{g_n} - \sqrt{f_\theta}\big)^2
 
-itself, with noise in every step. Proof: ``hellinger.proof.md``.
+itself, with noise in every step. Proof: ``algorithms/hellinger_descent.proof.md``.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     params_ : dict
         Estimate by parameter.
     standard_errors_, degrees_of_freedom_ : dict
-        By parameter. Errors are read at the estimates and uncertain with them, as a variance from so many records.
+        By parameter. Errors are read at the estimates and uncertain with them, as a variance from this many records.
     confidence_intervals_ : dict
         (low, high) by parameter, within the parameter bounds; Student's, of positive parameters in the logarithm.
     covariance_, privacy_covariance_, sampling_covariance_ : arrays of shape (m, m)
@@ -222,7 +222,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record, one column an axis. A descent needs an array, a frame or a
+            One row per record, one column per axis. A descent needs an array, a frame or a
             :class:`fogline.sources.files.CountedFile`: its number of rows is public.
         y : ignored
         """
@@ -310,6 +310,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     # -- validation: everything here is public and free ------------------------------------------------------
 
     def _terms(self, unit: str = "record") -> ReleaseTerms:
+        # A descent divides by the public number of rows, so only a replaced record is hidden.
         usual = "add-remove" if self.method == "sketch" else "replace"
         neighbours = usual if self.neighbours is None else self.neighbours
         if self.method != "sketch" and _validation.check_neighbours(neighbours) != "replace":

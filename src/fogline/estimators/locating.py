@@ -61,7 +61,7 @@ def one_cluster(
     Parameters
     ----------
     X : array, frame, path or engine table
-        One row a record.
+        One row per record.
     epsilon, delta : float
         Privacy budget; both required.
     radius : float
@@ -218,6 +218,7 @@ def _plan(
 ) -> BallPlan:
     """Check the public parameters of a search; every error names its parameter."""
     frame = public_frame(source, center, radius)
+    # A millionth of the public ball: twenty radii, each of which costs a comparison.
     smallest = frame.radius * 1e-6 if radius_min is None else _validation.check_positive(radius_min, "radius_min")
     if smallest > frame.radius:
         raise ValueError(f"radius_min must not exceed radius, got {smallest} and {frame.radius}")

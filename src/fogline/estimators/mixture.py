@@ -4,7 +4,7 @@ r"""Gaussian mixtures under differential privacy: weights, means, covariances, a
 
 .. math:: p(x) = \sum_{j \le k} w_j\, N(x;\, \mu_j, \Sigma_j).
 
-Records outside the public ball are moved to its surface. The proof is in ``mixture.proof.md`` beside this file.
+Records outside the public ball are moved to its surface. The proof is in ``algorithms/mixture_from_density.proof.md``.
 
 The methods of :class:`fogline.PrivateGaussianMixture`: what each checks, asks and comes back with.
 """
@@ -80,6 +80,7 @@ def _located_terms(settings: MixtureSettings, unit: str) -> ReleaseTerms:
     terms = LocatedTerms.located(
         settings.epsilon, settings.delta, settings.neighbours, settings.max_contributions, unit
     )
+    # The proof needs a learner that looks at its block alone, which only its author can promise.
     own = settings.learner is not None and not isinstance(settings.learner, str)
     return replace(terms, remark="declared: the learner looks at nothing but its block") if own else terms
 
@@ -136,7 +137,7 @@ CODE_VERSION = "mixture-2"
 """Changes whenever the same question may get an answer of another law."""
 
 FAINT = 3.0
-"""A component whose number of records is below so many deviations of its noise may be nothing."""
+"""A component whose number of records is below this many deviations of its noise may be nothing."""
 
 
 class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc]
@@ -303,7 +304,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record.
+            One row per record.
         y : ignored
 
         Returns
@@ -332,6 +333,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
             max_payload=plan.payload(),
             ledger=self.ledger,
         )
+        # Heaviest first: the order in which an algorithm found components means nothing.
         order = np.argsort(-fit.weights, kind="stable")
         self.weights_ = fit.weights[order]
         self.means_ = fit.means[order]
@@ -436,6 +438,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
 def _found(fit: MixtureFit, counts: FloatArray) -> str:
     """What could not be told apart and which components are faint; no advice where nothing was counted."""
     verdict = "" if fit.verdict is None else str(fit.verdict)
+    # What was seen, without the advice that follows it: more budget would not help.
     if is_nothing(*fit.total):
         return verdict.partition("; ")[0]
     return joined(verdict, _faint(counts, fit.count_sd))

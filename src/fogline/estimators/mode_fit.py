@@ -84,7 +84,7 @@ class ModeFit(ReleasedState):
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record, one column an axis.
+            One row per record, one column per axis.
         y : ignored
 
         Returns
@@ -152,9 +152,10 @@ class ModeFit(ReleasedState):
         return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
 
     def _spec(self, width: int | None) -> Spec:
-        """Plan the sketch of a table with so many columns; raises before anything is spent."""
+        """Plan the sketch of a table with this many columns; raises before anything is spent."""
         bounds = _validation.check_bounds(self.bounds, width=width)
         fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
+        # A bandwidth that was asked for has the whole weight of the release.
         spec = plan_spec(bounds, self.bandwidth if fixed is None else [fixed], self.steps)
         if fixed is not None:
             spec.require_readable(fixed)

@@ -38,7 +38,7 @@ def private_pca(
     Parameters
     ----------
     X : array, frame, path or engine table
-        One row a record.
+        One row per record.
     epsilon, delta : float
         Privacy budget; both required.
     bounds : array-like of shape (d, 2)
@@ -70,6 +70,7 @@ def private_pca(
     width = width_of(source)
     box = _validation.check_bounds(bounds, width=width)
     lattice = RecordLattice.of(box)
+    # The size of a second moment grows with the square of the columns.
     if lattice.d > MOST_COLUMNS:
         raise ValueError(f"bounds has {lattice.d} columns: the second moment of at most {MOST_COLUMNS} can be released")
     wanted = None if components is None else _validation.check_count(components, "components")

@@ -199,6 +199,7 @@ def _nested(step: object) -> list[tuple[str, Any]]:
         if _is_estimator(value):
             found.append((name, value))
         elif isinstance(value, list | tuple):
+            # Voters and stacks hold their estimators as pairs of a name and an estimator.
             named = [entry for entry in value if isinstance(entry, tuple) and len(entry) == 2]
             found += [(str(inner), part) for inner, part in named if _is_estimator(part)]
     return found
@@ -219,6 +220,7 @@ def _learns_nothing(step: object) -> bool:
     kind = type(step)
     if kind.__module__.split(".")[0] == "sklearn" and kind.__name__ in LEARNS_NOTHING:
         return bool(LEARNS_NOTHING[kind.__name__](step))
+    # What says nothing about itself may learn anything.
     if not hasattr(step, "__sklearn_tags__"):
         return False
     return not get_tags(step).requires_fit

@@ -209,7 +209,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record, one or two columns.
+            One row per record, one or two columns.
         y : array, str or None
             The response of each record; or the name of its column in X; or None: the last column of X.
 
@@ -228,6 +228,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
             raise TypeError(
                 "y must be a column of X, by name or the last, where X is a file, sparse or an engine's table"
             )
+        # Without y the last column of X is the response.
         own = wide if wide is None or apart else max(wide - 1, 1)
         spec = self._spec(own)
         source = joined(X, y, spec.d - 1)
@@ -262,7 +263,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         n : int
             A guess of the number of records.
         shape : int, (int, float) or array of shape (m, dx + 1)
-            A public guess: so many level branches, x uniform, with a standard deviation of y around each (a twentieth
+            A public guess: this many level branches, x uniform, with a standard deviation of y around each (a twentieth
             of the range if not given); or a *public* sample that looks like the records, y last. Never the data.
         epsilons : sequence of float, optional
             Budgets to compare; by default a few from 0.1 to 5, and the estimator's own.
@@ -293,6 +294,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         places = self._queries(X)
         found = branches_at(self.branches_, places)
         highest = np.full(len(places), np.nan)
+        # Within a row the highest mode comes first.
         rows, first = np.unique(found.rows, return_index=True)
         highest[rows] = found.positions[first]
         return highest
@@ -344,7 +346,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
 
     def _spec(self, width: int | None) -> SketchSpec:
-        """Plan the sketch of so many columns of X and the response; raises before anything is spent."""
+        """Plan the sketch of this many columns of X and the response; raises before anything is spent."""
         x_bounds = _validation.check_bounds(self.x_bounds, name="x_bounds", width=width)
         y_bounds = _validation.check_bounds(self.y_bounds, name="y_bounds")
         if len(y_bounds) != 1:

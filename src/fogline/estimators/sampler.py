@@ -223,7 +223,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record, one column an axis.
+            One row per record, one column per axis.
         y : ignored
 
         Returns
@@ -244,10 +244,12 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         columns, training = names_of(source), SecretTraining(source, width=plan.base.d)
         cautions = budget_cautions(budget.repeated(draws).epsilon, 0.0)
         del X, source  # an error's traceback must not lead to the records
+        # A fit replaces the model before; two at a time would count draws in two places.
         secret_models.forget(self)
         rng = current_provider().generator("training")
         try:
             warn_of(cautions)
+            # On made-up records: a learner that fails would otherwise fail on the secret ones, and tell so.
             rehearse(plan, rng)
             paid_draws, receipt = training.release(
                 lambda records: self._model(plan, records, rng),
@@ -268,6 +270,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         )
         self.receipt_ = receipt
         self.message_ = "; ".join(cautions)
+        # Held outside of the estimator, which may be pickled, copied and looked at.
         secret_models.hold(self, paid_draws)
         return self
 

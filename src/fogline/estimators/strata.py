@@ -54,7 +54,7 @@ def private_strata(
     Parameters
     ----------
     X : array, frame, path or whatever an engine reads
-        One row a record.
+        One row per record.
     by : str or array of labels, optional
         The column that says which category a record is of; for an array, the labels themselves. Without it there is one
         stratum of all records, which is of use with weights.
@@ -122,6 +122,7 @@ def private_strata(
     if check_expected(expect_records) is not None and bound is not None:
         raise ValueError("expect_records: with weights the release counts weights over their bound, not records")
     source = labelled_source(X, by, columns, weights, {"query": query, **(reading or {})}, bounds)
+    # what a row is called is known only after the source was looked at
     terms = replace(terms, unit=source.row)
     width = source.width - (bound is not None)
     spec = plan_spec(_validation.check_bounds(bounds, width=width), bandwidths, steps, features=features)
@@ -135,6 +136,7 @@ def private_strata(
         "others": others,
         **source.facts,
     }
+    # An error's traceback must not lead to the records.
     del X, source, by, weights
     try:
         strata = release_strata(

@@ -112,6 +112,7 @@ def expected_cluster_error(
 
 def _modes(settings: PlannedClusters, n: int, shape: ShapeLike, epsilons: Sequence[float] | None) -> ExpectedError:
     names = ("epsilon", "delta", "bounds", "level", "bandwidth", "steps", "neighbours", "max_contributions")
+    # Up to three columns clusters are read as modes, so their plan is that of modes.
     modes = SimpleNamespace(n_modes=settings.n_clusters, **{name: getattr(settings, name) for name in names})
     return expected_mode_error(modes, n, shape=shape, epsilons=epsilons)
 
@@ -141,6 +142,7 @@ def _row(
         second = MomentQuery(lattice, np.zeros(lattice.d), guess.radius(lattice), guess)
         squares = scale(second, "projection")
         again = squares / second.mean_unit / lattice.steps / n
+        # Two releases of the mean are combined by their precisions.
         mean = mean * again / math.hypot(mean, again)
         edge = 2 * squares / DIAGONAL / lattice.steps**2 / n * math.sqrt(lattice.d)
         smallest = edge / guess.variance

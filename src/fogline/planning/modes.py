@@ -39,13 +39,13 @@ EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Tried where none are given."""
 
 RUNS = {1: 16, 2: 6, 3: 3}
-"""Simulated fits an epsilon, by dimension; in more dimensions as many as in three."""
+"""Simulated fits per epsilon, by dimension; in more dimensions as many as in three."""
 
 MOST_RECORDS = 5_000_000
 """Records that are drawn at most in one run."""
 
 NEAR = 2.0
-"""A mode found within so many of its bandwidths of a true one, or four of its standard errors, is that one."""
+"""A mode found within this many of its bandwidths of a true one, or four of its standard errors, is that one."""
 
 SEED = 1202056903
 
@@ -104,7 +104,7 @@ class ExpectedError:
     delta, level : float
     neighbours : str
     runs : int
-        Simulated fits an epsilon.
+        Simulated fits per epsilon.
     rows : tuple of AtEpsilon
     """
 
@@ -157,7 +157,7 @@ class ExpectedError:
     def __str__(self) -> str:
         heading = (
             f"Expected for {self.n} records, {self.shape}, delta {self.delta:g}, {self.neighbours} "
-            f"({self.runs} simulated fits an epsilon; no data were touched)"
+            f"({self.runs} simulated fits per epsilon; no data were touched)"
         )
         lines = [heading, f"{'epsilon':>8} {'mode':>5} {'found':>6}  {'privacy error':<18}  {'sampling error':<18}"]
         if not len(self.modes):
@@ -189,7 +189,7 @@ def expected_mode_error(
     epsilons : sequence of float, optional
         By default a few from 0.1 to 5, and the estimator's own.
     runs : int, optional
-        Simulated fits an epsilon.
+        Simulated fits per epsilon.
 
     Returns
     -------
@@ -216,6 +216,7 @@ def expected_mode_error(
     contributions = _validation.check_max_contributions(estimator.max_contributions)
     n_modes = None if estimator.n_modes is None else _validation.check_count(estimator.n_modes, "n_modes")
     tried = _epsilons(epsilons, estimator.epsilon)
+    # A shape of another width than the bounds is a mistake that a simulation would hide.
     width = width_of(shape)
     bounds = _validation.check_bounds(estimator.bounds, width=width)
     if width is not None and width != len(bounds):
@@ -226,6 +227,7 @@ def expected_mode_error(
     spec = plan_spec(bounds, estimator.bandwidth if fixed is None else [fixed], estimator.steps)
     if fixed is not None:
         spec.require_readable(fixed)
+    # More dimensions take longer per fit.
     repeats = RUNS[min(spec.d, 3)] if runs is None else _validation.check_count(runs, "runs")
     bandwidth = "auto" if fixed is None else tuple(fixed.tolist())
     setting = Setting(spec, size, delta, level, relation, contributions, n_modes, bandwidth, repeats)
@@ -243,6 +245,7 @@ def _simulated(setting: Setting, guess: Guess, epsilons: tuple[float, ...]) -> E
     first: list[PrivateDensity] = []
     tables: list[list[ModeTable]] = [[] for _ in epsilons]
     for run in range(setting.runs):
+        # The same draws at every epsilon: rows differ by the noise alone, and a plan is repeatable.
         rng = np.random.default_rng([SEED, run])
         exact = setting.sums(guess.draw(setting.n, rng))
         noise = rng.standard_normal(setting.spec.n_coefficients)
@@ -302,8 +305,10 @@ def _matched(modes: FloatArray, table: ModeTable) -> IntArray:
     if not len(modes) or not len(table.positions):
         return matched
     apart = modes[:, None] - table.positions[None]
+    # A true mode within the bandwidth, or within the stated error, has been found.
     reach = np.maximum(NEAR * table.bandwidths, 4 * table.standard_errors)
     distance = np.linalg.norm(apart / reach, axis=-1)
+    # Greedy by distance: an optimal assignment would pair far ones to please a sum.
     for pair in np.argsort(distance, axis=None, kind="stable"):
         true, found = np.unravel_index(pair, distance.shape)
         if distance[true, found] <= 1 and matched[true] < 0 and found not in matched:

@@ -29,13 +29,13 @@ __all__ = ["BranchesAtEpsilon", "ExpectedBranches", "expected_branches"]
 
 
 RUNS = {1: 6, 2: 2}
-"""Simulated fits an epsilon, by the number of axes of x."""
+"""Simulated fits per epsilon, by the number of axes of x."""
 
 PLACES = {1: 41, 2: 9}
 """Places an axis at which the branches are compared with those of the guess."""
 
 NEAR = 1.5
-"""A mode found within so many bandwidths of y of a true one, or four standard errors, is that one."""
+"""A mode found within this many bandwidths of y of a true one, or four standard errors, is that one."""
 
 WIDTH = 0.05
 """Standard deviation around a branch where none is given, in widths of the range of y."""
@@ -90,7 +90,7 @@ class ExpectedBranches:
     shape : str
         The guess, in words.
     runs : int
-        Simulated fits an epsilon.
+        Simulated fits per epsilon.
     rows : tuple of BranchesAtEpsilon
     """
 
@@ -157,6 +157,7 @@ def expected_branches(
     relation = _validation.check_neighbours(estimator.neighbours)
     contributions = _validation.check_max_contributions(estimator.max_contributions)
     own = () if estimator.epsilon is None else (estimator.epsilon,)
+    # In order, so that a table reads from little to much.
     tried = sorted({_validation.check_epsilon(e) for e in ((*EPSILONS, *own) if epsilons is None else epsilons)})
     if not tried:
         raise ValueError("epsilons must hold at least one epsilon")
@@ -166,6 +167,7 @@ def expected_branches(
     runs = RUNS[spec.d - 1]
     setting = Setting(spec, size, delta, level, relation, contributions, None, "auto", runs)
     guess = _guess_of(shape, setting)
+    # Errors are those at places x, since a branch as a whole has no single error.
     places = grid_places(tuple(np.linspace(lo, hi, PLACES[spec.d - 1]) for lo, hi in spec.bounds[:-1]))
     true = _true_modes(guess, setting, fixed, places)
     sensitivity = lattice_sensitivity(spec, relation, contributions)
@@ -198,6 +200,7 @@ def _guess_of(shape: ArrayLike, setting: Setting) -> _Guess:
             lambda n, rng: rows[rng.integers(len(rows), size=n)] + blur * rng.standard_normal((n, spec.d)),
             None,
         )
+    # One number is a number of branches; two are that and their width.
     is_pair = np.ndim(shape) == 1 and np.size(shape) == 2
     count, width = cast("tuple[int, float]", shape) if is_pair else (shape, WIDTH * (upper - lower)[-1])
     branches = _validation.check_count(count, "shape")

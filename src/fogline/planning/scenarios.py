@@ -86,7 +86,7 @@ class Setting:
     runs: int
 
     def density(self, exact: IntArray, noise: FloatArray, scale: float) -> PrivateDensity:
-        """Return what a release of the sums `exact` with so much noise publishes."""
+        """Return what a release of the sums `exact` with this much noise publishes."""
         # At such scales the discrete Gaussian and a rounded continuous one cannot be told apart.
         released = exact + np.rint(scale * noise).astype(np.int64)
         return PrivateDensity(replace(self.spec), released, scale=scale, guarantee=NO_GUARANTEE)
@@ -147,10 +147,11 @@ def _sample_guess(shape: ShapeLike, setting: Setting) -> Guess:
     try:
         rows = np.asarray(shape, dtype=np.float64).reshape(-1, spec.d)
     except (TypeError, ValueError):
-        raise ValueError("shape must be 'uniform', a mixture or an array of numbers, one row a record") from None
+        raise ValueError("shape must be 'uniform', a mixture or an array of numbers, one row per record") from None
     rows = rows[np.all((rows >= spec.lower) & (rows <= spec.upper), axis=1)]
     if len(rows) < 2:
         raise ValueError("shape: a public sample needs at least two rows within the bounds")
+    # Drawn again exactly, a small sample would show each of its rows as a peak.
     blur = spec.planned[0] / 2
     # Exact sums, read as if they bore noise about as large as that of the draw, so that the scale fits the sample.
     still, sums = np.zeros(spec.n_coefficients), setting.sums(rows)
@@ -176,6 +177,7 @@ def _summits(shape: Shape, spec: FourierSpec) -> FloatArray:
             values, vectors = np.linalg.eigh(hessian)
             step = vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), 1e-300))
             length = float(np.max(np.abs(step) / spec.planned[0]))
+            # Centres of a mixture may lie on a slope between two of its modes: short steps do not leap over one.
             x = x + step * min(1.0, 0.25 / max(length, 1e-300))
             if length < 1e-9:
                 break

@@ -115,12 +115,14 @@ def _components(estimator: PrivateModeClustering) -> Space:
     """Return the components that the columns were projected on, measured in half ranges of the columns."""
     components, errors = estimator.components_, estimator.projected_standard_errors_
     box = np.broadcast_to(np.asarray(estimator.bounds, dtype=np.float64), (int(estimator.n_features_in_), 2))
+    # Labels are asked for in data units; a place of the map stands for the point of the columns that projects on it.
     back = np.linalg.pinv(components).T * (box[:, 1] - box[:, 0]) / 2
 
     def label(places: FloatArray) -> IntArray:
         return np.asarray(estimator.predict(estimator.mean_ + places @ back))
 
     names = tuple(f"component {j + 1}" for j in range(len(components)))
+    # Errors along the components are about independent: they are the axes of the noise.
     covariances = errors[:, :, None] ** 2 * np.eye(len(names))
     return Space(estimator.density_, names, estimator.projected_centers_, covariances, (0, 1), label)
 

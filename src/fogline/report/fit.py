@@ -185,6 +185,7 @@ def _curve(estimator: PrivateHellinger, family: Family, bounds: FloatArray) -> F
     if density is None or explained is None:
         return FitCurve(axis, None, None, None, plain)
     released = density.pdf(axis[:, None], bandwidth)
+    # Integral of the squared kernel: sampling variance is this times density over count.
     kernel = 1.0 / (2.0 * math.sqrt(math.pi) * float(bandwidth[0]))
     sampling = kernel * np.maximum(released, 0.0) / density.count
     return FitCurve(
@@ -203,6 +204,7 @@ def _limits(estimator: PrivateHellinger, family: Family, theta: FloatArray, boun
         return low, high
     ends = [float(end) for end in family.quantile(theta, [TAIL, 1.0 - TAIL])]
     lumps = () if estimator.explained_ is None else estimator.explained_.lumps
+    # What the family does not explain must be in the picture too.
     ends += [end for lump in lumps for end in (lump.low[0], lump.high[0])]
     margin = 0.12 * (max(ends) - min(ends)) + 2.0 * float(estimator.bandwidth_[0])
     least, greatest = max(low, min(ends) - margin), min(high, max(ends) + margin)
@@ -224,6 +226,7 @@ def privacy_words(estimator: PrivateHellinger) -> list[str]:
     meaning = f"epsilon = {guarantee.epsilon:.4g} at delta = {guarantee.delta:g}"
     if estimator.hdp is not None:
         budget = HellingerBudget(estimator.hdp)
+        # Rounded up: a chance that is stated must not be exceeded.
         chance = math.ceil(500 * (1 + budget.total_variation) + 1e-9) / 1000
         return [
             f"The budget was given as {estimator.hdp:g}-HDP: the squared Hellinger distance between what is published "
@@ -290,7 +293,7 @@ HELD = (0.5, 0.95)
 """Parts of the fitted law that the ellipses of a map hold."""
 
 ROOM = 1.6
-"""A law that is infinite somewhere is drawn up to so many times the rest of the picture."""
+"""A law that is infinite somewhere is drawn up to this many times the rest of the picture."""
 
 
 def fit_content(findings: FitFindings) -> dict[str, Any]:

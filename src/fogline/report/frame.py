@@ -93,6 +93,7 @@ def render_page(
         lstrip_blocks=True,
     )
     style = resources.files("fogline.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    # Drawings are made here, with escaped text; everything else is escaped by the template.
     drawings: dict[str, Any] = {"figures": [Markup(drawing) for drawing in content["figures"]]}
     drawings |= {name: Markup(content[name]) for name in ("chart", "bar") if name in content}
     call = python_call(estimator)
@@ -102,6 +103,7 @@ def render_page(
         command=command or call,
         call=textwrap.fill(call, 100, subsequent_indent="    ", break_long_words=False),
         style=Markup(style),
+        # The page's content policy allows this one style and nothing from elsewhere.
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
     )
     return page
@@ -243,6 +245,7 @@ def python_call(estimator: object) -> str:
     >>> python_call(PrivateModes(epsilon=1.0, delta=1e-6, bounds=[(0, 1)]))
     'PrivateModes(epsilon=1.0, delta=1e-06, bounds=[(0, 1)]).fit(X)'
     """
+    # What was left at its default is left out: a reader sees what was chosen.
     defaults = default_parameters(type(estimator))
     first = [name for name in ("epsilon", "delta", "bounds", "x_bounds", "y_bounds") if name in defaults]
     shown = []
@@ -252,6 +255,7 @@ def python_call(estimator: object) -> str:
         if repr(value) != repr(defaults[name]):
             shown.append(f"{name}={'...' if name == 'ledger' else repr(value)}")
     data = "X, y" if "y_bounds" in defaults else "X"
+    # The command line fits the class without scikit-learn, which users do not import.
     name = "PrivateModes" if type(estimator) is ModeFit else type(estimator).__name__
     return f"{name}({', '.join(shown)}).fit({data})"
 

@@ -137,7 +137,7 @@ HELD = (0.5, 0.95)
 """Shares of a component that its ellipses hold."""
 
 POINTS = 90
-"""Points an axis of a picture."""
+"""Points per axis of a picture."""
 
 BOUGHT = {
     "scale": "number of records, their mean and their spread",

@@ -121,16 +121,19 @@ def standings(
     other: Standing | None = None
     scales = []
     for scale, noise_field in enumerate(null.noise_fields):
+        # A level near one needs no prominence at all; ratios must stay finite.
         needed = max(null.needed(scale, level), 1e-12)
         h = tuple(noise_field.reading.bandwidth.tolist())
         scales.append((h, float(needed * noise_field.sd_released.max())))
         seen = _Peaks.of(noise_field)
+        # A mode was located at its own best bandwidth, so it may lie beside the peak of this one.
         near = seen.near(places)
         for k in range(len(places)):
             for i in np.flatnonzero(near[k]):
                 best[k] = _clearer(best[k], Standing(seen.prominence[i], needed * seen.sd[i], h))
         for i in np.flatnonzero(~near.any(axis=0) & ~seen.holds(places)):
             other = _clearer(other, Standing(seen.prominence[i], needed * seen.sd[i], h))
+    # With a number of modes given, some of them may be no peak at any tested bandwidth.
     flat = [Standing(0.0, scales[-1][1], scales[-1][0]) if s is None else s for s in best]
     return Standings(tuple(flat), other, tuple(scales))
 
@@ -251,6 +254,7 @@ def _find_on_grid(estimator: ModeFit, columns: Sequence[str] | None) -> Findings
     found = basins(density, estimator.modes_, bandwidth)
     squared = 1 / float(np.prod(2 * np.sqrt(np.pi) * bandwidth))
     values = found.grid.values
+    # Fog is drawn under a curve only: a map has no height to draw it at.
     base, height = _fog(estimator, found, bandwidth, seen) if len(names) == 1 else (0 * values, 0 * values)
     return Findings(
         estimator=estimator,
@@ -278,6 +282,7 @@ def _fog(estimator: ModeFit, found: Basins, bandwidth: FloatArray, seen: Standin
     """
     values, axis = found.grid.values, found.grid.axes[0]
     if not len(estimator.modes_):
+        # How far the clearest peak would still have to rise.
         missing = 0.0 if seen.other is None else max(seen.other.fogline - seen.other.prominence, 0.0)
         base = np.full(values.shape, min(float(values.min()), 0.0))
         return base, float(values.max()) + missing - base
@@ -471,6 +476,7 @@ def find_wide_modes(estimator: ModeFit, columns: Sequence[str] | None = None) ->
     first, second = telling_columns(modes, np.asarray(density.spec.bounds), 2)
 
     def label(places: FloatArray) -> IntArray:
+        # Without basins the nearest mode, in bandwidths, owns a place of the map.
         offset = (places[:, None] - modes) / bandwidth
         return np.asarray(np.argmin(np.sum(offset**2, axis=2), axis=1))
 

@@ -141,6 +141,7 @@ def finder_of(estimator: object) -> Callable[[Any, Sequence[str] | None], Findin
     >>> finder_of(PrivateModes()).__name__
     'find_modes'
     """
+    # By names along the classes: to import all estimators for an isinstance would load scikit-learn.
     for cls in type(estimator).__mro__:
         place = FINDERS.get(f"{cls.__module__}:{cls.__qualname__}")
         if place is not None:

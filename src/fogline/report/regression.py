@@ -53,7 +53,7 @@ HELD = (0.25, 0.5, 0.75)
 """Where a second x is held, in parts of its range."""
 
 SPARSE = 3
-"""With two x, of so many points of a panel one is read along each axis."""
+"""With two x, of this many points of a panel one is read along each axis."""
 
 NARROW = 0.6
 """A prediction set is shown where it is at most this part of the range of y."""

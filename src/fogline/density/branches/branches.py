@@ -3,10 +3,10 @@ r"""Conditional modes of a released joint density, as branches over x.
 At each x the local maxima of the profile :math:`y \mapsto \hat f(x, y)` are conditional modes. Four steps lead from
 them to branches, all on released numbers.
 
-1. *Detection* on a grid of x. A peak's relief is its prominence over the local deviation of the noise, privacy and
-   sampling together. Peaks of neighbouring x are linked into branches, and a branch counts if its relief, summed along
-   it, exceeds what noise alone reaches, anywhere, with probability `level`: simulated on responses that are flat.
-   Then it grows from place to place, turning as it must.
+1. *Detection* on a grid of x. A peak's standardised prominence is its prominence over the local deviation of the noise,
+   privacy and sampling together. Peaks of neighbouring x are linked into branches, and a branch counts if its
+   prominence, summed along it, exceeds what noise alone reaches, anywhere, with probability `level`: simulated on
+   responses that are flat. Then it grows from place to place, turning as it must.
 2. *Slopes* by a local quadratic fit along the branch, then the profiles are read again along these slopes. A ridge is
    then neither blurred across nor pulled aside at the walls of x, where the kernel sees one side only.
 3. *Bias*. Smoothing with bandwidth h along a branch of curvature c moves it by :math:`c h^2/2`. The branch m is
@@ -14,8 +14,8 @@ them to branches, all on released numbers.
    :math:`h^4` only (twicing [2]_). Then it is smoothed as far as that does not bend it (Mallows' Cp [3]_).
 4. *Ends*. Where a branch ends abruptly, its smoothed ridge goes on and fades: it is cut where half its height is left.
 
-With one axis of x, unless records are so many that a small bandwidth is clear of the noise, steps 2 to 4 are done at
-once by a fit of all branches to the released sums: see ``branch_fit`` and ``branch_ends``.
+With one axis of x, unless there are so many records that a small bandwidth is clear of the noise, steps 2 to 4 are
+done at once by a fit of all branches to the released sums: see :mod:`fogline.density.branches.ridge_fit`.
 
 References
 ----------
@@ -59,25 +59,25 @@ class BranchTuning:
     fitted_from : float
         Branches are fitted where the noise asks for so large a bandwidth of x, in widths of its range.
     clear : float
-        The smallest bandwidth is taken at which the highest peak stands so many noise deviations high at most
+        The smallest bandwidth is taken at which the highest peak stands this many noise deviations high at most
         x.
     x_places_per_bandwidth : mapping by dimension
-        Places of the grid of x a bandwidth, by the number of axes of x.
+        Places of the grid of x per bandwidth, by the number of axes of x.
     slope_width : float
-        Slopes are fitted with a window of so many bandwidths.
+        Slopes are fitted with a window of this many bandwidths.
     final_slope_width : float
         The slopes that are reported, once the bias is gone.
     steepest : float
-        Slopes beyond so many bandwidths of y a bandwidth of x are cut.
+        Slopes beyond this many bandwidths of y per bandwidth of x are cut.
     smoothers : tuple
         Windows (in bandwidths) and degrees of the local fits that may smooth a branch further.
     faintest, least_share : float
-        A node is kept where the density is so many noise deviations high, and so high as the highest branch at
-        its place.
+        A node is kept where the density is this many noise deviations high, and this part of the height of the highest
+        branch at its place.
     end_height, end_reach, end_quantile : float or tuple
-        A branch is cut where it is less than so high as most of it is between so many bandwidths off: half of
-        the 94 percent that a kernel sees 1.5 bandwidths inside of an end. Not the highest of it, which noise
-        would raise.
+        A branch is cut where it has less than this part of the height that most of it has between this many bandwidths
+        off: half of the 94 percent that a kernel sees 1.5 bandwidths inside of an end. Not the highest of it, which
+        noise would raise.
     """
 
     bandwidths: tuple[tuple[float, float], ...] = (
@@ -120,19 +120,22 @@ def grid_places(axes: tuple[FloatArray, ...]) -> FloatArray:
 
 
 def choose_bandwidth(density: PrivateDensity, clear: float = BRANCHES.clear) -> FloatArray:
-    """Smallest bandwidth of the ladder at which the highest peak is `clear` of the noise at four of five x."""
+    """Smallest of the bandwidths tried at which the highest peak is `clear` of the noise at four of five x."""
     low, high = density.spec.readable
     dx = density.spec.d - 1
     bandwidths = [
         np.clip(np.append(np.full(dx, a), b) * density.spec.widths, low, high) for a, b in BRANCHES.bandwidths
     ]
+    # Two axes of x leave too few records per place for the finer bandwidths.
     if dx > 1:
         bandwidths = bandwidths[-1:]
     for bandwidth in bandwidths:
         profiles = Profiles(density, bandwidth)
         y = profiles.y_axis(2.0)
+        # Half as many places as branches are read at: this look only compares bandwidths.
         values, variance = profiles.lines(grid_places(x_grid(density, 2 * bandwidth))).on(mirror_basis(profiles, y))
         clearest = np.max(values / np.sqrt(variance), axis=1)
+        # Four of five: where hardly anyone is, no bandwidth is clear.
         if np.quantile(clearest, 0.2) >= clear:
             return np.asarray(bandwidth)
     return np.asarray(bandwidths[-1])
@@ -148,6 +151,7 @@ def read_branches(density: PrivateDensity, level: float, bandwidth: FloatArray |
     fitted = None
     if (
         density.spec.d == 2
+        # A bandwidth that the user fixed is taken at its word: the branches of that smoothing, without a fit behind it.
         and bandwidth is None
         and h[0] >= BRANCHES.fitted_from * density.spec.widths[0]
         and len(branch_points.place)
@@ -169,18 +173,7 @@ def _located(
 ) -> BranchMap:
     places = grid_places(axes)
     x = places[seen.place]
-    position = seen.position
-    slopes = np.zeros_like(x)
-    lines = profiles.lines(x)
-    for _ in range(2):
-        for branch_points in branch_links.groups():
-            slopes[branch_points] = local_fit(
-                x[branch_points], position[branch_points], BRANCHES.slope_width * profiles.x_bandwidth, 2
-            ).slopes
-        steepest = BRANCHES.steepest * profiles.y_bandwidth / profiles.x_bandwidth
-        slopes = np.clip(slopes, -steepest, steepest)
-        lines = profiles.lines(x, slopes)
-        position = _climb(profiles, lines, position)
+    position, slopes, lines = _along_slopes(profiles, x, seen.position, branch_links)
     inside = profiles.inside(x)
     height = lines.at(position)
     privacy, sampling = _errors(density, profiles, lines, position, inside)
@@ -200,11 +193,13 @@ def _located(
         slopes[branch_points] = local_fit(
             x[branch_points], position[branch_points], BRANCHES.final_slope_width * profiles.x_bandwidth, 2
         ).slopes
+        # The weights mix errors along the branch, so the correlated sum is what is left of each part.
         for part, shared in parts:
             scaled = weights * part[branch_points]
             part[branch_points] = np.sqrt(np.einsum("ij,ij->i", scaled @ shared, scaled))
         kept[branch_points] = _within_ends(height[branch_points] / inside[branch_points], apart)
     bandwidth = np.append(profiles.x_bandwidth, profiles.y_bandwidth)
+    # An end is cut by heights, which are noisy: no place may lose its last branch by that.
     kept = _never_none(kept, seen.place, height)
     low, high = profiles.spec.bounds[-1]
     kept &= (position >= low) & (position <= high)
@@ -226,10 +221,31 @@ def _located(
     )
 
 
+def _along_slopes(
+    profiles: Profiles, x: FloatArray, position: FloatArray, branch_links: BranchLinks
+) -> tuple[FloatArray, FloatArray, Lines]:
+    """Positions read along the slopes of their branches, these slopes, and the profiles."""
+    # Slopes need positions and positions need slopes: two rounds, from level lines.
+    slopes = np.zeros_like(x)
+    lines = profiles.lines(x)
+    for _ in range(2):
+        for branch_points in branch_links.groups():
+            slopes[branch_points] = local_fit(
+                x[branch_points], position[branch_points], BRANCHES.slope_width * profiles.x_bandwidth, 2
+            ).slopes
+        # Along a steeper line the kernel would reach across the whole of y.
+        steepest = BRANCHES.steepest * profiles.y_bandwidth / profiles.x_bandwidth
+        slopes = np.clip(slopes, -steepest, steepest)
+        lines = profiles.lines(x, slopes)
+        position = _climb(profiles, lines, position)
+    return position, slopes, lines
+
+
 def _climb(profiles: Profiles, lines: Lines, position: FloatArray) -> FloatArray:
     """Guarded Newton steps to the top of each profile."""
     b = profiles.y_bandwidth
     for _ in range(12):
+        # The curvature of a Gaussian six times as wide as the kernel is the least that is believed.
         bend = np.maximum(np.abs(lines.at(position, 2)), np.maximum(lines.at(position), 1e-300) / (6 * b**2))
         position = position + np.clip(lines.at(position, 1) / bend, -b / 2, b / 2)
     return position
@@ -245,6 +261,7 @@ def _errors(
     b = profiles.y_bandwidth
     height = np.maximum(lines.at(position), 1e-300)
     bend = np.maximum(np.abs(lines.at(position, 2)), height / (6 * b**2))
+    # A noisy curvature may suggest a ridge narrower than nothing, or endlessly wide.
     spread = np.clip(height / bend - b**2, 0.1 * b**2, 5 * b**2)
     mass = height * np.sqrt(spread + b**2)
     across = spread * b**2 / 2 / (spread + b**2 / 2)
@@ -260,10 +277,12 @@ def _weights(x: FloatArray, position: FloatArray, covariance: FloatArray, width:
     With t the twiced positions and C the covariance of their errors, the smoother S of least
     :math:`|t - S t|^2 + 2\,\mathrm{tr}\,S C` is taken: an unbiased estimate of its risk, up to a constant.
     """
+    # Twicing: what smoothing once more takes away is an estimate of what the first smoothing took.
     twice = 2 * np.eye(len(x)) - local_fit(x, position, width, 1).weights
     corrected = twice @ position
     covariance = twice @ covariance @ twice.T
     after = np.sqrt(np.diag(covariance))
+    # No further smoothing is one of the candidates, so a branch is never bent for nothing.
     best, chosen = 2 * float(np.trace(covariance)), np.eye(len(x))
     for window, degree in BRANCHES.smoothers:
         smoother = local_fit(x, corrected, window * width, degree, errors=after).weights
@@ -303,6 +322,7 @@ def _standing(density: PrivateDensity, bandwidth: FloatArray, points: FloatArray
 def _within_ends(height: FloatArray, apart: FloatArray) -> BoolArray:
     """Which nodes of a branch are not the fading tail of an abrupt end."""
     near = (apart >= BRANCHES.end_reach[0]) & (apart <= BRANCHES.end_reach[1])
+    # A node without neighbours at this distance has nothing to fade from: it stays.
     highest = np.full(len(height), -np.inf)
     some = near.any(axis=1)
     around = np.where(near[some], height[None, :], np.nan)

@@ -5,9 +5,9 @@ one goes on and the other ends.
 
 How much of a branch noise alone would raise, anywhere along x.
 
-A branch is judged as a whole: by its *strength*, the sum over its places of what their relief exceeds a threshold t by,
-so that a long faint branch counts as much as a short clear one. Excursions of Gaussian noise by u above t are as long
-as :math:`\sqrt u` in each axis of x, so that the strength of noise, to the power :math:`1/(1 + d_x/2)`, has
+A branch is judged as a whole: by its *strength*, the sum over its places of what their prominence exceeds a threshold t
+by, so that a long faint branch counts as much as a short clear one. Excursions of Gaussian noise by u above t are as
+long as :math:`\sqrt u` in each axis of x, so that the strength of noise, to the power :math:`1/(1 + d_x/2)`, has
 exponential tails. Privacy noise and sampling noise are simulated together for responses that are flat in y, and the
 quantile of an exponential law, fitted to the upper half of the largest strengths, is what a branch must reach.
 
@@ -18,9 +18,10 @@ References
 
 Conditional modes on a grid of x: which peaks of the profiles there are, and how branches grow from the clear ones.
 
-A peak's relief is its prominence over the local deviation of the noise, privacy and sampling together. Branches that
-noise alone would hardly raise are kept, and grown: at the places next to them the profile is read along the branch's
-slope, and a peak where the branch would go on is taken in at a lower relief, since it is not looked for everywhere.
+A peak's standardised prominence is its prominence over the local deviation of the noise, privacy and sampling together.
+Branches that noise alone would hardly raise are kept, and grown: at the places next to them the profile is read along
+the branch's slope, and a peak where the branch would go on is taken in at a lower prominence, since it is not looked
+for everywhere.
 """
 
 from __future__ import annotations
@@ -65,33 +66,33 @@ class DetectionTuning:
     shrinkage : float
         Ridge of a local fit, relative to its weights: a branch of few places gets a slope of zero.
     least_standardised_prominence : float
-        Peaks of less relief do not count towards a branch's strength: the threshold t.
+        Peaks of less standardised prominence do not count towards a branch's strength: the threshold t.
     link_reach : float
-        Peaks at neighbouring places within so many bandwidths of y may be one branch.
+        Peaks at neighbouring places within this many bandwidths of y may be one branch.
     simulations : mapping by dimension
         Simulated fields, by the number of axes of x.
     caution : float
         The quantile is taken at the level over this: measured on even responses, faint releases let through
         about twice as many branches as the simulation says.
     y_per_bandwidth : float
-        Grid points a bandwidth of y.
+        Grid points per bandwidth of y.
     least_prominence, least_height : float
         A peak that may start a branch: its prominence over its height, its height over the highest at x.
     growing_standardised_prominence, growing_height, growing_reach : float
-        A peak that continues a branch: its relief, its height over that of the branch nearby, and its distance
-        from where the branch leads, in bandwidths of y.
+        A peak that continues a branch: its standardised prominence, its height over that of the branch nearby, and its
+        distance from where the branch leads, in bandwidths of y.
     turns : mapping by dimension
         Turns of a branch that are tried as it grows, in bandwidths of y a bandwidth of x, by the number of axes
         of x.
     same : float
-        Peaks at one place within so many bandwidths of y are one: two kernels closer than this have a single
+        Peaks at one place within this many bandwidths of y are one: two kernels closer than this have a single
         top.
     shortest : float
-        Branches are at least so many bandwidths of x long.
+        Branches are at least this many bandwidths of x long.
     most_help : float
-        Where a branch would have to stand out so many times more, it is not said what would help beyond that.
+        Where a branch would have to stand out this many times more, it is not said what would help beyond that.
     fit_width : float
-        Branches are continued by local fits with a window of so many bandwidths.
+        Branches are continued by local fits with a window of this many bandwidths.
     """
 
     shrinkage: float = 1e-3
@@ -158,8 +159,10 @@ def link(shape: tuple[int, ...], place: IntArray, position: FloatArray, reach: f
     owner = list(range(len(place)))
     members = [{i} for i in range(len(place))]
     taken = [{int(p)} for p in place]
+    # Closest pairs first, so that where branches cross each goes on along its own line.
     for distance, i, j in sorted(pairs):
         a, b = owner[i], owner[j]
+        # A branch has one response at each place: two that share a place are two branches.
         if distance <= reach and a != b and not taken[a] & taken[b]:
             for k in members[b]:
                 owner[k] = a
@@ -192,6 +195,7 @@ def local_fit(
     A fit is made around each of the places `at`, by default those of the data; `errors` are standard errors of y.
     """
     away = (x[None, :, :] - (x if at is None else at)[:, None, :]) / width
+    # Far away all weights vanish; a trace of them keeps the equations solvable.
     kernel = np.exp(-0.5 * np.sum(away**2, axis=2)) + 1e-12
     if errors is not None:
         kernel = kernel * (np.median(errors) / errors) ** 2
@@ -221,7 +225,8 @@ SEED = 1618033988
 
 
 def strengths(standardised_prominence: FloatArray, branch_links: BranchLinks) -> FloatArray:
-    """Strength of each branch, from the relief of its nodes."""
+    """Strength of each branch, from the standardised prominence of its nodes."""
+    # Only what exceeds the threshold adds up, so that length alone makes no branch strong.
     excess = np.maximum(standardised_prominence - DETECTION.least_standardised_prominence, 0.0)
     return np.bincount(branch_links.member, weights=excess, minlength=branch_links.count).astype(np.float64)
 
@@ -244,11 +249,13 @@ def needed_strength(
     sums = deviation * (rng.standard_normal(size) + 1j * rng.standard_normal(size))
     y = profiles.y_axis(per_bandwidth)
     values = (profiles.simulated(sums, places) @ mirror_basis(profiles, y)).real
+    # On flat responses the deviation does not depend on y, so averaging over it steadies the estimate.
     standard = values / values.std(axis=0, ddof=1).mean(axis=0)
     peaks = find_peaks(standard.reshape(-1, standard.shape[2]))
     counted = peaks.interior & (peaks.prominence >= DETECTION.least_standardised_prominence)
     field, place = np.divmod(peaks.field[counted], len(places))
     standardised_prominence, position = peaks.prominence[counted], y[peaks.cell[counted]]
+    # A strength is an area or a volume; a power of it has a tail that is about exponential.
     power = 1 / (1 + (spec.d - 1) / 2)
     largest = np.zeros(fields)
     for k in range(fields):
@@ -264,7 +271,7 @@ def needed_strength(
 
 @dataclass(frozen=True)
 class BranchPoints:
-    """Peaks of the profiles: place in the grid of x, position in y, height, prominence and relief.
+    """Peaks of the profiles: place in the grid of x, position in y, height, prominence, and prominence over the noise.
 
     Heights and prominences are of the joint density, heights as they would be without walls of x.
     """
@@ -290,6 +297,7 @@ def find_branch_points(
 ) -> tuple[BranchPoints, BranchLinks, str]:
     """Nodes of all branches that stand above the fog, how they hang together, and what would help if there are none."""
     needed = needed_strength(density, profiles, shape, places, level, DETECTION.y_per_bandwidth)
+    # First along level lines: no slope is known yet.
     seen = _peaks(density, profiles, places, None, DETECTION.least_standardised_prominence)
     branch_links = link(shape, seen.place, seen.position, DETECTION.link_reach * profiles.y_bandwidth)
     kept = (strengths(seen.standardised_prominence, branch_links) >= needed)[branch_links.member]
@@ -339,6 +347,7 @@ def _peaks(
     )
     field, cell = peaks.field[kept], peaks.cell[kept]
     before, here, after = (values[field, cell + step] for step in (-1, 0, 1))
+    # A parabola through three points places the top between grid points.
     bend = np.maximum(2 * here - before - after, 1e-300)
     top = y[cell] + (y[1] - y[0]) * np.clip((after - before) / (2 * bend), -0.5, 0.5)
     return BranchPoints(
@@ -370,6 +379,7 @@ def _grown(
         return branch_points.only(front)
     height = np.concatenate(heights)
     turns = np.array(DETECTION.turns[len(shape)])
+    # A branch may turn: each front is read along a few slopes around the one so far.
     fan = slope[:, None, :] + turns[None, :, None] * profiles.y_bandwidth / profiles.x_bandwidth
     every = np.repeat(front, len(turns))
     found = _peaks(
@@ -378,6 +388,7 @@ def _grown(
     found = replace(found, place=found.place // len(turns))
     away = np.abs(found.position - lead[found.place]) / profiles.y_bandwidth
     chosen: list[int] = []
+    # Strongest first, and not where another branch already has a node.
     taken = {int(p): branch_points.position[branch_points.place == p].tolist() for p in front}
     for k in np.argsort(-found.standardised_prominence, kind="stable").tolist():
         there = taken[int(front[found.place[k]])]
@@ -420,6 +431,7 @@ def _shortfall_message(
         return said
     if not branch_links.count:
         return f"{NOTHING}: at no x is any response seen more often than its neighbours"
+    # Strength is not proportional to the signal, since peaks below the threshold do not count: so it is tried out.
     factors = np.geomspace(1.0, DETECTION.most_help, 101)
     reached = np.array(
         [strengths(seen.standardised_prominence * factor, branch_links).max() >= needed for factor in factors]

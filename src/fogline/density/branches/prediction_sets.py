@@ -33,15 +33,15 @@ class PredictionTuning:
     Attributes
     ----------
     clear : float
-        The shape is read at the smallest bandwidth at which peaks stand so many noise deviations high.
+        The shape is read at the smallest bandwidth at which peaks stand this many noise deviations high.
     set_points_per_bandwidth : float
-        Grid points a bandwidth of y.
+        Grid points per bandwidth of y.
     least_snr : float
-        Density below so many noise deviations counts as none.
+        Density below this many noise deviations counts as none.
     known_snr : float
-        Where the density of x is below so many noise deviations, nothing is known: the set is the whole range.
+        Where the density of x is below this many noise deviations, nothing is known: the set is the whole range.
     finer : tuple
-        Calibration is tried at so many times the finest bandwidth of the release.
+        Calibration is tried at this many times the finest bandwidth of the release.
     coverage_sd : float
         Noise of the coverage that is accepted for a finer kernel.
     simulations, smoother : int or float
@@ -118,6 +118,7 @@ class PredictionSets:
         marginal, sd = self._profiles.marginal(lines)
         values, variance = lines.on(self._basis)
         ranks = _ranks_of(values, np.sqrt(variance))
+        # Rank zero belongs to every set, so all of the range is in it.
         ranks[marginal < PREDICTION.known_snr * sd] = 0.0
         return ranks
 
@@ -128,6 +129,7 @@ class PredictionSets:
         basis = mirror_basis(fine, self._y)
         share = grid.weights * (self._y[1] - self._y[0]) / total
         mass = fine.lines(grid.places).on(basis)[0] * share
+        # The finer reading shares its noise with the sets, which were drawn where that noise is positive.
         covered = _cumulated(ranks, mass) - self._optimism(density, grid, fine, share)
         reached = np.flatnonzero(covered >= self.coverage)
         return float(DEPTHS[reached[0]]) if len(reached) else 2.0
@@ -135,6 +137,7 @@ class PredictionSets:
     def _fine(self, density: PrivateDensity, grid: _Grid, ranks: FloatArray) -> tuple[Profiles, float]:
         """The finest reading in which noise hardly moves the coverage, and its total mass."""
         finest = density.spec.readable[0]
+        # Never coarser than the sets themselves: then nothing would be gained.
         coarsest = np.maximum(np.append(self._profiles.x_bandwidth, self._profiles.y_bandwidth), finest)
         for factor in PREDICTION.finer:
             fine = Profiles(density, np.minimum(factor * finest, coarsest), sharpened=True)

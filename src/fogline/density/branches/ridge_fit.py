@@ -73,16 +73,16 @@ class RidgeTuning:
     knots : float
         Distance of the splines' knots, in bandwidths of x.
     quadrature : int
-        Points of the integral over x a knot.
-    tolerance : float
+        Points of the integral over x per knot.
+    steps, tolerance : int or float
         Gauss-Newton steps, and the largest last one, in standard errors of what it moves.
     least_signal : float
-        Sums whose largest possible value is below so many deviations of their noise are left out.
+        Sums whose largest possible value is below this many deviations of their noise are left out.
     penalties, strongest : tuple or float
         Penalties of positions and masses at first, and the strongest, which leaves lines straight and masses
         even.
     charge : float
-        Where two fits are compared, a degree of freedom of a position must lower the misfit by so much.
+        Where two fits are compared, a degree of freedom of a position must lower the misfit by this much.
     floor : float
         Relative to the information, what keeps the equations solvable where a branch has no mass.
     widths, typical, known : tuple or float
@@ -93,40 +93,41 @@ class RidgeTuning:
     passes : int
         Turns of fitting and looking for ends.
     fine : float
-        Ends are tried at so many places a bandwidth.
+        Ends are tried at this many places per bandwidth.
     reach : float
-        They are tried up to so many bandwidths beyond the ridge as it is.
+        They are tried up to this many bandwidths beyond the ridge as it is.
     edge, plateau, least_level : float or tuple
-        The mass is taken to be even for `EDGE` bandwidths inside of an end: as it is between so many bandwidths
+        The mass is taken to be even for `edge` bandwidths inside of an end: as it is between this many bandwidths
         inside, and at least so large a share of what is typical of the ridge.
     margin : float
         How much worse an end may fit and still be possible: two and a half standard errors, squared.
     wall : float
         The same for the wall: a branch ends before it only if that fits better by more than this.
     shortest : float
-        A ridge is at least so many bandwidths long.
+        A ridge is at least this many bandwidths long.
     waist : float
         Where a ridge has less than this share of its typical mass, it is cut.
     least_clearness : float
-        A ridge whose mass is less than so many standard errors is dropped.
+        A ridge whose mass is less than this many standard errors is dropped.
     join_reach, join : tuple or float
-        Two ridges may be one if their ends are so many bandwidths of x and y apart, and one scores at most so
+        Two ridges may be one if their ends are this many bandwidths of x and y apart, and one scores at most so
         much worse.
     straight : float
-        A straight ridge may score worse by so much.
+        A straight ridge may score worse by this much.
     enough : float
         A branch is lengthened over a place where there is no other if the density of x there is at least this
         share of its mass.
     allowance : float
         Errors are this much larger than the fit by itself says: ends, widths and bends are estimated too.
     ridge_places_per_bandwidth : int
-        Places of the grid of x a bandwidth.
+        Places of the grid of x per bandwidth.
     y_per_bandwidth : float
-        Grid points a bandwidth of y on which prominences are read.
+        Grid points per bandwidth of y on which prominences are read.
     """
 
     knots: float = 0.6
     quadrature: int = 4
+    steps: int = 10
     tolerance: float = 0.05
     least_signal: float = 0.7
     penalties: tuple[float, float] = (0.16, 0.16)
@@ -160,9 +161,6 @@ class RidgeTuning:
 RIDGES = RidgeTuning()
 
 
-STEPS = 10
-
-
 @dataclass(frozen=True)
 class Sums:
     """The released sums that say something, in units of their noise, privacy and sampling together.
@@ -189,6 +187,7 @@ class Sums:
         """Sums of a release; both parts of one have the variance of half a record each from sampling."""
         noise = density.noise_scale**2 / density.weights
         total = noise + density.count / 2
+        # No density has a sum above its count, so these could say nothing, whatever the branches are.
         kept = density.count / np.sqrt(total) >= RIDGES.least_signal
         root = np.sqrt(total[kept])
         return cls(
@@ -239,9 +238,11 @@ class Ridge:
         pieces = max(1, round((high - low) / knot))
         knots = np.linspace(low, high, pieces + 1)
         step = (high - low) / pieces
+        # Three knots beyond either end make the cubic splines whole up to the ends.
         knots = np.concatenate([low - step * np.arange(3.0, 0.0, -1.0), knots, high + step * np.arange(1.0, 4.0)])
         size = len(knots) - 4
         basis = np.asarray(BSpline(knots, np.eye(size), 3)(x))
+        # Splines without a point under them follow their neighbours instead of being undetermined.
         even = 1e-6 * np.diff(np.eye(size), 2, axis=0)
         start = [
             np.linalg.lstsq(np.vstack([basis, even]), np.append(v, np.zeros(size - 2)), rcond=None)[0]
@@ -253,6 +254,7 @@ class Ridge:
         """A straight ridge of another width between the same ends."""
         x = self.points()
         masses = self.masses(x)
+        # Weighted by the mass: a tail that holds nobody must not turn the line.
         line = np.polynomial.Polynomial.fit(x, self.positions(x), 1, w=np.sqrt(np.maximum(masses, 0.0) + RIDGES.floor))
         knot = float(self.knots[1] - self.knots[0])
         ridge = Ridge.through(x, line(x), masses, (self.low, self.high), knot, width)
@@ -272,11 +274,12 @@ class Ridge:
     def positions(self, x: FloatArray) -> FloatArray:
         """Where the ridge is; beyond its ends it goes straight on."""
         within = np.clip(x, self.low, self.high)
+        # A cubic runs away beyond its last knot; its tangent does not.
         slope = self.basis(within, 1) @ self.position
         return np.asarray(self.basis(within) @ self.position + (x - within) * slope)
 
     def masses(self, x: FloatArray) -> FloatArray:
-        """Mass of the ridge a unit of x; beyond its ends as at them."""
+        """Mass of the ridge per unit of x; beyond its ends as at them."""
         return np.asarray(self.basis(np.clip(x, self.low, self.high)) @ self.mass)
 
     def points(self) -> FloatArray:
@@ -327,20 +330,23 @@ def solve(sums: Sums, ridges: list[Ridge], bandwidth: float) -> Solution:
     """Fit all ridges together by Gauss-Newton steps; `bandwidth`, of y, limits their widths."""
     across = [sums.axis_waves(0, r.points()) for r in ridges]
     bases = [r.basis(r.points()) for r in ridges]
-    for _ in range(STEPS):
+    for _ in range(RIDGES.steps):
         model, jacobian, penalty, coefficients, most = _linearised(
             sums, ridges, across, bases, RIDGES.typical * bandwidth
         )
         residual = sums.observed - model
         design, target = real_over_imaginary(jacobian), real_over_imaginary(residual)
         information = design.T @ design
+        # A ridge that has lost its mass says nothing of its position: the floor keeps the step finite.
         floor = np.maximum(np.diag(information), RIDGES.floor * np.median(np.diag(information)) + RIDGES.floor)
         inverse = np.asarray(np.linalg.inv(information + penalty + RIDGES.floor * np.diag(floor)), dtype=np.float64)
         step = inverse @ (design.T @ target - penalty @ coefficients)
+        # Sums are periodic in the position: a longer step could land on the next crest of a wave.
         ridges = _moved(ridges, coefficients + np.clip(step, -most, most), bandwidth, inverse)
         if np.max(np.abs(step) / np.sqrt(np.diag(inverse))) < RIDGES.tolerance:
             break
     share = np.tile(sums.privacy, 2)
+    # The sandwich with the privacy share alone; the rest of the covariance is the draw and the penalty.
     privacy = np.asarray(inverse @ (design.T * share) @ design @ inverse, dtype=np.float64)
     return Solution(
         ridges,
@@ -404,7 +410,10 @@ def _moved(ridges: list[Ridge], coefficients: FloatArray, b: float, inverse: Flo
         penalties = []
         for k, (matrix, values) in enumerate(zip(_penalties(size), parts, strict=True)):
             own = slice(place + k * size, place + (k + 1) * size)
+            # A penalty on second differences leaves lines free (two degrees), one on first differences levels (one).
             free = max(size - 2 + k - ridge.penalties[k] * float(np.sum(inverse[own, own] * matrix)), 1e-6)
+            # Fixed point of restricted likelihood: the roughness that the free coefficients have, each with variance
+            # one over the penalty.
             strength = min(free / max(float(values @ matrix @ values), 1e-12), RIDGES.strongest)
             penalties.append(RIDGES.strongest if k == 0 and ridge.straight else strength)
         moved.append(
@@ -440,6 +449,7 @@ class FittedRidges:
         possible = (x >= self.lower[:, 2:] - tiny) & (x <= self.upper[:, 2:] + tiny)
         beyond = np.where(possible | (enough & (beyond <= reach)), beyond, np.inf)
         nearest = np.argmin(beyond, axis=0)
+        # Some response is the likeliest at every x that has records: the nearest ridge is lengthened to it.
         bare = np.flatnonzero(~claimed.any(axis=0) & np.isfinite(beyond.min(axis=0)))
         claimed[nearest[bare], bare] = True
         return np.asarray(claimed)
@@ -448,6 +458,7 @@ class FittedRidges:
 def fit_ridges(sums: Sums, starts: list[Ridge], bandwidth: FloatArray) -> FittedRidges | None:
     """Fit ridges and their ends; None if nothing is left of them. The bandwidth is in widths of the box."""
     h, b = float(bandwidth[0]), float(bandwidth[1])
+    # More coefficients than released numbers: such a fit would explain the noise.
     if 2 * len(sums.observed) < sum(2 * len(ridge.position) + 1 for ridge in starts):
         return None
     ridges = starts
@@ -467,6 +478,7 @@ def fit_ridges(sums: Sums, starts: list[Ridge], bandwidth: FloatArray) -> Fitted
     ridges = _clear_parts(solve(sums, ridges, b), h) if ridges else []
     if not ridges:
         return None
+    # Straight lines come last: while ends still move, a bend may be a wrong end.
     solution = _straightened(sums, solve(sums, ridges, b), b)
     lower, upper = zip(*(_ends(sums, solution, ridge, h) for ridge in solution.ridges), strict=True)
     return FittedRidges(solution, np.array(lower), np.array(upper))
@@ -484,6 +496,7 @@ def _ends(
         wall = 0.0 if side == 1 else 1.0
         places, misfit = _profile(sums, solution, ridge, h, side)
         best = int(np.argmin(misfit))
+        # Near a wall the records simply stop: a ridge that may reach it is taken to reach it.
         if abs(places[0] - wall) < h / RIDGES.fine and misfit[0] - misfit[best] < RIDGES.wall:
             found.append((wall, wall, wall))
         else:
@@ -505,6 +518,7 @@ def _profile(sums: Sums, solution: Solution, ridge: Ridge, h: float, side: int) 
     mass = ridge.masses(x)
     fitted = np.where(away > 0, mass, 0.0)
     near = (away >= RIDGES.plateau[0] * h) & (away <= RIDGES.plateau[1] * h)
+    # The mass near an end is blurred by it, so the plateau behind it says how high the end must be.
     level = max(float(np.median(mass[near if near.any() else away > 0])), RIDGES.least_level * _typical_mass(ridge))
     tried = np.asarray(np.arange(-outside, int(innermost / step) + 1) * step, dtype=np.float64)
     even = np.where(away >= tried[:, None], level, 0.0)
@@ -518,7 +532,7 @@ def _profile(sums: Sums, solution: Solution, ridge: Ridge, h: float, side: int) 
 
 
 def _typical_mass(ridge: Ridge) -> float:
-    """Mean of the mass a unit of x, weighted by itself: a tail without mass does not lower it."""
+    """Mean of the mass per unit of x, weighted by itself: a tail without mass does not lower it."""
     mass = np.maximum(ridge.masses(ridge.points()), 0.0)
     return float(np.sum(mass**2) / max(float(np.sum(mass)), 1e-12))
 
@@ -532,6 +546,7 @@ def _clear_parts(solution: Solution, h: float) -> list[Ridge]:
     for k, ridge in enumerate(solution.ridges):
         x = np.linspace(ridge.low, ridge.high, 4 * len(ridge.points()) + 1)
         full = ridge.masses(x) >= RIDGES.waist * _typical_mass(ridge)
+        # Mass within its own error is what the other ridges left over.
         if solution.clearness(k) < RIDGES.least_clearness:
             continue
         if full.all():
@@ -568,6 +583,7 @@ def _joined(sums: Sums, ridges: list[Ridge], h: float, b: float) -> list[Ridge]:
             others = [ridge for k, ridge in enumerate(ridges) if k not in (i, j)]
             tried.append(solve(sums, [*others, _bridged(ridges[i], ridges[j], h)], b))
         best = min(tried, key=lambda solution: solution.score)
+        # Two ridges that one explains nearly as well are one, which a reader follows more easily.
         if best.score > before + RIDGES.join:
             break
         ridges = best.ridges
@@ -579,6 +595,7 @@ def _meeting(ridges: list[Ridge], h: float, b: float) -> list[tuple[int, int]]:
     pairs = []
     for i, first in enumerate(ridges):
         for j, second in enumerate(ridges):
+            # Side by side is not one after the other: the second must begin and end later.
             ahead = min(second.low - first.low, second.high - first.high)
             follows = i != j and ahead >= RIDGES.shortest * h / 2
             if follows and abs(second.low - first.high) <= RIDGES.join_reach[0] * h:
@@ -657,6 +674,7 @@ def _starts(
     mass = seen.height * float(np.prod(spec.widths)) * np.sqrt(2 * np.pi * (1 + RIDGES.typical**2)) * b
     starts = []
     for branch_points in branch_links.groups():
+        # A spline needs one knot of room; what it does not need it loses again when ends are fitted.
         longer = max(RIDGES.knots * h - float(np.ptp(x[branch_points])), 0.0) / 2
         ends = float(x[branch_points].min()) - longer, float(x[branch_points].max()) + longer
         starts.append(
@@ -672,6 +690,7 @@ def _columns(found: FittedRidges, branch: IntArray, x: FloatArray) -> FloatArray
     columns = np.zeros((4, len(x)))
     for k, (ridge, own) in enumerate(zip(found.solution.ridges, found.solution.blocks(), strict=True)):
         mine = branch == k
+        # Beyond an end the error is that at the end; the tangent adds one that the release says nothing about.
         nearest = np.clip(x[mine], ridge.low, ridge.high)
         basis = ridge.basis(nearest)
         whole, privacy = (

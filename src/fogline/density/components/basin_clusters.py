@@ -53,6 +53,7 @@ class GridClusters:
         result = np.full(len(points), -1, dtype=np.int64)
         if not len(self.modes.positions):
             return result
+        # Whoever asks for a label gets one: a point in the fog is nearest to some cluster.
         nearest = distance_transform_edt(marks < 0, return_distances=False, return_indices=True)
         filled = marks[tuple(nearest)]
         whole = np.isfinite(points).all(axis=1)
@@ -99,14 +100,16 @@ def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: Ban
 
 
 def most_prominent(scale_space: ScaleSpace, k: int) -> tuple[FloatArray, int]:
-    """Give the k most prominent peaks, and the rung at which the k-th stands out most against the next."""
+    """Give the k most prominent peaks, and the scale at which the k-th stands out most against the next."""
     scores, found = np.empty(len(scale_space.readings)), []
     for q, reading in enumerate(scale_space.readings):
         places, prominence = prominent_peaks(reading)
         padded = np.concatenate([prominence, np.zeros(k + 1)])
+        # A next peak below what can be seen is noise: no credit for standing clear of less.
         kth, following = padded[k - 1], max(float(padded[k]), VISIBLE_PROMINENCE * reading.noise_sd)
         scores[q] = (kth - following) / reading.noise_sd
         found.append(places[: min(k, int(np.sum(prominence > VISIBLE_PROMINENCE * reading.noise_sd)))])
+    # A scale that shows fewer of the wanted clusters is no candidate, however clear those are.
     most = max(len(places) for places in found)
     enough = np.array([len(places) == most for places in found])
     scale = int(np.argmax(np.where(enough, scores, -np.inf)))
@@ -116,6 +119,7 @@ def most_prominent(scale_space: ScaleSpace, k: int) -> tuple[FloatArray, int]:
 def prominent_peaks(reading: Reading) -> tuple[FloatArray, FloatArray]:
     """Local maxima and their prominences, most prominent first; heights below zero count as zero."""
     grid = reading.on_grid()
+    # Below zero there is only noise, which must not deepen the pass between two peaks.
     peaks = find_peaks(np.maximum(grid.values, 0.0)[None])
     order = np.argsort(-peaks.prominence, kind="stable")
     return grid.points(peaks.cell[order]), peaks.prominence[order]

@@ -107,6 +107,7 @@ def fit_characteristic_function(density: PrivateDensity, atoms: SphericalCompone
     if k == 0:
         value = float(task.cosines @ task.cosines + task.sines @ task.sines) / task.unit
         return MatchedMixture(np.zeros(0), np.zeros((0, d)), np.zeros((0, d, d)), value, value)
+    # Triangular factors keep every covariance positive without a constraint.
     factors = np.sqrt(atoms.variances)[:, None, None] * np.eye(d)
     start = task.packed(atoms.weights, atoms.centres - task.origin, factors)
     bounds = [MATCHING.weights] * k + [(None, None)] * (len(start) - k)
@@ -122,6 +123,7 @@ def fit_characteristic_function(density: PrivateDensity, atoms: SphericalCompone
     weights, means, factors = task.unpacked(np.asarray(found.x), k)
     even, odd = task.residual(weights, *task.waves(means, factors))
     misfit = float(even @ even + odd @ odd) / task.unit
+    # Bayesian information criterion: misfit is minus twice the log-likelihood, up to a constant.
     parameters = k * (1 + d + d * (d + 1) // 2)
     covariances = factors @ np.swapaxes(factors, 1, 2)
     return MatchedMixture(weights, means + task.origin, covariances, misfit, misfit + parameters * math.log(released))

@@ -80,7 +80,7 @@ class PursuitTuning:
     tail : float
         A tail is first tried with this many times the distance of the two clusters.
     neighbours : int
-        A cluster is compared with so many of the nearest others.
+        A cluster is compared with this many of the nearest others.
     candidates : int
         Places at which a new cluster is tried.
     widths : int
@@ -148,6 +148,7 @@ class Features:
         cosine, sine = fading * np.cos(phases), fading * np.sin(phases)
         if tail:
             turns, plain = w @ flat[end + 1 :], (cosine[:, -1].copy(), sine[:, -1].copy())
+            # A tail is a cluster drawn out along a segment, whose transform is a sinc.
             shape = np.sinc(turns / np.pi)
             cosine[:, -1] *= shape
             sine[:, -1] *= shape
@@ -186,6 +187,7 @@ class Features:
 
 def _sinc_slope(turns: FloatArray, shape: FloatArray) -> FloatArray:
     """Slope of sin(t)/t, whose values are given."""
+    # The series, where the quotient would lose all digits.
     small = np.abs(turns) < 1e-4
     return np.asarray(np.where(small, -turns / 3, (np.cos(turns) - shape) / np.where(small, 1.0, turns)))
 
@@ -218,10 +220,12 @@ def number_of_groups(
     k = (len(best) - 1) // (features.d + 1)
     if k < 2:
         return k
+    # Only neighbours can be two parts of one cluster with a tail.
     pairs = _near_pairs(best[k + 1 :].reshape(k, -1))
     needed = float(norm.isf(level / (2 * len(pairs)))) ** 2
     joined = np.zeros((k, k), dtype=bool)
     for a, b in pairs:
+        # The tail may belong to either end; the better explanation counts, in favour of one cluster.
         tails = [features.fit(_with_tail(best, k, *ends), k - 1, tail=True)[0] for ends in ((a, b), (b, a))]
         joined[a, b] = min(tails) - apart < needed
     return int(connected_components(joined, directed=False)[0])
@@ -233,6 +237,7 @@ def _without_idle(features: Features, start: FloatArray, k: int, worth: float) -
     while k > 1:
         fewer = []
         for j in range(k):
+            # A cluster that is not needed is best missed by its nearest neighbour.
             distance = [math.inf if i == j else _distance(best, k, i, j) for i in range(k)]
             fewer.append(features.fit(_merged(best, k, int(np.argmin(distance)), j), k - 1))
         least = min(fewer, key=lambda entry: entry[0])
@@ -361,7 +366,7 @@ def matching_pursuit(
 
     Returns
     -------
-    Atoms
+    SphericalComponents
         Heaviest first.
 
     Examples
@@ -381,6 +386,7 @@ def matching_pursuit(
         k = count_separable(density, frame, level=level)
     task = _Task.of(density, frame, known=True)
     best = task.empty(), np.zeros((0, task.d + 2))
+    # Greedy growth depends on its candidates: a few draws of them guard against an unlucky one.
     for restart in range(PURSUIT.restarts if k else 0):
         found = _one_pursuit(task, k, _rng(restart))
         if restart == 0 or found[0] < best[0]:
@@ -415,6 +421,7 @@ def count_separable(
         return 0
     features = Features(task.frequencies, task.cosines, task.sines, task.unit)
     weights, centres = atoms[:, -1], atoms[:, : task.d]
+    # Counting needs one width for all: separate widths would let a wide cluster swallow two narrow ones.
     variance = math.exp(float(np.average(atoms[:, task.d], weights=weights + PURSUIT.least_weight)))
     worth = 2 * _worth(task, level) / task.unit
     return number_of_groups(features, weights, centres, variance, level=level, worth=worth)
@@ -478,6 +485,7 @@ class _Task:
         unit = self.unit
         centres, variances, weights = atoms[:, : self.d], np.exp(atoms[:, self.d]), atoms[:, -1]
         off = self.frame.mean - self.origin
+        # Moments were released with less noise than any frequency, so the clusters together must have them.
         mean = (weights @ (centres - off)) / self.frame.mean_sd
         square = (centres - off) ** 2 + variances[:, None]
         spread = (weights @ square - self.frame.variances) / self.frame.variance_sds
@@ -504,6 +512,7 @@ class _Task:
         weights, widths = atoms[:, -1], atoms[:, self.d]
         even, odd = cosine @ weights - self.cosines, sine @ weights - self.sines
         uneven = widths - widths.mean()
+        # Noise tells widths apart badly: clusters are alike unless the release says otherwise.
         pull = PURSUIT.even * len(self.squares)
         value = 0.5 * float(even @ even + odd @ odd) + 0.5 * pull * float(uneven @ uneven)
         slope = np.empty_like(atoms)
@@ -546,6 +555,7 @@ class _Task:
 def _one_pursuit(task: _Task, k: int, rng: np.random.Generator, worth: float = -math.inf) -> tuple[float, FloatArray]:
     """Grow up to k atoms, as long as each lowers the loss by `worth`."""
     middle = (task.box[0] + task.box[1]) / 2
+    # Normal rather than even: in many dimensions the corners of a box hold nearly all of its volume and no records.
     places = middle + np.clip(rng.normal(size=(PURSUIT.candidates, task.d)), -2, 2) / 2 * task.reach
     phases = places @ task.frequencies.T
     waves = np.cos(phases), np.sin(phases)
@@ -559,9 +569,11 @@ def _one_pursuit(task: _Task, k: int, rng: np.random.Generator, worth: float = -
     if not len(atoms):
         return value, atoms
     value, atoms = task.fit(atoms, 100)
+    # The lightest atom is often a leftover of early growth: it may be better placed elsewhere.
     for _ in range(PURSUIT.swaps):
         fewer = np.delete(atoms, int(np.argmin(atoms[:, -1])), axis=0)
         after, swapped = task.fit(_with_another(task, fewer, places, waves), 80)
+        # Without a real gain the search has ended; a tie would go on for ever.
         if not after < value * (1 - 1e-6):
             break
         value, atoms = after, swapped
@@ -577,6 +589,7 @@ def _with_another(
     for log_variance in np.linspace(*task.logs, PURSUIT.widths + 2)[1:-1]:
         fading = np.exp(-0.5 * task.squares * math.exp(log_variance))
         size = math.sqrt(max(float(fading @ fading), 1e-300))
+        # Correlation with the residual over the size of the wave: how much an atom there would explain.
         scores = (waves[0] @ (fading * even) + waves[1] @ (fading * odd)) / size
         i = int(np.argmax(scores))
         best = max(best, (float(scores[i]), i, float(log_variance), size))
@@ -605,6 +618,7 @@ def _described(task: _Task, atoms: FloatArray) -> SphericalComponents:
     noise = math.sqrt(task.unit)
     jacobian = _jacobian(task, atoms, cosine, sine)
     curvature = jacobian.T @ jacobian
+    # Two atoms in one place leave the curvature singular; their errors are then capped below.
     ridge = 1e-9 * np.trace(curvature) / len(curvature) * np.eye(len(curvature))
     variances = task.noise**2 * np.diag(np.linalg.pinv(curvature + ridge)).reshape(len(atoms), -1)
     return SphericalComponents(

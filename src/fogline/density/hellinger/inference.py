@@ -151,6 +151,7 @@ def fit_density(
     large = read_bandwidth(density, INFERENCE.linear) if bandwidth is None else bandwidth
     field, point, constant = _first_fit(density, family, box, small)
     point, cut = without_excess_masses(field, point, constant)
+    # No lump to resist: the larger bandwidth has less noise under the roots, and its errors are more nearly linear.
     if not cut.any() and large[0] > small[0]:
         field, point, constant = _first_fit(density, family, box, large)
         cut = np.zeros(len(field.released), dtype=np.int64)
@@ -168,7 +169,7 @@ def fit_density(
 
 
 def read_bandwidth(density: PrivateDensity, clear: float) -> FloatArray:
-    """Smallest planned bandwidth at which the released density stands so many deviations above the noise."""
+    """Smallest planned bandwidth at which the released density stands this many deviations above the noise."""
     smallest, largest = density.spec.planned[0], density.spec.planned[-1]
     for factor in np.geomspace(1.0, largest[0] / smallest[0], INFERENCE.readings):
         h = np.asarray(factor * smallest)
@@ -197,6 +198,7 @@ def _first_fit(
 
 def _starts(field: SmoothedFamily) -> list[FloatArray]:
     """Parameters with the moments of the release, and the best of a public lattice of parameters."""
+    # Noise far from the records would widen the moments more than the records themselves.
     mass = np.maximum(field.released - 2.0 * math.sqrt(field.noise_variance), 0.0)
     mass = mass / mass.sum() if mass.sum() > 0 else np.full(len(mass), 1.0 / len(mass))
     points = field.points
@@ -207,6 +209,7 @@ def _starts(field: SmoothedFamily) -> list[FloatArray]:
     moments = field.family.moment_start(mean[0] if flat else mean, variance[0, 0] if flat else variance, field.box)
     starts = [np.asarray(moments, dtype=np.float64)]
     m = len(field.box)
+    # A lattice in more parameters has too few points per axis to be of help.
     if m > 3:
         return [*starts, field.family.start(field.box)]
     size = max(2, int(min(INFERENCE.lattice_points, 24.0**m) ** (1.0 / m)))
@@ -335,6 +338,7 @@ def intervals(
     result = {}
     for (name, value), limit, (low, high) in zip(estimates.items(), family.limits, box.tolist(), strict=True):
         reach = float(stdtrit(degrees[name], 0.5 + 0.5 * level)) * errors[name]
+        # An interval of the logarithm: the parameter cannot be negative, and neither can its interval.
         if limit[0] == 0.0:
             factor = math.exp(min(reach / value, 700.0))
             ends = (value / factor, value * factor)
@@ -383,6 +387,7 @@ def explained_part(fit: HellingerFit, density: PrivateDensity) -> Explained:
     """Share of the released count that the fitted family explains, and what lies beside it."""
     variance = float(fit.privacy_covariance[-1, -1] + fit.sampling_covariance[-1, -1])
     count = density.count_sd / density.count
+    # The share is a mass over the released count, whose noise moves it too.
     error = float(np.sqrt(variance + (fit.share * count) ** 2))
     return Explained(min(fit.share, 1.0), error, fit.lumps)
 
@@ -438,6 +443,7 @@ def message_of(family: Family, box: FloatArray, theta: FloatArray, count: float,
     if is_nothing(count, sd):
         return "the estimates are of noise alone"
     told = []
+    # Below this the errors, which are linear approximations, are only a rough guide.
     if count < INFERENCE.few:
         told.append(f"there are only about {count:.0f} records: errors are rough")
     width = box[:, 1] - box[:, 0]

@@ -65,7 +65,7 @@ class DistanceTuning:
     explained_range : tuple
         Range of the explained share; the released count, by which it is relative, is noisy itself.
     least_constant : float
-        c is at least so many deviations of the noise: else roots of noise are too far from linear for honest
+        c is at least this many deviations of the noise: else roots of noise are too far from linear for honest
         errors.
     least, most : float
         Degrees of freedom are kept in this range.
@@ -116,6 +116,7 @@ class SmoothedFamily:
         single = np.arange(len(self.gain)) == 0
         self.energy = float(np.sum(np.where(single, 1.0, 0.5) * self.gain**2)) * torus
         """Integral of the squared kernel: the sampling variance at x is this times the density over n."""
+        # With a distribution function the model goes through the same cells as the records, rounding included.
         self._by_cells = d == 1 and hasattr(family, "cdf")
         # Of the cells' transform to that of the grid; a real transform counts all but frequency 0 twice.
         start = np.exp(1j * (self.reading.angular @ (self.spec.lower - self.spec.origin)))
@@ -153,6 +154,7 @@ class SmoothedFamily:
         width, every = (cell, 1) if step == 0 else (step, round(step / cell))
         masses = np.zeros(cells)
         places = len(masses[::every])
+        # A value is counted in the cell that rounding takes it to, so the edges lie between the rounded values.
         edges = self.spec.lower[0] - float(self.spec.shift[0]) * width + width * np.arange(places + 1)
         masses[::every] = np.diff(self.family.cdf(theta, edges))  # type: ignore[attr-defined]
         return masses
@@ -202,7 +204,9 @@ def noise_constant(field: SmoothedFamily, theta: FloatArray) -> float:
     directions = field.jacobian(theta)
     norms = np.linalg.norm(directions, axis=0)
     directions = directions[:, norms > 0] / norms[norms > 0]
+    # The noise is not white: what counts is how much of it points where a parameter would move the density.
     level = field.noise_covariance(directions).trace() / max(directions.shape[1], 1) * field.volume
+    # Without any noise the constant would vanish, and roots would have infinite slopes at zero.
     tiny = 1e-6 / (field.volume * len(field.released))
     return float(max(field.count * level, DISTANCE.least_constant * math.sqrt(field.noise_variance), tiny))
 
@@ -210,6 +214,7 @@ def noise_constant(field: SmoothedFamily, theta: FloatArray) -> float:
 def root(values: FloatArray, c: float) -> FloatArray:
     """2 sqrt(values + c), continued by its tangent below the quarter of c."""
     total, least = values + c, DISTANCE.tangent * c
+    # A released density dips below zero; the tangent keeps the residual finite and its slope bounded there.
     inner = 2.0 * np.sqrt(np.maximum(total, least))
     return np.where(total < least, inner + (total - least) / math.sqrt(least), inner)
 
@@ -252,6 +257,7 @@ def minimise(
     # Derivatives are taken on both sides of a point: keep their steps inside.
     low, high = box[:, 0] + 2e-4 * width, box[:, 1] - 2e-4 * width
     low[m + 1 :] = 0.0
+    # The model's root is biased as the release's is, so noise does not pull the fit.
     released = root(field.released, c)[kept]
 
     def shown(point: FloatArray, shape: FloatArray) -> FloatArray:
@@ -279,6 +285,7 @@ def response(field: SmoothedFamily, point: FloatArray, c: float, kept: BoolArray
     released density.
     """
     slope, jacobian = tangent(field, point, c, kept)
+    # A parameter that the kept part does not determine must not make the others infinite.
     inverse = np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-12, hermitian=True)
     return (inverse @ jacobian.T).T * slope[:, None]
 

@@ -86,9 +86,11 @@ def without_excess_masses(field: SmoothedFamily, point: FloatArray, c: float) ->
         if z <= threshold:
             break
         high = np.where(cut, False, _pointwise_excess(field, fitted) > 0.5 * threshold)
+        # A lump found by the fit beside the family may not be the highest excess of the fit without it.
         high[place] = True
         regions = label(high.reshape(field.inside))[0].ravel()
         wider = cut | _around(field, regions == regions[place])
+        # The family must still be seen in what is left, or it would fit whatever the cuts spare.
         if float(field.model(fitted[:-1])[wider].sum()) * field.volume > OUTLIERS.most_cut:
             break
         cut = wider
@@ -150,10 +152,12 @@ def _tried(
     fitted, nearer = minimise(field, np.append(point, 0.0), ~cut, c, beside=lump, tolerance=1e-4)
     slope, jacobian = tangent(field, point, c, ~cut)
     own = slope * lump
+    # What the family could imitate by moving its parameters is no evidence of a lump.
     own = own - jacobian @ np.linalg.lstsq(jacobian, own, rcond=None)[0]
     weights = (slope * own)[:, None]
     masses = point[-1] * field.masses(point[:-1])
     variance = field.noise_covariance(weights)[0, 0] + float(masses @ field.influence(weights)[:, 0] ** 2) / field.count
+    # The minimiser reports half a sum of squares.
     gain = 2.0 * max(distance - nearer, 0.0) * float(own @ own)
     return place, fitted[:-1], math.sqrt(gain / max(float(variance), 1e-300))
 

@@ -1,8 +1,8 @@
 r"""Modes of a released density: which peaks are real, and where they are.
 
-With the number of modes given, the best so many peaks are taken from the scale that separates them most clearly from
-the next one. Otherwise a peak is a mode if it stands above the fogline (:mod:`fogline.density.modes.significance`) at
-some scale. Either way each is then located at the bandwidth that serves it best
+With the number of modes given, this many of the best peaks are taken from the scale that separates them most clearly
+from the next one. Otherwise a peak is a mode if it stands above the fogline (:mod:`fogline.density.modes.significance`)
+at some scale. Either way each is then located at the bandwidth that serves it best
 (:mod:`fogline.density.modes.scale_space`).
 """
 
@@ -85,12 +85,12 @@ def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandw
 
 
 def make_scale_space(density: PrivateDensity, bandwidth: BandwidthLike = "auto") -> ScaleSpace:
-    """Readings at a geometric ladder of bandwidths, or at the one the user asks for."""
+    """Readings at bandwidths in geometric progression, or at the one the user asks for."""
     spec = density.spec
     unit = spec.planned[0]
     if isinstance(bandwidth, str):
         if bandwidth != "auto":
-            raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
+            raise ValueError(f"bandwidth must be 'auto', a number or one value per axis, got {bandwidth!r}")
         low = density.bandwidth_range[0][0] / unit[0]
         high = min(SCALE_SPACE.reach * spec.planned[-1][0], density.bandwidth_range[1][0]) / unit[0]
         scales = np.geomspace(low, high, SCALE_SPACE.size)
@@ -166,7 +166,7 @@ def make_table(
 
 
 def _error_shape(scale_space: ScaleSpace, located: Located) -> FloatArray:
-    """Shape of each mode's error ellipsoid, of trace d in ladder units: errors are long where the peak is flat."""
+    """Shape of each mode's error ellipsoid, of trace d in units of the scale space: long where the peak is flat."""
     shapes = np.empty((len(located.scale), scale_space.d, scale_space.d))
     for k, (q, x) in enumerate(zip(located.scale, located.position, strict=True)):
         hessian = scale_space.readings[q].jet(x[None])[2][0] * scale_space.unit[:, None] * scale_space.unit

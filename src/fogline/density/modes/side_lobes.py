@@ -52,13 +52,13 @@ class SideLobeTuning:
     rounds : int
         Most steps of the fit.
     thinnest : float
-        Atoms are at least so wide, in units of the smallest planned bandwidth.
+        Components are at least this wide, in units of the smallest planned bandwidth.
     widest : float
-        Atoms are at most so wide, in units of the largest planned bandwidth.
+        Components are at most this wide, in units of the largest planned bandwidth.
     stray : float
-        Atoms stay within so many bandwidths of the peak that they come from.
+        Components stay within this many bandwidths of the peak that they come from.
     lightest : float
-        Atoms have at least this weight.
+        Components have at least this weight.
     """
 
     most_parameters: int = 240
@@ -142,11 +142,13 @@ def fit_side_lobes(
     """
     spec = reading.spec
     unit, d, k = spec.planned[0], spec.d, len(peaks)
+    # Whole covariances as long as the normal equations stay small; many peaks in many axes get diagonal ones.
     full = k * (1 + d + d * (d + 1) // 2) <= SIDE_LOBES.most_parameters
     rows, columns = np.triu_indices(d) if full else (np.arange(d), np.arange(d))
     angular = spec.angular * unit
     moments = angular[:, rows] * angular[:, columns] * np.where(rows == columns, 0.5, 1.0)
     spread = np.zeros((k, len(rows)))
+    # A peak found at a bandwidth is about as wide as it: at a smaller one it would have been found before.
     spread[:, rows == columns] = (bandwidths / unit) ** 2
     places = (peaks - spec.origin) / unit
     waves = _Waves(
@@ -209,6 +211,7 @@ def _least_squares(waves: _Waves, target: ComplexArray, state: FloatArray) -> Fl
     damping = 1e-2
     current = waves.of(state)
     overlap = (current @ current.conj().T).real  # weights that fit best with centres and widths as they are
+    # Weights enter linearly: solved first, the steps start near the valley.
     best = np.linalg.lstsq(overlap, (current.conj() @ target).real, rcond=1e-6)[0]
     state = waves.within(np.column_stack([best, state[:, 1:]]))
     current = waves.of(state)
@@ -220,6 +223,7 @@ def _least_squares(waves: _Waves, target: ComplexArray, state: FloatArray) -> Fl
         slope = jacobian.T @ np.concatenate([rest.real, rest.imag])
         gained = 0.0
         while damping < 1e6:
+            # Scaled by the diagonal: weights, centres and widths have different units.
             damped = normal + damping * np.diag(np.diag(normal) + 1e-9 * np.trace(normal) / len(normal))
             tried = waves.within(state + np.linalg.solve(damped, slope).reshape(state.shape))
             made = waves.of(tried)
@@ -231,6 +235,7 @@ def _least_squares(waves: _Waves, target: ComplexArray, state: FloatArray) -> Fl
                 damping = max(damping / 4, 1e-6)
                 break
             damping *= 4
+        # Either no damping helped, or what is left to gain is below the noise of the release.
         if gained <= 1e-5 * cost:
             break
     return state
@@ -239,7 +244,7 @@ def _least_squares(waves: _Waves, target: ComplexArray, state: FloatArray) -> Fl
 SingleArray: TypeAlias = NDArray[np.float32]
 
 BLOCK = 2**20
-"""At most so many phases are held at once."""
+"""At most this many phases are held at once."""
 
 
 class Field:
@@ -256,6 +261,7 @@ class Field:
         second = -w[:, self._upper[0]] * w[:, self._upper[1]]
         of_cosine = [c.real[:, None], -w * c.imag[:, None], second * c.real[:, None]]
         of_sine = [-c.imag[:, None], -w * c.real[:, None], -second * c.imag[:, None]]
+        # Single precision is enough for the climb: its error is far below the noise.
         self._angular = w.T.astype(np.float32)
         self._cosine, self._sine = (np.concatenate(t, axis=1).astype(np.float32) for t in (of_cosine, of_sine))
 
@@ -293,6 +299,7 @@ def scan(readings: Sequence[RandomReading], points: FloatArray) -> FloatArray:
     spec, h = readings[0].spec, readings[0].bandwidth
     coefficients = np.zeros((spec.n_features, len(readings)), dtype=np.complex128)
     for column, reading in zip(coefficients.T, readings, strict=True):
+        # Readings leave out different frequencies; here each has its place in the whole table.
         column[reading.kept] = reading.relative
     cosine, sine = coefficients.real.astype(np.float32), -coefficients.imag.astype(np.float32)
     return _sums((points - spec.origin) / h, (spec.angular * h).T.astype(np.float32), cosine, sine).T

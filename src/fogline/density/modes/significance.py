@@ -7,12 +7,11 @@ walked around, so its prominence is larger). Near the walls of the box a kernel 
 outside, so that part is folded back, as if the walls were mirrors: data that fill the box evenly then look even,
 and data that stay away from the walls look as before.
 
-A peak's *relief* is its prominence over the local standard deviation of the noise. At each scale the simulations
-give the rate :math:`\lambda(x)` of noise peaks with a relief above x, with an exponential tail fitted to the
-largest; the chance of such a peak anywhere, at any of R scales tried, is at most
-:math:`1 - e^{-R\lambda(x)}`: that is a peak's p-value. The highest peak has only the edge of the box to stand out
-against, so its curvature must also exceed what the highest peak of the noise has, unless a lower peak stands out: then
-there are two at least.
+A peak's *standardised prominence* is its prominence over the local standard deviation of the noise. At each scale the
+simulations give the rate :math:`\lambda(x)` of noise peaks with one above x, with an exponential tail fitted to the
+largest; the chance of such a peak anywhere, at any of R scales tried, is at most :math:`1 - e^{-R\lambda(x)}`: that is
+a peak's p-value. The highest peak has only the edge of the box to stand out against, so its curvature must also exceed
+what the highest peak of the noise has, unless a lower peak stands out: then there are two at least.
 
 The fogline: which peaks of a released density cannot be noise.
 
@@ -83,25 +82,25 @@ class SignificanceTuning:
     tail_peaks : mapping by dimension
         How many peaks a field, the largest of all fields together, the tail is fitted to.
     null_points_per_bandwidth : float
-        Grid points a bandwidth, for data and simulations alike.
+        Grid points per bandwidth, for data and simulations alike.
     finer : mapping by dimension
-        The released density is looked at on a grid so many times finer an axis, by dimension.
+        The released density is looked at on a grid this many times finer per axis, by dimension.
     ridges : int
-        Noise on a ridge cannot be walked around: ridges as long as so many lines across the box are allowed
+        Noise on a ridge cannot be walked around: ridges as long as this many lines across the box are allowed
         for.
     ridge_peaks : float
         How many peaks a line the tail of ridges is fitted to.
     ridge_lines : int
-        About so many grid lines an axis of each simulation are used for them: neighbouring ones are much alike.
+        About this many grid lines per axis of each simulation are used for them: neighbouring ones are much alike.
     smoother : float
         Sampling noise is simulated from the density at this many times its default bandwidth.
     test_scales : mapping by dimension
-        Rungs of a ladder of eleven at which peaks are tested, by dimension.
+        Scales, of eleven, at which peaks are tested, by dimension.
     clearly : float
         Standard deviations by which a wall must be denser than all modes: far beyond what noise does anywhere
         in a box.
     near : float
-        A mode within so many bandwidths of the place is taken for it.
+        A mode within this many bandwidths of the place is taken for it.
     """
 
     simulations: Mapping[int, int] = field(default_factory=lambda: {1: 256, 2: 32, 3: 20})
@@ -128,7 +127,7 @@ SEED = 5772156649
 
 @dataclass(frozen=True)
 class Tail:
-    """Rate of noise peaks above a relief, a field: ``rate * exp(-(x - start)/scale)`` beyond ``start``."""
+    """Noise peaks per field above a standardised prominence x: ``rate * exp(-(x - start)/scale)`` beyond ``start``."""
 
     rate: float
     start: float
@@ -139,6 +138,7 @@ class Tail:
         """Fit to the largest ``per_field * fields`` values of all fields together."""
         finite_values = np.sort(values[np.isfinite(values)])[::-1]
         m = min(round(per_field * fields), max(len(finite_values) - 1, 0))
+        # Too few peaks to fit a tail to: a law under which nothing is significant.
         if m < 2:
             return cls(1.0, 0.0, 1.0)
         return cls(
@@ -154,7 +154,7 @@ class Tail:
         return np.asarray(np.where(x <= self.start, 1.0, -np.expm1(-effective_tests * self.expected(x))))
 
     def quantile(self, level: float, effective_tests: float) -> float:
-        """Relief exceeded with chance ``level`` over ``effective_tests`` fields."""
+        """Standardised prominence exceeded with chance ``level`` over ``effective_tests`` fields."""
         rate = -np.log1p(-level) / effective_tests
         return self.start + self.scale * float(np.log(max(self.rate / rate, 1.0)))
 
@@ -191,13 +191,14 @@ class NoiseField:
         )[0]
         every = tuple(slice(0, None, step) for _ in range(d))
         inside = (None, *(slice(0, n) for n in self.sd.shape))
+        # The peaks are sought among the highest values nearby, and judged by the values themselves.
         highest = fine
         for axis in range(d):  # an even window around each kept point: neighbours share no fine point, hence no ties
             highest = maximum_filter1d(highest, step, axis=axis, mode="nearest")
         return np.ascontiguousarray(highest[every][inside]), np.ascontiguousarray(fine[every][inside])
 
     def measure_released(self) -> tuple[Peaks, FloatArray, FloatArray]:
-        """Peaks of the released density with relief and curvature."""
+        """Peaks of the released density with standardised prominence and curvature."""
         highest, values = self.released()
         return measure(highest, self.sd_released, values)
 
@@ -205,9 +206,10 @@ class NoiseField:
 def measure(
     fields: FloatArray, sd: FloatArray, values: FloatArray | None = None
 ) -> tuple[Peaks, FloatArray, FloatArray]:
-    """Peaks of a batch of fields, their relief, and the least curvature of each (of ``values``) in the same units."""
+    """Peaks of a batch of fields, their standardised prominence, and the least curvature of each (of ``values``)."""
     peaks = find_peaks(fields)
     scale = sd.ravel()[peaks.cell]
+    # A peak on the edge of the grid leans on a wall: it has no prominence of its own.
     standardised_prominence = np.where(peaks.interior, peaks.prominence / scale, -np.inf)
     least = _least_curvature(fields if values is None else values, peaks)
     return peaks, standardised_prominence, np.where(peaks.interior, least / scale, -np.inf)
@@ -220,6 +222,7 @@ def fold(fields: FloatArray, reading: Reading) -> FloatArray:
         spacing = axis[1] - axis[0]
         index = np.arange(len(axis))
         low, high = _mirror_weights(reading, j, axis)
+        # The upper wall need not fall on a grid point, so its mirror image is interpolated.
         beyond = 2 * reading.spec.widths[j] / spacing - index
         whole = np.floor(beyond).astype(int)
         part = beyond - whole
@@ -240,7 +243,7 @@ def _mirror_weights(reading: Reading, j: int, axis: FloatArray) -> tuple[FloatAr
 
 @dataclass(frozen=True)
 class NullDistribution:
-    """What noise alone does at some scales: tails of relief, mean and deviation of the top peak's curvature."""
+    """What noise alone does at some scales: tails of prominence, mean and deviation of the top peak's curvature."""
 
     noise_fields: tuple[NoiseField, ...]
     standardised_prominence: tuple[Tail, ...]
@@ -249,7 +252,7 @@ class NullDistribution:
     effective_tests: float  # scales that count: neighbouring ones see much the same noise
 
     def chance(self, scale: int, standardised_prominence: FloatArray) -> FloatArray:
-        """Chance of so large a relief anywhere, on a plain or on ridges, at any of the scales."""
+        """Chance of so large a prominence anywhere, on a plain or on ridges, at any of the scales."""
         effective_tests, ridge = self.effective_tests, self.ridge[scale]
         p = self.standardised_prominence[scale].chance(standardised_prominence, effective_tests)
         return (
@@ -259,7 +262,7 @@ class NullDistribution:
         )
 
     def needed(self, scale: int, level: float) -> float:
-        """Relief above which :meth:`chance` falls below ``level``."""
+        """Standardised prominence above which :meth:`chance` falls below ``level``."""
         effective_tests, ridge = self.effective_tests, self.ridge[scale]
         plain = self.standardised_prominence[scale].quantile(level, effective_tests)
         return plain if ridge is None else max(plain, ridge.quantile(level, SIGNIFICANCE.ridges * effective_tests))
@@ -267,7 +270,7 @@ class NullDistribution:
     def p_values(
         self, scale: int, peaks: Peaks, standardised_prominence: FloatArray, curvature: FloatArray
     ) -> FloatArray:
-        """Chance of so large a relief anywhere at any scale; for the highest peak, of so sharp a one too.
+        """Chance of so large a prominence anywhere at any scale; for the highest peak, of so sharp a one too.
 
         The highest peak need not be sharp where a lower one stands out: the pass between them is below both. A long
         or bent ridge beside another is a mode although it is flat along its crest.
@@ -276,6 +279,7 @@ class NullDistribution:
         if peaks.interior.any():
             top = int(np.argmax(np.where(peaks.interior, peaks.height, -np.inf)))
             mean, sd = self.curvature[scale]
+            # A plateau has no pass to a higher peak: only curvature tells its summit from noise on flat ground.
             sharp = min(1.0, self.effective_tests * float(ndtr((mean - curvature[top]) / sd)))
             divided = float(np.delete(p, top).min(initial=1.0))
             p[top] = max(p[top], min(sharp, divided))
@@ -295,7 +299,9 @@ def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> NullD
         tails.append(Tail.fit(standardised_prominence, len(sums), SIGNIFICANCE.tail_peaks[d]))
         largest = np.full(len(sums), -np.inf)
         np.maximum.at(largest, peaks.field, standardised_prominence)
+        # The same simulated sums are read at all scales, so that their dependence is that of a release.
         rarest = np.minimum(rarest, tails[-1].expected(largest))
+        # On one axis there is no crest along which noise could raise a string of peaks.
         ridges.append(None if d == 1 else _ridge_tail(fields / noise_field.sd))
         highest = _of_highest(peaks, curvature, len(sums))
         curvatures.append((float(np.mean(highest)), max(float(np.std(highest, ddof=1)), 1e-12)))
@@ -305,7 +311,7 @@ def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> NullD
 
 
 def _ridge_tail(standard: FloatArray) -> Tail:
-    """Relief of noise along straight lines across the box: what a narrow, level ridge would show."""
+    """Standardised prominence of noise along straight lines across the box: what a narrow, level ridge would show."""
     lines = []
     for axis in range(1, standard.ndim):
         line = np.moveaxis(standard, axis, -1)
@@ -340,6 +346,7 @@ def _noise_field(density: PrivateDensity, reading: Reading) -> NoiseField:
             privacy = privacy * (1 + weight**2 + 2 * weight * shared).reshape(line)
             sampling = sampling * (1 + weight * shared).reshape(line)
     smooth = smooth_reading(density)
+    # The released density may be sharper than the smooth one: the larger deviation of the two is the safe one.
     smooth_level, level = (np.maximum(_level(r, axes), 0) for r in (smooth, reading))
     return NoiseField(
         reading,
@@ -381,6 +388,7 @@ def noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> ComplexArray:
     rng = np.random.default_rng(SEED)
     simulations = SIGNIFICANCE.simulations[spec.d]
     size = (simulations, len(spec.frequencies))
+    # At such scales the discrete Gaussian cannot be told from the continuous one.
     sums = (rng.standard_normal(size) + 1j * rng.standard_normal(size)) * (
         density.noise_scale / np.sqrt(density.weights)
     )
@@ -388,10 +396,12 @@ def noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> ComplexArray:
     full = _at_least(smooth, shape)
     level = np.maximum(smooth.fields(smooth.coefficients[None], full)[0], 0)
     expected = level / max(level.sum(), 1e-300) * density.count
+    # Poisson counts on the grid stand for the draw of the records; their mean is what noise is added to.
     drawn = rng.poisson(expected, size=(simulations, *expected.shape)) - expected
     torus = np.zeros((simulations, *full))
     torus[(slice(None), *(slice(0, n) for n in expected.shape))] = drawn
     spectrum = scipy_fft.fftn(torus, axes=tuple(range(1, spec.d + 1)))
+    # Frequencies beyond the grid would alias; at them the kernel leaves nothing of the sampling noise anyway.
     resolved = np.all(2 * np.abs(spec.frequencies) < np.array(full), axis=1)
     index = tuple(spec.frequencies[resolved].T % np.array(full)[:, None])
     phase = np.exp(-1j * (spec.angular[resolved] @ (spec.lower - spec.origin)))
@@ -403,6 +413,7 @@ def _least_curvature(fields: FloatArray, peaks: Peaks) -> FloatArray:
     """Smallest eigenvalue of minus the second differences at each peak (clipped into the grid at its edge)."""
     shape = fields.shape[1:]
     d = len(shape)
+    # Second differences need both neighbours.
     centre = [np.clip(i, 1, n - 2) for i, n in zip(np.unravel_index(peaks.cell, shape), shape, strict=True)]
 
     def at(*offset: int) -> FloatArray:
@@ -425,7 +436,7 @@ def _least_curvature(fields: FloatArray, peaks: Peaks) -> FloatArray:
 
 @dataclass(frozen=True)
 class Found:
-    """Significant peaks: where, on which rung of the ladder, with which p-value."""
+    """Significant peaks: where, at which scale, with which p-value."""
 
     positions: FloatArray
     scale: IntArray
@@ -433,7 +444,7 @@ class Found:
 
 
 def tested_scales(scale_space: ScaleSpace) -> list[int]:
-    """Rungs of a ladder at which peaks are tested."""
+    """Scales at which peaks are tested."""
     return [0] if len(scale_space.readings) == 1 else list(SIGNIFICANCE.test_scales[scale_space.d])
 
 
@@ -448,7 +459,7 @@ def null_of(density: PrivateDensity, readings: Sequence[Reading]) -> NullDistrib
 
 @dataclass(frozen=True)
 class _Layer:
-    """Peaks of the released density at one tested rung, and the field they were found in."""
+    """Peaks of the released density at one tested scale, and the field they were found in."""
 
     scale: int
     field: FloatArray
@@ -497,6 +508,7 @@ def significant_peaks(density: PrivateDensity, scale_space: ScaleSpace, level: f
         fresh = [(layer, int(i), float(layer.p[i])) for i in np.flatnonzero(layer.p <= level)]
         remaining = []
         for parent, i, p in kept:
+            # A coarse peak stays one mode until a finer scale shows at least two significant ones in its basin.
             children = [c for c in fresh if parent.basin(layer.points[c[1]]) == i]
             if not children:
                 children = _moved(parent, i, fresh, level)
@@ -552,6 +564,7 @@ def shortfall_message(density: PrivateDensity, scale_space: ScaleSpace, level: f
     factor, scale_index = np.inf, scales[-1]
     for scale, (q, noise_field) in enumerate(zip(scales, null.noise_fields, strict=True)):
         _, standardised_prominence, _ = noise_field.measure_released()
+        # Prominence grows with the signal over the noise, so the ratio is how many times that must grow.
         ratio = null.needed(scale, level) / max(float(standardised_prominence.max(initial=0.0)), 1e-9)
         if ratio < factor:
             factor, scale_index = ratio, q

@@ -121,27 +121,27 @@ class GridlessTuning:
     scan_power : int
         Starts are chosen from 2**12 Sobol points.
     fresh : int
-        At most so many of the Sobol points are climbed at a scale.
+        At most this many of the Sobol points are climbed at a scale.
     carried : int
-        At most so many peaks of a scale are followed to the next smaller one.
+        At most this many peaks of a scale are followed to the next smaller one.
     same : float
         Points less than this many bandwidths apart have come to the same peak.
     highest : float
-        Heights of the noise are tabulated up to so many deviations.
+        Heights of the noise are tabulated up to this many deviations.
     farthest : float
         Deviations beyond which a normal tail is zero in double precision.
     path_points_per_bandwidth : float
-        Points a bandwidth on a way.
+        Points per bandwidth on a way.
     judged : int
-        At most so many peaks of a scale, the highest, are judged.
+        At most this many peaks of a scale, the highest, are judged.
     nearest : int
-        Ways to so many of the nearest goals are tried before the others.
+        Ways to this many of the nearest goals are tried before the others.
     bend_steps : int
         Steps by which a way is bent over the ridge beside its deepest point.
     test_scales : tuple
-        Rungs of a ladder of eleven at which peaks are sought and tested.
+        Scales, of eleven, at which peaks are sought and tested.
     coarser : int
-        A bandwidth that is asked for is approached from so many larger ones, up to the largest that can be
+        A bandwidth that is asked for is approached from this many larger ones, up to the largest that can be
         read.
     worth_judging : float
         Peaks whose height alone has a larger chance are not walked from.
@@ -156,7 +156,7 @@ class GridlessTuning:
     even : float
         Share of the proposals that are spread evenly over the box.
     proposals : int
-        Proposals a draw.
+        Proposals per draw.
     reached : float
         What the ground misses is shrunk by the height that the fog reaches somewhere in the box with this
         chance.
@@ -217,10 +217,12 @@ def summits_by_scale(readings: Sequence[RandomReading], guesses: FloatArray) -> 
     found: list[Summits] = []
     carried = np.zeros((0, spec.d))
     for reading, values in zip(reversed(readings), reversed(scan(readings, points)), strict=True):
+        # Starts a bandwidth apart: two nearer ones would climb to the same peak.
         fresh = _apart(points, values, reading.bandwidth, GRIDLESS.fresh)
         summits = climb(reading, np.concatenate([guesses, carried, fresh]))
         found.append(summits)
         top = slice(0, GRIDLESS.carried)
+        # A peak that splits at the next smaller scale splits along its flattest axis: a start on either side.
         side = summits.axes[top] * reading.bandwidth
         carried = np.concatenate([summits.positions[top], summits.positions[top] + side, summits.positions[top] - side])
         carried = np.clip(carried, spec.lower, spec.upper)
@@ -231,13 +233,16 @@ def climb(reading: RandomReading, starts: FloatArray) -> Summits:
     """Climb from all starts at once and merge those that meet; what ends on a wall is no peak."""
     points, h = starts, reading.bandwidth
     field = Field(reading)
+    # Starts that have met are merged between the rounds, so that none is climbed twice to the end.
     for rounds in (6, 6, 12, 12, 12):
         points = newton_ascent(field, points, rounds=rounds)
         points = points[_distinct(points / h, GRIDLESS.same)]
+    # Single precision finds the peaks; the last steps are made in double precision.
     points = newton_ascent(reading, points, rounds=3)
     value, gradient, hessian = reading.jet(points)
     scaled = hessian * h[:, None] * h
     eigenvalues, vectors = np.linalg.eigh(scaled)
+    # What has not come to rest, or rests on a wall, a saddle or below zero, is no peak.
     still = np.linalg.norm(gradient * h, axis=1) < 1e-3 * np.maximum(np.abs(value), reading.noise_sd)
     kept = np.flatnonzero(still & (eigenvalues[:, -1] < 0) & (value > 0))
     kept = kept[np.argsort(-value[kept], kind="stable")]
@@ -245,7 +250,7 @@ def climb(reading: RandomReading, starts: FloatArray) -> Summits:
 
 
 def _apart(points: FloatArray, values: FloatArray, distance: FloatArray, most: int) -> FloatArray:
-    """Give the highest points that lie a distance apart, at most so many of the highest few hundred."""
+    """Give the highest points that lie a distance apart, at most this many of the highest few hundred."""
     order = np.argsort(-values, kind="stable")[: 8 * most]
     return np.asarray(points[order][_distinct(points[order] / distance, 1.0)][:most])
 
@@ -277,6 +282,7 @@ class ReadingNoise:
         """Read the fog from a reading's coefficients."""
         power = np.abs(reading.relative) ** 2 / 2
         privacy = float(np.sum(reading.relative_noise**2))
+        # The released power holds privacy noise, so less than that is chance.
         variance = max(float(power.sum()), privacy)
         rates = np.sqrt(power @ reading.angular**2 / power.sum())
         heights = np.linspace(0.0, GRIDLESS.highest, 601)
@@ -305,6 +311,7 @@ class ReadingNoise:
     def chance(self, drop: FloatArray, sd_peak: FloatArray, sd_dip: FloatArray, length: FloatArray) -> FloatArray:
         """Chance of so deep a dip on ways of given lengths (in correlation lengths) below a peak, by noise alone."""
         left = np.clip((drop[:, None] - self.heights * sd_peak[:, None]) / sd_dip[:, None], 0.0, GRIDLESS.farthest)
+        # Rice's formula: how often a smooth field on a line of this length rises above a level.
         on_line = ndtr(-left) + length[:, None] / (2 * np.pi) * np.exp(-0.5 * left**2)
         return np.asarray(np.minimum(np.min(self.chances + on_line, axis=1), 1.0))
 
@@ -334,6 +341,7 @@ def excursion_chances(u: FloatArray, lengths: FloatArray) -> FloatArray:
     for j in range(1, d + 1):
         density = (2 * np.pi) ** (-(j + 1) / 2) * eval_hermitenorm(j - 1, u) * np.exp(-0.5 * u**2)
         total = total + polynomial[j] * density
+    # The characteristic is not monotone at low levels; the chance of an excursion is.
     return np.asarray(np.minimum(np.maximum.accumulate(total[::-1])[::-1], 1.0))
 
 
@@ -348,6 +356,7 @@ def peak_chances(noise: ReadingNoise, summits: Summits, level: float) -> tuple[F
         return chances, drops
     value, sd = noise.look(summits.positions)
     drops[:] = value / sd
+    # A way without length and without a dip leaves the chance of the height itself, which is cheap to know.
     above = noise.chance(value, sd, np.full(k, 1e-300), np.zeros(k))
     for i in np.flatnonzero((above <= level) & (np.arange(k) < GRIDLESS.judged)):
         goals = np.concatenate([summits.positions[(value > value[i])], _exits(noise.reading, summits.positions[i])])
@@ -367,6 +376,7 @@ def _exits(reading: RandomReading, peak: FloatArray) -> FloatArray:
 def _judge(noise: ReadingNoise, peak: FloatArray, goals: FloatArray, level: float) -> tuple[float, float]:
     """Chance of the dips on the ways from a peak to its goals, the largest, and the drop there in deviations."""
     distance = np.linalg.norm((goals - peak) / noise.reading.bandwidth, axis=1)
+    # Goals that are the peak itself, up to rounding, lead nowhere.
     goals = goals[np.argsort(distance, kind="stable")][int(np.sum(distance <= 1e-3)) :]
     for nearest in (GRIDLESS.nearest, len(goals)):  # a bump on a plateau is found out by its nearest neighbours
         chance, drop, dips = _worst(noise, peak, [np.stack([peak, goal]) for goal in goals[:nearest]])
@@ -391,6 +401,7 @@ def _worst(
     owner = np.repeat(np.arange(len(ways)), [len(p) for p in points])
     value, sd = noise.look(np.concatenate([peak[None], *points]))
     top, top_sd = value[0], sd[0]
+    # Deepest in deviations, not in height: near walls the deviation is larger.
     depth = (top - value[1:]) / (top_sd + sd[1:])
     order = np.lexsort((depth, owner))
     deepest = order[np.searchsorted(owner[order], np.arange(len(ways)), side="right") - 1]
@@ -419,6 +430,7 @@ def _over_the_ridge(noise: ReadingNoise, dips: FloatArray, directions: FloatArra
     for _ in range(GRIDLESS.bend_steps):
         value, gradient, _ = noise.field.jet(points)
         slope = gradient * h / np.maximum(value, noise.reading.noise_sd)[:, None]
+        # Across the way only: along it the climb would end at the peak or at the goal.
         slope -= np.sum(slope * along, axis=1, keepdims=True) * along
         slope *= np.minimum(1.0, 0.5 / np.maximum(np.linalg.norm(slope, axis=1, keepdims=True), 1e-300))
         points = np.clip(points + slope * h, spec.lower, spec.upper)
@@ -427,7 +439,7 @@ def _over_the_ridge(noise: ReadingNoise, dips: FloatArray, directions: FloatArra
 
 @dataclass(frozen=True)
 class Layer:
-    """Peaks of the released density at one tested rung, with the chance of each under noise at any rung."""
+    """Peaks of the released density at one tested scale, with the chance of each under noise at any scale."""
 
     scale: int
     noise: ReadingNoise
@@ -447,7 +459,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Survey:
-    """What was seen of a release: its ladder, cleared of side lobes, the peaks on it, and the atoms that cleared it."""
+    """What was seen of a release: scales cleared of side lobes, the peaks at them, the mixture that cleared them."""
 
     scale_space: ScaleSpace
     layers: list[Layer]
@@ -463,7 +475,7 @@ def read_modes_anywhere(
     ----------
     density : PrivateDensity
     n_modes : int or None
-        How many: the best so many, or all above the fogline.
+        How many of the best; None: all above the fogline.
     level : float
         Chance of reporting a mode where there is only noise.
     bandwidth : "auto", number or array
@@ -488,7 +500,7 @@ def read_modes_anywhere(
 
 
 def survey_of(density: PrivateDensity, scale_space: ScaleSpace) -> Survey:
-    """Peaks at the tested rungs; kept with the density.
+    """Peaks at the tested scales; kept with the density.
 
     The first look is at the plain readings. Atoms are fitted to the peaks that are clear there, and a second look is
     at what is left; where that shows further clear peaks, atoms are fitted to all of them and the look is repeated.
@@ -499,6 +511,7 @@ def survey_of(density: PrivateDensity, scale_space: ScaleSpace) -> Survey:
         known = 0
         for _ in range(GRIDLESS.looks):
             peaks, scales = _chosen(survey.layers, [_clear(layer) for layer in survey.layers])
+            # No new clear peak, or more than can be fitted: a further look would show the same.
             if not known < len(peaks) <= GRIDLESS.most_side_lobes:
                 break
             known = len(peaks)
@@ -511,7 +524,7 @@ def survey_of(density: PrivateDensity, scale_space: ScaleSpace) -> Survey:
 
 
 def _look(density: PrivateDensity, scale_space: ScaleSpace, atoms: SideLobeModel | None) -> Survey:
-    """Seek and judge peaks at the tested rungs."""
+    """Seek and judge peaks at the tested scales."""
     count = density.count
 
     def reading(plain: RandomReading) -> RandomReading:
@@ -521,6 +534,7 @@ def _look(density: PrivateDensity, scale_space: ScaleSpace, atoms: SideLobeModel
     scales = [0] if len(scale_space.readings) == 1 else list(GRIDLESS.test_scales)
     tested = [scale_space.readings[q] for q in scales]
     largest = density.bandwidth_range[1][0] / tested[-1].bandwidth[0]
+    # A single small bandwidth hides its peaks from public starts: larger ones lead there, and are not tested.
     wider = np.geomspace(1.0, largest, GRIDLESS.coarser + 1)[1:] if len(scales) == 1 and largest > 1 else np.zeros(0)
     approach = [reading(density.reading(s * tested[-1].bandwidth)) for s in wider]
     starts = np.zeros((0, scale_space.d)) if atoms is None else atoms.centres
@@ -532,6 +546,7 @@ def _look(density: PrivateDensity, scale_space: ScaleSpace, atoms: SideLobeModel
 def _layer(scale: int, summits: Summits, count: float, effective_tests: int) -> Layer:
     noise = ReadingNoise.of(summits.reading, count)
     chances, drop = peak_chances(noise, summits, GRIDLESS.worth_judging / effective_tests)
+    # Bonferroni over the tested scales: without simulations their dependence is not known.
     return Layer(scale, noise, summits, np.minimum(effective_tests * chances, 1.0), drop)
 
 
@@ -543,7 +558,7 @@ def _clear(layer: Layer) -> IntArray:
 
 
 def _chosen(layers: list[Layer], picked: list[IntArray]) -> tuple[FloatArray, IntArray]:
-    """Picked peaks and their rungs: coarse ones first, each replaced by what it splits into."""
+    """Picked peaks and their scales: coarse ones first, each replaced by what it splits into."""
     kept: list[tuple[Layer, int]] = []
     for layer, indices in zip(reversed(layers), reversed(picked), strict=True):
         fresh = [int(i) for i in indices]
@@ -571,6 +586,8 @@ def _best(layers: list[Layer], k: int) -> tuple[FloatArray, IntArray]:
         sd = np.sqrt(layer.noise.variance)
         heights = layer.summits.heights / layer.summits.reading.unit
         kth, following = np.concatenate([heights, np.zeros(k + 1)])[k - 1 : k + 1] / sd
+        # Clear of the next peak counts in full, clear of the fog by half: with a given number of modes the gap matters
+        # more.
         scores[q] = (kth - following) + 0.5 * (kth - layer.noise.highest(0.5))
     chosen = layers[int(np.argmax(np.where(available == available.max(), scores, -np.inf)))]
     points = chosen.summits.positions[:k]
@@ -583,6 +600,7 @@ def _p_values(layers: list[Layer], positions: FloatArray) -> FloatArray:
     for layer in layers:
         for k, position in enumerate(positions):
             offset = (layer.summits.positions - position) / layer.summits.reading.bandwidth
+            # Distances grow like the root of the number of axes, also those between two views of the same peak.
             near = np.linalg.norm(offset, axis=1) <= np.sqrt(len(position)) / 2
             best[k] = min([best[k], *layer.p[near]])
     return best
@@ -655,6 +673,7 @@ def _lacking(layer: Layer, level: float) -> float:
     """How many times too small the budget is for such a group in the middle of the box, which its tails may fill."""
     reading = layer.summits.reading
     d = reading.spec.d
+    # The lowest way out leads over the nearest wall, where a group as wide as the bandwidth still has this height.
     at_wall = 2 * float(np.exp(-np.min((reading.spec.widths / reading.bandwidth) ** 2) / 16))
     drop = GRIDLESS.group * 2 ** (-d / 2) * (1 - at_wall)
     needed = layer.noise.needed(level, dip=2.0) * float(np.sqrt(layer.noise.privacy))
@@ -691,6 +710,7 @@ def sample_anywhere(density: PrivateDensity, k: int, bandwidth: BandwidthLike, r
     )
     reading = ClearedReading(plain, atoms)
     noise = ReadingNoise.of(reading, density.count)
+    # What the clear peaks do not hold is somewhere in the box: without better knowledge, anywhere.
     rest = max(0.0, 1.0 - float(atoms.weights.sum()))
     shares = np.append(atoms.weights, rest)
     even = float(np.exp(-np.log(reading.unit) - np.log(spec.widths).sum()))  # even density as a kernel average
@@ -704,6 +724,7 @@ def sample_anywhere(density: PrivateDensity, k: int, bandwidth: BandwidthLike, r
     target = np.maximum(ground + np.sign(missed) * np.maximum(np.abs(missed) - threshold, 0), 0)
     proposed = (1 - GRIDLESS.even) * (known + rest * even) / shares.sum() + GRIDLESS.even * even
     weights = target / proposed
+    # Nothing is left of the density where noise explains it all: the proposals themselves are then the best guess.
     if weights.sum() <= 0:
         weights = np.ones(len(points))
     # Systematic resampling: each point is drawn about as often as its weight says.
@@ -717,6 +738,7 @@ def _proposals(reading: ClearedReading, shares: FloatArray, size: int, rng: np.r
     """Points of the box from the ground and from an even density; the last share is that of the even part."""
     spec, atoms, d = reading.spec, reading.atoms, reading.spec.d
     component = rng.choice(len(shares), size=size, p=shares)
+    # Some proposals everywhere keep the weights bounded where the ground misses a part of the density.
     component[rng.random(size) < GRIDLESS.even] = len(shares) - 1
     points = rng.uniform(spec.lower, spec.upper, (size, d))
     for j, (centre, covariance) in enumerate(zip(atoms.centres, atoms.covariances, strict=True)):
@@ -724,6 +746,7 @@ def _proposals(reading: ClearedReading, shares: FloatArray, size: int, rng: np.r
         wide = covariance + np.diag(reading.bandwidth**2)
         points[here] = centre + rng.standard_normal((int(here.sum()), d)) @ np.linalg.cholesky(wide).T
     within = np.all((points >= spec.lower) & (points <= spec.upper), axis=1)
+    # A fit may lie outside of the box with all its mass; then the box itself is all that is known.
     if not within.any():
         return np.asarray(rng.uniform(spec.lower, spec.upper, (size, d)))
     return np.asarray(points[within])
