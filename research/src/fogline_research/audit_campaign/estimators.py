@@ -31,6 +31,7 @@ from fogline.audit.noise_fit import noise_fit
 from fogline.audit.noise_laws import pooled_failures
 from fogline.audit.replay import MechanismStep, RecordingProvider, ReplayReport, replay
 from fogline.datasets.simulated import gaussian_mixture4
+from fogline.density.leaves import LeafSpec
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
 from fogline.density.strata import Strata
@@ -170,21 +171,17 @@ def _groups(box: Any, relation: str) -> Callable[[Any], Strata]:
     return release
 
 
-def _leaves(epsilon: float) -> Callable[[Any, str], Callable[[Any], PrivateDensity]]:
-    def reader(box: Any, relation: str) -> Callable[[Any], PrivateDensity]:
-        def release(data: Any) -> PrivateDensity:
-            made = DensitySketch(box, features="leaves").update(data)
-            return made.release(epsilon=epsilon, neighbours=relation)
+def _leaves(box: Any, relation: str) -> Callable[[Any], PrivateDensity]:
+    def release(data: Any) -> PrivateDensity:
+        return DensitySketch(box, features="leaves").update(data).release(epsilon=1.0, neighbours=relation)
 
-        return release
-
-    return reader
+    return release
 
 
 _READERS: tuple[tuple[str, int, Callable[[Any, str], Any]], ...] = (
-    ("DensitySketch on leaves", 1, _leaves(1.0)),
-    ("DensitySketch on leaves", 2, _leaves(1.0)),
-    ("DensitySketch on leaves", 3, _leaves(1.0)),
+    ("DensitySketch on leaves", 1, _leaves),
+    ("DensitySketch on leaves", 2, _leaves),
+    ("DensitySketch on leaves", 3, _leaves),
     ("PrivateModes", 5, _wide_modes),
     ("PrivateModeClustering", 2, _clusters),
     ("PrivateModeClustering", 5, _clusters),
@@ -288,14 +285,22 @@ def check_likelihood_ratio(seed: int, short: bool) -> Iterator[Line]:
 
 
 def check_leaf_ratio(seed: int, short: bool) -> Iterator[Line]:
-    """Attack both stages of a release on leaves; the attack must have power and must stay below the claim."""
+    """Attack both stages of a release on leaves; the attack must have power and must stay below the claim.
+
+    Two leaves: however many there are, a record is in one box of each stage, and the ratio has the same law.
+    """
+    spec = LeafSpec.plan([(0.0, 10.0)], leaves=[2])
     crowd = np.random.default_rng(seed).normal(4, 1, (100, 1))
     after = np.append(crowd, [[10.0]], axis=0)
-    runs = 40_000 if short else 400_000
+    runs = 20_000 if short else 200_000
     for relation, epsilon in itertools.product(RELATIONS, (1.0, 3.0)):
+
+        def release(data: Any, epsilon: float = epsilon, relation: str = relation) -> PrivateDensity:
+            return DensitySketch.of(spec).update(data).release(epsilon=epsilon, neighbours=relation)
+
         before = crowd if relation == "add-remove" else np.append(crowd, [[0.0]], axis=0)
         report = stage_attack(
-            _leaves(epsilon)([(0.0, 10.0)], relation),
+            release,
             before,
             after,
             runs=runs,
