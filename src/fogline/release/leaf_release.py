@@ -225,7 +225,7 @@ def release_leaves(
 
     def make() -> PrivateDensity:
         (released,) = release_stages(spec, 1, terms, lambda: read()[None])
-        return PrivateDensity.from_leaves(released, guarantee=leaf_guarantee(terms))
+        return PrivateDensity.from_leaves(released, guarantee=leaf_guarantee(terms), columns=columns)
 
     def question() -> PaidQuestion:
         parameters = {
