@@ -514,13 +514,13 @@ def stage_attack(
             scores[side] += _log_ratios(step, one.exact, other.exact, runs, noise)
     # The ratio of Laplace noise takes few values, which a threshold must not tear apart; the largest, which theory
     # gives before any run, shows all of epsilon.
-    null, other = scores.round(9)
+    null, high = scores.round(9)
     half = 1 - (1 - check_level(confidence, "confidence")) / 2
     largest = round(
         sum(_largest_ratio(*pair) for pair in zip(_noisy_steps(first), _noisy_steps(second), strict=True)), 9
     )
-    fixed = best_events(null, other, known.delta, half, largest)
-    witnesses = (*fixed, *best_events(null, other, known.delta, half, None))
+    fixed = best_events(null, high, known.delta, half, largest)
+    witnesses = (*fixed, *best_events(null, high, known.delta, half, None))
     return AttackReport(known.epsilon, known.delta, None, witnesses, confidence)
 
 
