@@ -17,7 +17,7 @@ import csv
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
 from pathlib import Path
@@ -47,7 +47,7 @@ FIELDS = ("half", "set", "n", "epsilon", "run", "method", *METRICS)
 @lru_cache
 def density_sets(dim: int, half: str | None = None) -> tuple[Any, ...]:
     """Sets with this number of columns: the made ones, and those of DPBench where a copy is at hand."""
-    made = (*COLUMNS, *JOINTS, *dpbench_sets())
+    made: tuple[Any, ...] = (*COLUMNS, *JOINTS, *dpbench_sets())
     return tuple(one for one in made if one.d == dim and half in (None, one.half))
 
 
@@ -90,7 +90,7 @@ def baseline_table(dim: int = 1) -> list[dict[str, Any]]:
     path = RESULTS / "density.csv"
     if not path.exists():
         return []
-    numbers = {"n": int, "epsilon": float, **dict.fromkeys(METRICS, _number)}
+    numbers: dict[str, Callable[[str], Any]] = {"n": int, "epsilon": float, **dict.fromkeys(METRICS, _number)}
     with path.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if int(row["dim"]) == dim]
     return [{key: numbers[key](text) if key in numbers else text for key, text in row.items()} for row in rows]

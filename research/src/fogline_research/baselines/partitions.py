@@ -23,8 +23,7 @@ gives :math:`\varepsilon_1 + \varepsilon_2`.
 The published DAWA adds Laplace noise to the cost of each candidate bucket and takes the cheapest partition. A
 noisy-minimum argument needs the scale :math:`2 \cdot 2/\varepsilon_1` per candidate there, and the cheapest of many
 noisy sums then consists of many small buckets, which is why this one draws the whole pruning at once. DAWA also fits
-its second stage to a given workload; here a hierarchy over the buckets stands for ranges of any length. A quarter of
-the budget goes to the partition, as in DAWA.
+its second stage to a given workload; here a hierarchy over the buckets stands for ranges of any length.
 
 References
 ----------
@@ -55,10 +54,14 @@ COST_SENSITIVITY = 2.0
 
 @dataclass(frozen=True)
 class PartitionTuning:
-    """Public choices: the share of the partition, and the weight of a split in `w`."""
+    """Public choices: the share of the partition, and the weight of a split in `w`.
 
-    partition_share: float = 0.25
-    split_weight: float = 0.3
+    DAWA gives a quarter to its partition. On the made sets of the half "tune" a half was better by 5 to 30% in two
+    columns and no worse in one, at split weights of 0.5 to 0.7.
+    """
+
+    partition_share: float = 0.5
+    split_weight: float = 0.6
 
 
 def z_order(shape: tuple[int, ...]) -> Counts:

@@ -60,16 +60,16 @@ class Law:
     def draw(self, n: int, bounds: tuple[float, float], rng: np.random.Generator) -> Array:
         """Draw records by inversion."""
         if self.walls:
-            return np.clip(np.asarray(self.law.ppf(rng.random(n))), *bounds)
+            return np.asarray(np.clip(self.law.ppf(rng.random(n)), *bounds))
         first, last = self.law.cdf(bounds[0]), self.law.cdf(bounds[1])
-        return np.clip(np.asarray(self.law.ppf(first + (last - first) * rng.random(n))), *bounds)
+        return np.asarray(np.clip(self.law.ppf(first + (last - first) * rng.random(n)), *bounds))
 
     def cell_masses(self, bounds: tuple[float, float], cells: int) -> Array:
         """Exact mass of equal cells of the box."""
         cdf = np.asarray(self.law.cdf(np.linspace(*bounds, cells + 1)))
         if self.walls:
             return np.diff(np.r_[0.0, cdf[1:-1], 1.0])
-        return np.diff(cdf) / (cdf[-1] - cdf[0])
+        return np.asarray(np.diff(cdf) / (cdf[-1] - cdf[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +88,16 @@ class Atoms:
     @classmethod
     def lattice(cls, weight: float, masses: Array, *, low: float = 0.0, step: float = 1.0) -> Atoms:
         """Values low, low + step, ... with these masses, which are made to sum to 1."""
-        return cls(weight, low + step * np.arange(len(masses)), masses / masses.sum())
+        return cls(weight, low + step * np.arange(len(masses), dtype=np.float64), masses / masses.sum())
 
     def draw(self, n: int, bounds: tuple[float, float], rng: np.random.Generator) -> Array:
         """Draw records."""
-        return np.clip(rng.choice(self.values, size=n, p=self.probabilities), *bounds)
+        return np.asarray(np.clip(rng.choice(self.values, size=n, p=self.probabilities), *bounds))
 
     def cell_masses(self, bounds: tuple[float, float], cells: int) -> Array:
         """Exact mass of equal cells of the box."""
-        return np.bincount(cell_of(self.values, *bounds, cells), weights=self.probabilities, minlength=cells)
+        places = cell_of(self.values, *bounds, cells)
+        return np.asarray(np.bincount(places, weights=self.probabilities, minlength=cells), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +192,7 @@ def _lattice(masses: Callable[[Array], Array], last: int) -> tuple[Atoms]:
 def _ages() -> Array:
     """Mass of ages 0 to 110: four of ten people say a multiple of 5, two of ten a multiple of 10."""
     ages = np.arange(111.0)
-    smooth = stats.norm.pdf(ages, 44, 17) + 0.5 * stats.norm.pdf(ages, 72, 9)
+    smooth: Array = stats.norm.pdf(ages, 44, 17) + 0.5 * stats.norm.pdf(ages, 72, 9)
     total = 0.4 * smooth
     for step, share in ((5, 0.4), (10, 0.2)):
         np.add.at(total, np.minimum(step * np.round(ages / step), 110).astype(int), share * smooth)
