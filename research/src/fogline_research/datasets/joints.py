@@ -89,8 +89,8 @@ class Joint:
 
     def _stored(self, cells: int) -> Array:
         folder = Path(os.environ.get("FOGLINE_POPULATIONS") or Path(tempfile.gettempdir()) / "fogline_populations")
-        mark = zlib.crc32(self.draw(1000, generator("check sum", self.name)).tobytes())
-        path = folder / f"{zlib.crc32(self.name.encode()):08x}-{mark:08x}-{POPULATION_DRAWS}-{cells}.npy"
+        check_sum = zlib.crc32(self.draw(1000, generator("check sum", self.name)).tobytes())
+        path = folder / f"{zlib.crc32(self.name.encode()):08x}-{check_sum:08x}-{POPULATION_DRAWS}-{cells}.npy"
         if path.exists():
             return np.asarray(np.load(path, allow_pickle=False))
         masses = self._counted(cells)
