@@ -27,7 +27,7 @@ from scipy.sparse.linalg import splu
 
 from fogline.density.posterior.arrays import FloatArray, IntArray
 
-__all__ = ["Factor", "FieldPrior", "Mesh", "Smoothness"]
+__all__ = ["Factor", "FieldPrior", "Mesh", "Smoothness", "field_rate"]
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class FieldPrior:
 
     def __init__(self, mesh: Mesh, smoothness: Smoothness) -> None:
         self.mesh = mesh
-        rate = _rate(smoothness, mesh.d)
+        rate = field_rate(smoothness, mesh.d)
         scale = _variance(mesh, rate, smoothness.order) / smoothness.deviation**2
         if mesh.d == 1:
             self._line(rate, scale, smoothness.order)
@@ -225,7 +225,7 @@ def _factorised(matrix: sparse.csc_matrix) -> Factor:
     return Factor(decomposition.solve, float(np.log(np.abs(decomposition.U.diagonal())).sum()))
 
 
-def _rate(smoothness: Smoothness, d: int) -> float:
+def field_rate(smoothness: Smoothness, d: int) -> float:
     """The kappa of a correlation length."""
     if smoothness.order == 1:
         return 2 / smoothness.length
