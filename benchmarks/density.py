@@ -31,6 +31,7 @@ from density_figures import METRICS, Errors, family_table, ratio_rows, show_rati
 from density_methods import METHODS, Method, Sample, baselines
 from fogline_research.datasets.columns import COLUMNS, generator
 from fogline_research.datasets.dpbench import dpbench_sets
+from fogline_research.datasets.joints import JOINTS
 from fogline_research.metrics.cell_masses import NEUTRAL_CELLS, CellYardstick, quantiles_of_cells, rank_errors
 
 __all__ = ["CELLS", "baseline_table", "density_sets", "score"]
@@ -46,7 +47,7 @@ FIELDS = ("half", "set", "n", "epsilon", "run", "method", *METRICS)
 @lru_cache
 def density_sets(dim: int, half: str | None = None) -> tuple[Any, ...]:
     """Sets with this number of columns: the made ones, and those of DPBench where a copy is at hand."""
-    made = (*COLUMNS, *dpbench_sets())
+    made = (*COLUMNS, *JOINTS, *dpbench_sets())
     return tuple(one for one in made if one.d == dim and half in (None, one.half))
 
 
@@ -293,7 +294,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--half", choices=("tune", "judge"), help="both by default")
     parser.add_argument("--dim", type=int, choices=(1, 2, 3), action="append", help="all by default")
     parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--methods", nargs="+", help="families of baselines, or fourier, fogline; by default all but fogline")
+    parser.add_argument(
+        "--methods", nargs="+", help="families of baselines, or fourier, fogline; by default all but fogline"
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="three sets, one size, two epsilons; nothing is kept")

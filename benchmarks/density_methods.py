@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline_research.baselines.grids import adaptive_grid, uniform_grid
 from fogline_research.baselines.hierarchies import hierarchical_histogram
 from fogline_research.baselines.histograms import (
     COUNT_SHARE,
@@ -25,7 +26,7 @@ from fogline_research.baselines.histograms import (
     simplex_projection,
     smooth_histogram,
 )
-from fogline_research.baselines.leaves import Leaves
+from fogline_research.baselines.leaves import LEAVES, Leaves
 from fogline_research.baselines.partitions import partition_histogram
 from fogline_research.baselines.quantiles import cells_of_quantiles, recursive_quantiles
 
@@ -165,11 +166,23 @@ def _column_baselines() -> list[Baseline]:
     return found
 
 
+def _joint_baselines(d: int) -> list[Baseline]:
+    found = _flat_baselines(d, (4, 8, 16, 32, 64, 128, 256) if d == 2 else (2, 4, 8, 16, 32, 64))
+    for side in (64, 256) if d == 2 else (16, 64):
+        for branching in (4, 8) if d == 2 else (4,):
+            found += _tree_baselines(d, "hb", side, branching)
+        found += _tree_baselines(d, "quadtree", side, 2)
+    for side in (32, 64, 128, 256) if d == 2 else (16, 32, 64):
+        found += _bucket_baselines(d, side)
+    found += _readings("uniform grid", "rule", uniform_grid, d=d)
+    return [*found, *_readings("adaptive grid", "rule", adaptive_grid, d=d)]
+
+
 @functools.cache
 def baselines(d: int) -> tuple[Baseline, ...]:
     """All baselines for this number of columns; "limit" is the empirical distribution itself."""
-    found = _column_baselines()
-    return (*found, Baseline("limit", "leaves", functools.partial(_empirical, 4096), private=False))
+    found = _column_baselines() if d == 1 else _joint_baselines(d)
+    return (*found, Baseline("limit", "leaves", functools.partial(_empirical, LEAVES[d]), private=False))
 
 
 # -- fogline --------------------------------------------------------------------------------------------------------
@@ -184,7 +197,7 @@ class _Kernel:
 
     def cell_masses(self, resolution: int) -> Array:
         d = len(self.bounds)
-        fine = resolution if d == 1 else 2 * resolution
+        fine = 2 * resolution if d == 2 else resolution  # cells of three columns are wide and its kernel wider
         axes = [low + (high - low) * (np.arange(fine) + 0.5) / fine for low, high in self.bounds]
         nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
         masses = positive_part(np.asarray(self.density.pdf(nodes))).reshape((fine,) * d)

@@ -95,7 +95,9 @@ class Leaves:
         """Masses of equal cells of the box, given those of the leaves."""
         for axis in range(self.d):
             spread = self._spread(axis, cells)
-            masses = np.moveaxis(np.tensordot(spread, masses, axes=(1, axis)), 0, axis) if self.d > 1 else spread @ masses
+            masses = (
+                np.moveaxis(np.tensordot(spread, masses, axes=(1, axis)), 0, axis) if self.d > 1 else spread @ masses
+            )
         return np.asarray(masses)
 
     def _spread(self, axis: int, cells: int) -> Array:

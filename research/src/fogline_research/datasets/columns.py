@@ -230,7 +230,9 @@ def _blocks(heights: tuple[float, ...], low: float, high: float) -> Law:
 def _skewed() -> tuple[Column, ...]:
     return (
         Column("gamma(2) in 0:40", "skewed", "tune", (0.0, 40.0), (Law(1.0, stats.gamma(2, scale=3)),)),
-        Column("lognormal(1, 0.6) in 0:30", "skewed", "judge", (0.0, 30.0), (Law(1.0, stats.lognorm(0.6, scale=2.72)),)),
+        Column(
+            "lognormal(1, 0.6) in 0:30", "skewed", "judge", (0.0, 30.0), (Law(1.0, stats.lognorm(0.6, scale=2.72)),)
+        ),
         Column("Weibull(1.5) in 0:5", "skewed", "judge", (0.0, 5.0), (Law(1.0, stats.weibull_min(1.5)),)),
         Column("gamma(3) in 0:60", "skewed", "tune", (0.0, 60.0), (Law(1.0, stats.gamma(3)),)),
     )
@@ -313,7 +315,9 @@ def _modes() -> tuple[Column, ...]:
         Column("three unequal normals", "multimodal", "tune", (0.0, 100.0), three),
         Column("claw", "multimodal", "judge", (-3.5, 3.5), claw),
         Column("comb of shrinking normals", "multimodal", "judge", (0.0, 12.0), comb),
-        Column("two equal normals", "multimodal", "tune", (0.0, 1.0), (_normal(0.5, 0.3, 0.05), _normal(0.5, 0.7, 0.05))),
+        Column(
+            "two equal normals", "multimodal", "tune", (0.0, 1.0), (_normal(0.5, 0.3, 0.05), _normal(0.5, 0.7, 0.05))
+        ),
         Column("normal in 0:100, off the middle", "multimodal", "judge", (0.0, 100.0), (_normal(1.0, 62, 9),)),
     )
 
@@ -326,31 +330,36 @@ def _edges() -> tuple[Column, ...]:
         Column("ramp", "flat and edged", "tune", (0.0, 1.0), (_ramp(1.0, 0, 1),)),
         Column("sawtooth", "flat and edged", "judge", (0.0, 1.0), saw),
         Column("gap in the middle", "flat and edged", "tune", (0.0, 1.0), (_flat(0.6, 0, 0.4), _flat(0.4, 0.65, 1))),
-        Column("two narrow blocks", "flat and edged", "judge", (0.0, 1.0), (_flat(0.5, 0.21, 0.23), _flat(0.5, 0.7, 0.75))),
+        Column(
+            "two narrow blocks", "flat and edged", "judge", (0.0, 1.0), (_flat(0.5, 0.21, 0.23), _flat(0.5, 0.7, 0.75))
+        ),
     )
 
 
 def _wide() -> tuple[Column, ...]:
     one = (Law(1.0, stats.lognorm(0.5, scale=3)),)
+    two = (_normal(0.6, 0.801, 0.001), _normal(0.4, 0.807, 0.0005))
     return (
         Column("lognormal in 1% of the box", "wide box", "tune", (0.0, 1000.0), one),
         Column("normal in 0.01% of the box", "wide box", "judge", (-1e6, 1e6), (_normal(1.0, 40, 33),)),
         Column("exponential in 0.01% of the box", "wide box", "tune", (0.0, 1e6), (Law(1.0, stats.expon(scale=33)),)),
-        Column("two normals in 1% of the box", "wide box", "judge", (0.0, 1.0), (_normal(0.6, 0.801, 0.001), _normal(0.4, 0.807, 0.0005))),
-    )  # fmt: skip
+        Column("two normals in 1% of the box", "wide box", "judge", (0.0, 1.0), two),
+    )
 
 
 def _few() -> tuple[Column, ...]:
     tenths = Atoms.lattice(0.5, stats.norm.pdf(np.arange(11.0), 6, 2))
+    answers = Atoms.lattice(1.0, np.array([0.80, 0.17, 0.03]))
+    grades = Atoms.lattice(1.0, np.array([0.05, 0.09, 0.21, 0.40, 0.25]), low=1.0)
     eighths = Atoms(0.3, np.arange(8.0, 33.0) / 8, np.full(25, 0.04))
     return (
         Column("whole numbers and normal", "few values", "judge", (0.0, 10.0), (tenths, _normal(0.5, 4, 1.5))),
         Column("eighths and gamma", "few values", "tune", (0.0, 8.0), (eighths, Law(0.7, stats.gamma(4, scale=0.6)))),
         Column("two values", "few values", "tune", (0.0, 1.0), (Atoms.at(0.7, 0.3), Atoms.at(0.3, 0.8))),
         Column("constant", "few values", "judge", (0.0, 10.0), (Atoms.at(1.0, 5.1),)),
-        Column("yes or no", "few values", "judge", (0.0, 1.0), (Atoms.at(0.83, 0.0), Atoms.at(0.17, 1.0)), 1.0),
-        Column("five grades", "few values", "tune", (1.0, 5.0), (Atoms.lattice(1.0, np.array([5.0, 9, 21, 40, 25]), low=1.0),), 1.0),
-    )  # fmt: skip
+        Column("yes, no or unknown", "few values", "judge", (0.0, 2.0), (answers,), 1.0),
+        Column("five grades", "few values", "tune", (1.0, 5.0), (grades,), 1.0),
+    )
 
 
 COLUMNS: tuple[Column, ...] = (
