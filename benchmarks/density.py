@@ -65,6 +65,11 @@ def yardstick(name: str, dim: int) -> CellYardstick:
     return CellYardstick(one.cell_masses(NEUTRAL_CELLS[dim]))
 
 
+def noise_seed(name: str, n: int, epsilon: float, run: int) -> int:
+    """Seed of a method's noise: another one in each cell and run."""
+    return int(generator("method", name, n, epsilon, run).integers(1 << 31))
+
+
 def errors_of(one: Any, sample: Sample, masses: Array) -> dict[str, float]:
     """All errors of one density; ranks among the records in one column."""
     found = yardstick(one.name, one.d).errors(masses)
@@ -73,21 +78,8 @@ def errors_of(one: Any, sample: Sample, masses: Array) -> dict[str, float]:
         # a heap is named by any answer within its neutral cell; smooth columns have no such grace
         grace = (high - low) / NEUTRAL_CELLS[1] if one.atomic else 0.0
         answers = quantiles_of_cells(masses, (low, high))
-        found["rank"] = 100.0 * float(np.mean(rank_errors(_ordered(one.name, sample), answers, tolerance=grace)))
+        found["rank"] = 100.0 * float(np.mean(rank_errors(sample.ordered, answers, tolerance=grace)))
     return found
-
-
-_last_order: dict[int, Array] = {}
-
-
-def _ordered(name: str, sample: Sample) -> Array:
-    """Records in order, kept for the last sample."""
-    del name
-    key = id(sample)
-    if key not in _last_order:
-        _last_order.clear()
-        _last_order[key] = np.sort(sample.records[:, 0])
-    return _last_order[key]
 
 
 # -- one method, in this process ------------------------------------------------------------------------------------
@@ -155,7 +147,8 @@ def score(
             for run in range(runs):
                 sample = draw(one.name, dim, n, run)
                 for epsilon in epsilons:
-                    answer = function(sample.records, one.bounds, one.steps, epsilon, run)
+                    seed = noise_seed(one.name, n, epsilon, run)
+                    answer = function(sample.records, one.bounds, one.steps, epsilon, seed)
                     totals[epsilon].append(errors_of(one, sample, answer.cell_masses(NEUTRAL_CELLS[dim])))
             found += [Errors(one.half, one.name, n, e, "method", mean_errors(values)) for e, values in totals.items()]
     rows = ratio_rows(found, baseline_table(dim))
@@ -191,7 +184,8 @@ def run_job(job: Job) -> list[dict[str, Any]]:
                 rows.append({**place, "method": baseline.name, **errors_of(one, sample, masses)})
         for method in wanted:
             if method in METHODS:
-                answer = METHODS[method](sample.records, one.bounds, one.steps, epsilon, run)
+                seed = noise_seed(name, n, epsilon, run)
+                answer = METHODS[method](sample.records, one.bounds, one.steps, epsilon, seed)
                 rows.append({**place, "method": method, **errors_of(one, sample, answer.cell_masses(resolution))})
     return rows
 

@@ -62,6 +62,11 @@ class Sample:
         return Leaves(self.bounds, self.steps)
 
     @functools.cached_property
+    def ordered(self) -> Array:
+        """First column, in order."""
+        return np.sort(self.records[:, 0])
+
+    @functools.cached_property
     def counts(self) -> NDArray[np.int64]:
         """Exact counts of the leaves."""
         return self.leaves.counts(self.records)
@@ -222,19 +227,21 @@ class _Posterior:
 def fourier(records: Array, bounds: Bounds, steps: Steps, epsilon: float, seed: int) -> Answer:
     """Fogline 0.2: Gaussian noise on Fourier coefficients, the kernel at its default bandwidth."""
     from fogline import DensitySketch
+    from fogline.testing import seeded_noise
 
-    del seed  # its noise comes from the operating system
     sketch = DensitySketch(bounds, features="grid", steps=steps).update(records)
-    return _Kernel(sketch.release(epsilon=epsilon, delta=1e-6), bounds)
+    with seeded_noise(seed):  # the same law as the operating system's, and the same again in the next run
+        return _Kernel(sketch.release(epsilon=epsilon, delta=1e-6), bounds)
 
 
 def fogline(records: Array, bounds: Bounds, steps: Steps, epsilon: float, seed: int) -> Answer:
     """Fogline's default release, pure epsilon, read by the posterior."""
     from fogline import DensitySketch
+    from fogline.testing import seeded_noise
 
-    del seed  # its noise comes from the operating system
-    density: Any = DensitySketch(bounds, steps=steps).update(records).release(epsilon=epsilon)
-    return _Posterior(density.posterior, bounds)
+    sketch: Any = DensitySketch(bounds, steps=steps).update(records)
+    with seeded_noise(seed):
+        return _Posterior(sketch.release(epsilon=epsilon).posterior, bounds)
 
 
 METHODS: dict[str, Method] = {"fogline": fogline, "fourier": fourier}

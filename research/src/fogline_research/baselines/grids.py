@@ -1,10 +1,11 @@
 r"""Uniform and adaptive grids for two and three columns.
 
 The uniform grid has :math:`m = (N\varepsilon/c)^{2/(d+2)}` cells per axis: noise grows with the number of cells, the
-error of spreading a cell's count evenly falls with it; in two columns this is the published :math:`\sqrt{N\varepsilon/c}`,
-and the same argument gives the exponent in three. The adaptive grid counts a coarse grid with half of the budget, and
-splits each of its cells into so many parts as that rule gives for the cell's noisy count, which the other half counts.
-Both counts of a cell are then averaged by their variances, and its parts moved to sum to the average.
+error of spreading a cell's count evenly falls with it. In two columns this is the published
+:math:`\sqrt{N\varepsilon/c}`, and the same argument gives the exponent in three. The adaptive grid counts a coarse
+grid with half of the budget, and splits each of its cells into as many parts as that rule gives for its noisy count,
+which the other half counts. Both counts of a cell are then averaged by their variances, and its parts moved to sum to
+the average.
 
 The number of records N is secret: a small share of the budget buys a noisy one. A record is in one cell of each grid,
 so that the shares add up to :math:`\varepsilon`.

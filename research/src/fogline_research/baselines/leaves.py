@@ -75,13 +75,12 @@ class Leaves:
 
     def counts(self, records: Array) -> Counts:
         """Count the records of each leaf; those outside the box count nothing."""
-        inside = np.ones(len(records), dtype=bool)
-        keys = np.zeros(len(records), dtype=np.int64)
-        for axis, ((low, high), size) in enumerate(zip(self.bounds, self.shape, strict=True)):
-            column = records[:, axis]
-            inside &= (column >= low) & (column <= high)
-            keys = keys * size + self._leaf(axis, column)
-        return np.bincount(keys[inside], minlength=math.prod(self.shape)).reshape(self.shape)
+        low, high = np.array(self.bounds).T
+        rows = records[((records >= low) & (records <= high)).all(axis=1)]
+        keys = np.zeros(len(rows), dtype=np.int64)
+        for axis, size in enumerate(self.shape):
+            keys = keys * size + self._leaf(axis, rows[:, axis])
+        return np.bincount(keys, minlength=math.prod(self.shape)).reshape(self.shape)
 
     def _leaf(self, axis: int, column: Array) -> Counts:
         low, high = self.bounds[axis]

@@ -20,10 +20,11 @@ sums over all prunings of a subtree go up the tree, and the draw comes down.
 **Stage two is** :math:`\varepsilon_2`-**DP** for every fixed pruning: the buckets are disjoint. Adaptive composition
 gives :math:`\varepsilon_1 + \varepsilon_2`.
 
-The published DAWA adds noise to each candidate's cost and takes the cheapest partition. A noisy-minimum argument asks
-for Laplace noise of scale :math:`2 \cdot 2/\varepsilon_1` per candidate there, twice the scale in the public code, so that
-its figures are not comparable; it also fits its second stage to a given workload. This one spends a quarter of the
-budget on the partition, as DAWA does.
+The published DAWA adds Laplace noise to the cost of each candidate bucket and takes the cheapest partition. A
+noisy-minimum argument needs the scale :math:`2 \cdot 2/\varepsilon_1` per candidate there, and the cheapest of many
+noisy sums then consists of many small buckets, which is why this one draws the whole pruning at once. DAWA also fits
+its second stage to a given workload; here a hierarchy over the buckets stands for ranges of any length. A quarter of
+the budget goes to the partition, as in DAWA.
 
 References
 ----------

@@ -24,6 +24,9 @@ __all__ = ["cells_of_quantiles", "median_draw", "recursive_quantiles"]
 
 Array = NDArray[np.float64]
 
+UTILITY_SENSITIVITY = 0.5
+"""How far one record moves the utility of a median, at most."""
+
 
 def median_draw(ordered: Array, low: float, high: float, epsilon: float, rng: np.random.Generator) -> float:
     """Draw a median of ordered records between two ends by the exponential mechanism.
@@ -33,14 +36,19 @@ def median_draw(ordered: Array, low: float, high: float, epsilon: float, rng: np
     >>> round(median_draw(np.array([1.0, 2.0, 2.001, 7.0]), 0.0, 9.0, 1e4, np.random.default_rng(0)), 2)
     2.0
     """
-    edges = np.concatenate([[low], ordered, [high]])
-    lengths = np.diff(edges)
-    with np.errstate(divide="ignore"):
-        score = np.log(lengths) - epsilon * np.abs(np.arange(len(lengths)) - len(ordered) / 2.0)
+    edges, score = _median_scores(ordered, low, high, epsilon)
     if not np.isfinite(score).any():
         return low
     chosen = int(np.argmax(score + rng.gumbel(size=len(score))))
-    return float(edges[chosen] + lengths[chosen] * rng.random())
+    return float(edges[chosen] + (edges[chosen + 1] - edges[chosen]) * rng.random())
+
+
+def _median_scores(ordered: Array, low: float, high: float, epsilon: float) -> tuple[Array, Array]:
+    """Ends of the intervals between records, and the logarithm of each one's weight."""
+    edges = np.concatenate([[low], ordered, [high]])
+    utility = -np.abs(np.arange(len(ordered) + 1) - len(ordered) / 2.0)
+    with np.errstate(divide="ignore"):
+        return edges, np.log(np.diff(edges)) + epsilon * utility / (2.0 * UTILITY_SENSITIVITY)
 
 
 def recursive_quantiles(

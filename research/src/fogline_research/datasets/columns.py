@@ -252,9 +252,10 @@ def _heavy() -> tuple[Column, ...]:
 
 
 def _heaped() -> tuple[Column, ...]:
+    cents = Atoms.lattice(1.0, _prices(), step=0.01)
     return (
         Column("ages, many rounded", "heaped", "judge", (0.0, 110.0), (Atoms.lattice(1.0, _ages()),), 1.0),
-        Column("prices that end in 99", "heaped", "tune", (0.0, 200.0), (Atoms.lattice(1.0, _prices(), step=0.01),), 0.01),
+        Column("prices that end in 99", "heaped", "tune", (0.0, 200.0), (cents,), 0.01),
         Column(
             "weights, half in fives", "heaped", "tune", (30.0, 160.0),
             (Law(0.5, stats.gamma(25, scale=3)), _weights(0.5)),
@@ -363,7 +364,8 @@ def _few() -> tuple[Column, ...]:
 
 
 COLUMNS: tuple[Column, ...] = (
-    *_skewed(), *_heavy(), *_heaped(), *_zeros(), *_counts(), *_walls(), *_spikes(), *_modes(), *_edges(), *_wide(), *_few(),
+    *_skewed(), *_heavy(), *_heaped(), *_zeros(), *_counts(), *_walls(), *_spikes(), *_modes(), *_edges(), *_wide(),
+    *_few(),
 )  # fmt: skip
 """Every made column."""
 

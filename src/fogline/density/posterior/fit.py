@@ -50,6 +50,8 @@ class FitSettings:
         Prior precision of the level.
     empty_prior, coupling : float
         Log-odds of an empty bucket without empty neighbours, and what a neighbourhood that is all empty adds.
+    most_empty_prior : float
+        How far the log-odds rise where most buckets turn out to be empty.
     rounds : int
         How often emptiness and field alternate.
     broad : float
@@ -67,6 +69,7 @@ class FitSettings:
     freedom: float = 2.0
     level_precision: float = 1 / 9
     empty_prior: float = -2.0
+    most_empty_prior: float = 2.0
     coupling: float = 4.0
     rounds: int = 3
     broad: float = 0.1
@@ -377,9 +380,14 @@ def _emptiness(problem: _Problem, fit: FieldFit, empty: FloatArray, rng: np.rand
     broad = _log_mean(law.log_density(y[:, None], sizes[None, :]), np.full(24, 1 / 24))
     filled = np.logaddexp(math.log1p(-settings.broad) + filled, math.log(settings.broad) + broad)
     gain = law.log_noise(y) - filled
-    for _ in range(6):
-        odds = settings.empty_prior + settings.coupling * problem.mesh.neighbour_mean(empty) + gain
+    prior = settings.empty_prior
+    for _ in range(8):
+        odds = prior + settings.coupling * problem.mesh.neighbour_mean(empty) + gain
         empty = 0.5 * empty + 0.5 / (1 + np.exp(-np.clip(odds, -40, 40)))
+        # where most buckets are empty, the next one is likely to be: the prior is learnt from the share of empty ones
+        share = min(max(float(empty.mean()), 1e-3), 1 - 1e-3)
+        learnt = settings.empty_prior + max(math.log(share / (1 - share)), 0.0)
+        prior = min(learnt, settings.most_empty_prior)
     return empty
 
 
