@@ -41,6 +41,7 @@ STORED = [
     "random-features",
     "regression",
     "sampler",
+    "shared-cap",
     "site-sketch",
     "slabs",
     "spherical-gaussian-learner",

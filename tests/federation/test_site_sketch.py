@@ -25,8 +25,8 @@ from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 SITES = ["east", "north", "west"]
-BOXES = {"line": [(0, 10)], "plane": [(0, 10), (-5, 5)], "five axes": [(0, 1)] * 5}
-SMALL = {"line": {}, "plane": {"bandwidths": 0.1}, "five axes": {"features": 64}}
+BOXES = {"line": [(0, 10)], "plane": [(0, 10), (-5, 5)], "five axes": [(0, 1)] * 5, "leaves": [(0, 10), (-5, 5)]}
+SMALL = {"line": {}, "plane": {"bandwidths": 0.1}, "five axes": {"features": 64}, "leaves": {"features": "leaves"}}
 
 
 def sketch_of(box, seed=0, n=300):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
-from fogline.accounting import Cost, GaussianEvent, ParallelEvent, cost
+from fogline.accounting import Cost, GaussianEvent, ParallelEvent, PureCost, cost
 from fogline.accounting.costs import whole_units
 from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger import ApproximateCost, Caps, Charge, IntegralCost, Question
@@ -102,7 +102,13 @@ def test_plans_with_deltas_stop_where_either_is_spent():
         lambda: IntegralCost(0.0),
         lambda: IntegralCost(1.0, draws=0),
         lambda: Caps(epsilon=1.0),
-        lambda: Caps(epsilon=1.0, delta=0.0),
+        lambda: Caps(epsilon=1.0, delta=-1e-9),
+        lambda: Caps(epsilon=1.0, delta=False),
+        lambda: Caps(epsilon=1e-13, delta=0.0),
+        lambda: Caps(epsilon=1e7, delta=0.0),
+        lambda: Caps(epsilon=-1.0, delta=0.0),
+        lambda: Charge.of(PureCost(0)),
+        lambda: Charge.of(PureCost(1e8)),
         lambda: Caps(epsilon=1e9, delta=1e-6),
         lambda: Caps(epsilon=1e-9, delta=1e-30),
         lambda: Caps(approximate=1.0),

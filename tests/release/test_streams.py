@@ -23,6 +23,7 @@ KINDS = {
     "dense": ([(0, 10)], {}),
     "sparse": ([(0, 10)] * 3, {"bandwidths": 0.08}),
     "random": ([(0, 10)] * 4, {"features": 64}),
+    "leaves": ([(0, 10)] * 2, {"features": "leaves", "steps": [None, 0.5]}),
 }
 
 

@@ -65,7 +65,9 @@ def test_a_point_that_moves_along_an_axis(d):
     errors = CellYardstick(point(d, *start)).errors(point(d, *end))
     # every projection moves the point by half a side times the direction's part along the axis
     assert errors["w1"] == pytest.approx(100 * 0.5 * np.abs(_directions(d)[:, 0]).mean())
-    assert errors["w1"] == pytest.approx(100 * 0.5 * {2: 2 / math.pi, 3: 0.5}[d], rel=0.02)  # the mean over all directions
+    assert errors["w1"] == pytest.approx(
+        100 * 0.5 * {2: 2 / math.pi, 3: 0.5}[d], rel=0.02
+    )  # the mean over all directions
     assert errors["hellinger"] == 1.0
 
 

@@ -15,6 +15,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
 PLANE = plan_spec([(0.0, 100.0), (-50.0, 50.0)], "auto", [None, 0.5])
+LEAVES = plan_spec([(0.0, 100.0), (-50.0, 50.0)], "auto", [None, 0.25], features="leaves")
 LINE = plan_spec([(0.0, 10.0)], "auto", None)
 FOUR = plan_spec([(-3, 3)] * 4, "auto", None, features=32)
 
@@ -52,7 +53,8 @@ def test_an_array_of_one_column():
 
 
 @pytest.mark.parametrize(
-    "spec_columns", [(PLANE, ["a", "b"]), (plan_spec([(0, 100)] * 4, "auto", None, features=16), list("abcd"))]
+    "spec_columns",
+    [(PLANE, ["a", "b"]), (LEAVES, ["a", "b"]), (plan_spec([(0, 100)] * 4, "auto", None, features=16), list("abcd"))],
 )
 def test_a_unit_keeps_the_same_records_as_elsewhere(spec_columns):
     spec, columns = spec_columns

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from optional_packages import optional
 
 from fogline import DensitySketch
+from fogline.density.leaves import LeafSpec
 from fogline.density.spec import SketchSpec
 from fogline.queries.fourier_sums import cell_keys
 from fogline.release import count_into
@@ -254,8 +255,10 @@ def test_the_sql_expression_is_that_of_numpy(data):
     d = data.draw(st.integers(1, 3))
     low = data.draw(st.lists(st.floats(-1e6, 1e6), min_size=d, max_size=d))
     width = data.draw(st.lists(st.floats(1e-3, 1e6), min_size=d, max_size=d))
-    steps = [data.draw(st.sampled_from([None, w / 7, w / 20])) for w in width]
-    spec = SketchSpec.plan([(a, a + w) for a, w in zip(low, width, strict=True)], 0.25, steps=steps)
+    is_leaves = data.draw(st.booleans())
+    steps = [data.draw(st.sampled_from([None, w / 7, w / (9000 if is_leaves else 20)])) for w in width]
+    bounds = [(a, a + w) for a, w in zip(low, width, strict=True)]
+    spec = LeafSpec.plan(bounds, steps) if is_leaves else SketchSpec.plan(bounds, 0.25, steps=steps)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     rows = rng.uniform(spec.lower - 0.05 * spec.widths, spec.upper + 0.05 * spec.widths, size=(300, d))
     borders = spec.lower + (rng.integers(0, max(spec.cells), size=(300, d)) - spec.shift) * spec.cell_widths

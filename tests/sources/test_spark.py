@@ -14,6 +14,7 @@ pa = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
 PLANE = plan_spec([(0.0, 100.0), (-50.0, 50.0)], "auto", [None, 0.5])
+LEAVES = plan_spec([(0.0, 100.0), (-50.0, 50.0)], "auto", [None, 0.25], features="leaves")
 FOUR = plan_spec([(-3, 3)] * 4, "auto", None, features=32)
 SPECIAL = [0.0, -0.0, 100.0, 50.0, -50.0, 1e308, np.inf, -np.inf, np.nan, 99.99999999999999]
 
@@ -51,8 +52,8 @@ def visits(spark):
 
 def test_cells_are_counted_as_numpy_does(visits):
     rows, _, frame = visits
-    wanted = DensitySketch.of(PLANE).update(rows).state()
-    assert_same(table(frame, ["a", "b"]).state(PLANE), wanted)
+    for spec in (PLANE, LEAVES):
+        assert_same(table(frame, ["a", "b"]).state(spec), DensitySketch.of(spec).update(rows).state())
     swapped = table(frame, ["b", "a"]).state(PLANE)
     assert_same(swapped, DensitySketch.of(PLANE).update(rows[:, ::-1]).state())
 

@@ -13,7 +13,7 @@ from fogline._lazy import lazy_names
 if TYPE_CHECKING:
     from fogline.accounting.budget import Budget, GaussianBudget, Share, Shares
     from fogline.accounting.cautions import PrivacyWarning
-    from fogline.accounting.costs import Cost, UnsupportedEvent, cost
+    from fogline.accounting.costs import Cost, PureCost, UnsupportedEvent, cost, pure_cost
     from fogline.accounting.divergences import HellingerBudget, PowerBudget
     from fogline.accounting.events import (
         AboveThresholdEvent,
@@ -46,11 +46,13 @@ __all__ = [
     "ParallelEvent",
     "PowerBudget",
     "PrivacyWarning",
+    "PureCost",
     "Share",
     "Shares",
     "StableHistogramEvent",
     "UnsupportedEvent",
     "cost",
+    "pure_cost",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -73,10 +75,12 @@ __getattr__, __dir__ = lazy_names(
         "ParallelEvent": "events",
         "PowerBudget": "divergences",
         "PrivacyWarning": "cautions",
+        "PureCost": "costs",
         "Share": "budget",
         "Shares": "budget",
         "StableHistogramEvent": "events",
         "UnsupportedEvent": "costs",
         "cost": "costs",
+        "pure_cost": "costs",
     },
 )

@@ -5,6 +5,10 @@ most :math:`\delta`, the mechanism is :math:`\rho`-zCDP (Bun and Steinke 2016, s
 under adaptive composition, also when the sequence itself is chosen on the way, which is why the ledger counts
 in them. Every cost is computed in rational numbers and rounded up once.
 
+Some mechanisms keep a stronger promise: pure :math:`\varepsilon`-DP, without any delta. `pure_cost` states them in
+that currency, as an exact rational number that adds up exactly. One use of a mechanism is charged in one currency or in
+the other, never in both.
+
 An event of an unknown kind is refused. A subclass of a known event is unknown too: it may mean something
 else.
 """
@@ -16,6 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from fogline._validation import check_real
 from fogline.accounting._rounding import round_down, round_up
 from fogline.accounting.events import (
     AboveThresholdEvent,
@@ -29,10 +34,20 @@ from fogline.accounting.events import (
     StableHistogramEvent,
 )
 
-__all__ = ["RHO_UNITS", "Cost", "UnsupportedEvent", "cost", "registered_events", "whole_units"]
+__all__ = [
+    "RHO_UNITS",
+    "Cost",
+    "PureCost",
+    "UnsupportedEvent",
+    "cost",
+    "exact_units",
+    "pure_cost",
+    "registered_events",
+    "whole_units",
+]
 
 RHO_UNITS = 10**12
-"""A ledger counts rho in units of one over this."""
+"""A ledger counts rho, and pure epsilon, in units of one over this."""
 
 E = TypeVar("E")
 
@@ -71,6 +86,39 @@ class Cost:
         if not isinstance(other, Cost):
             return NotImplemented
         return _total((self, other))
+
+
+@dataclass(frozen=True, init=False)
+class PureCost:
+    """A price in pure differential privacy: epsilon, an exact rational number, and no delta. Addition is exact.
+
+    Parameters
+    ----------
+    epsilon : int, float or Fraction
+        Finite and not negative. A float counts as the binary number that it is; give a Fraction for one tenth.
+
+    Examples
+    --------
+    >>> PureCost(Fraction(1, 10)) + PureCost(Fraction(2, 10))
+    PureCost(epsilon=Fraction(3, 10))
+    >>> PureCost(0.5) + Cost(0.5)
+    Traceback (most recent call last):
+    TypeError: unsupported operand type(s) for +: 'PureCost' and 'Cost'
+    """
+
+    epsilon: Fraction
+
+    def __init__(self, epsilon: Fraction | float) -> None:
+        check_real(epsilon, "epsilon")
+        exact = Fraction(epsilon)
+        if exact < 0:
+            raise ValueError(f"epsilon must not be negative, got {epsilon!r}")
+        object.__setattr__(self, "epsilon", exact)
+
+    def __add__(self, other: object) -> PureCost:
+        if not isinstance(other, PureCost):
+            return NotImplemented
+        return PureCost(self.epsilon + other.epsilon)
 
 
 def cost(event: Event) -> Cost:
@@ -178,6 +226,52 @@ def _parallel(event: ParallelEvent) -> Cost:
     return _rounded(sum(rhos[:touched], Fraction(0)), sum(deltas[:touched], Fraction(0)))
 
 
+def pure_cost(event: Event) -> PureCost:
+    """Return what `event` costs in pure epsilon, exactly; refuse an event that is not known to be pure.
+
+    What `cost` says of the same event stays as it is: whoever charges chooses one of the two.
+
+    Parameters
+    ----------
+    event : LaplaceEvent, ExponentialEvent, AboveThresholdEvent or IntegralDrawEvent
+        Or what is composed of these.
+
+    Raises
+    ------
+    UnsupportedEvent
+        For Gaussian noise and for stable histograms, which need a delta, and for unknown types.
+
+    Examples
+    --------
+    >>> pure_cost(LaplaceEvent(sensitivity=1.0, scale=3.0, count=2))
+    PureCost(epsilon=Fraction(2, 3))
+    >>> pure_cost(GaussianEvent(sensitivity=1.0, scale=3.0))
+    Traceback (most recent call last):
+    fogline.accounting.costs.UnsupportedEvent: an event of type GaussianEvent is not known to be pure epsilon-DP
+    """
+    kind = type(event)
+    if isinstance(event, ComposedEvent) and kind is ComposedEvent:
+        return sum((pure_cost(part) for part in event.parts), PureCost(0))
+    if isinstance(event, ParallelEvent) and kind is ParallelEvent:
+        touched = 1 if event.neighbours == "add-remove" else 2
+        dearest = sorted((pure_cost(part).epsilon for part in event.parts), reverse=True)[:touched]
+        return PureCost(sum(dearest, Fraction(0)))
+    try:
+        epsilon = _PURE_EPSILONS[kind](event)
+    except KeyError:
+        raise UnsupportedEvent(f"an event of type {kind.__name__} is not known to be pure epsilon-DP") from None
+    return PureCost(event.count * epsilon)  # type: ignore[union-attr]  # all in the table have a count
+
+
+_PURE_EPSILONS: dict[type, Callable[[Any], Fraction]] = {
+    LaplaceEvent: lambda event: Fraction(event.sensitivity) / Fraction(event.scale),
+    ExponentialEvent: lambda event: Fraction(event.epsilon),
+    AboveThresholdEvent: lambda event: Fraction(event.epsilon),
+    IntegralDrawEvent: lambda event: Fraction(event.epsilon),
+}
+"""The epsilon of one use of each mechanism that is pure, by the docstring of its event and the proof beside it."""
+
+
 def _pure(epsilon: Fraction, count: int) -> Cost:
     """Charge epsilon^2 / 2 a time for pure epsilon-DP (Bun and Steinke 2016, Proposition 3.3)."""
     return Cost(round_up(count * epsilon**2 / 2))
@@ -195,6 +289,19 @@ def _rounded(rho: Fraction, delta: Fraction) -> Cost:
     return Cost(round_up(rho), round_up(min(delta, Fraction(1))))
 
 
+def exact_units(value: Fraction | float) -> Fraction:
+    """Return the largest number of whole units of a ledger up to `value`; below one unit, `value` unchanged.
+
+    Examples
+    --------
+    >>> exact_units(0.1), Fraction(0.1) == Fraction(1, 10)
+    (Fraction(1, 10), False)
+    """
+    exact = Fraction(value)
+    units = int(exact * RHO_UNITS)
+    return Fraction(units, RHO_UNITS) if units else exact
+
+
 def whole_units(rho: float) -> float:
     """Return the largest rho up to `rho` that a ledger charges as itself; below one unit, `rho` unchanged.
 
@@ -206,5 +313,4 @@ def whole_units(rho: float) -> float:
     >>> whole_units(0.1234567890123456)
     0.123456789012
     """
-    units = int(Fraction(rho) * RHO_UNITS)
-    return round_down(Fraction(units, RHO_UNITS)) if units else rho
+    return round_down(exact_units(rho))

@@ -55,7 +55,7 @@ class Guarantee:
     Parameters
     ----------
     epsilon, delta : float
-        The differential privacy of the whole release. `delta` may be 0.
+        The differential privacy of the whole release. A `delta` of 0 makes it pure epsilon-DP.
     rho : float or None
         Its zCDP, where that is how it was accounted.
     neighbours : {"add-remove", "replace"}
@@ -84,6 +84,10 @@ class Guarantee:
     most exp(1.12) = 3.06, except with probability 1e-06 (discrete Gaussian; rho = 0.03).
     >>> Guarantee.from_dict(g.to_dict()) == g
     True
+    >>> print(Guarantee.certified_release(epsilon=1.0, delta=0.0, neighbours="add-remove",
+    ...                                   mechanism="discrete Laplace noise", proof="laplace-noise"))
+    Certified: adding or removing one record changes the probability of anything published by a factor of at most
+    exp(1) = 2.72, without exception: epsilon-DP (pure), by discrete Laplace noise.
     """
 
     epsilon: float
@@ -210,9 +214,11 @@ class Guarantee:
             f"{change} {self._whom()} changes the probability of anything published by a factor of at most "
             f"exp({_up(self.epsilon)}) = {_factor(self.epsilon)}"
         )
+        notes = [self.mechanism] if self.mechanism else []
         if self.delta > 0:
             core += f", except with probability {_up(self.delta)}"
-        notes = [self.mechanism] if self.mechanism else []
+        else:
+            core += ", without exception: epsilon-DP (pure)" + (f", by {notes.pop()}" if notes else "")
         if self.rho is not None:
             notes.append(f"rho = {_up(self.rho)}")
         tail = f" ({'; '.join(notes)})." if notes else "."

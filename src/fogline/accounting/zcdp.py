@@ -30,7 +30,7 @@ from collections.abc import Callable
 
 from fogline._validation import check_delta, check_positive
 
-__all__ = ["delta_of", "epsilon_of", "rho_of"]
+__all__ = ["delta_of", "epsilon_of", "rho_and_order", "rho_of"]
 
 # An expression of at most a dozen operations on terms of total magnitude m is off by less than 16 m units of
 # rounding (libm's logarithms included, each good to one unit in the last place).
@@ -124,6 +124,28 @@ def rho_of(epsilon: float, delta: float) -> float:
     >>> epsilon_of(rho, 1e-5) <= 1.0
     True
     """
+    return rho_and_order(epsilon, delta)[0]
+
+
+def rho_and_order(epsilon: float, delta: float) -> tuple[float, float]:
+    r"""Return what `rho_of` returns, and the Renyi order :math:`\alpha` at which it is reached.
+
+    At this one order, :math:`\alpha\rho` plus what the conversion itself takes is at most epsilon. So a mechanism of
+    less rho leaves :math:`\alpha` times the difference to others, whose divergence of that order adds up.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        Strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> rho, order = rho_and_order(1.0, 1e-5)
+    >>> rho == rho_of(1.0, 1e-5), round(order, 2)
+    (True, 17.81)
+    """
     epsilon, delta = check_positive(epsilon, "epsilon"), check_delta(delta)
     log_inverse = -math.log(delta)
     highest = math.expm1(min(log_inverse, 690.0))
@@ -139,7 +161,7 @@ def rho_of(epsilon: float, delta: float) -> float:
     while rho > 0.0 and epsilon_of(rho, delta) > epsilon:
         margin *= 2.0
         rho = max(0.0, (math.fsum(terms) - margin) / (order + 1.0))
-    return rho
+    return rho, order + 1.0
 
 
 def _check_rho(rho: float) -> float:

@@ -2,8 +2,8 @@
 
 - `replay` records a fit on one data set and plays it back on a neighbour: what carries a claim.
 - `noise_fit` compares draws with the exact law they should have.
-- `attack`, `vector_attack` and `sketch_attack` bound from below the epsilon that an algorithm really has;
-  `visible_probability` says how rare a leak may be and still be seen by so many runs.
+- `attack`, `vector_attack`, `sketch_attack` and `stage_attack` bound from below the epsilon that an algorithm really
+  has; `visible_probability` says how rare a leak may be and still be seen by so many runs.
 - `canary_pairs` is a library of neighbours that show leaks.
 
 ``python -m fogline.audit`` (``make audit``) runs the long version.
@@ -15,6 +15,7 @@ from fogline.audit.attack import (
     attack,
     likelihood_ratio,
     sketch_attack,
+    stage_attack,
     vector_attack,
 )
 from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
@@ -41,6 +42,7 @@ __all__ = [
     "random_pairs",
     "replay",
     "sketch_attack",
+    "stage_attack",
     "vector_attack",
     "visible_probability",
 ]

@@ -29,6 +29,7 @@ from scipy import fft as scipy_fft
 
 from fogline._validation import check_count, check_level
 from fogline.density.grid_reading import Reading
+from fogline.density.leaves import LeafSpec
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
 
@@ -113,6 +114,8 @@ def compare_shapes(first: PrivateDensity, second: PrivateDensity, *, simulations
     for density, name in ((first, "first"), (second, "second")):
         if not isinstance(density, PrivateDensity):
             raise TypeError(f"{name} must be a PrivateDensity, got {type(density).__name__}")
+        if isinstance(density.spec, LeafSpec):
+            raise ValueError(f"{name} has counts of leaves: shapes are compared by Fourier sums, features='grid'")
         if not isinstance(density.spec, SketchSpec):
             raise ValueError(f"{name} has random features: shapes of up to three axes can be compared")
     first.spec.require_same(second.spec)

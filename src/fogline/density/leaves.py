@@ -82,7 +82,7 @@ class LeafSpec(PublicBox):
         box = check_bounds(bounds)
         _check_axes(len(box))
         widths = box[:, 1] - box[:, 0]
-        step = check_steps(steps, widths)
+        step = check_steps(steps, widths * (1 + 2.0**-30))  # as wide as the axis is a flag: two values, two leaves
         entries = [LEAVES_PER_AXIS[len(box)]] * len(box) if leaves is None else list(leaves)
         if len(entries) != len(box):
             raise ValueError(f"leaves must have one number per axis ({len(box)}), got {len(entries)}")
@@ -253,8 +253,14 @@ def check_tiling(boxes: Any, leaves: tuple[int, ...]) -> Boxes:
     ValueError: boxes must tile the leaves: each leaf in one box
     """
     array = np.asarray(boxes)
-    if array.dtype.kind not in "iu" or array.ndim != 3 or array.shape[1:] != (len(leaves), 2):
+    if (
+        array.dtype.kind not in "iu"
+        or array.dtype == np.uint64
+        or array.ndim != 3
+        or array.shape[1:] != (len(leaves), 2)
+    ):
         raise ValueError(f"boxes must be whole numbers of shape (boxes, {len(leaves)}, 2)")
+    array = array.astype(np.int64)
     start, stop = array[..., 0], array[..., 1]
     if np.any(start < 0) or np.any(start >= stop) or np.any(stop > np.array(leaves)):
         raise ValueError("boxes must be ranges start < stop of leaves of the grid")
@@ -267,7 +273,7 @@ def check_tiling(boxes: Any, leaves: tuple[int, ...]) -> Boxes:
         np.cumsum(cover, axis=axis, out=cover)
     if np.any(cover[tuple(slice(0, n) for n in leaves)] != 1):
         raise ValueError("boxes must tile the leaves: each leaf in one box")
-    return array.astype(np.int64)
+    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,7 +332,8 @@ class BucketCounts:
     def to_arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Arrays of numbers and text, for a file."""
         noise = np.array([self.noise.kind, float(self.noise.scale).hex()])
-        return {f"{prefix}_boxes": self.boxes, f"{prefix}_counts": self.counts, f"{prefix}_noise": noise}
+        boxes = self.boxes.astype(np.uint32)  # below 2^18, see MOST_LEAVES
+        return {f"{prefix}_boxes": boxes, f"{prefix}_counts": self.counts, f"{prefix}_noise": noise}
 
     @classmethod
     def from_arrays(cls, spec: LeafSpec, arrays: Mapping[str, NDArray[Any]], prefix: str) -> BucketCounts:

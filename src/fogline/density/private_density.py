@@ -1,4 +1,4 @@
-r"""What a release publishes: noisy Fourier sums of the records, and all that can be read from them.
+r"""What a release publishes: noisy Fourier sums or counts of the records, and all that can be read from them.
 
 Everything here is post-processing of released numbers: ask as often as you like, at any bandwidth, at no
 further privacy cost.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +20,22 @@ from fogline._validation import check_count, check_level
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.feature_reading import RandomReading
 from fogline.density.grid_reading import Grid, Reading
+from fogline.density.leaf_reading import LeafReading
+from fogline.density.leaves import LeafRelease, LeafSpec
 from fogline.density.random_spec import UNIT, RandomSpec, Spec, spec_from_dict
 from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, as_bandwidth
 
 if TYPE_CHECKING:
     from fogline.density.modes.on_grid import ModeTable
+    from fogline.density.posterior.estimates import Estimate
+    from fogline.density.posterior.posterior import Ends, Posterior
 
 __all__ = ["PrivateDensity"]
 
 FloatArray = NDArray[np.float64]
 
 FORMAT = "fogline-density-1"
+LEAF_FORMAT = "fogline-density-leaves-1"
 DEFAULT_BANDWIDTH_HEIGHT = 8.0
 """The default bandwidth is the smallest at which the highest peak stands this many noise deviations high."""
 
@@ -47,12 +53,15 @@ class PrivateDensity:
         What the ledger was charged, if one paid for the release.
     count : float
         Released number of records, at least 1.
-    coefficients : complex array of shape (F,)
-        Released Fourier sums in records, one of each pair of frequencies, the count first.
+    leaves : LeafRelease or None
+        The released counts of both stages, where the release is one on leaves.
+    coefficients : array of shape (F,)
+        Released Fourier sums in records, complex, one of each pair of frequencies, the count first; or the counts of
+        the buckets, real.
     weights : array of shape (F,)
-        Weight of each frequency in a record's unit vector (both signs together); sums to one.
+        Weight of each frequency in a record's unit vector (both signs together), which sums to one; ones for buckets.
     noise_scale : float
-        Standard deviation of the noise on the weighted sums, in records.
+        Standard deviation of the noise on the weighted sums, in records; or the scale of the noise on each count.
 
     Examples
     --------
@@ -74,14 +83,38 @@ class PrivateDensity:
         scale: float,
         guarantee: Guarantee,
         receipt: dict[str, Any] | None = None,
+        leaves: LeafRelease | None = None,
+        columns: Sequence[str] | None = None,
     ) -> None:
-        self.spec: Any = spec  # of either kind: who reads a grid, or searches without one, knows which
+        self.columns = None if columns is None else tuple(str(name) for name in columns)
+        self.spec: Any = spec  # of any kind: who reads a grid, or searches without one, knows which
+        self.leaves = leaves
         self.guarantee = guarantee
         self.receipt = receipt
         self._released = np.asarray(released, dtype=np.int64)
         self._scale = float(scale)
         self._readings: dict[tuple[float, ...], Any] = {}
         self._memory: dict[Any, Any] = {}
+
+    @classmethod
+    def from_leaves(
+        cls,
+        leaves: LeafRelease,
+        *,
+        guarantee: Guarantee,
+        receipt: dict[str, Any] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> PrivateDensity:
+        """Density of a release in two stages on leaves."""
+        return cls(
+            leaves.spec,
+            leaves.counts.counts,
+            scale=leaves.counts.noise.scale,
+            guarantee=guarantee,
+            receipt=receipt,
+            leaves=leaves,
+            columns=columns,
+        )
 
     def __repr__(self) -> str:
         return f"PrivateDensity({self.spec.d} axes, about {self.count:.0f} records; {self.guarantee})"
@@ -93,6 +126,8 @@ class PrivateDensity:
             "scale": self._scale,
             "guarantee": self.guarantee,
             "receipt": self.receipt,
+            **({} if self.leaves is None else {"leaves": self.leaves}),
+            **({} if self.columns is None else {"columns": self.columns}),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -106,6 +141,8 @@ class PrivateDensity:
             and self.guarantee == other.guarantee
             and self.receipt == other.receipt
             and self._scale == other._scale
+            and self.leaves == other.leaves
+            and self.columns == other.columns
             and np.array_equal(self._released, other._released)
         )
 
@@ -115,21 +152,27 @@ class PrivateDensity:
 
     @property
     def weights(self) -> FloatArray:
-        """Weight of each kept frequency, both signs together; sums to one up to rounding down."""
+        """Weight of each kept frequency, both signs together, sums to one up to rounding down; ones for buckets."""
+        if self.leaves is not None:
+            return np.ones(len(self._released))
         if isinstance(self.spec, RandomSpec):
             return self.spec.feature_weights
         return np.asarray((self.spec.integer_weights / 2.0**WEIGHT_BITS) ** 2)
 
     @property
     def noise_scale(self) -> float:
-        """Standard deviation of the noise on each weighted sum, in records."""
+        """Standard deviation of the noise on each weighted sum, in records; or the scale of that on each count."""
+        if self.leaves is not None:
+            return self._scale
         if isinstance(self.spec, RandomSpec):
             return self._scale / math.sqrt(self.spec.squared_norm)
         return self._scale / 2.0**LATTICE_BITS
 
     @property
-    def coefficients(self) -> NDArray[np.complex128]:
-        """Released Fourier sums in records, the count first."""
+    def coefficients(self) -> Any:
+        """Released Fourier sums in records, the count first; or the released counts of the buckets."""
+        if self.leaves is not None:
+            return self._released.astype(np.float64)
         if isinstance(self.spec, RandomSpec):
             cosines, sines = self._released[1:].reshape(2, -1) / float(UNIT)
             count = self._released[:1] / float(self.spec.count_unit)
@@ -142,11 +185,18 @@ class PrivateDensity:
     @property
     def count(self) -> float:
         """Released number of records, at least 1."""
-        return max(float(self.coefficients[0].real), 1.0)
+        return max(self.total, 1.0)
+
+    @property
+    def total(self) -> float:
+        """Released number of records as it is: noise may have made it negative."""
+        return float(self.coefficients[0].real) if self.leaves is None else self.leaves.total
 
     @property
     def count_sd(self) -> float:
         """Standard deviation of the noise in :attr:`count`."""
+        if self.leaves is not None:
+            return self.leaves.total_sd
         return self.noise_scale / float(np.sqrt(self.weights[0]))
 
     # -- bandwidths ---------------------------------------------------------------------------------------
@@ -160,12 +210,15 @@ class PrivateDensity:
     def reading(self, bandwidth: float | ArrayLike | None = None) -> Any:
         """Read the density at one bandwidth; readings are kept.
 
-        A :class:`~fogline.density.grid_reading.Reading` of a grid, or a
-        :class:`~fogline.density.feature_reading.RandomReading`.
+        A :class:`~fogline.density.grid_reading.Reading` of a grid, a
+        :class:`~fogline.density.feature_reading.RandomReading` or a
+        :class:`~fogline.density.leaf_reading.LeafReading`.
         """
         h = self.bandwidth if bandwidth is None else as_bandwidth(bandwidth, self.spec.widths)
         self.spec.require_readable(h)
         key = tuple(h.tolist())
+        if self.leaves is not None and key not in self._readings:
+            self._readings[key] = LeafReading(self.leaves, self.count, h)
         if key not in self._readings:
             sd = self.noise_scale / np.sqrt(self.weights)
             if isinstance(self.spec, RandomSpec):
@@ -195,6 +248,55 @@ class PrivateDensity:
             return reading.typical_height
         return float(reading.on_grid(2.0).values.max())
 
+    # -- the posterior ------------------------------------------------------------------------------------
+
+    @property
+    def posterior(self) -> Posterior:
+        """What the release says about the density, with errors that hold privacy, sampling and smoothing.
+
+        The questions below ask it; ask it directly for what the table itself would answer (``target="records"``), for
+        draws, bands and atoms. Made when first asked for, and kept.
+        """
+        if "posterior" not in self._memory:
+            from fogline.density.posterior.posterior import Posterior
+
+            if isinstance(self.spec, RandomSpec):
+                raise ValueError("posterior: random features are read by kernels; release up to three columns for it")
+            if self.leaves is not None:
+                self._memory["posterior"] = Posterior.of_leaves(self.leaves, self.columns)
+            else:
+                self._memory["posterior"] = Posterior.of_fourier(self, self.columns)
+        found: Posterior = self._memory["posterior"]
+        return found
+
+    def probability(self, box: Sequence[Ends] | None = None, **options: Any) -> Estimate:
+        """Probability of a box, as :meth:`Posterior.probability`."""
+        return self.posterior.probability(box, **options)
+
+    def cdf(self, x: ArrayLike, column: str | int | None = None, **options: Any) -> Estimate:
+        """Distribution function of one column, as :meth:`Posterior.cdf`."""
+        return self.posterior.cdf(x, column, **options)
+
+    def quantile(self, q: ArrayLike, column: str | int | None = None, **options: Any) -> Estimate:
+        """Quantiles of one column, as :meth:`Posterior.quantile`."""
+        return self.posterior.quantile(q, column, **options)
+
+    def mean(self, column: str | int | None = None, **options: Any) -> Estimate:
+        """Mean of one column, as :meth:`Posterior.mean`."""
+        return self.posterior.mean(column, **options)
+
+    def variance(self, column: str | int | None = None, **options: Any) -> Estimate:
+        """Variance of one column, as :meth:`Posterior.variance`."""
+        return self.posterior.variance(column, **options)
+
+    def marginal(self, column: str | int) -> Posterior:
+        """Posterior of one column alone."""
+        return self.posterior.marginal(column)
+
+    def given(self, **ranges: Ends) -> Posterior:
+        """Posterior of the other columns where these lie in closed ranges."""
+        return self.posterior.given(**ranges)
+
     # -- questions ----------------------------------------------------------------------------------------
 
     def _points(self, x: ArrayLike) -> FloatArray:
@@ -209,11 +311,18 @@ class PrivateDensity:
     def _blocks(self, x: ArrayLike, bandwidth: Any) -> tuple[Any, list[FloatArray]]:
         reading = self.reading(bandwidth)
         points = self._points(x)
-        size = max(1, 2**21 // max(1, len(reading.angular)))
+        terms = reading.size if isinstance(reading, LeafReading) else len(reading.angular)
+        size = max(1, 2**21 // max(1, terms))
         return reading, [points[i : i + size] for i in range(0, max(1, len(points)), size)]
 
     def pdf(self, x: ArrayLike, bandwidth: float | ArrayLike | None = None) -> FloatArray:
-        """Density at points x of shape (p, d); may dip below zero, where there is only noise."""
+        """Density at points x of shape (p, d).
+
+        At a bandwidth it is the kernel's reading, which may dip below zero where there is only noise. Without one, a
+        release on leaves gives the posterior's density.
+        """
+        if bandwidth is None and self.leaves is not None:
+            return np.asarray(self.posterior.pdf(self._points(x)).value)
         reading, blocks = self._blocks(x, bandwidth)
         return np.concatenate([reading.value(b) for b in blocks])
 
@@ -228,13 +337,21 @@ class PrivateDensity:
         return np.concatenate([reading.jet(b)[2] for b in blocks])
 
     def noise_sd(self, bandwidth: float | ArrayLike | None = None) -> float:
-        """Exact standard deviation of the privacy noise of :meth:`pdf`, the same at every point."""
+        """Exact standard deviation of the privacy noise of :meth:`pdf` at this bandwidth.
+
+        The same at every point for Fourier sums; for leaves, the largest over the centres and corners of the buckets.
+        """
         return float(self.reading(bandwidth).noise_sd)
 
     def grid(self, bandwidth: float | ArrayLike | None = None, *, per_bandwidth: float = 4.0) -> Grid:
-        """Density on a regular grid over the box, by FFT, with so many points a bandwidth; grid features only."""
+        """Density on a regular grid over the box, with so many points per bandwidth; up to three axes."""
         grid: Grid = self.reading(bandwidth).on_grid(per_bandwidth)
         return grid
+
+    def _require_sums(self, name: str) -> None:
+        """Raise an error for a reading that knows the noise of Fourier sums only."""
+        if self.leaves is not None:
+            raise ValueError(f"{name}() reads Fourier sums: release a sketch with features='grid' or 'random' for it")
 
     def fogline(self, bandwidth: float | ArrayLike | None = None, level: float = 0.05, *, at: Any = None) -> Any:
         """How far a peak must stand out before it cannot be noise, in density units.
@@ -244,6 +361,7 @@ class PrivateDensity:
         highest, or at the points ``at``, one for each. With random features the noise includes their side lobes,
         and the highest place is the highest peak that was found.
         """
+        self._require_sums("fogline")
         reading = self.reading(bandwidth)
         places = None if at is None else self._points(at)
         if isinstance(self.spec, RandomSpec):
@@ -256,6 +374,7 @@ class PrivateDensity:
 
     def modes(self, n_modes: int | None = None, *, level: float = 0.05, bandwidth: Any = "auto") -> ModeTable:
         """Modes of the density: the best ``n_modes``, or all that stand above the fogline at ``level``."""
+        self._require_sums("modes")
         k = None if n_modes is None else check_count(n_modes, "n_modes")
         if isinstance(self.spec, RandomSpec):
             from fogline.density.modes.without_grid import read_modes_anywhere
@@ -266,8 +385,14 @@ class PrivateDensity:
         return read_modes(self, k, check_level(level), bandwidth)
 
     def sample(self, k: int, *, bandwidth: float | ArrayLike | None = None, random_state: Any = None) -> FloatArray:
-        """Draw k points from the positive part of the density; free, and as private as the density itself."""
+        """Draw k points; free, and as private as the density itself.
+
+        From the positive part of the kernel's reading; on leaves and without a bandwidth, from the posterior's density,
+        on its lattices and atoms.
+        """
         size = check_count(k, "k", minimum=0)
+        if bandwidth is None and self.leaves is not None:
+            return self.posterior.sample(size, random_state=random_state)
         if isinstance(self.spec, RandomSpec):
             from fogline.density.modes.without_grid import sample_anywhere
 
@@ -283,7 +408,15 @@ class PrivateDensity:
 
     def under(self, guarantee: Guarantee, receipt: dict[str, Any] | None = None) -> PrivateDensity:
         """Return the same release under the guarantee of the whole that it was a part of."""
-        return PrivateDensity(self.spec, self._released, scale=self._scale, guarantee=guarantee, receipt=receipt)
+        return PrivateDensity(
+            self.spec,
+            self._released,
+            scale=self._scale,
+            guarantee=guarantee,
+            receipt=receipt,
+            leaves=self.leaves,
+            columns=self.columns,
+        )
 
     # -- files --------------------------------------------------------------------------------------------
 
@@ -299,14 +432,16 @@ class PrivateDensity:
     def to_bytes(self) -> bytes:
         """The file that :meth:`save` writes."""
         header = {
-            "format": FORMAT,
+            "format": FORMAT if self.leaves is None else LEAF_FORMAT,
             "spec": self.spec.to_dict(),
             "scale": self._scale.hex(),
             "guarantee": self.guarantee.to_dict(),
             "receipt": self.receipt,
+            **({} if self.columns is None else {"columns": list(self.columns)}),
         }
+        arrays: Any = {"released": self._released} if self.leaves is None else self.leaves.to_arrays()
         file = io.BytesIO()
-        np.savez(file, header=np.array(json.dumps(header)), released=self._released)
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)
         return file.getvalue()
 
     @classmethod
@@ -315,15 +450,29 @@ class PrivateDensity:
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as content:
                 header = json.loads(str(content["header"]))
+                known = header.get("format") in (FORMAT, LEAF_FORMAT)
+                arrays = {name: content[name] for name in content.files if name != "header"} if known else {}
                 released = content["released"] if header.get("format") == FORMAT else None
         except (OSError, ValueError, KeyError):
             raise ValueError(f"path: not a density of format {FORMAT}") from None
-        if released is None:
+        if not known:
             raise ValueError(f"path: not a density of format {FORMAT}: {header.get('format')!r}")
-        return cls(
-            spec_from_dict(header["spec"]),
-            released,
-            scale=float.fromhex(header["scale"]),
-            guarantee=Guarantee.from_dict(header["guarantee"]),
-            receipt=header["receipt"] if receipt is None else receipt,
-        )
+        spec = spec_from_dict(header["spec"])
+        guarantee = Guarantee.from_dict(header["guarantee"])
+        receipt = header["receipt"] if receipt is None else receipt
+        columns = header.get("columns")
+        if released is None:
+            leaves = _leaves_from(spec, arrays)
+            return cls.from_leaves(leaves, guarantee=guarantee, receipt=receipt, columns=columns)
+        scale = float.fromhex(header["scale"])
+        return cls(spec, released, scale=scale, guarantee=guarantee, receipt=receipt, columns=columns)
+
+
+def _leaves_from(spec: Spec, arrays: dict[str, NDArray[Any]]) -> LeafRelease:
+    """What a file holds of both stages."""
+    try:
+        if isinstance(spec, LeafSpec):
+            return LeafRelease.from_arrays(spec, arrays)
+    except (KeyError, ValueError):
+        pass
+    raise ValueError(f"path: a density of format {LEAF_FORMAT} is damaged") from None

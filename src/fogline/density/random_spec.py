@@ -31,12 +31,13 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fogline._validation import check_bounds, check_count
+from fogline.density.leaves import LeafSpec
 from fogline.density.spec import (
     COUNT_WEIGHT,
     PublicBox,
@@ -48,7 +49,16 @@ from fogline.density.spec import (
     wanted_bandwidths,
 )
 
-__all__ = ["MAX_AXES", "RandomSpec", "Spec", "plan_spec", "spec_from_dict", "standard_frequencies"]
+__all__ = [
+    "MAX_AXES",
+    "CellSpec",
+    "FourierSpec",
+    "RandomSpec",
+    "Spec",
+    "plan_spec",
+    "spec_from_dict",
+    "standard_frequencies",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -350,8 +360,31 @@ def _enough(planned: FloatArray, widths: FloatArray) -> int:
     return int(min(max(2 ** math.ceil(math.log2(wanted)), FEWEST), MOST))
 
 
-Spec = SketchSpec | RandomSpec
-"""A public specification of either kind."""
+CellSpec = SketchSpec | LeafSpec
+"""A public specification by which records are counted in cells of a grid."""
+
+FourierSpec = SketchSpec | RandomSpec
+"""A public specification by which records are summed as vectors of Fourier features."""
+
+Spec = SketchSpec | RandomSpec | LeafSpec
+"""A public specification of any kind."""
+
+
+@overload
+def plan_spec(
+    bounds: ArrayLike | None,
+    bandwidths: Any = "auto",
+    steps: Any = None,
+    *,
+    features: Literal["auto", "grid", "random"] | int = "auto",
+    shares: Any = None,
+) -> FourierSpec: ...
+
+
+@overload
+def plan_spec(
+    bounds: ArrayLike | None, bandwidths: Any = "auto", steps: Any = None, *, features: str | int, shares: Any = None
+) -> Spec: ...
 
 
 def plan_spec(
@@ -363,9 +396,9 @@ def plan_spec(
     ----------
     bounds, bandwidths, steps
         As for :class:`fogline.DensitySketch`.
-    features : {"auto", "grid", "random"} or int
+    features : {"auto", "grid", "random", "leaves"} or int
         Grid features up to three axes and random ones beyond, or the one named. A number is that of the frequencies
-        of random features.
+        of random features. Leaves have no planned bandwidths.
     shares : sequence of float, optional
         Share of each bandwidth.
 
@@ -376,10 +409,16 @@ def plan_spec(
     >>> plan_spec([(0, 1)] * 2, features=1000).n_features
     1000
     """
-    is_kind = isinstance(features, str) and features in ("auto", "grid", "random")
+    is_kind = isinstance(features, str) and features in ("auto", "grid", "random", "leaves")
     if not is_kind and (isinstance(features, bool | str) or not isinstance(features, int | np.integer)):
-        raise ValueError(f"features must be 'auto', 'grid', 'random' or a number of frequencies, got {features!r}")
+        raise ValueError(
+            f"features must be 'auto', 'grid', 'random', 'leaves' or a number of frequencies, got {features!r}"
+        )
     d = len(check_bounds(bounds))
+    if features == "leaves":
+        if shares is not None or not (isinstance(bandwidths, str) and bandwidths == "auto"):
+            raise ValueError("bandwidths: leaves are planned without any; a release is read at whichever bandwidth")
+        return LeafSpec.plan(bounds, steps)
     if features == "grid" or (features == "auto" and d <= 3):
         return SketchSpec.plan(bounds, bandwidths, steps, shares=shares)
     size = None if is_kind else check_count(features, "features")
@@ -387,8 +426,9 @@ def plan_spec(
 
 
 def spec_from_dict(data: dict[str, Any]) -> Spec:
-    """Specification of either kind from its JSON-safe form."""
-    kinds: dict[Any, type[Spec]] = {"grid": SketchSpec, "random": RandomSpec}
-    if data.get("features") not in kinds:
-        raise ValueError(f"features: there are no features of kind {data.get('features')!r}")
-    return kinds[data["features"]].from_dict(data)
+    """Specification of any kind from its JSON-safe form."""
+    kinds: dict[Any, type[Spec]] = {"grid": SketchSpec, "random": RandomSpec, "leaves": LeafSpec}
+    kind = data.get("kind", data.get("features"))
+    if not isinstance(kind, str) or kind not in kinds:
+        raise ValueError(f"features: there are no features of kind {kind!r}")
+    return kinds[kind].from_dict(data)

@@ -238,6 +238,12 @@ AUTO_SCALES: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {
 def require_same(mine: Any, theirs: Any) -> None:
     """Raise an error that names the first field in which two specifications differ."""
     other = theirs.to_dict()
+    kinds = [data.get("kind", data.get("features")) for data in (mine.to_dict(), other)]
+    if kinds[0] != kinds[1] and "leaves" in kinds:
+        raise ValueError(
+            f"sketches differ in features: {kinds[0]} and {kinds[1]}; counts of leaves and counts for Fourier sums are "
+            "of other cells: count the records again, with the same features"
+        )
     for field, value in mine.to_dict().items():
         if other.get(field) != value:
             raise ValueError(f"sketches differ in {field}: {value} and {other.get(field)}")

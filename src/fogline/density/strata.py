@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.comparison import CLEAR_COUNT, ShapeComparison, compare_shapes
 from fogline.density.counted_records import is_nothing, release_message
+from fogline.density.leaves import LeafRelease, LeafSpec
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import Spec, spec_from_dict
-from fogline.density.spec import SketchSpec
+from fogline.density.random_spec import CellSpec, Spec, spec_from_dict
 
 if TYPE_CHECKING:
     from fogline.density.modes.on_grid import ModeTable
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Strata", "common_bandwidth", "plot_strata", "strata_message", "visible_names"]
 
 FORMAT = "fogline-strata-1"
+LEAF_FORMAT = "fogline-strata-leaves-1"
 
 
 MOST_NAMED = 4
@@ -75,20 +76,45 @@ class Strata(Mapping[str, PrivateDensity]):
         weight_bound: float | None = None,
         receipt: dict[str, Any] | None = None,
         message: str = "",
+        leaves: Sequence[LeafRelease] | None = None,
     ) -> None:
         self.spec = spec
         self.names = tuple(names)
+        self.leaves = None if leaves is None else tuple(leaves)
         self.guarantee = guarantee
         self.columns = None if columns is None else tuple(columns)
         self.weight_bound = weight_bound
         self.receipt = receipt
         self.message = message
         self._scale = float(scale)
+        if self.leaves is not None:
+            self._released = np.asarray(released, dtype=np.int64)
+            self._densities = {
+                name: PrivateDensity.from_leaves(part, guarantee=guarantee, receipt=receipt)
+                for name, part in zip(self.names, self.leaves, strict=True)
+            }
+            return
         self._released = np.asarray(released, dtype=np.int64).reshape(len(self.names), -1)
         self._densities = {
             name: PrivateDensity(replace(spec), part, scale=scale, guarantee=guarantee, receipt=receipt)
             for name, part in zip(self.names, self._released, strict=True)
         }
+
+    @classmethod
+    def from_leaves(
+        cls,
+        names: Sequence[str],
+        leaves: Sequence[LeafRelease],
+        *,
+        guarantee: Guarantee,
+        columns: Sequence[str] | None = None,
+        receipt: dict[str, Any] | None = None,
+    ) -> Strata:
+        """Strata of a release in two stages on leaves, one part for each name."""
+        counts = np.concatenate([part.counts.counts for part in leaves])
+        scale = leaves[0].counts.noise.scale
+        more: Any = {"guarantee": guarantee, "columns": columns, "receipt": receipt, "leaves": leaves}
+        return cls(leaves[0].spec, names, counts, scale=scale, **more)
 
     def __getitem__(self, name: str) -> PrivateDensity:
         return self._densities[name]
@@ -115,7 +141,7 @@ class Strata(Mapping[str, PrivateDensity]):
     @property
     def count(self) -> float:
         """Released number of records in all strata together, at least 1."""
-        return max(sum(float(density.coefficients[0].real) for density in self._densities.values()), 1.0)
+        return max(sum(density.total for density in self._densities.values()), 1.0)
 
     @property
     def count_sd(self) -> float:
@@ -167,7 +193,7 @@ class Strata(Mapping[str, PrivateDensity]):
     def to_bytes(self) -> bytes:
         """The file that :meth:`save` writes."""
         header = {
-            "format": FORMAT,
+            "format": FORMAT if self.leaves is None else LEAF_FORMAT,
             "spec": self.spec.to_dict(),
             "names": self.names,
             "scale": self._scale.hex(),
@@ -176,9 +202,15 @@ class Strata(Mapping[str, PrivateDensity]):
             "weight_bound": self.weight_bound,
             "receipt": self.receipt,
         }
+        arrays: Any = {"released": self._released} if self.leaves is None else self._leaf_arrays(self.leaves)
         file = io.BytesIO()
-        np.savez(file, header=np.array(json.dumps(header)), released=self._released)
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)
         return file.getvalue()
+
+    @staticmethod
+    def _leaf_arrays(leaves: Sequence[LeafRelease]) -> dict[str, Any]:
+        parts = enumerate(part.to_arrays() for part in leaves)
+        return {f"stratum_{i}_{name}": array for i, arrays in parts for name, array in arrays.items()}
 
     @classmethod
     def from_bytes(cls, data: bytes, *, receipt: dict[str, Any] | None = None) -> Strata:
@@ -187,8 +219,12 @@ class Strata(Mapping[str, PrivateDensity]):
             with np.load(io.BytesIO(data), allow_pickle=False) as content:
                 header = json.loads(str(content["header"]))
                 released = content["released"] if header.get("format") == FORMAT else None
+                is_leaves = header.get("format") == LEAF_FORMAT
+                arrays = {name: content[name] for name in content.files} if is_leaves else {}
         except (OSError, ValueError, KeyError, EOFError):
             raise ValueError(f"path: not strata of format {FORMAT}") from None
+        if is_leaves:
+            return cls._from_leaf_file(header, arrays, header["receipt"] if receipt is None else receipt)
         if released is None:
             raise ValueError(f"path: not strata of format {FORMAT}: {header.get('format')!r}")
         return cls(
@@ -200,6 +236,27 @@ class Strata(Mapping[str, PrivateDensity]):
             columns=header["columns"],
             weight_bound=header["weight_bound"],
             receipt=header["receipt"] if receipt is None else receipt,
+        )
+
+    @classmethod
+    def _from_leaf_file(cls, header: dict[str, Any], arrays: dict[str, Any], receipt: dict[str, Any] | None) -> Strata:
+        spec = spec_from_dict(header["spec"])
+        try:
+            if not isinstance(spec, LeafSpec):
+                raise ValueError("spec must be one of leaves")
+            parts = [
+                {name.removeprefix(f"stratum_{i}_"): array for name, array in arrays.items()}
+                for i in range(len(header["names"]))
+            ]
+            leaves = [LeafRelease.from_arrays(spec, part) for part in parts]
+        except (KeyError, ValueError):
+            raise ValueError(f"path: strata of format {LEAF_FORMAT} are damaged") from None
+        return cls.from_leaves(
+            header["names"],
+            leaves,
+            guarantee=Guarantee.from_dict(header["guarantee"]),
+            columns=header["columns"],
+            receipt=receipt,
         )
 
 
@@ -247,7 +304,7 @@ def common_bandwidth(strata: Strata, names: Sequence[str]) -> Any:
 
 def plot_strata(strata: Strata, bandwidth: Any, names: Sequence[str] | None, ax: Any) -> Any:
     """Draw on matplotlib axes, made here if None; limits come from the bounds."""
-    if not isinstance(strata.spec, SketchSpec) or strata.spec.d > 2:
+    if not isinstance(strata.spec, CellSpec) or strata.spec.d > 2:
         raise ValueError("plot draws one or two columns; with more, draw slices of pdf()")
     try:
         import matplotlib.pyplot as plt

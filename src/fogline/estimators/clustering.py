@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
 from fogline import _validation
-from fogline.accounting.costs import Cost
+from fogline.accounting.costs import Cost, PureCost
 from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.clustering import ClusterPlan, FoundClusters, checked_number, find_clusters, plan_clusters
 from fogline.density.components.basin_clusters import GridClusters, read_grid_clusters
@@ -371,7 +371,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         values = logsumexp(self._mixture().scores(self._project(rows)), axis=1)
         return np.asarray(np.maximum(values, floor))
 
-    def cost(self) -> Cost:
+    def cost(self) -> Cost | PureCost:
         """What one ``fit`` costs, from the parameters alone.
 
         Examples

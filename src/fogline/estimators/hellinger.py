@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from fogline import _validation
-from fogline.accounting.costs import Cost
+from fogline.accounting.costs import Cost, PureCost
 from fogline.algorithms.hellinger_descent import (
     Descent,
     ExpectedFit,
@@ -265,7 +265,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         theta = np.array(list(self.params_.values()))
         return draw_fit(family, theta, share, self.density_, self.bandwidth_, bounds, ax)
 
-    def cost(self) -> Cost:
+    def cost(self) -> Cost | PureCost:
         """What one ``fit`` costs, from the parameters alone.
 
         Examples

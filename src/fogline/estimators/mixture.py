@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation
-from fogline.accounting.costs import Cost
+from fogline.accounting.costs import Cost, PureCost
 from fogline.algorithms.ball_search import LocatedTerms
 from fogline.algorithms.mixture_aggregate import PROOF as AGGREGATE_PROOF
 from fogline.algorithms.mixture_aggregate import AggregatePlan, learn_aggregate
@@ -401,7 +401,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
             raise ValueError(f"n_components: {wanted!r} was not tried on the release (tried: {tried})")
         return self.criteria_[wanted]
 
-    def cost(self) -> Cost:
+    def cost(self) -> Cost | PureCost:
         """What one ``fit`` costs, from the parameters alone.
 
         Examples

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
-from fogline.accounting.costs import Cost
+from fogline.accounting.costs import Cost, PureCost
 from fogline.estimators.mode_fit import ModeFit
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class PrivateModes(ModeFit, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def cost(self) -> Cost:
+    def cost(self) -> Cost | PureCost:
         """What one ``fit`` costs, from the parameters alone.
 
         Examples

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fogline import _validation
-from fogline.accounting.costs import Cost
+from fogline.accounting.costs import Cost, PureCost
 from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
 from fogline.density.branches.branches import choose_bandwidth, read_branches
 from fogline.density.branches.prediction_sets import CLEAR, PredictionSets
@@ -246,7 +246,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         warn_of_count(density.guarantee, density.count)
         return self
 
-    def cost(self) -> Cost:
+    def cost(self) -> Cost | PureCost:
         """What one ``fit`` costs, from the parameters alone."""
         return self._terms().cost()
 

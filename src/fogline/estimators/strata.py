@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ def private_strata(
         With weights, a public bound W. A record counts as w/W of one, so that the noise is that of records without
         weights: a bound far above most weights drowns them.
     epsilon, delta : float
-        Privacy budget of all strata together; both required.
+        Privacy budget of all strata together; both required, except that leaves need no delta.
     bounds, bandwidths, steps, features
         As for :class:`fogline.DensitySketch`, the same for all strata.
     neighbours, max_contributions, ledger
@@ -116,12 +117,13 @@ def private_strata(
     """
     names = _names(by, categories, others)
     bound = _bound(weights, weight_bound)
-    terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions)
+    pure = isinstance(features, str) and features == "leaves"
+    terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, allow_pure=pure)
     _validation.check_ledger(ledger)
     if check_expected(expect_records) is not None and bound is not None:
         raise ValueError("expect_records: with weights the release counts weights over their bound, not records")
     source = labelled_source(X, by, columns, weights, {"query": query, **(reading or {})}, bounds)
-    terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, source.row)
+    terms = replace(terms, unit=source.row)
     width = source.width - (bound is not None)
     spec = plan_spec(_validation.check_bounds(bounds, width=width), bandwidths, steps, features=features)
     if width != spec.d:

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from fogline._validation import check_ledger, check_max_contributions, check_name
 from fogline.accounting.guarantee import ROWS
+from fogline.density.leaves import LeafSpec
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec, Spec, spec_from_dict
 from fogline.federation.masks import PairKeys, check_site, context_of, key_check, masked
@@ -499,7 +500,8 @@ class SiteSketch:
         contributions = max(bounds) if disjoint_persons else sum(bounds)
         names = {member.unit for member in self.members}
         unit = names.pop() if len(names) == 1 else "record"  # several are names of rows
-        terms = ReleaseTerms.checked(epsilon, delta, neighbours, contributions, unit)
+        pure = isinstance(self.spec, LeafSpec)
+        terms = ReleaseTerms.checked(epsilon, delta, neighbours, contributions, unit, allow_pure=pure)
         loose = not all(member.enforced for member in self.members)
         terms = replace(terms, declared=loose or (disjoint_persons and len(bounds) > 1))
         if len(bounds) == 1:

@@ -1,7 +1,8 @@
 """The budget on disk: what may still be learnt from a data set, what was, and for whom.
 
 `ledger` is the public face; `protocol` the seven steps of a question; `session` an open file and its writers;
-`store` the SQLite file; `accounts` what its entries add up to, with the arithmetic; `question` and `units` what may be
+`store` the SQLite file; `accounts` what its entries add up to, with the arithmetic; `shared_cap` how pure epsilon and
+rho share a cap; `question` and `units` what may be
 asked; `files` the high-water mark, the locks and how a ledger begins; `disk` all that is read and written; `receipts`
 what an answer is given with; `view` one analyst's part of it.
 """

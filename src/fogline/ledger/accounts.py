@@ -1,10 +1,12 @@
 r"""What is charged, in whole units, and what a cap allows.
 
-Three currencies that are never exchanged:
+Four currencies. A release is charged in one of them, and the first two share a cap:
 
 - ``zcdp``: rho, and the delta of approximate zCDP beside it. A cap (epsilon, delta) allows the largest rho whose
   optimal conversion at ``delta - (deltas spent)`` stays within epsilon: an amount of rho that shrinks as deltas are
   spent. The sum of rho is a valid filter under fully adaptive composition.
+- ``pure``: the epsilon of pure differential privacy, which needs no delta, added up. It takes from the same cap: what
+  is spent in both together stays within epsilon and delta (`shared_cap`). A cap with a delta of 0 is for it alone.
 - ``approximate``: (epsilon, delta) of mechanisms that have nothing better, added up by basic composition.
 - ``integral``: the epsilon of integral privacy, a sum over draws.
 
@@ -30,17 +32,16 @@ import hashlib
 import heapq
 import json
 import math
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from fogline._validation import Neighbours, check_count, check_delta, check_epsilon, check_neighbours, check_positive
-from fogline.accounting import Cost
-from fogline.accounting._rounding import round_down
-from fogline.accounting.costs import RHO_UNITS as UNITS
-from fogline.accounting.zcdp import rho_of
+from fogline.accounting import Cost, PureCost
 from fogline.ledger.question import BudgetExceeded, LedgerRefused, canonical, kin_of
+from fogline.ledger.shared_cap import DELTA_UNITS, UNITS, SharedCap, Spending
 from fogline.ledger.units import AFRESH, ProtectedUnit, source_of
 
 __all__ = [
@@ -63,10 +64,9 @@ __all__ = [
     "chain",
 ]
 
-Currency = Literal["zcdp", "approximate", "integral"]
+Currency = Literal["zcdp", "pure", "approximate", "integral"]
 CURRENCIES: tuple[Currency, ...] = get_args(Currency)
 
-DELTA_UNITS = 10**18
 _MOST = 2**62
 """SQLite counts in 64 bits; sums stay below by a factor of two."""
 
@@ -108,7 +108,7 @@ class IntegralCost:
         check_count(self.draws, "draws")
 
 
-AnyCost = Cost | ApproximateCost | IntegralCost
+AnyCost = Cost | PureCost | ApproximateCost | IntegralCost
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,8 @@ class Charge:
     --------
     >>> Charge.of(Cost(rho=1e-13, delta=1e-6))
     Charge(currency='zcdp', amount=1, delta=1000000000000)
+    >>> Charge.of(PureCost(Fraction(1, 10)))
+    Charge(currency='pure', amount=100000000000, delta=0)
     >>> Charge.of(IntegralCost(0.25, draws=4)).amount == UNITS
     True
     """
@@ -132,12 +134,16 @@ class Charge:
         """Return what `cost` comes to; refuse what is not a cost, and what costs nothing."""
         if isinstance(cost, Cost):
             charge = cls("zcdp", _up(Fraction(cost.rho), UNITS), _up(Fraction(cost.delta), DELTA_UNITS))
+        elif isinstance(cost, PureCost):
+            charge = cls("pure", _up(cost.epsilon, UNITS))
         elif isinstance(cost, ApproximateCost):
             charge = cls("approximate", _up(Fraction(cost.epsilon), UNITS), _up(Fraction(cost.delta), DELTA_UNITS))
         elif isinstance(cost, IntegralCost):
             charge = cls("integral", _up(Fraction(cost.epsilon) * cost.draws, UNITS))
         else:
-            raise TypeError(f"cost must be a Cost, ApproximateCost or IntegralCost, got {type(cost).__name__}")
+            raise TypeError(
+                f"cost must be a Cost, PureCost, ApproximateCost or IntegralCost, got {type(cost).__name__}"
+            )
         if charge.amount == 0 and charge.delta == 0:
             raise ValueError("cost must be greater than 0: no release of data is free")
         if charge.amount >= _MOST:
@@ -152,7 +158,7 @@ class Caps:
     Parameters
     ----------
     epsilon, delta : float, optional
-        For everything accounted in zCDP together.
+        For everything accounted in zCDP or in pure epsilon together. With a `delta` of 0 for pure epsilon alone.
     approximate : (epsilon, delta), optional
         For mechanisms known only by epsilon and delta; delta may be 0.
     integral : float, optional
@@ -165,6 +171,8 @@ class Caps:
     >>> amount
     30556595197
     >>> caps.budget("zcdp", delta_spent=delta // 2)[0] < amount
+    True
+    >>> Caps(epsilon=1.0, delta=0.0).budget("pure", delta_spent=0) == (UNITS, 0)
     True
     >>> caps.budget("integral", delta_spent=0) is None
     True
@@ -180,21 +188,36 @@ class Caps:
             raise TypeError("a cap needs both epsilon and delta")
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-            object.__setattr__(self, "delta", check_delta(self.delta))
+            object.__setattr__(self, "delta", _zero_or_delta(self.delta))
         if self.approximate is not None:
             object.__setattr__(self, "approximate", _pair(self.approximate))
         if self.integral is not None:
             object.__setattr__(self, "integral", check_positive(self.integral, "integral"))
         for currency in CURRENCIES:
             budget = self.budget(currency, 0)
-            if budget is not None and not 0 < budget[0] < _MOST:
+            # beside a delta the cap of rho decides, as it always did
+            counts = currency != "pure" or self.delta == 0.0
+            if counts and budget is not None and not 0 < budget[0] < _MOST:
                 size = "small" if budget[0] <= 0 else "large"
                 raise ValueError(f"the cap of currency {currency!r} is too {size} to be counted")
 
-    def budget(self, currency: Currency, delta_spent: int) -> tuple[int, int] | None:
-        """Return how much may be spent in all, and how much delta, in units; None where there is no cap."""
-        if currency == "zcdp" and self.epsilon is not None and self.delta is not None:
-            return _zcdp_budget(self.epsilon, self.delta, delta_spent)
+    def budget(self, currency: Currency, delta_spent: int, spending: Spending | None = None) -> tuple[int, int] | None:
+        """Return how much may be spent in all, and how much delta, in units; None where there is no cap.
+
+        Parameters
+        ----------
+        currency : str
+        delta_spent : int
+            Delta that is spent in this currency.
+        spending : Spending, optional
+            What is spent in the two currencies that share a cap; by default nothing but `delta_spent`.
+        """
+        spending = spending or Spending()
+        if currency == "zcdp" and self.epsilon is not None and self.delta:
+            return _rho_budget(self.epsilon, self.delta, spending.pure, spending.pure_before, delta_spent)
+        if currency == "pure" and self.epsilon is not None and self.delta is not None:
+            budget = SharedCap(self.epsilon, self.delta).pure_budget(spending)
+            return budget if self.delta == 0.0 else min(budget, _MOST - 1), 0
         if currency == "approximate" and self.approximate is not None:
             epsilon, delta = self.approximate
             return _down(Fraction(epsilon), UNITS), _down(Fraction(delta), DELTA_UNITS)
@@ -240,13 +263,17 @@ def _pair(approximate: object) -> tuple[float, float]:
     if not isinstance(approximate, tuple | list) or len(approximate) != 2:
         raise TypeError("approximate must be a pair (epsilon, delta)")
     epsilon, delta = approximate
-    return check_epsilon(epsilon), 0.0 if delta == 0.0 else check_delta(delta)
+    return check_epsilon(epsilon), _zero_or_delta(delta)
+
+
+def _zero_or_delta(delta: object) -> float:
+    return 0.0 if delta == 0.0 and not isinstance(delta, bool) else check_delta(delta)
 
 
 @lru_cache(maxsize=4096)
-def _zcdp_budget(epsilon: float, delta: float, delta_spent: int) -> tuple[int, int]:
-    left = round_down(Fraction(delta) - Fraction(delta_spent, DELTA_UNITS))
-    amount = _down(Fraction(rho_of(epsilon, left)), UNITS) if left > 0.0 else 0
+def _rho_budget(epsilon: float, delta: float, pure: int, pure_before: int, delta_spent: int) -> tuple[int, int]:
+    """Return how much rho and delta may be spent. Kept: long ledgers ask for the same again and again."""
+    amount = SharedCap(epsilon, delta).rho_budget(Spending(pure, pure_before, 0, delta_spent))
     return amount, _down(Fraction(delta), DELTA_UNITS)
 
 
@@ -331,6 +358,8 @@ class Account:
     caps: Caps | None
     amounts: dict[Currency, Tally] = field(default_factory=dict)
     deltas: dict[Currency, Tally] = field(default_factory=dict)
+    pure_before: int = 0
+    """Pure epsilon that was spent when the first rho was."""
 
     def spent(self, currency: Currency) -> tuple[int, int]:
         """Return the amount and the delta spent, in units."""
@@ -345,9 +374,31 @@ class Account:
         place = _reached(charge, place)
         return amount.after(charge.amount, place), delta.after(charge.delta, place)
 
+    @property
+    def spending(self) -> Spending:
+        """What the two currencies that share a cap have taken of it."""
+        pure, (rho, delta) = self.spent("pure")[0], self.spent("zcdp")
+        return Spending(pure, self.pure_before if rho else pure, rho, delta)
+
+    def budget(self, currency: Currency, delta: int, caps: Caps | None = None) -> tuple[int, int] | None:
+        """Return how much may be spent in a currency in all, and how much delta, where `delta` is spent in it.
+
+        By the account's own caps, or by others; None where there is no cap.
+        """
+        caps = caps or self.caps
+        return None if caps is None else caps.budget(currency, delta, self.spending)
+
+    def charged(self, charge: Charge, place: Place) -> Account:
+        """Return what the account would be with one more charge."""
+        changed = deepcopy(self)
+        changed.add(charge, place)
+        return changed
+
     def add(self, charge: Charge, place: Place) -> None:
         """Add one charge."""
         place = _reached(charge, place)
+        if charge.currency == "zcdp" and charge.amount > 0 and self.spent("zcdp")[0] == 0:
+            self.pure_before = self.spent("pure")[0]
         self.amounts.setdefault(charge.currency, Tally()).add(charge.amount, place)
         self.deltas.setdefault(charge.currency, Tally()).add(charge.delta, place)
 
@@ -525,7 +576,7 @@ class Accounts:
         caps = Caps.from_dict(entry["caps"])
         for currency in CURRENCIES:
             amount, delta = account.spent(currency)
-            budget = caps.budget(currency, delta)
+            budget = account.budget(currency, delta, caps)
             if (amount, delta) != (0, 0) and (budget is None or amount > budget[0] or delta > budget[1]):
                 raise LedgerRefused("cap", f"the new cap lies below what is spent already in {currency!r}")
         account.caps = caps
@@ -613,16 +664,26 @@ def _total(account: Account, charge: Charge, place: Place, owner: str) -> dict[s
     if account.caps is None:
         return {}
     spent, delta = account.after(charge, place)
-    budget = account.caps.budget(charge.currency, delta)
+    budget = account.budget(charge.currency, delta)
     if budget is None:
         whose = "this analyst" if owner else f"data set {place.dataset!r}"
-        raise BudgetExceeded(f"there is no cap in currency {charge.currency!r} for {whose}", "currency")
+        raise BudgetExceeded(_no_cap(account.caps, charge.currency, whose), "currency")
     return {
         f"{owner}spent": spent,
         f"{owner}budget": budget[0],
         f"{owner}delta_spent": delta,
         f"{owner}delta_budget": budget[1],
     }
+
+
+def _no_cap(caps: Caps, currency: Currency, whose: str) -> str:
+    if currency == "zcdp" and caps.delta == 0.0:
+        return (
+            f"the cap of {whose} has a delta of 0 and pays for pure epsilon-DP only, and this release is accounted in"
+            " zCDP, which takes a delta, as Gaussian noise does. Ask for a release without a delta (delta=0), or give"
+            " the cap a delta (Ledger.set_cap)"
+        )
+    return f"there is no cap in currency {currency!r} for {whose}"
 
 
 def _within(totals: dict[str, Any], owner: str) -> bool:

@@ -265,7 +265,8 @@ class Ledger:
             A name, and which edition of the data it stands for. All editions draw on one budget, since they hold the
             same people; see `new_version`.
         epsilon, delta : float
-            The most that all releases accounted in zCDP may amount to together.
+            The most that all releases accounted in zCDP or in pure epsilon may amount to together. With a delta of 0
+            only pure releases are paid for, and their epsilons add up.
         neighbours : {"add-remove", "replace"}
             Releases that are proved only for the other relation are refused.
         approximate : (epsilon, delta), optional
@@ -378,7 +379,7 @@ class Ledger:
         Parameters
         ----------
         question : Question
-        cost : Cost, ApproximateCost or IntegralCost
+        cost : Cost, PureCost, ApproximateCost or IntegralCost
         neighbours : {"add-remove", "replace"}
             What the cost is proved for.
         certified : bool

@@ -38,6 +38,7 @@ class Receipt:
     payload : str
         SHA-256 of the answer.
     currency : str
+        "zcdp" (rho), "pure" (epsilon), "approximate" or "integral".
     amount, delta : int
         What was charged, in units of 1e-12 and 1e-18.
     mechanism, code_version : str or None
@@ -176,11 +177,14 @@ class Remaining:
     delta : float
         Probability that mechanisms with a delta of their own may still spend. Spending it lessens `rho`.
     epsilon : float
-        What `rho` amounts to at the delta that is left: a single release of about (epsilon, delta) fits.
+        What `rho` amounts to at the delta that is left: a single release of about (epsilon, delta) fits. Where the cap
+        has a delta of 0 it is `pure`.
     approximate : (epsilon, delta) or None
         For mechanisms known only by epsilon and delta; None if there is no cap for them.
     integral : float or None
         For integrally private draws.
+    pure : float
+        Pure epsilon that may still be spent, from the same cap as `rho`: spending one lessens the other.
     """
 
     rho: float
@@ -188,6 +192,7 @@ class Remaining:
     epsilon: float
     approximate: tuple[float, float] | None
     integral: float | None
+    pure: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,8 +32,8 @@ def remaining(accounts: Sequence[Account]) -> Remaining:
     --------
     >>> from fogline.ledger.accounts import Caps
     >>> left = remaining([Account(Caps(epsilon=1.0, delta=1e-5)), Account(Caps(epsilon=0.5, delta=1e-5))])
-    >>> round(left.epsilon, 3), left.approximate
-    (0.5, None)
+    >>> round(left.epsilon, 3), left.pure, left.approximate
+    (0.5, 0.5, None)
     """
     return _left(accounts, None, None)
 
@@ -68,37 +68,44 @@ def _fits(accounts: Sequence[Account], charge: Charge, place: Place) -> bool:
         if account.caps is None:
             continue
         amount, delta = account.after(charge, place)
-        budget = account.caps.budget(charge.currency, delta)
+        budget = account.budget(charge.currency, delta)
         if budget is None or amount > budget[0] or delta > budget[1]:
             return False
     return True
 
 
 def _left(accounts: Sequence[Account], charge: Charge | None, place: Place | None) -> Remaining:
-    zcdp = _least(accounts, "zcdp", charge, place) or (0, 0)
-    approximate = _least(accounts, "approximate", charge, place)
-    integral = _least(accounts, "integral", charge, place)
+    if charge is not None and place is not None:
+        accounts = [account.charged(charge, place) for account in accounts]
+    zcdp = _least(accounts, "zcdp") or (0, 0)
+    pure = _least(accounts, "pure") or (0, 0)
+    approximate = _least(accounts, "approximate")
+    integral = _least(accounts, "integral")
     rho, delta = _floats(zcdp)
+    epsilon = epsilon_of(rho, delta) if rho > 0.0 and delta > 0.0 else 0.0
     return Remaining(
         rho=rho,
         delta=delta,
-        epsilon=epsilon_of(rho, delta) if rho > 0.0 and delta > 0.0 else 0.0,
+        epsilon=_floats(pure)[0] if _only_pure(accounts) else epsilon,
         approximate=None if approximate is None else _floats(approximate),
         integral=None if integral is None else _floats(integral)[0],
+        pure=_floats(pure)[0],
     )
 
 
-def _least(
-    accounts: Sequence[Account], currency: Currency, charge: Charge | None, place: Place | None
-) -> tuple[int, int] | None:
-    """Return the least left in one currency, after a charge if there is one; None where a cap is missing."""
+def _only_pure(accounts: Sequence[Account]) -> bool:
+    """Say whether a cap has a delta of 0: what is left of it is a pure epsilon."""
+    return any(account.caps is not None and account.caps.delta == 0.0 for account in accounts)
+
+
+def _least(accounts: Sequence[Account], currency: Currency) -> tuple[int, int] | None:
+    """Return the least left in one currency; None where a cap is missing."""
     least: tuple[int, int] | None = None
     for account in accounts:
         if account.caps is None:
             continue
-        charged = charge is not None and place is not None and charge.currency == currency
-        amount, delta = account.after(charge, place) if charged else account.spent(currency)  # type: ignore[arg-type]
-        budget = account.caps.budget(currency, delta)
+        amount, delta = account.spent(currency)
+        budget = account.budget(currency, delta)
         if budget is None:
             return None
         left = max(0, budget[0] - amount), max(0, budget[1] - delta)
@@ -107,7 +114,8 @@ def _least(
 
 
 def _floats(units: tuple[int, int]) -> tuple[float, float]:
-    return round_down(Fraction(units[0], UNITS)), round_down(Fraction(units[1], DELTA_UNITS))
+    amount, delta = round_down(Fraction(units[0], UNITS)), round_down(Fraction(units[1], DELTA_UNITS))
+    return amount + 0.0, delta + 0.0  # nothing is left where -0.0 would be said to be
 
 
 class LedgerView:

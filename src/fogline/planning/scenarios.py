@@ -14,7 +14,7 @@ from fogline._validation import Neighbours
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.modes.on_grid import ModeTable
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import RandomSpec, Spec
+from fogline.density.random_spec import FourierSpec, RandomSpec
 from fogline.density.spec import LATTICE_BITS
 from fogline.queries.exact_counts import exact_counts
 from fogline.queries.fourier_sums import lattice_sums
@@ -57,7 +57,7 @@ class Shape(Protocol):
 class Setting:
     """Everything public that a simulated fit depends on."""
 
-    spec: Spec
+    spec: FourierSpec
     n: int
     delta: float
     level: float
@@ -148,7 +148,7 @@ def _sample_guess(shape: Any, setting: Setting) -> Guess:
     return Guess((hashlib.sha256(rows.tobytes()).hexdigest(), len(rows)), words, modes, draw)
 
 
-def _summits(shape: Shape, spec: Spec) -> FloatArray:
+def _summits(shape: Shape, spec: FourierSpec) -> FloatArray:
     """Local maxima of a mixture within the box, highest first: guarded Newton steps from each centre."""
     found: list[tuple[float, FloatArray]] = []
     for centre in np.asarray(shape.centers, dtype=np.float64):

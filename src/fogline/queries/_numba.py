@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline.density.spec import SketchSpec
+from fogline.density.random_spec import CellSpec
 
 __all__ = ["add_phases", "count_rows", "write_cells"]
 
@@ -28,19 +28,19 @@ def add_phases(phases: Any, table: Any, shift: Any, mask: Any, cosines: Any, sin
             sines[m] += np.int32(both << 16) >> 16
 
 
-def count_rows(rows: NDArray[np.float64], spec: SketchSpec, counts: NDArray[np.int64]) -> None:
+def count_rows(rows: NDArray[np.float64], spec: CellSpec, counts: NDArray[np.int64]) -> None:
     """Add the rows to the flat ``counts`` of the grid."""
     lower, upper, widths, shift = _grid(spec)
     _count(rows, lower, upper, widths, shift, spec.cells, counts)
 
 
-def write_cells(rows: NDArray[np.float64], spec: SketchSpec, cells: NDArray[np.int64]) -> None:
+def write_cells(rows: NDArray[np.float64], spec: CellSpec, cells: NDArray[np.int64]) -> None:
     """Write the flat cell of each row, or the number of cells for a row that falls nowhere."""
     lower, upper, widths, shift = _grid(spec)
     _write(rows, lower, upper, widths, shift, spec.cells, cells)
 
 
-def _grid(spec: SketchSpec) -> list[tuple[float, ...]]:
+def _grid(spec: CellSpec) -> list[tuple[float, ...]]:
     return [tuple(part.tolist()) for part in (spec.lower, spec.upper, spec.cell_widths, spec.shift)]
 
 

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import compiled_loops, quiet
-from fogline.density.random_spec import RandomSpec, Spec
+from fogline.density.random_spec import CellSpec, FourierSpec, RandomSpec
 from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, SketchSpec
 from fogline.queries.random_feature_sums import random_sensitivity
 
@@ -163,7 +163,7 @@ MOST_DECLARED = 2**41
 """Most records of counts made elsewhere that are taken on trust."""
 
 
-def cell_keys(rows: FloatArray, spec: SketchSpec) -> IntArray:
+def cell_keys(rows: FloatArray, spec: CellSpec) -> IntArray:
     """Flat cell of each row (C order), or the number of cells for a row that falls nowhere."""
     total = math.prod(spec.cells)
     key = np.zeros(len(rows))
@@ -183,7 +183,7 @@ def cell_keys(rows: FloatArray, spec: SketchSpec) -> IntArray:
     return key.astype(np.int64)
 
 
-def row_cells(rows: FloatArray, spec: SketchSpec) -> IntArray:
+def row_cells(rows: FloatArray, spec: CellSpec) -> IntArray:
     """Cells of :func:`cell_keys`, by the compiled loop where there is one."""
     if _fast_counter() is None:
         return cell_keys(rows, spec)
@@ -199,11 +199,11 @@ class CellCounts:
 
     Parameters
     ----------
-    spec : SketchSpec
+    spec : SketchSpec or LeafSpec
         The public grid.
     """
 
-    def __init__(self, spec: SketchSpec) -> None:
+    def __init__(self, spec: CellSpec) -> None:
         self.spec = spec
         self.total_cells = math.prod(spec.cells)
         self.is_dense = self.total_cells <= DENSE_CELLS
@@ -278,11 +278,11 @@ class CellCounts:
         return full.reshape(self.spec.cells)
 
 
-_counter: Callable[[FloatArray, SketchSpec, IntArray], None] | None = None
+_counter: Callable[[FloatArray, CellSpec, IntArray], None] | None = None
 _counter_known = False
 
 
-def _fast_counter() -> Callable[[FloatArray, SketchSpec, IntArray], None] | None:
+def _fast_counter() -> Callable[[FloatArray, CellSpec, IntArray], None] | None:
     """Give the numba counter where the ``fast`` extra is installed, else nothing."""
     global _counter, _counter_known
     if not compiled_loops():
@@ -301,7 +301,7 @@ def _fast_counter() -> Callable[[FloatArray, SketchSpec, IntArray], None] | None
 SQRT2 = math.sqrt(2.0)
 
 
-def lattice_sensitivity(spec: Spec, neighbours: str, max_contributions: int) -> float:
+def lattice_sensitivity(spec: FourierSpec, neighbours: str, max_contributions: int) -> float:
     r"""How far the lattice sums of neighbouring data sets can be apart, in steps, in Euclidean norm.
 
     .. math:: c\,2^{22} + \sqrt{K} \quad\text{(add-remove)}, \qquad c\,\sqrt{2 - 2\kappa}\;2^{22} + \sqrt{K}
@@ -318,7 +318,7 @@ def lattice_sensitivity(spec: Spec, neighbours: str, max_contributions: int) -> 
     return _up(steps)
 
 
-def strata_sensitivity(spec: Spec, strata: int, neighbours: str, max_contributions: int) -> float:
+def strata_sensitivity(spec: FourierSpec, strata: int, neighbours: str, max_contributions: int) -> float:
     r"""How far the sums of several strata, one after the other in one vector, can be apart for neighbouring data sets.
 
     A record is in one stratum. Adding it moves that one as it would move a sketch of all records; replacing it may take
@@ -336,7 +336,7 @@ def strata_sensitivity(spec: Spec, strata: int, neighbours: str, max_contributio
     return _up(max_contributions * per_record * 2.0**LATTICE_BITS + math.sqrt(spec.n_coefficients * touched))
 
 
-def covers_gain_and_loss(spec: Spec, max_contributions: int, strata: int = 1) -> bool:
+def covers_gain_and_loss(spec: FourierSpec, max_contributions: int, strata: int = 1) -> bool:
     """Whether a release under "replace" holds, at the same cost, for a record that comes or goes.
 
     It does where replacing moves the sums at least as far as adding does; a wide kernel makes records so much alike

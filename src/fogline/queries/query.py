@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Query", "Records", "rows_moved"]
+__all__ = ["CountQuery", "Query", "Records", "rows_moved"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -47,6 +47,16 @@ class Query(Protocol[T_co]):
 
     def decode(self, values: IntArray, noise_scale: float) -> T_co:
         """Public: what noisy numbers say, given the scale of their noise."""
+
+
+class CountQuery(Query[T_co], Protocol[T_co]):
+    """A query that also declares how far its numbers move in the sum of absolute values: Laplace noise can pay for it.
+
+    A count of records in disjoint boxes moves by one per record that comes or goes, however many boxes there are.
+    """
+
+    def l1_sensitivity(self, neighbours: str, max_contributions: int) -> float:
+        """How far the numbers of neighbours can be apart, as a sum of absolute values."""
 
 
 def rows_moved(neighbours: str, max_contributions: int) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import records
+from fogline.density.leaves import LeafSpec
 from fogline.density.random_spec import RandomSpec, Spec
 from fogline.density.spec import SketchSpec
 from fogline.queries.exact_counts import exact_counts
@@ -40,7 +41,7 @@ class StrataCounts:
 
     Parameters
     ----------
-    spec : SketchSpec or RandomSpec
+    spec : SketchSpec, RandomSpec or LeafSpec
     strata : int
     weight_bound : float, optional
         With weights, their public bound; grid features only.
@@ -48,7 +49,9 @@ class StrataCounts:
 
     def __init__(self, spec: Spec, strata: int, weight_bound: float | None = None) -> None:
         if weight_bound is not None and not isinstance(spec, SketchSpec):
-            raise ValueError("weight_bound: weights are counted for grid features, up to three columns")
+            raise ValueError(
+                "weight_bound: weights are counted for grid features, up to three columns: features='grid'"
+            )
         self.spec = spec
         self.strata = strata
         self.weight_bound = weight_bound
@@ -71,11 +74,13 @@ class StrataCounts:
             counts.add_rows(records(rows[stratum == index], self.spec.d))
 
     def vector(self) -> IntArray:
-        """Secret: the exact integers of the release, stratum after stratum."""
+        """Secret: the exact integers of the release, stratum after stratum; for leaves their tables."""
         if self.weight_bound is not None and isinstance(self.spec, SketchSpec):
             tables = [table.reshape(self.spec.cells) for table in self._tables]
             return np.concatenate([lattice_sums(t, self.spec, record_bits=WEIGHT_PARTS_BITS) for t in tables])
         parts = [counts.table() for counts in self._counts]
+        if isinstance(self.spec, LeafSpec):
+            return np.stack(parts)
         if isinstance(self.spec, RandomSpec):
             return np.concatenate(parts)
         return np.concatenate([lattice_sums(part, self.spec) for part in parts])

@@ -4,7 +4,8 @@ An algorithm is given a :class:`Curator` and nothing else that leads to a record
 (:class:`fogline.queries.query.Query`), each for a share of the budget; the curator draws the noise, lets the query
 meet the records, and hands back what the query reads from the noisy numbers. Everything between two answers is
 post-processing, and what is asked may depend on earlier *answers* in any way: zero-concentrated differential privacy
-composes adaptively by adding up. The curator sees to it that the sum never exceeds the terms.
+composes adaptively by adding up rho, and pure differential privacy by adding up epsilon. The curator sees to it that
+the sum never exceeds the terms. Under pure terms there is no Gaussian noise: only mechanisms that need no delta.
 
 All answers are the transcript of the release, together with what was computed from them by linear algebra and decides
 what was asked next: another machine may not find the same last bits. Read again from a ledger, a curator has this
@@ -26,13 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.accounting._rounding import round_down
+from fogline.accounting.costs import Cost
 from fogline.accounting.guarantee import Guarantee
 from fogline.mechanisms.above_threshold import above_threshold
 from fogline.mechanisms.discrete_gaussian import add_gaussian
+from fogline.mechanisms.discrete_laplace import add_laplace
 from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.randomness import current_provider
 from fogline.mechanisms.stable_histogram import stable_histogram
-from fogline.queries.query import Query
+from fogline.queries.query import CountQuery, Query
 from fogline.release.release import PaidQuestion, release
 from fogline.release.terms import ReleaseTerms
 from fogline.sources.passes import RecordPasses
@@ -66,7 +69,7 @@ class Curator:
     transcript : list of (name, values, scale)
         Answers so far; released values only.
     spent : list of float
-        What each answer cost, in rho.
+        What each answer cost, in rho, or in epsilon where the terms are pure.
 
     Examples
     --------
@@ -90,8 +93,11 @@ class Curator:
         self._records = records
         self._known: Transcript = []
         self._kept: Numbers = {}
-        self._left = Fraction(terms.rho)
-        self._aside = Fraction(terms.cost().delta)
+        price = terms.cost()
+        self._budget = Fraction(price.rho) if isinstance(price, Cost) else price.epsilon
+        self._left = self._budget
+        self._set_aside = Fraction(price.delta) if isinstance(price, Cost) else Fraction(0)
+        self._aside = self._set_aside
 
     # -- what an algorithm may ask ----------------------------------------------------------------------------
 
@@ -112,6 +118,8 @@ class Curator:
 
     def _answer(self, query: Query[Any], share: Fraction, name: str) -> tuple[IntArray, float]:
         """Noisy numbers and the scale of their noise."""
+        if self.terms.pure:
+            raise RuntimeError("the terms of this release are pure: discrete Gaussian noise needs a delta")
         rho = self._take(share)
         if self._records is None:
             values, scale = self._stored(name, query.size)
@@ -127,11 +135,52 @@ class Curator:
         self.transcript.append((name, values, scale))
         return values, scale
 
+    def count(self, query: CountQuery[T], share: Fraction, name: str) -> T:
+        """Release the whole numbers of a query by the discrete Laplace mechanism, and read them.
+
+        It is epsilon-DP: under pure terms for the share of their epsilon, rounded down, else for the largest epsilon
+        whose epsilon^2 / 2 the share of rho pays for. The parameters are as for :meth:`ask`; the query declares how far
+        its numbers move in the sum of absolute values.
+
+        Examples
+        --------
+        >>> from fogline.testing import seeded_noise
+        >>> class Total:
+        ...     size = 1
+        ...     sensitivity = l1_sensitivity = lambda self, neighbours, c: float(c)
+        ...     def exact(self, records):
+        ...         seen = []
+        ...         records.each(lambda rows: seen.append(len(rows)))
+        ...         return np.array([sum(seen)], dtype=np.int64)
+        ...     def decode(self, values, scale):
+        ...         return int(values[0])
+        >>> terms = ReleaseTerms.checked(1.0, None, "add-remove", 1, allow_pure=True)
+        >>> curator = Curator(np.zeros((900, 2)), terms, width=2)
+        >>> with seeded_noise(0):
+        ...     total = curator.count(Total(), Fraction(1, 4), "total")
+        >>> abs(total - 900) < 60, curator.spent
+        (True, [0.25])
+        """
+        epsilon = self._pure(share)
+        if self._records is None:
+            values, scale = self._stored(name, query.size)
+        else:
+            noisy = add_laplace(
+                self._sealed(query),
+                size=query.size,
+                sensitivity=query.l1_sensitivity(self.terms.neighbours, self.terms.max_contributions),
+                epsilon=epsilon,
+                parameters=(("share", name),),
+            )
+            values, scale = noisy.values, noisy.scale
+        self.transcript.append((name, values, scale))
+        return query.decode(values, scale)
+
     def first_above(self, query: Query[T], share: Fraction, name: str, *, threshold: int) -> T:
         """Tell which number of a query is the first above a threshold, and read its index; -1 where there is none.
 
-        It is epsilon-DP for the largest epsilon whose epsilon^2 / 2 the share pays for. The query declares how far each
-        of its numbers can move; the other parameters are as for :meth:`ask`.
+        It is epsilon-DP, for an epsilon as in :meth:`count`. The query declares how far each of its numbers can move;
+        the other parameters are as for :meth:`ask`.
         """
         epsilon = self._pure(share)
         if self._records is None:
@@ -163,7 +212,7 @@ class Curator:
             Of the delta that the terms set aside.
         """
         epsilon = self._pure(share)
-        delta = round_down(aside * Fraction(self.terms.cost().delta))
+        delta = round_down(aside * self._set_aside)
         self._aside -= Fraction(delta)
         if self._aside < 0 or delta <= 0:
             raise RuntimeError("the terms of this release set no delta aside for this histogram")
@@ -209,6 +258,8 @@ class Curator:
 
     def _pure(self, share: Fraction) -> float:
         """Epsilon of a pure mechanism that this share of the budget pays for."""
+        if self.terms.pure:
+            return self._take(share)
         rho = Fraction(self._take(share))
         epsilon = math.sqrt(2 * rho)
         while Fraction(epsilon) ** 2 > 2 * rho:
@@ -216,13 +267,15 @@ class Curator:
         return epsilon
 
     def _take(self, share: Fraction) -> float:
-        """Take a share off what is left of the budget."""
-        rho = round_down(share * Fraction(self.terms.rho))
-        self._left -= Fraction(rho)
+        """Take a share off what is left of the budget, in the currency of the terms: rho, or pure epsilon."""
+        if share <= 0:
+            raise RuntimeError("a stage of a release must have a share above 0")
+        amount = round_down(share * self._budget)
+        self._left -= Fraction(amount)
         if self._left < 0:
             raise RuntimeError("the stages of this release would cost more than its terms")
-        self.spent.append(rho)
-        return rho
+        self.spent.append(amount)
+        return amount
 
     def _sensitivity(self, query: Query[Any]) -> float:
         return query.sensitivity(self.terms.neighbours, self.terms.max_contributions)

@@ -27,12 +27,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from fogline import _validation
 from fogline.accounting.guarantee import ROWS
+from fogline.density.leaves import LeafSpec
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec, Spec, plan_spec
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.errors import sealed
 from fogline.queries.exact_counts import exact_counts
 from fogline.queries.fourier_sums import CellCounts, covers_gain_and_loss, lattice_sensitivity, lattice_sums
+from fogline.release.leaf_release import release_leaves
 from fogline.release.origins import (
     UNCOUNTED,
     AlreadyReleased,
@@ -312,9 +314,10 @@ class DensitySketch(RecordCounts):
         Planned bandwidths. A number is a fraction of each axis's width, an array holds one value an axis in
         data units. From one release any bandwidth from a little below the smallest to somewhat above the largest
         can be read; ``spec.readable`` tells the range.
-    features : {"auto", "grid", "random"} or int
+    features : {"auto", "grid", "random", "leaves"} or int
         Grid features serve up to 3 axes, random ones any number; "auto" takes the grid where it can. A number is that
-        of random frequencies: more make the kernel truer and cost time, the privacy noise stays the same.
+        of random frequencies: more make the kernel truer and cost time, the privacy noise stays the same. Leaves, up to
+        3 axes, are released as counts in two stages and need no delta.
     steps : None, float or list
         Public rounding step of each axis (1 for whole numbers), None for a continuous one. Bandwidths too fine
         for the rounding are lifted, so that heaps of equal values are not taken for modes.
@@ -351,7 +354,9 @@ class DensitySketch(RecordCounts):
         self._start(plan_spec(bounds, bandwidths, steps, features=features))
 
     def __repr__(self) -> str:
-        return f"DensitySketch(bounds={[list(b) for b in self.spec.bounds]}, {self.spec.n_coefficients} coefficients)"
+        spec = self.spec
+        size = f"{spec.n_leaves} leaves" if isinstance(spec, LeafSpec) else f"{spec.n_coefficients} coefficients"
+        return f"DensitySketch(bounds={[list(b) for b in spec.bounds]}, {size})"
 
     # -- the release ----------------------------------------------------------------------------------
 
@@ -370,7 +375,8 @@ class DensitySketch(RecordCounts):
         Parameters
         ----------
         epsilon, delta : float
-            The budget of this release, both required.
+            The budget of this release, both required. On leaves a delta may be left out: the release is then
+            epsilon-DP.
         neighbours : {"add-remove", "replace"}
             What is hidden: the presence of a person (the number of records is secret too), or what a person's
             record says (the number of records is public).
@@ -389,7 +395,9 @@ class DensitySketch(RecordCounts):
         PrivateDensity
         """
         cut = self._provenance
-        terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, cut.unit or "record")
+        pure = isinstance(self.spec, LeafSpec)
+        unit = cut.unit or "record"
+        terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, unit, allow_pure=pure)
         terms = replace(terms, declared=not cut.enforced)
         facts = {} if snapshot is None else {"snapshot": _validation.check_name(snapshot, "snapshot")}
         return self.release_under(terms, ledger, facts=facts)
@@ -440,7 +448,8 @@ def release_density(
 
     Parameters
     ----------
-    spec : SketchSpec or RandomSpec
+    spec : SketchSpec, RandomSpec or LeafSpec
+        Leaves are released in two stages (:mod:`fogline.release.leaf_release`).
     terms : ReleaseTerms
     read : callable
         Returns the exact table (:meth:`DensitySketch.table`): the only step that touches records. It is called once,
@@ -456,6 +465,8 @@ def release_density(
     -------
     PrivateDensity
     """
+    if isinstance(spec, LeafSpec):
+        return release_leaves(spec, terms, read, ledger, columns=columns, facts=facts)
     fresh = replace(spec)  # without the caches that counting records has filled
     proof = RANDOM_PROOF if isinstance(spec, RandomSpec) else PROOF
 

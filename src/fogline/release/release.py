@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from fogline.accounting.costs import Cost
+from fogline.accounting.costs import Cost, PureCost
 
 __all__ = ["Charge", "PaidQuestion", "release"]
 
@@ -19,7 +19,7 @@ class Charge:
 
     Attributes
     ----------
-    cost : Cost or IntegralCost
+    cost : Cost, PureCost or IntegralCost
     neighbours : {"add-remove", "replace"}
         What the cost is proved for.
     certified : bool
@@ -33,7 +33,7 @@ class Charge:
         Whether the cost also covers a record that comes or goes, where records are replaced.
     """
 
-    cost: Cost | Any
+    cost: Cost | PureCost | Any
     neighbours: str
     certified: bool
     unit: str | None = "record"

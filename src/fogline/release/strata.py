@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline.density.leaves import LeafSpec
 from fogline.density.random_spec import Spec
 from fogline.density.strata import Strata
 from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.errors import sealed
 from fogline.queries.fourier_sums import covers_gain_and_loss, strata_sensitivity
+from fogline.release.leaf_release import CODE_VERSION as LEAF_VERSION
+from fogline.release.leaf_release import leaf_guarantee, plan_stages, release_stages, settle_terms, stage_payload
 from fogline.release.release import PaidQuestion, release
 from fogline.release.terms import ReleaseTerms
 
@@ -28,6 +31,9 @@ PROOF = "strata"
 
 MOST_COEFFICIENTS = 2_000_000
 """Most real coefficients of all strata together: noise costs 14 microseconds each."""
+
+MOST_LEAVES = 2**23
+"""Most leaves of all strata together: their tables take 64 MiB."""
 
 
 def release_strata(
@@ -45,13 +51,13 @@ def release_strata(
 
     Parameters
     ----------
-    spec : SketchSpec or RandomSpec
+    spec : SketchSpec, RandomSpec or LeafSpec
     names : sequence of str
         Of the strata; public.
     terms : ReleaseTerms
     read : callable
-        Returns the exact vector (:meth:`~fogline.queries.strata.StrataCounts.vector`): the only step that touches
-        records. Called once, after the noise was drawn and, with a ledger, after the reservation is on the disk.
+        Returns the exact vector or tables (:meth:`~fogline.queries.strata.StrataCounts.vector`): the only step that
+        touches records. Called once, after noise was drawn and, with a ledger, after the reservation is on the disk.
     ledger : Ledger or LedgerView, optional
     columns : sequence of str, optional
         Public names of the columns.
@@ -59,6 +65,8 @@ def release_strata(
     facts : mapping, optional
         Whatever else is public and tells this question from others.
     """
+    if isinstance(spec, LeafSpec):
+        return _release_leaves(spec, names, terms, read, ledger, columns=columns, facts=facts)
     size = len(names) * spec.n_coefficients
     if size > MOST_COEFFICIENTS:
         raise ValueError(
@@ -100,6 +108,52 @@ def release_strata(
             charge=terms.charge(gain_and_loss=covers_gain_and_loss(spec, terms.max_contributions, len(names))),
             max_payload=8 * (size + len(json.dumps([spec.to_dict(), names, columns]))) + 2**16,
             also_reads=FORMER_VERSIONS,
+        )
+
+    return release(
+        make,
+        ledger,
+        question,
+        write=Strata.to_bytes,
+        read=lambda payload, receipt: Strata.from_bytes(payload, receipt=receipt),
+    )
+
+
+def _release_leaves(
+    spec: LeafSpec,
+    names: Sequence[str],
+    terms: ReleaseTerms,
+    read: Callable[[], NDArray[np.int64]],
+    ledger: Any,
+    *,
+    columns: Sequence[str] | None,
+    facts: Mapping[str, Any] | None,
+) -> Strata:
+    """Release counts of leaves in two stages, for all strata at once."""
+    if len(names) * spec.n_leaves > MOST_LEAVES:
+        raise ValueError(f"categories: {len(names)} strata have too many leaves; at most {MOST_LEAVES} in all will do")
+    terms = settle_terms(spec, terms)
+    plan_stages(spec, terms)  # a budget that no noise can keep is refused here, before anything is paid
+    terms.warn()
+
+    def make() -> Strata:
+        parts = release_stages(spec, len(names), terms, read)
+        return Strata.from_leaves(names, parts, guarantee=leaf_guarantee(terms, len(names)), columns=columns)
+
+    def question() -> PaidQuestion:
+        public = [spec.to_dict(), list(names), None if columns is None else list(columns)]
+        return PaidQuestion(
+            name="strata",
+            code_version=LEAF_VERSION,
+            parameters={
+                "spec": public[0],
+                **terms.question(),
+                "strata": public[1],
+                "columns": public[2],
+                **(facts or {}),
+            },
+            charge=terms.charge(gain_and_loss=True),
+            max_payload=len(names) * stage_payload(spec) + 8 * len(json.dumps(public)) + 2**16,
         )
 
     return release(

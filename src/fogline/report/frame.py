@@ -126,10 +126,10 @@ def power_of_ten(value: float) -> str:
 
     Examples
     --------
-    >>> power_of_ten(1e-5), power_of_ten(2.5e-6), power_of_ten(0.01)
-    ('10⁻⁵', '2.5 × 10⁻⁶', '0.01')
+    >>> power_of_ten(1e-5), power_of_ten(2.5e-6), power_of_ten(0.01), power_of_ten(0.0)
+    ('10⁻⁵', '2.5 × 10⁻⁶', '0.01', '0')
     """
-    if value >= 1e-3:
+    if value >= 1e-3 or value == 0.0:
         return f"{value:.4g}"
     digits, power = f"{value:.3e}".split("e")
     raised = "10⁻" + str(-int(power)).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))

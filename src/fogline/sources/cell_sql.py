@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fogline.density.spec import SketchSpec
+from fogline.density.random_spec import CellSpec
 
 __all__ = ["DUCKDB", "DUCKDB_NARROW", "POSTGRES", "SPARK", "CellSql", "Dialect", "SqliteDialect", "quoted"]
 
@@ -92,6 +92,7 @@ class CellSql:
 
     Examples
     --------
+    >>> from fogline.density.spec import SketchSpec
     >>> sql = CellSql.of(SketchSpec.plan([(0, 1)]), DUCKDB)
     >>> sql.inside
     "x0 >= CAST('0.0' AS DOUBLE) AND x0 <= CAST('1.0' AS DOUBLE)"
@@ -102,7 +103,7 @@ class CellSql:
     axes: int
 
     @classmethod
-    def of(cls, spec: SketchSpec, dialect: Dialect) -> CellSql:
+    def of(cls, spec: CellSpec, dialect: Dialect) -> CellSql:
         """For doubles that are called x0, x1, ..."""
         cell, inside = "0", []
         for j, cells in enumerate(spec.cells):

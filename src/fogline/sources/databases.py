@@ -19,8 +19,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from fogline._validation import source_text
-from fogline.density.random_spec import Spec
-from fogline.density.spec import SketchSpec
+from fogline.density.random_spec import CellSpec, Spec
 from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.sources.contributions import escaped
 from fogline.sources.tables import BATCH_ROWS, Progress, Source, State, Take, chosen_columns
@@ -151,7 +150,7 @@ class SqliteTable(_QueryTable):
     """
 
     def _state(self, spec: Spec) -> State:
-        if not isinstance(spec, SketchSpec):
+        if not isinstance(spec, CellSpec):
             return super()._state(spec)
         dialect = SqliteDialect()
         sql = CellSql.of(spec, dialect).query(self._doubles(), self._relation)
@@ -229,7 +228,7 @@ class PostgresTable(_QueryTable):
     """
 
     def _state(self, spec: Spec) -> State:
-        if not isinstance(spec, SketchSpec):
+        if not isinstance(spec, CellSpec):
             return super()._state(spec)
         sql = CellSql.of(spec, POSTGRES).query(self._doubles(), self._relation)
         with self._connected() as connection, _cursor(connection) as cursor:

@@ -32,8 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import check_count, records, source_text
-from fogline.density.random_spec import Spec
-from fogline.density.spec import SketchSpec
+from fogline.density.random_spec import CellSpec, Spec
 from fogline.sources.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql, quoted
 from fogline.sources.headers import Header, opened, read_header
 from fogline.sources.paths import is_parquet, matching_files
@@ -279,7 +278,7 @@ class FileTable(Source):
         return {**super().facts, "source": self._given, **({"reading": reading} if reading else {})}
 
     def _state(self, spec: Spec) -> State:
-        if not self._is_parquet or has_arrow() or not isinstance(spec, SketchSpec):
+        if not self._is_parquet or has_arrow() or not isinstance(spec, CellSpec):
             return Source._state(self._unordered(), spec)  # sums do not depend on the order
         dialect = DUCKDB_NARROW if math.prod(spec.cells) < 2**31 else DUCKDB
         sql = CellSql.of(spec, dialect).query(self._numbers(), self._relation())

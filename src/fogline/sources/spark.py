@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import quiet, records
-from fogline.density.random_spec import Spec
-from fogline.density.spec import SketchSpec
+from fogline.density.random_spec import CellSpec, Spec
 from fogline.queries.exact_counts import ExactCounts, exact_counts
 from fogline.sources.cell_sql import SPARK, CellSql, quoted
 from fogline.sources.contributions import ClusterTable, ContributionBound, kept_state
@@ -79,7 +78,7 @@ class SparkTable(ClusterTable):
             rows = f"collect_list(struct({', '.join(f'x{j}' for j in range(self.width))})) AS rows"
             people = self._doubles().where("unit IS NOT NULL").groupBy("unit").agg(_expression(rows))
             return self._reduced(people, spec, _bounded_step(spec, self._bound))
-        if not isinstance(spec, SketchSpec):
+        if not isinstance(spec, CellSpec):
             return self._reduced(self._doubles(), spec, _state_step(spec))
         sql = CellSql.of(spec, SPARK)
         cells = self._doubles().where(sql.inside).selectExpr(f"{sql.cell} AS cell")
@@ -157,7 +156,7 @@ def _packed(state: State) -> Any:
 
 
 def _add_packed(total: ExactCounts, batch: Any) -> None:
-    shape = total.state()[1].shape if not isinstance(total.spec, SketchSpec) else (-1,)
+    shape = total.state()[1].shape if not isinstance(total.spec, CellSpec) else (-1,)
     for first, second in zip(batch.column("first").to_pylist(), batch.column("second").to_pylist(), strict=True):
         total.add_state(*total.checked(_words(first), _words(second).reshape(shape)))
 

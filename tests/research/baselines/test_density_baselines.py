@@ -215,7 +215,9 @@ def test_one_record_moves_a_histogram_by_one(place):
         assert np.abs(block_counts(more, side) - block_counts(counts, side)).sum() == 1
 
 
-@pytest.mark.parametrize(("shape", "branching", "height"), [((64,), 4, 3), ((37,), 2, 6), ((16, 16), 2, 4), ((8,) * 3, 8, 1)])
+@pytest.mark.parametrize(
+    ("shape", "branching", "height"), [((64,), 4, 3), ((37,), 2, 6), ((16, 16), 2, 4), ((8,) * 3, 8, 1)]
+)
 def test_levels_of_a_hierarchy_spend_the_budget_once(shape, branching, height):
     meter = Meter()
     hierarchical_histogram(counts_of(shape), 0.8, meter, side=64, branching=branching)
