@@ -75,6 +75,8 @@ class PartitionSettings:
     spike: float
     per_value: float
     most_buckets: int
+    steepness: float = math.inf
+    steep_height: float = 0.0
 
 
 _SETTINGS = {
@@ -235,7 +237,8 @@ class _Cutter:
         wide = (stop - start) * (settings.finest_lattice if lattice else settings.finest) >= 2 * n
         tells = (contrast > settings.contrast * variance) & (content > settings.least_height * math.sqrt(variance))
         pays = (stop - start) * settings.coarsest >= 1.9 * n
-        pays |= tells & (spiky | wide)
+        steep = (contrast > settings.steepness * content**2) & (content > settings.steep_height * math.sqrt(variance))
+        pays |= tells & (spiky | wide | steep)
         pays |= content / 2 > settings.abundance * variance
         if lattice:
             leaves = np.prod(boxes[..., 1] - boxes[..., 0], axis=1)

@@ -395,7 +395,12 @@ def _emptiness(problem: _Problem, fit: FieldFit, empty: FloatArray, rng: np.rand
     sizes = np.geomspace(law.scale, max(float(y.max()), 10 * law.scale), 24)
     broad = _log_mean(law.log_density(y[:, None], sizes[None, :]), np.full(24, 1 / 24))
     filled = np.logaddexp(math.log1p(-settings.broad) + filled, math.log(settings.broad) + broad)
-    gain = law.log_noise(y) - filled
+    return _mean_field(problem, law.log_noise(y) - filled, empty)
+
+
+def _mean_field(problem: _Problem, gain: FloatArray, empty: FloatArray) -> FloatArray:
+    """Settle which buckets are empty, from what each count says and from their neighbours."""
+    settings = problem.settings
     prior = settings.empty_prior
     for _ in range(8):
         odds = prior + settings.coupling * problem.mesh.neighbour_mean(empty) + gain
