@@ -14,7 +14,7 @@ from fogline import PrivateModes
 from fogline.accounting import Cost, PureCost
 from fogline.accounting.zcdp import epsilon_of
 from fogline.cli.app import app
-from fogline.cli.show import payment_words
+from fogline.cli.release import payment_words
 from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, Receipt
 from fogline.ledger.accounts import UNITS, Accounts, chain
 from fogline.release.curator import Curator
