@@ -7,7 +7,7 @@ from here under ``TYPE_CHECKING`` alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "JSON",
     "AnswerLike",
+    "ArrowBatch",
+    "ArrowColumn",
     "BandwidthLike",
     "BoolArray",
     "BoundsLike",
@@ -22,6 +24,8 @@ __all__ = [
     "ComplexArray",
     "EstimatorLike",
     "FloatArray",
+    "FrameColumn",
+    "Ids",
     "IntArray",
     "JSONObject",
     "LedgerLike",
@@ -32,6 +36,7 @@ __all__ = [
     "StepsLike",
     "SupportsToDict",
     "WordArray",
+    "is_arrow",
 ]
 
 # -- arrays -------------------------------------------------------------------------------------------------
@@ -115,6 +120,78 @@ class LedgerLike(Protocol):
         """Reserve the cost, call ``release`` and store what it gives; or return what was stored before."""
 
 
+# -- Arrow and frames, whose libraries need not be installed --------------------------------------------------
+
+
+class ArrowColumn(Protocol):
+    """What is asked of an array of Arrow."""
+
+    @property
+    def type(self) -> Any:
+        """The declared type, an object of pyarrow."""
+
+    @property
+    def null_count(self) -> int:
+        """How many cells are missing."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, key: slice, /) -> Self: ...
+
+    def cast(self, target_type: object, safe: bool | None = None) -> Self:
+        """Return the cells in another type."""
+
+    def is_null(self) -> Self:
+        """Return which cells are missing."""
+
+    def take(self, indices: object) -> Self:
+        """Return the cells at some places."""
+
+    def to_numpy(self, zero_copy_only: bool = True) -> NDArray[Any]:
+        """Return the cells as an array of numpy."""
+
+    def to_pylist(self) -> list[Any]:
+        """Return the cells as objects of Python."""
+
+
+def is_arrow(column: object) -> TypeGuard[ArrowColumn]:
+    """Whether a column is one of Arrow, of whatever library: asked without importing pyarrow."""
+    return hasattr(column, "to_pylist")
+
+
+class ArrowBatch(Protocol):
+    """What is asked of a batch of Arrow."""
+
+    @property
+    def num_columns(self) -> int:
+        """How many columns it has."""
+
+    def select(self, columns: list[Any]) -> Self:
+        """Return some of the columns, by place or by name."""
+
+    def column(self, i: int | str) -> Any:
+        """Return one column, an :class:`ArrowColumn`."""
+
+
+class FrameColumn(Protocol):
+    """What is asked of a column of a data frame."""
+
+    @property
+    def dtype(self) -> Any:
+        """The declared type, an object of the frame's library."""
+
+    def __len__(self) -> int: ...
+
+    def to_list(self) -> list[Any]:
+        """Return the cells as objects of Python."""
+
+    def to_numpy(self, **options: Any) -> NDArray[Any]:
+        """Return the cells as an array of numpy."""
+
+
+Ids: TypeAlias = NDArray[Any] | Sequence[Any] | ArrowColumn
+"""Whose record each row is, as sources hand it over: integers and texts, or what is neither and counts as missing."""
+
 # -- scikit-learn -------------------------------------------------------------------------------------------
 
 
@@ -124,15 +201,18 @@ class EstimatorLike(Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by their names."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: SourceLike, y: object = None) -> Self:
         """Fit to records, which are handed on unopened."""
 
 
 class Classifier(Protocol):
-    """What boosting asks of a classifier of scikit-learn."""
+    """What boosting asks of a classifier of scikit-learn, besides ``decision_function`` or ``predict_proba``."""
 
-    def fit(self, X: FloatArray, y: IntArray, /) -> object:
+    def fit(self, X: FloatArray, y: IntArray, /) -> Self:
         """Fit to rows and their classes."""
 
-    def predict_proba(self, X: FloatArray, /) -> FloatArray:
-        """Return the probability of each class, one row per point."""
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by their names."""
+
+    def set_params(self, **params: Any) -> Self:
+        """Set some of the parameters."""

@@ -30,11 +30,12 @@ from fogline.queries.ball_search import (
     NotSeparable,
     RadiusQuery,
     RingQuery,
+    SeclusionQuery,
+    TerrificRadiusQuery,
 )
 from fogline.queries.block_learners import OfferQuery, Offers
 from fogline.queries.lattice import DIRECTION_BITS, CentredBallLattice, Thinning, random_directions
 from fogline.queries.query import Query
-from fogline.queries.terrific_ball import SeclusionQuery, TerrificRadiusQuery
 from fogline.release.curator import Curator
 from fogline.release.terms import PROOF, ReleaseTerms
 

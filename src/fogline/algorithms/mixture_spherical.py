@@ -28,9 +28,8 @@ from fogline.algorithms.mixture_recursive import (
     partition_recursively,
     refine_balls,
 )
-from fogline.queries.gaussian import Gaussian
+from fogline.queries.gaussian import Gaussian, SphericalGaussian, SphericalQuery
 from fogline.queries.lattice import CentredBallLattice
-from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
 from fogline.release.curator import Curator
 
 __all__ = ["PROOF", "learn_spherical"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fogline._typing import JSON, FloatArray
-    from fogline.datasets.mixtures import Mixture
+    from fogline.datasets.simulated import Mixture
     from fogline.estimators import PrivateModalRegression, PrivateModeClustering
     from fogline.estimators.mode_fit import ModeFit
     from fogline.planning.clustering import ExpectedClusterError
@@ -211,7 +211,7 @@ def _branches(text: str) -> int | tuple[int, float]:
 
 
 def _mixture(text: str, d: int) -> Mixture:
-    from fogline.datasets.mixtures import Mixture
+    from fogline.datasets.simulated import Mixture
 
     weights, centers, scales = [], [], []
     for part in text.split(";"):

@@ -13,11 +13,10 @@ from fogline._typing import LedgerLike, SourceLike
 from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.mixture_recursive import learn_gaussians, refine_balls
 from fogline.estimators.locating import public_frame
-from fogline.queries.gaussian import Gaussian
+from fogline.queries.gaussian import Gaussian, SphericalGaussian, SphericalQuery
 from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.moments import MOST_COLUMNS
 from fogline.queries.partition import Partition
-from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
 from fogline.release.curator import Curator
 from fogline.release.terms import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, unit_of
@@ -118,7 +117,7 @@ def private_spherical_gaussian(
     Returns
     -------
     gaussian, guarantee
-        The :class:`~fogline.queries.spherical_gaussian.SphericalGaussian` has ``mean``, ``sigma``, ``count``.
+        The :class:`~fogline.queries.gaussian.SphericalGaussian` has ``mean``, ``sigma``, ``count``.
 
     References
     ----------

@@ -32,8 +32,7 @@ from fogline.density.spec import SketchSpec, as_bandwidth
 from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.release.passes import release_source
-from fogline.sources.labelled import joined
-from fogline.sources.passes import as_source, names_of, unit_of, width_of
+from fogline.sources.passes import as_source, joined, names_of, unit_of, width_of
 from fogline.sources.tables import Source
 
 if TYPE_CHECKING:

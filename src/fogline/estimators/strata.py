@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fogline import _validation
-from fogline._typing import BandwidthLike, LedgerLike, SourceLike, StepsLike
+from fogline._typing import BandwidthLike, Ids, LedgerLike, SourceLike, StepsLike
 from fogline.density.counted_records import check_expected
 from fogline.density.random_spec import plan_spec
 from fogline.density.strata import Strata, strata_message
@@ -17,7 +17,7 @@ from fogline.estimators._base import warn_of_count
 from fogline.queries.strata import StrataCounts
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.release.strata import release_strata
-from fogline.sources.labelled import LabelledPass, label_text, labelled_source
+from fogline.sources.passes import LabelledPass, label_text, labelled_source
 
 __all__ = ["private_strata"]
 
@@ -28,7 +28,7 @@ ALL = "all"
 
 def private_strata(
     X: SourceLike,
-    by: str | ArrayLike | None = None,
+    by: str | Ids | None = None,
     *,
     categories: Sequence[Any] | None = None,
     others: str | None = "other",
@@ -147,7 +147,7 @@ def private_strata(
     return strata
 
 
-def _names(by: str | ArrayLike | None, categories: Sequence[Any] | None, others: str | None) -> tuple[str, ...]:
+def _names(by: str | Ids | None, categories: Sequence[Any] | None, others: str | None) -> tuple[str, ...]:
     """Names of the strata, from public parameters."""
     if by is None:
         if categories is not None:

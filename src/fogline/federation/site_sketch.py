@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._typing import IntArray, WordArray
+from fogline._typing import IntArray, LedgerLike, WordArray
 from fogline._validation import check_ledger, check_max_contributions, check_name
 from fogline.accounting.guarantee import ROWS
 from fogline.density.private_density import PrivateDensity
@@ -122,7 +122,7 @@ class Member:
         if me.unit in ROWS:
             raise ValueError(f"unit: records were cut to {cut.most} of each {cut.unit}, and are not released for rows")
         if me.max_contributions < cut.most:
-            raise ValueError(f"max_contributions must be at least {cut.most}: so many of each {cut.unit} were left")
+            raise ValueError(f"max_contributions must be at least {cut.most}: this many of each {cut.unit} were left")
         return replace(me, enforced=cut.enforced and enforced is not False)
 
     @property
@@ -174,6 +174,7 @@ def read_file(path: str | Path) -> tuple[Header, list[NDArray[Any]]]:
     if not source.is_file():
         raise FileNotFoundError(f"path: there is no file {str(path)!r}")
     try:
+        # A pickle in a file from another site could run code here.
         with np.load(source, allow_pickle=False) as data:
             content = json.loads(str(data["header"]))
             version = content.get("format")
@@ -315,6 +316,7 @@ class SiteSketch:
             Mask the counts, so that whoever merges learns only the sum.
         """
         sketch.require_own()
+        # A fresh id per run tells a sketch that comes twice from a second count of the same site.
         run = SystemSource().bytes(16).hex()
         me = Member.of(sketch.provenance, site, run, max_contributions=max_contributions, unit=unit, enforced=enforced)
         names = None if columns is None else tuple(map(str, columns))
@@ -326,6 +328,7 @@ class SiteSketch:
         if keys.site != me:
             raise ValueError(f"keys are those of site {keys.site!r}, not of {me!r}")
         context = self._context(keys.sites)
+        # Before the masks are made: a pass that fails now is spent, which is the safe side.
         keys.use_for(self.pass_name)
         checks = {f"{me}+{other}": key_check(me, other, key, context) for other, key in keys.keys.items()}
         assert self.sketch is not None
@@ -493,9 +496,10 @@ class SiteSketch:
     # -- the release ----------------------------------------------------------------------------------------
 
     def terms(
-        self, epsilon: Any, delta: Any, neighbours: Any = "add-remove", *, disjoint_persons: bool = False
+        self, epsilon: object, delta: object, neighbours: object = "add-remove", *, disjoint_persons: bool = False
     ) -> ReleaseTerms:
         """What a release of the sum promises, from public facts alone."""
+        # A person may be at every site unless the parties declare otherwise: bounds add up.
         bounds = [member.max_contributions for member in self.members]
         contributions = max(bounds) if disjoint_persons else sum(bounds)
         names = {member.unit for member in self.members}
@@ -515,7 +519,7 @@ class SiteSketch:
         delta: float | None = None,
         neighbours: str = "add-remove",
         disjoint_persons: bool = False,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> PrivateDensity:
         """Add noise once and return the publishable density of all sites' records.
 
@@ -555,7 +559,7 @@ def merge_sites(parts: Sequence[SiteSketch]) -> SiteSketch:
     return whole
 
 
-def release_file(path: str | Path, *, ledger: Any = None, **options: Any) -> PrivateDensity:
+def release_file(path: str | Path, *, ledger: LedgerLike | None = None, **options: Any) -> PrivateDensity:
     """Release the sketch in a file; it is marked as released before any noise is drawn.
 
     The file itself is marked, and the ids of its records are noted in the user's state directory, so that copies of the

@@ -77,6 +77,7 @@ def above_threshold(
     threshold_scale, query_scale = _scales(bound, event.epsilon)
 
     def sample(source: EntropySource) -> Finish:
+        # Clipped so that the comparison below cannot wrap.
         threshold_noise = np.clip(source.laplace(threshold_scale, 1), -2 * LIMIT, 2 * LIMIT)
         query_noise = np.clip(source.laplace(query_scale, size), -2 * LIMIT, 2 * LIMIT)
 

@@ -85,6 +85,7 @@ def choose(
         def finish(exact: NDArray[Any]) -> IntArray:
             exponents, inverse = _exponents(exact, size, rate)
             bits, uniform = _BITS, draw
+            # More bits only where those drawn do not decide: hardly ever, and exactly when they are needed.
             while (index := _decide(exponents, inverse, uniform, bits)) is None:
                 uniform = (uniform << bits) | int.from_bytes(source.bytes(bits // 8))
                 bits *= 2
@@ -104,6 +105,7 @@ def _exponents(exact: NDArray[Any], size: int, rate: Fraction) -> tuple[list[Fra
     if array.shape != (size,):
         raise ValueError(f"utilities must have shape ({size},), got {array.shape}")
     if array.dtype.kind == "f":
+        # A NaN would sort behind all numbers and be the best candidate.
         array = np.where(np.isfinite(array), array, np.finfo(array.dtype).min)
     distinct, inverse = np.unique(array, return_inverse=True)
     values = [Fraction(value) for value in distinct.tolist()]

@@ -198,7 +198,7 @@ def expected_mode_error(
     Examples
     --------
     >>> from fogline import PrivateModes
-    >>> from fogline.datasets.mixtures import Mixture
+    >>> from fogline.datasets.simulated import Mixture
     >>> guess = Mixture.of([0.6, 0.4], [[3.0], [7.0]], [0.8, 0.8])
     >>> planned = PrivateModes(delta=1e-6, bounds=[(0, 10)])
     >>> expected = expected_mode_error(planned, 2000, shape=guess, epsilons=[0.02, 1.0], runs=4)

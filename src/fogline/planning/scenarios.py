@@ -40,7 +40,7 @@ NO_GUARANTEE = Guarantee(
 
 @runtime_checkable
 class Shape(Protocol):
-    """A density that can be drawn from and climbed, such as `fogline.datasets.mixtures.Mixture`."""
+    """A density that can be drawn from and climbed, such as `fogline.datasets.simulated.Mixture`."""
 
     @property
     def centers(self) -> FloatArray:

@@ -1,4 +1,7 @@
-"""Random features of records on a few released directions: the density that clusters and components are read from."""
+"""Random features of records on a few released directions: the density that clusters and components are read from.
+
+The proof is in ``projected_density.proof.md`` beside this file.
+"""
 
 from __future__ import annotations
 

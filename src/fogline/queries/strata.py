@@ -34,7 +34,7 @@ def weight_parts(weights: FloatArray, bound: float) -> IntArray:
 
 
 class StrataCounts:
-    """Exact counts of so many strata.
+    """Exact counts of several strata.
 
     Parameters
     ----------
