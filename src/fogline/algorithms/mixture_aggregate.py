@@ -32,7 +32,6 @@ from fogline._typing import FloatArray
 from fogline.algorithms.ball_search import BallPlan, find_ball
 from fogline.algorithms.mixture_recursive import (
     SCATTER_SHARES,
-    BlockLearner,
     MixtureFit,
     MixtureSettings,
     RecursivePlan,
@@ -42,7 +41,7 @@ from fogline.algorithms.mixture_recursive import (
     refine_balls,
 )
 from fogline.queries.ball_search import Ball, CountQuery
-from fogline.queries.block_learners import BlockMeans, Offers, chosen_learner
+from fogline.queries.block_learners import BlockMeans, MeansLearner, Offers, chosen_learner
 from fogline.queries.gaussian import RINGS
 from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.partition import NearestParts, Partition, Parts
@@ -102,7 +101,7 @@ class AggregatePlan:
 
     frame: CentredBallLattice
     scales: RecursivePlan
-    learner: BlockLearner
+    learner: MeansLearner
     named: str
     most: int
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fogline import _validation
-from fogline._typing import BandwidthLike, LedgerLike, SourceLike, StepsLike
+from fogline._typing import BandwidthLike, Ids, LedgerLike, SourceLike, StepsLike
 from fogline.density.counted_records import check_expected
 from fogline.density.random_spec import plan_spec
 from fogline.density.strata import Strata, strata_message
@@ -29,7 +29,7 @@ ALL = "all"
 
 def private_strata(
     X: SourceLike,
-    by: str | ArrayLike | None = None,
+    by: str | Ids | None = None,
     *,
     categories: Sequence[Any] | None = None,
     others: str | None = "other",
@@ -149,7 +149,7 @@ def private_strata(
     return strata
 
 
-def _names(by: str | ArrayLike | None, categories: Sequence[Any] | None, others: str | None) -> tuple[str, ...]:
+def _names(by: str | Ids | None, categories: Sequence[Any] | None, others: str | None) -> tuple[str, ...]:
     """Names of the strata, from public parameters."""
     if by is None:
         if categories is not None:
