@@ -319,7 +319,9 @@ def defined_twice(source: str) -> list[str]:
     names: list[str] = []
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.append(node.name)
+            # an overload says one of several signatures of the definition that follows it
+            if "overload" not in {getattr(mark, "id", "") for mark in node.decorator_list}:
+                names.append(node.name)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             stored = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]

@@ -131,7 +131,7 @@ def public_generator(*released: IntArray) -> np.random.Generator:
     digest = hashlib.sha256()
     for part in released:
         digest.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
-    return np.random.Generator(np.random.PCG64(int.from_bytes(digest.digest()[:16], "little")))
+    return np.random.default_rng(int.from_bytes(digest.digest()[:16], "little"))
 
 
 def plan_partition(spec: LeafSpec, pilot: BucketCounts, noise: Noise) -> Boxes:
@@ -181,16 +181,16 @@ class _Cutter:
         self.spiky = (density > settings.spike * around).reshape([len(e) - 1 for e in self.edges])
 
     def boxes(self) -> Boxes:
-        """Cut every box that gains, again and again; where there is no room for all, the large and the full ones."""
+        """Cut every box that gains, again and again; with too few buckets for all, the large and the full."""
         open_boxes = np.stack([np.zeros_like(self.leaves), self.leaves], axis=1)[None]
         final: list[Boxes] = []
         done = 0
         while len(open_boxes):
             axis = self._axis(open_boxes)
-            room = self.settings.most_buckets - done - len(open_boxes)
+            free = self.settings.most_buckets - done - len(open_boxes)
             wanted = np.flatnonzero(axis >= 0)
-            if len(wanted) > room:
-                axis[wanted[np.argsort(self._order(open_boxes[wanted]), kind="stable")[room:]]] = -1
+            if len(wanted) > free:
+                axis[wanted[np.argsort(self._order(open_boxes[wanted]), kind="stable")[free:]]] = -1
             final.append(open_boxes[axis < 0])
             done += len(final[-1])
             open_boxes = np.concatenate(_halves(open_boxes[axis >= 0], axis[axis >= 0]))

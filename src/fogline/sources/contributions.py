@@ -48,8 +48,7 @@ from numpy.typing import NDArray
 
 from fogline._typing import ArrowColumn, BoolArray, FloatArray, Ids, IntArray, WordArray, is_arrow
 from fogline._validation import records
-from fogline.density.random_spec import RandomSpec, Spec
-from fogline.density.spec import SketchSpec
+from fogline.density.random_spec import CellSpec, RandomSpec, Spec
 from fogline.mechanisms.randomness import current_provider
 from fogline.queries.exact_counts import exact_counts
 from fogline.queries.fourier_sums import CellCounts, row_cells
@@ -467,7 +466,7 @@ def _digest(text: str, key: bytes) -> int:
 # -- what competes --------------------------------------------------------------------------------------------
 
 
-def _cells_of(spec: SketchSpec) -> Admit:
+def _cells_of(spec: CellSpec) -> Admit:
     total = CellCounts(spec).total_cells
 
     def admit(rows: FloatArray) -> tuple[BoolArray, Digests, None]:

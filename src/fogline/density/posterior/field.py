@@ -125,7 +125,7 @@ def _faces(label: IntArray, leaves: tuple[int, ...]) -> tuple[IntArray, IntArray
         keys.append(np.minimum(ahead, behind)[apart] * size + np.maximum(ahead, behind)[apart])
         areas.append(np.full(int(apart.sum()), count / math.prod(leaves)))
     pairs, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-    area = np.bincount(inverse.ravel(), np.concatenate(areas), minlength=len(pairs))
+    area: FloatArray = np.bincount(inverse.ravel(), np.concatenate(areas), minlength=len(pairs)).astype(np.float64)
     return pairs // size, pairs % size, area
 
 
@@ -251,4 +251,4 @@ def _variance(mesh: Mesh, rate: float, order: int) -> float:
     side = float(np.mean(mesh.volumes)) ** (1 / mesh.d)
     if mesh.d == 2:
         return math.log1p((math.pi / (side * rate)) ** 2) / (4 * math.pi)
-    return (1 - rate * side / math.pi * math.atan(math.pi / (rate * side))) / (2 * math.pi * side)
+    return float((1 - rate * side / math.pi * math.atan(math.pi / (rate * side))) / (2 * math.pi * side))

@@ -386,7 +386,7 @@ class Posterior:
         mask = np.ones(())
         for weight in weights:
             mask = np.multiply.outer(mask, weight)
-        share = self.probability(**ranges)
+        share = self.probability([ranges.get(name, (None, None)) for name in self.columns])
         count = (
             float(share.value) * self._count[0],
             math.hypot(self._count[1] * float(share.value), float(share.privacy) * self._count[0]),
@@ -456,11 +456,10 @@ class Posterior:
         smoothing = np.sqrt(np.clip(draws.var(axis=0) - even.var(axis=0), 0, None))
         smoothing = np.minimum(smoothing, np.sqrt(np.maximum(error**2 - sampling**2, 0)))
         privacy = np.sqrt(np.maximum(error**2 - sampling**2 - smoothing**2, 0))
-        parts = value, error, low, high, privacy, sampling, smoothing
+        parts: list[Any] = [value, error, low, high, privacy, sampling, smoothing]
         if np.ndim(value) == 0:
-            parts = tuple(float(part) for part in parts)
-        value, error, low, high, privacy, sampling, smoothing = parts
-        return Estimate(value, error, low, high, level, target, privacy, sampling, smoothing)
+            parts = [float(part) for part in parts]
+        return Estimate(*parts[:4], level, target, *parts[4:])
 
 
 def _check_target(target: str) -> None:
