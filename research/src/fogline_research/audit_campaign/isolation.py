@@ -258,7 +258,9 @@ def _moved_by_units(
         torn = unit in shared or is_unsure or _is_unsure([*gains, *losses][0])
         more += most if gains or torn else 0
         less += most if losses or torn else 0
-    return _beyond(measure, moved, more, less) or _too_few(measure, moved, added, removed, shared, most)
+    beyond = _beyond(measure, moved, more, less)
+    # a line that nobody can be sure of may hold a record of the same unit, which then is the one that is kept
+    return beyond or ("" if is_unsure else _too_few(measure, moved, added, removed, shared, most))
 
 
 def _too_few(measure: Measure, moved: Any, added: list[Item], removed: list[Item], shared: Any, most: int) -> str:

@@ -459,7 +459,8 @@ class Posterior:
         parts: list[Any] = [value, error, low, high, privacy, sampling, smoothing]
         if np.ndim(value) == 0:
             parts = [float(part) for part in parts]
-        return Estimate(*parts[:4], level, target, *parts[4:])
+        value, error, low, high, privacy, sampling, smoothing = parts
+        return Estimate(value, error, low, high, level, target, privacy, sampling, smoothing)
 
 
 def _check_target(target: str) -> None:
