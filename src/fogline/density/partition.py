@@ -61,6 +61,9 @@ class PartitionSettings:
     per_value : float
         On an axis with a step: cut down to single values where each is expected to hold this many deviations.
     most_buckets : int
+    steepness, steep_height : float
+        `finest` does not bind where the squared difference of halves exceeds this part of the squared content, and the
+        content this many deviations.
     """
 
     share: Fraction
@@ -81,8 +84,8 @@ class PartitionSettings:
 
 _SETTINGS = {
     1: PartitionSettings(Fraction(3, 20), 64, 60, 4.0, 4.0, 64, 256, 8.0, 16, 3.0, 20.0, 4096),
-    2: PartitionSettings(Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 8.0, 1, 3.0, 20.0, 4000),
-    3: PartitionSettings(Fraction(3, 20), 8, 16, 4.0, 4.0, 16, 32, 8.0, 1, 3.0, 20.0, 3000),
+    2: PartitionSettings(Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 8.0, 1, 3.0, 20.0, 4000, 0.1, 12.0),
+    3: PartitionSettings(Fraction(3, 20), 8, 16, 4.0, 4.0, 16, 32, 8.0, 1, 3.0, 20.0, 3000, 0.1, 12.0),
 }
 
 

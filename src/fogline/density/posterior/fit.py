@@ -154,7 +154,7 @@ class FieldFit:
 
 @dataclass(frozen=True)
 class DensityFit:
-    """The best fits with their weights, and the probability that each bucket is empty."""
+    """The best fits with their weights, the probability that each bucket is empty, and the intensity if none is."""
 
     mesh: Mesh
     counts: FloatArray
@@ -163,6 +163,7 @@ class DensityFit:
     fits: tuple[FieldFit, ...]
     weights: FloatArray
     empty: FloatArray
+    unthinned: FloatArray
 
     @property
     def base(self) -> FloatArray:
@@ -374,7 +375,7 @@ def fit_counts(
     problem = _Problem(mesh, counts, law, total, 1.0, settings)
     rng = np.random.default_rng(0)
     fits, weights = search_smoothness(problem, settings.start)
-    empty = np.zeros(mesh.size)
+    empty, unthinned = np.zeros(mesh.size), fits[0].intensity
     if emptiness:
         for turn in range(settings.rounds):
             previous = np.full(mesh.size, 0.5) if turn == 0 else empty
@@ -382,7 +383,7 @@ def fit_counts(
             if turn < settings.rounds - 1 or turn == 0:
                 thinned = replace(problem, present=1 - empty)
                 fits, weights = search_smoothness(thinned, fits[0].indices, fits[0])
-    return DensityFit(mesh, counts, law, total, fits, weights, empty)
+    return DensityFit(mesh, counts, law, total, fits, weights, empty, unthinned)
 
 
 def _emptiness(problem: _Problem, fit: FieldFit, empty: FloatArray, rng: np.random.Generator) -> FloatArray:

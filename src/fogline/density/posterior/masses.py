@@ -47,7 +47,7 @@ class MassSettings:
     agreement : float
         Part of the coin that buckets share when a draw decides which of them are empty: stretches are empty together.
     evidence : float
-        How many deviations of chance the sums of residuals must show before anything is given back to shrunk buckets.
+        How many times its variance the squared sum of residuals must be before shrunk buckets get anything back.
     """
 
     draws: int = 400
@@ -55,10 +55,10 @@ class MassSettings:
     levels: int = 3
     most_evenness: float = 64.0
     agreement: float = 0.8
-    evidence: float = 4.0
+    evidence: float = 6.6
 
 
-_SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=1), 3: MassSettings(draws=80, levels=1)}
+_SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=3), 3: MassSettings(draws=80, levels=2)}
 
 
 class BucketPosterior:
@@ -90,38 +90,29 @@ class BucketPosterior:
 
     def _expected(self) -> FloatArray:
         thinned = self.fit.intensity * (1 - self.fit.empty) ** self.settings.thinning
-        if self.mesh.d > 1 and self.settings.levels:
-            thinned = self._with_background(thinned)
-            return np.asarray(thinned * max(1.0, 1.0 / max(float(thinned.sum()), 1e-300)))
         total = max(float(self.release.total), 1.0)
-        if self.settings.levels and self.mesh.d == 1:
+        if self.mesh.d > 1:
+            thinned = self._with_background(thinned)
+            return _reconcile_blocks(thinned, self.release, self.mesh, self.settings.levels)
+        if self.settings.levels:
             thinned = _reconcile(thinned, self.release, self.settings.levels)
         return np.asarray(thinned * total / max(float(thinned.sum()), 1e-300))
 
     def _with_background(self, expected: FloatArray) -> FloatArray:
         """Give back what buckets lost together, where their released sum shows it.
 
-        A bucket whose count says little is shrunk, often to nothing. Sums of such residuals over blocks of the box show
-        whether they were records or noise: by the excess of their squares over the variance of the noise, one level of
-        blocks after another.
+        A bucket whose count says little is shrunk, often to nothing. The sum of what such counts lost shows whether it
+        was records or noise: by the excess of its square over the variance of the noise. It goes to where the field
+        that knows of no emptiness would have it.
         """
-        stage, volumes = self.release.counts, self.mesh.volumes
+        stage = self.release.counts
         free = 1 - (1 - self.fit.empty) * expected / (expected + stage.noise.sd)
-        for level in range(self.settings.levels):
-            parts = 2**level
-            place = np.minimum((self.mesh.centres * parts).astype(int), parts - 1)
-            block = np.ravel_multi_index(tuple(place.T), (parts,) * self.mesh.d)
-            rest, room, variance = (
-                np.bincount(block, part, minlength=parts**self.mesh.d)
-                for part in (free * (stage.counts - expected), free * volumes, free**2 * stage.noise.variance)
-            )
-            excess = float((rest**2 - variance).sum())
-            if excess < self.settings.evidence * math.sqrt(2 * float((variance**2).sum())):
-                continue
-            excess /= max(float((room**2).sum()), 1e-300)
-            change = room * rest * excess / np.maximum(room**2 * excess + variance, 1e-300)
-            expected = np.maximum(expected + (change[block] * free * volumes), expected * (1 - free))
-        return expected
+        rest, variance = float(free @ (stage.counts - expected)), float(free @ free) * stage.noise.variance
+        if rest**2 < self.settings.evidence * variance:
+            return expected
+        shape = free * self.fit.unthinned
+        change = rest * (1 - variance / rest**2) * shape / max(float(free @ shape), 1e-300)
+        return np.asarray(np.maximum(expected + change, expected * (1 - free)))
 
     @cached_property
     def _population(self) -> tuple[FloatArray, FloatArray]:
@@ -295,3 +286,22 @@ def _reconcile(expected: FloatArray, release: LeafRelease, levels: int) -> Float
 
     descend(0, len(scaled), 1.0, levels)
     return out
+
+
+def _reconcile_blocks(expected: FloatArray, release: LeafRelease, mesh: Mesh, levels: int) -> FloatArray:
+    """Like :func:`_reconcile` in two and three columns: blocks of halves, quarters, ... of every axis at once."""
+    stage = release.counts
+    counts, noise = stage.counts.astype(np.float64), stage.noise.variance
+    parent = np.zeros(mesh.size, dtype=np.int64)
+    for level in range(levels + 1):
+        parts = 2**level
+        place = np.minimum((mesh.centres * parts).astype(np.int64), parts - 1)
+        block = np.ravel_multi_index(tuple(place.T), (parts,) * mesh.d)
+        mass, seen, size = (np.bincount(block, part) for part in (expected, counts, np.ones(mesh.size)))
+        wanted = np.maximum(mass + mass / np.maximum(mass + size * noise, 1e-300) * (seen - mass), 0.0)
+        scaled = expected * (wanted / np.maximum(mass, 1e-300))[block]
+        if level:  # blocks of one parent share what it has
+            before, after = np.bincount(parent, expected), np.bincount(parent, scaled)
+            scaled *= (before / np.maximum(after, 1e-300))[parent]
+        expected, parent = scaled, block
+    return np.asarray(expected * max(1.0, 1.0 / max(float(expected.sum()), 1e-300)))
