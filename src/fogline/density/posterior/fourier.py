@@ -22,9 +22,8 @@ records themselves.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +31,7 @@ import numpy as np
 from scipy.fft import dctn, idctn
 from scipy.linalg import cho_factor, cho_solve
 
+from fogline.density.leaves import LeafSpec
 from fogline.density.partition import public_generator
 from fogline.density.posterior.arrays import FloatArray
 from fogline.density.posterior.field import Smoothness, field_rate
@@ -41,6 +41,14 @@ __all__ = ["FourierPosterior", "FourierSettings"]
 
 _FLOOR, _CEILING = -30.0, 12.0
 """Logarithms of relative densities stay between these: beyond them nothing can be told apart."""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """One smoothness and roughness."""
+
+    smoothness: Smoothness
+    roughness: float
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,16 @@ class FourierSettings:
     most_steps: int = 25
     most_fits: int = 24
 
+    @property
+    def values(self) -> tuple[tuple[float, ...], ...]:
+        """Values that the evidence chooses from, one row per parameter."""
+        return self.lengths, self.deviations, self.roughness, self.orders
+
+    def choice(self, at: tuple[int, ...]) -> _Choice:
+        """The choice at an index into each row."""
+        length, deviation, roughness, order = (row[i] for row, i in zip(self.values, at, strict=True))
+        return _Choice(Smoothness(length, deviation, int(order)), roughness)
+
 
 _SETTINGS = {
     1: FourierSettings(
@@ -114,14 +132,6 @@ _SETTINGS = {
         draws=80,
     ),
 }
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """One smoothness and roughness."""
-
-    smoothness: Smoothness
-    roughness: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +181,6 @@ class _Fit:
     """The mode for one choice, and the normal law around it."""
 
     choice: _Choice
-    indices: tuple[int, ...]
     evidence: float
     log_relative: FloatArray
     rough: FloatArray
@@ -219,11 +228,11 @@ def _fit(data: LeafSums, choice: _Choice, settings: FourierSettings, near: tuple
         change = gain @ force - log_relative
         if variance is not None:
             moved = variance * (weighted @ force) - rough
-        # long steps leave the region in which the exponential is nearly straight; late ones may circle
-        length = min(1.0, 1.5 / max(float(np.abs(change).max()), 1e-9)) * (0.6 if step > 8 else 1.0)
-        log_relative = np.clip(log_relative + length * change, _FLOOR, _CEILING)
-        rough = rough if variance is None else rough + length * moved
         sure = np.minimum(1.0, 3 * np.sqrt(intensity * np.minimum(1.0, intensity / data.noise**2)))
+        # a rise is taken as a factor, since the exponential outruns its tangent; late steps may circle
+        length = 1.0 if step < 6 else 0.6
+        log_relative = np.clip(log_relative + length * _tamed(change), _FLOOR, _CEILING)
+        rough = rough if variance is None else rough + length * moved
         if float(np.abs(change * sure).max()) < 0.05:
             break
     evidence = -0.5 * float(target @ force) - float(np.log(np.diagonal(factor[0])).sum())
@@ -231,7 +240,6 @@ def _fit(data: LeafSums, choice: _Choice, settings: FourierSettings, near: tuple
         evidence += _rough_evidence(rough, variance, choice.roughness, settings.freedom)
     return _Fit(
         choice=choice,
-        indices=(),
         evidence=evidence,
         log_relative=log_relative,
         rough=rough,
@@ -244,31 +252,28 @@ def _fit(data: LeafSums, choice: _Choice, settings: FourierSettings, near: tuple
     )
 
 
+def _tamed(change: FloatArray) -> FloatArray:
+    return np.where(change > 0, np.log1p(np.maximum(change, 0)), np.maximum(change, -2))
+
+
 def _rough_evidence(rough: FloatArray, variance: FloatArray, roughness: float, freedom: float) -> float:
     """What the evidence gains as the rough part is not normal but Student."""
     tails = -0.5 * (freedom + 1) * np.log1p(rough**2 / (freedom * roughness**2))
     return float((0.5 * rough**2 / variance + tails + 0.5 * np.log(variance / roughness**2)).sum())
 
 
-def _search(data: LeafSums, settings: FourierSettings) -> list[_Fit]:
+def _search(data: LeafSums, settings: FourierSettings, first: _Fit) -> list[_Fit]:
     """Climb the evidence, one parameter at a time; all fits, the best first."""
-    values: tuple[tuple[float, ...], ...] = (
-        settings.lengths,
-        settings.deviations,
-        settings.roughness,
-        settings.orders,
-    )
+    values = settings.values
     done: dict[tuple[int, ...], _Fit] = {}
 
     def evidence(at: tuple[int, ...], near: tuple[FloatArray, FloatArray]) -> float:
         if at not in done:
-            length, deviation, roughness, order = (row[i] for row, i in zip(values, at, strict=True))
-            choice = _Choice(Smoothness(length, deviation, int(order)), roughness)
-            done[at] = replace(_fit(data, choice, settings, near), indices=at)
+            done[at] = _fit(data, settings.choice(at), settings, near)
         return done[at].evidence
 
     current: tuple[int, ...] = settings.start
-    evidence(current, _start(data))
+    evidence(current, (first.log_relative, first.rough))
     moved = True
     while moved and len(done) < settings.most_fits:
         moved = False
@@ -284,8 +289,8 @@ def _search(data: LeafSums, settings: FourierSettings) -> list[_Fit]:
 
 
 def _start(data: LeafSums) -> tuple[FloatArray, FloatArray]:
-    base = data.total / data.grid.n_leaves
-    return np.log(np.maximum(data.smoothed / base, 0.05)), np.zeros(data.grid.n_leaves)
+    relative = data.sharpened() * data.grid.n_leaves / data.total
+    return np.log(np.clip(relative, 0.02, 1e5)), np.zeros(data.grid.n_leaves)
 
 
 class FourierPosterior:
@@ -318,14 +323,27 @@ class FourierPosterior:
         released = density.coefficients / density.noise_scale
         self._released = np.round(2.0**20 * np.concatenate([released.real, released.imag])).astype(np.int64)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            self.data = leaf_sums(density, side=settings.coarse_side, most=settings.readings)
-            ranked = _search(self.data, settings)
-            fits = [fit for fit in ranked[: settings.kept] if fit.evidence > ranked[0].evidence - settings.spread]
-            if settings.side != settings.coarse_side:
-                coarse, self.data = self.data, leaf_sums(density, side=settings.side, most=settings.readings)
-                fits = [_fit(self.data, fit.choice, settings, _refined(fit, coarse, self.data)) for fit in fits]
+            fits = self._fitted(density)
         weights = np.exp(np.array([fit.evidence for fit in fits]) - fits[0].evidence)
         self._fits, self._weights = fits, weights / weights.sum()
+
+    def _fitted(self, density: Any) -> list[_Fit]:
+        """Find the smoothness on the coarse grid and fit on the fine one; on each, contents first, then their errors."""
+        settings = self.settings
+        self.data = leaf_sums(density, side=settings.coarse_side, most=settings.readings)
+        first = _fit(self.data, settings.choice(settings.start), settings, _start(self.data))
+        self.data = leaf_sums(density, side=settings.coarse_side, most=settings.readings, contents=first.intensity)
+        ranked = _search(self.data, settings, first)
+        fits = [fit for fit in ranked[: settings.kept] if fit.evidence > ranked[0].evidence - settings.spread]
+        if settings.side == settings.coarse_side:
+            return fits
+        near = _refined(fits[0], self.data, settings.side)
+        for _ in range(2):
+            contents = density.count * np.exp(near[0]) / len(near[0])
+            self.data = leaf_sums(density, side=settings.side, most=settings.readings, contents=contents)
+            found = _fit(self.data, fits[0].choice, settings, near)
+            near = found.log_relative, found.rough
+        return [found]
 
     @property
     def seed(self) -> int:
@@ -353,10 +371,11 @@ class FourierPosterior:
         return self._draws[0 if target == "population" else 1]
 
 
-def _refined(fit: _Fit, coarse: LeafSums, fine: LeafSums) -> tuple[FloatArray, FloatArray]:
+def _refined(fit: _Fit, coarse: LeafSums, side: int) -> tuple[FloatArray, FloatArray]:
     """A coarse fit on a finer grid: the value of the coarse leaf that holds the middle of each."""
     values = fit.log_relative.reshape(coarse.grid.leaves)
-    for j, (few, many) in enumerate(zip(coarse.grid.leaves, fine.grid.leaves, strict=True)):
+    fine = LeafSpec.plan(coarse.grid.bounds, [step or None for step in coarse.grid.steps], leaves=[side] * values.ndim)
+    for j, (few, many) in enumerate(zip(coarse.grid.leaves, fine.leaves, strict=True)):
         values = np.take(values, ((np.arange(many) + 0.5) * few / many).astype(int), axis=j)
     return values.ravel(), np.zeros(values.size)
 
