@@ -44,6 +44,9 @@ _FLOOR, _CEILING = -30.0, 12.0
 """Logarithms of relative densities stay between these: beyond them nothing can be told apart."""
 
 
+_TEXTURE = Smoothness(0.04, 0.6, 1)
+
+
 @dataclass(frozen=True)
 class _Choice:
     """One smoothness and roughness."""
@@ -79,6 +82,8 @@ class FourierSettings:
         A short field that is added to the prior of draws: nobody knows what is too fine for the sums to tell.
     empty_prior : float
         Log-odds that nothing is where the sums cannot tell.
+    contrast : float
+        Leaves whose densities differ by less than this factor are empty together.
     thinning : float
         Power of the probability of not being empty that multiplies the estimate.
     agreement : float
@@ -101,8 +106,9 @@ class FourierSettings:
     spread: float = 4.0
     level_variance: float = 9.0
     freedom: float = 2.0
-    texture: Smoothness = Smoothness(0.04, 0.3, 1)
+    texture: Smoothness = _TEXTURE
     empty_prior: float = 0.0
+    contrast: float = 3.0
     thinning: float = 1.5
     agreement: float = 0.8
     indifference: float = 0.1
@@ -325,7 +331,7 @@ class FourierPosterior:
         self._laws = [_Law(self.data, fit, settings) for fit in fits]
 
     def _fitted(self, density: Any) -> list[_Fit]:
-        """Find the smoothness on the coarse grid and fit on the fine one; on each, contents first, then their errors."""
+        """Find the smoothness on the coarse grid, fit on the fine one; on each, contents first, then their errors."""
         settings = self.settings
         self.data = leaf_sums(density, side=settings.coarse_side, most=settings.readings)
         first = _fit(self.data, settings.choice(settings.start), settings, _start(self.data))
@@ -386,10 +392,21 @@ class _Law:
         self.records = self.expected * np.maximum(1 + data.response @ fit.force, 0)
 
     def _empty(self) -> FloatArray:
-        """Compare the likelihood with that of a field without what the kernel sees around each leaf."""
-        data, response = self.data, self.data.response
+        """Compare the likelihood with that of a field without what lies around each leaf and is no denser.
+
+        Around is what the kernel sees of it. Denser leaves stay: the tail of the kernel at a far heap says nothing
+        about the leaf.
+        """
+        data, response, intensity = self.data, self.data.response, self.fit.intensity
         peak = float(np.sum(response**2, axis=1).max())
-        removed = self.seen @ response.T / peak
+        level = np.floor(np.log(intensity) / math.log(self.settings.contrast))
+        below = np.zeros_like(self.seen)
+        removed = np.empty(response.T.shape)
+        for step in np.unique(level):
+            here = level == step
+            part = response[here]
+            below += part.T @ (intensity[here, None] * part)
+            removed[:, here] = below @ part.T / peak
         total = self.seen + data.noise**2 * np.eye(len(self.seen))
         spread = solve_triangular(cholesky(total, lower=True, check_finite=False), removed, lower=True)
         gain = -(self.fit.force @ removed) - 0.5 * np.sum(spread**2, axis=0)

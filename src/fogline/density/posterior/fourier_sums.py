@@ -1,9 +1,9 @@
 r"""Released Fourier sums as noisy linear readings of the contents of leaves.
 
 Weighted sums of a grid release are :math:`y = B^\top N + \sigma\varepsilon` with the contents N of the leaves, the
-exact features B of a record that lies anywhere in its leaf, and white noise of known deviation. A feature averaged over a
-leaf is the feature of its centre times a gain: a Dirichlet kernel of the cells, or of the values of a lattice, that
-share the leaf. Leaves are equal, so :math:`A = B B^\top` is a stationary kernel on them, known from one sum over
+exact features B of a record that lies anywhere in its leaf, and white noise of known deviation. A feature averaged
+over a leaf is the feature of its centre times a gain: a Dirichlet kernel of the cells, or of the values of a lattice,
+that share the leaf. Leaves are equal, so :math:`A = B B^\top` is a stationary kernel on them, known from one sum over
 frequencies, and :math:`b = B y` is a field with mean :math:`A N` and covariance :math:`\sigma^2 A`.
 
 A Cholesky factorisation of A with pivots, cut off where what is left could not be told from noise, gives :math:`A
