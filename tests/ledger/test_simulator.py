@@ -14,6 +14,7 @@ from tests.ledger.simulator.machine import Unsimulated
 from tests.ledger.simulator.model import DOUBT, DURABLE, KEPT, RESERVED, SAME, SERVED, Grant, Model, Violated
 from tests.ledger.simulator.mutants import MUTANTS, mutated
 from tests.ledger.simulator.plan import Event, Operation, Plan, draw
+from tests.ledger.simulator.prices import LANES, Prices
 from tests.ledger.simulator.run import carry_out, loaded_code, only, shrunk
 from tests.ledger.simulator.system import Path as SimulatedPath
 from tests.ledger.torture import __main__ as stress
@@ -33,6 +34,8 @@ NOTICED = {
     "question_not_locked": {SAME},
     "reserved_without_lock": {SERVED, KEPT, DURABLE, DOUBT},
     "cap_not_checked": {RESERVED},
+    "pure_not_charged": {RESERVED},
+    "rho_unaware_of_pure": {RESERVED},
 }
 """The invariant by which each mutant may be noticed."""
 
@@ -43,6 +46,30 @@ def test_every_invariant_holds(first):
     assert not failures, failures[0]
     assert seen["data touched"] > 50
     assert sum(count for what, count in seen.items() if what.startswith("event: ")) > 50
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_every_lane_is_drawn_and_spent_to_its_end(lane):
+    plans = [plan for plan in map(draw, range(SEEDS)) if plan.lane == lane]
+    assert len(plans) > SEEDS // 5
+    outcomes = [carry_out(plan) for plan in plans if plan.cap <= 3]
+    assert sum(outcome.seen["refused: budget"] for outcome in outcomes) > 5
+
+
+def test_the_prices_of_a_run_say_what_its_cap_allows():
+    for cap in (2, 5):
+        for lane, even in (("zcdp", 0), ("pure", 1)):
+            prices = Prices(lane, cap)
+            assert prices.hold([even] * cap)
+            assert prices.allow([even] * cap)
+            assert not prices.hold([even] * (cap + 1))
+            assert not prices.allow([even] * (cap + 1))
+        mixed = Prices("mixed", cap)
+        for questions in ([0, 1] * 9, [1] * 9 + [0] * 9, [0] * 9 + [1] * 9):
+            held = [mixed.hold(questions[:k]) for k in range(19)]
+            assert held == sorted(held, reverse=True)
+            assert all(mixed.hold(questions[:k]) for k in range(19) if mixed.allow(questions[:k]))
+            assert 1 < held.index(False) < 18
 
 
 def one_event(kind, moment, founding):
@@ -208,7 +235,7 @@ def test_the_disk_keeps_what_was_forced_and_nothing_else_for_sure():
 
 
 def test_the_model_refuses_what_it_should():
-    model = Model(cap=1)
+    model = Model(Prices("zcdp", 1))
     with pytest.raises(Violated, match="without a reservation"):
         model.granted(0, "f", [(0, "genesis", None, "00", None)], None)
     entries = [(0, "genesis", None, "00", None), (1, "reserve", "f", "AA", None)]

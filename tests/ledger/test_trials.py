@@ -1,8 +1,14 @@
 """Short versions of what `python -m tests.ledger.torture` does at length."""
 
+from contextlib import suppress
+
 import pytest
+from tests.ledger.simulator.prices import Prices
 from tests.ledger.torture import __main__ as stress
 from tests.ledger.torture import power_loss, trials
+
+from fogline.ledger import BudgetExceeded, Ledger
+from fogline.ledger.shared_cap import SharedCap
 
 
 def test_twenty_four_processes_share_a_budget_for_ten(tmp_path):
@@ -11,6 +17,25 @@ def test_twenty_four_processes_share_a_budget_for_ten(tmp_path):
 
 def test_equal_questions_of_many_processes_are_charged_once(tmp_path):
     assert "2 released, 2 reserved" in trials.race(tmp_path, contenders=8, same=True)
+
+
+def test_rho_and_pure_epsilon_share_a_cap_among_processes(tmp_path):
+    assert "all within the cap" in trials.race_in_both(tmp_path, contenders=12, releases=6)
+
+
+def test_pure_epsilons_that_know_nothing_of_rho_are_above_the_cap(tmp_path, monkeypatch):
+    """The processes of the race are others, without the mutant: here one question follows another."""
+    prices = Prices("mixed", 6)
+    caps = {"epsilon": prices.epsilon, "delta": prices.delta}
+    (tmp_path / "marks").mkdir()
+    monkeypatch.setattr(SharedCap, "pure_budget", lambda self, spent: self.units)
+    asked = []
+    with Ledger.create(tmp_path / "ledger", dataset="trial", high_water=tmp_path / "marks", **caps) as ledger:
+        for number in [0, 2, 4, *range(1, 40, 2)]:
+            with suppress(BudgetExceeded):
+                trials.ask(ledger, number, cost=prices.of(number))
+                asked.append(number)
+    assert not prices.hold(asked)
 
 
 def test_kill_at_every_step(tmp_path):

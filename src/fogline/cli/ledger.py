@@ -26,7 +26,9 @@ from fogline.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from fogline.accounting import Cost, PureCost
     from fogline.ledger import Entry, PaidAnswer, Plan, Remaining
+    from fogline.ledger.accounts import Currency
     from fogline.report.ledger import Statement
 
 __all__ = ["ledger"]
@@ -41,7 +43,7 @@ high_water_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 epsilon_option = click.option("--epsilon", type=float, required=True, help="Epsilon of the release.")
-delta_option = click.option("--delta", type=float, required=True, help="Delta of the release.")
+delta_option = click.option("--delta", type=float, required=True, help="Delta of the release; 0 for a pure one.")
 
 
 @click.group(
@@ -61,7 +63,7 @@ def _dataset_options(command: Callable[..., None]) -> Callable[..., None]:
     options = [
         click.option("--dataset", metavar="ID", required=True, help="A name for the data set."),
         click.option("--epsilon", type=float, required=True, help="The most that all releases together may amount to."),
-        click.option("--delta", type=float, required=True, help="At this delta."),
+        click.option("--delta", type=float, required=True, help="At this delta; 0 for pure releases only."),
         click.option(
             "--neighbours",
             type=click.Choice(["add-remove", "replace"]),
@@ -98,7 +100,7 @@ def _declared(options: dict[str, Any], rho: float) -> str:
     whom = "fixed by the first release" if unit is None and most is None else f"{unit or 'record'}"
     return (
         f"{options['dataset']}: epsilon {options['epsilon']:g} at delta {options['delta']:g} "
-        f"({options['neighbours']}), which is rho = {rho:.6g}"
+        f"({options['neighbours']}), which is {'for pure releases only' if rho == 0.0 else f'rho = {rho:.6g}'}"
         + ("" if options["integral"] is None else f"; draws: epsilon {options['integral']:g} in all")
         + f"\nunit: {whom}"
         + ("" if most is None else f", at most {most} record{'' if most == 1 else 's'}")
@@ -270,10 +272,7 @@ def plan(ctx: click.Context, /, path: Path, high_water: Path | None, as_json: bo
     The exit code is 4 if it does not fit.
     """
     with opened(path, high_water) as open_ledger, refusals():
-        from fogline.accounting import Cost
-        from fogline.ledger import Ledger
-
-        cost = Cost(Ledger.rho_of(options["epsilon"], options["delta"]))
+        cost = _price(options["epsilon"], options["delta"])
         found = open_ledger.plan(cost, dataset=options["dataset"], analyst=options["analyst"])
     times: int = options["times"]
     fits = found.times >= times
@@ -359,6 +358,16 @@ def export(path: Path, out: Path, high_water: Path | None) -> None:
     click.echo(f"entries: {out}")
 
 
+def _price(epsilon: float, delta: float) -> Cost | PureCost:
+    """Return what a release of epsilon and delta costs; with a delta of 0 it is a pure one."""
+    from fogline._validation import check_epsilon
+    from fogline.accounting import Cost, PureCost
+    from fogline.accounting.costs import exact_units
+    from fogline.ledger import Ledger
+
+    return PureCost(exact_units(check_epsilon(epsilon))) if delta == 0.0 else Cost(Ledger.rho_of(epsilon, delta))
+
+
 # -- what is printed -----------------------------------------------------------------------------------------
 
 
@@ -382,8 +391,6 @@ def _print_table(title: str, headings: list[str], rows: list[list[str]], *, text
 def _show_statements(listed: tuple[Statement, ...]) -> None:
     rows = []
     for statement in listed:
-        spent, budget = statement.spent.get("zcdp", (0, 0))[0], statement.budget("zcdp")
-        part = f"{100 * spent / budget:.3g}%" if budget else "-"
         answered = sum(item.answered for item in statement.items)
         caps = statement.caps
         cap = "-" if caps.epsilon is None else f"{caps.epsilon:g} at {caps.delta:g}"
@@ -394,7 +401,7 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
                 statement.neighbours,
                 "not fixed yet" if statement.unit is None else str(statement.unit),
                 cap,
-                part,
+                _part(statement),
                 f"{statement.remaining.epsilon:.4g}",
                 f"{statement.remaining.rho:.4g}",
                 str(answered),
@@ -411,15 +418,37 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
             str(item.seq),
             item.label,
             item.analyst or "",
-            f"{item.amount / UNITS:.4g}",
+            f"{item.amount / UNITS:.4g} {item.currency}",
             "" if item.answered else "no answer",
         ]
         for statement in listed
         for item in statement.items
     ]
+    for statement in listed:
+        click.echo(_in_all(statement))
     if items:
         headings = ["data set", "entry", "question", "analyst", "cost", "note"]
         _print_table("Spent on", headings, items, text=lambda heading: heading not in ("entry", "cost"))
+
+
+def _in_all(statement: Statement) -> str:
+    """Say what all releases of a data set in rho and in pure epsilon amount to together."""
+    epsilon, delta = statement.total
+    pure, rho = statement.spent.get("pure", (0, 0))[0] / UNITS, statement.spent.get("zcdp", (0, 0))[0] / UNITS
+    made = f" (pure epsilon {pure:.4g}, and rho = {rho:.4g} converted)" if pure and rho else ""
+    left = f"pure epsilon {statement.remaining.pure:.4g} would fit"
+    return f"{statement.dataset}: in all epsilon {epsilon:.4g} at delta {delta:g}{made}; {left}"
+
+
+def _part(statement: Statement) -> str:
+    """Say how much of its cap a data set has spent, in the currency that it spends most of."""
+    currencies: tuple[Currency, ...] = ("zcdp", "pure")
+    parts = []
+    for currency in currencies:
+        spent, budget = statement.spent.get(currency, (0, 0))[0], statement.budget(currency)
+        if budget:
+            parts.append(spent / budget)
+    return f"{100 * max(parts):.3g}%" if parts else "-"
 
 
 def _show_entries(entries: tuple[Entry, ...]) -> None:
@@ -470,14 +499,18 @@ def _show_plan(found: Plan, options: dict[str, Any], fits: bool) -> None:
     each = found.charge.amount / UNITS
     more = "a million or more" if found.times >= 10**6 else str(found.times)
     what = f"a release of epsilon {options['epsilon']:g} at delta {options['delta']:g}"
-    click.echo(f"cost: {what} costs rho = {each:.6g}")
-    click.echo(f"left: rho = {found.before.rho:.6g}, epsilon {found.before.epsilon:.4g}")
+    price = f"pure epsilon = {each:.6g}" if found.charge.currency == "pure" else f"rho = {each:.6g}"
+    click.echo(f"cost: {what} costs {price}")
+    left = found.before
+    click.echo(f"left: rho = {left.rho:.6g}, epsilon {left.epsilon:.4g}, or pure epsilon {left.pure:.6g}")
     click.echo(f"fits: {'yes' if fits else 'no'} ({options['times']} asked for, {more} would fit)")
 
 
 def _plan_document(found: Plan, times: int) -> dict[str, Any]:
     def told(left: Remaining | None) -> dict[str, float] | None:
-        return None if left is None else {"epsilon": left.epsilon, "delta": left.delta, "rho": left.rho}
+        if left is None:
+            return None
+        return {"epsilon": left.epsilon, "delta": left.delta, "rho": left.rho, "pure": left.pure}
 
     return {
         "format": "fogline-ledger-plan-1",

@@ -63,7 +63,8 @@ def payment_words(paid: dict[str, Any]) -> str:
         edition = f" ({receipt['mechanism']}, edition {receipt['code_version']})" if receipt.get("mechanism") else ""
         return f"Free: this question was asked before, and the answer is that of {where}{edition}."
     amount = receipt["amount"] / 1e12
-    words = f"rho = {amount:.6g}" if receipt["currency"] == "zcdp" else f"{amount:.6g} of the {receipt['currency']} cap"
+    named = {"zcdp": f"rho = {amount:.6g}", "pure": f"pure epsilon = {amount:.6g}"}
+    words = named.get(receipt["currency"], f"{amount:.6g} of the {receipt['currency']} cap")
     return f"Paid: {words}, {where}{_protected(receipt)}."
 
 

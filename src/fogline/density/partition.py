@@ -26,7 +26,14 @@ from fogline.density.posterior.field import Mesh
 from fogline.density.posterior.fit import DensityFit, FitSettings, fit_counts, settings_for
 from fogline.density.posterior.likelihood import CountLaw
 
-__all__ = ["PartitionSettings", "partition_settings", "pilot_boxes", "plan_partition", "public_generator", "stage_shares"]
+__all__ = [
+    "PartitionSettings",
+    "partition_settings",
+    "pilot_boxes",
+    "plan_partition",
+    "public_generator",
+    "stage_shares",
+]
 
 
 @dataclass(frozen=True)
@@ -259,9 +266,7 @@ def _halves(box: tuple[tuple[int, int], ...], axis: int) -> tuple[tuple[tuple[in
     return tuple((*box[:axis], part, *box[axis + 1 :]) for part in ((start, middle), (middle, stop)))
 
 
-def _leaf_sums(
-    spec: LeafSpec, fit: DensityFit, draws: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
+def _leaf_sums(spec: LeafSpec, fit: DensityFit, draws: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Sums of drawn densities over all boxes that begin at the first leaf, and the median density of pilot cells.
 
     Inside a pilot cell a density follows the smooth part, interpolated between centres of cells.

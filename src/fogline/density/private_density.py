@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, as_bandwidth
 
 if TYPE_CHECKING:
     from fogline.density.modes.on_grid import ModeTable
+    from fogline.density.posterior.estimates import Estimate
+    from fogline.density.posterior.posterior import Ends, Posterior
 
 __all__ = ["PrivateDensity"]
 
@@ -81,7 +84,9 @@ class PrivateDensity:
         guarantee: Guarantee,
         receipt: dict[str, Any] | None = None,
         leaves: LeafRelease | None = None,
+        columns: Sequence[str] | None = None,
     ) -> None:
+        self.columns = None if columns is None else tuple(str(name) for name in columns)
         self.spec: Any = spec  # of any kind: who reads a grid, or searches without one, knows which
         self.leaves = leaves
         self.guarantee = guarantee
@@ -93,12 +98,22 @@ class PrivateDensity:
 
     @classmethod
     def from_leaves(
-        cls, leaves: LeafRelease, *, guarantee: Guarantee, receipt: dict[str, Any] | None = None
+        cls,
+        leaves: LeafRelease,
+        *,
+        guarantee: Guarantee,
+        receipt: dict[str, Any] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> PrivateDensity:
         """Density of a release in two stages on leaves."""
-        counts = leaves.counts
         return cls(
-            leaves.spec, counts.counts, scale=counts.noise.scale, guarantee=guarantee, receipt=receipt, leaves=leaves
+            leaves.spec,
+            leaves.counts.counts,
+            scale=leaves.counts.noise.scale,
+            guarantee=guarantee,
+            receipt=receipt,
+            leaves=leaves,
+            columns=columns,
         )
 
     def __repr__(self) -> str:
@@ -112,6 +127,7 @@ class PrivateDensity:
             "guarantee": self.guarantee,
             "receipt": self.receipt,
             **({} if self.leaves is None else {"leaves": self.leaves}),
+            **({} if self.columns is None else {"columns": self.columns}),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -126,6 +142,7 @@ class PrivateDensity:
             and self.receipt == other.receipt
             and self._scale == other._scale
             and self.leaves == other.leaves
+            and self.columns == other.columns
             and np.array_equal(self._released, other._released)
         )
 
@@ -231,6 +248,55 @@ class PrivateDensity:
             return reading.typical_height
         return float(reading.on_grid(2.0).values.max())
 
+    # -- the posterior ------------------------------------------------------------------------------------
+
+    @property
+    def posterior(self) -> Posterior:
+        """What the release says about the density, with errors that hold privacy, sampling and smoothing.
+
+        The questions below ask it; ask it directly for what the table itself would answer (``target="records"``), for
+        draws, bands and atoms. Made when first asked for, and kept.
+        """
+        if "posterior" not in self._memory:
+            from fogline.density.posterior.posterior import Posterior
+
+            if isinstance(self.spec, RandomSpec):
+                raise ValueError("posterior: random features are read by kernels; release up to three columns for it")
+            if self.leaves is not None:
+                self._memory["posterior"] = Posterior.of_leaves(self.leaves, self.columns)
+            else:
+                self._memory["posterior"] = Posterior.of_fourier(self, self.columns)
+        found: Posterior = self._memory["posterior"]
+        return found
+
+    def probability(self, box: Sequence[Ends] | None = None, **options: Any) -> Estimate:
+        """Probability of a box, as :meth:`Posterior.probability`."""
+        return self.posterior.probability(box, **options)
+
+    def cdf(self, x: ArrayLike, column: str | int | None = None, **options: Any) -> Estimate:
+        """Distribution function of one column, as :meth:`Posterior.cdf`."""
+        return self.posterior.cdf(x, column, **options)
+
+    def quantile(self, q: ArrayLike, column: str | int | None = None, **options: Any) -> Estimate:
+        """Quantiles of one column, as :meth:`Posterior.quantile`."""
+        return self.posterior.quantile(q, column, **options)
+
+    def mean(self, column: str | int | None = None, **options: Any) -> Estimate:
+        """Mean of one column, as :meth:`Posterior.mean`."""
+        return self.posterior.mean(column, **options)
+
+    def variance(self, column: str | int | None = None, **options: Any) -> Estimate:
+        """Variance of one column, as :meth:`Posterior.variance`."""
+        return self.posterior.variance(column, **options)
+
+    def marginal(self, column: str | int) -> Posterior:
+        """Posterior of one column alone."""
+        return self.posterior.marginal(column)
+
+    def given(self, **ranges: Ends) -> Posterior:
+        """Posterior of the other columns where these lie in closed ranges."""
+        return self.posterior.given(**ranges)
+
     # -- questions ----------------------------------------------------------------------------------------
 
     def _points(self, x: ArrayLike) -> FloatArray:
@@ -250,7 +316,13 @@ class PrivateDensity:
         return reading, [points[i : i + size] for i in range(0, max(1, len(points)), size)]
 
     def pdf(self, x: ArrayLike, bandwidth: float | ArrayLike | None = None) -> FloatArray:
-        """Density at points x of shape (p, d); may dip below zero, where there is only noise."""
+        """Density at points x of shape (p, d).
+
+        At a bandwidth it is the kernel's reading, which may dip below zero where there is only noise. Without one, a
+        release on leaves gives the posterior's density.
+        """
+        if bandwidth is None and self.leaves is not None:
+            return np.asarray(self.posterior.pdf(self._points(x)).value)
         reading, blocks = self._blocks(x, bandwidth)
         return np.concatenate([reading.value(b) for b in blocks])
 
@@ -313,8 +385,14 @@ class PrivateDensity:
         return read_modes(self, k, check_level(level), bandwidth)
 
     def sample(self, k: int, *, bandwidth: float | ArrayLike | None = None, random_state: Any = None) -> FloatArray:
-        """Draw k points from the positive part of the density; free, and as private as the density itself."""
+        """Draw k points; free, and as private as the density itself.
+
+        From the positive part of the kernel's reading; on leaves and without a bandwidth, from the posterior's density,
+        on its lattices and atoms.
+        """
         size = check_count(k, "k", minimum=0)
+        if bandwidth is None and self.leaves is not None:
+            return self.posterior.sample(size, random_state=random_state)
         if isinstance(self.spec, RandomSpec):
             from fogline.density.modes.without_grid import sample_anywhere
 
@@ -337,6 +415,7 @@ class PrivateDensity:
             guarantee=guarantee,
             receipt=receipt,
             leaves=self.leaves,
+            columns=self.columns,
         )
 
     # -- files --------------------------------------------------------------------------------------------
@@ -358,6 +437,7 @@ class PrivateDensity:
             "scale": self._scale.hex(),
             "guarantee": self.guarantee.to_dict(),
             "receipt": self.receipt,
+            **({} if self.columns is None else {"columns": list(self.columns)}),
         }
         arrays: Any = {"released": self._released} if self.leaves is None else self.leaves.to_arrays()
         file = io.BytesIO()
@@ -380,10 +460,12 @@ class PrivateDensity:
         spec = spec_from_dict(header["spec"])
         guarantee = Guarantee.from_dict(header["guarantee"])
         receipt = header["receipt"] if receipt is None else receipt
+        columns = header.get("columns")
         if released is None:
-            return cls.from_leaves(_leaves_from(spec, arrays), guarantee=guarantee, receipt=receipt)
+            leaves = _leaves_from(spec, arrays)
+            return cls.from_leaves(leaves, guarantee=guarantee, receipt=receipt, columns=columns)
         scale = float.fromhex(header["scale"])
-        return cls(spec, released, scale=scale, guarantee=guarantee, receipt=receipt)
+        return cls(spec, released, scale=scale, guarantee=guarantee, receipt=receipt, columns=columns)
 
 
 def _leaves_from(spec: Spec, arrays: dict[str, NDArray[Any]]) -> LeafRelease:

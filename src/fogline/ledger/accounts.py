@@ -35,6 +35,7 @@ import math
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from fogline._validation import Neighbours, check_count, check_delta, check_epsilon, check_neighbours, check_positive
@@ -140,8 +141,9 @@ class Charge:
         elif isinstance(cost, IntegralCost):
             charge = cls("integral", _up(Fraction(cost.epsilon) * cost.draws, UNITS))
         else:
-            known = "Cost, PureCost, ApproximateCost or IntegralCost"
-            raise TypeError(f"cost must be a {known}, got {type(cost).__name__}")
+            raise TypeError(
+                f"cost must be a Cost, PureCost, ApproximateCost or IntegralCost, got {type(cost).__name__}"
+            )
         if charge.amount == 0 and charge.delta == 0:
             raise ValueError("cost must be greater than 0: no release of data is free")
         if charge.amount >= _MOST:
@@ -211,27 +213,17 @@ class Caps:
             What is spent in the two currencies that share a cap; by default nothing but `delta_spent`.
         """
         spending = spending or Spending()
-        if currency == "zcdp":
-            return self._shared(currency, replace(spending, delta=delta_spent))
-        if currency == "pure":
-            return self._shared(currency, spending)
+        if currency == "zcdp" and self.epsilon is not None and self.delta:
+            return _rho_budget(self.epsilon, self.delta, spending.pure, spending.pure_before, delta_spent)
+        if currency == "pure" and self.epsilon is not None and self.delta is not None:
+            budget = SharedCap(self.epsilon, self.delta).pure_budget(spending)
+            return budget if self.delta == 0.0 else min(budget, _MOST - 1), 0
         if currency == "approximate" and self.approximate is not None:
             epsilon, delta = self.approximate
             return _down(Fraction(epsilon), UNITS), _down(Fraction(delta), DELTA_UNITS)
         if currency == "integral" and self.integral is not None:
             return _down(Fraction(self.integral), UNITS), 0
         return None
-
-    def _shared(self, currency: Currency, spending: Spending) -> tuple[int, int] | None:
-        """Return what is allowed in one of the two currencies that share the cap of epsilon and delta."""
-        if self.epsilon is None or self.delta is None:
-            return None
-        cap = SharedCap(self.epsilon, self.delta)
-        if currency == "pure":
-            return min(cap.pure_budget(spending), _MOST - 1), 0
-        if self.delta == 0.0:
-            return None
-        return cap.rho_budget(spending), _down(Fraction(self.delta), DELTA_UNITS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the caps in terms of JSON.
@@ -276,6 +268,13 @@ def _pair(approximate: object) -> tuple[float, float]:
 
 def _zero_or_delta(delta: object) -> float:
     return 0.0 if delta == 0.0 and not isinstance(delta, bool) else check_delta(delta)
+
+
+@lru_cache(maxsize=4096)
+def _rho_budget(epsilon: float, delta: float, pure: int, pure_before: int, delta_spent: int) -> tuple[int, int]:
+    """Return how much rho and delta may be spent. Kept: long ledgers ask for the same again and again."""
+    amount = SharedCap(epsilon, delta).rho_budget(Spending(pure, pure_before, 0, delta_spent))
+    return amount, _down(Fraction(delta), DELTA_UNITS)
 
 
 def _up(value: Fraction, units: int) -> int:

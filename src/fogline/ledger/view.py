@@ -114,7 +114,8 @@ def _least(accounts: Sequence[Account], currency: Currency) -> tuple[int, int] |
 
 
 def _floats(units: tuple[int, int]) -> tuple[float, float]:
-    return round_down(Fraction(units[0], UNITS)), round_down(Fraction(units[1], DELTA_UNITS))
+    amount, delta = round_down(Fraction(units[0], UNITS)), round_down(Fraction(units[1], DELTA_UNITS))
+    return amount + 0.0, delta + 0.0  # nothing is left where -0.0 would be said to be
 
 
 class LedgerView:

@@ -41,6 +41,9 @@ CODE_VERSION = "leaves-1"
 
 PROOF = "leaf-release"
 
+LEAST_SCALE = Fraction(1, 8)
+"""Least scale of the noise: with less of it than this, hardly one count in a thousand bears any, and nothing is won."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -102,11 +105,20 @@ def plan_stages(spec: LeafSpec, terms: ReleaseTerms) -> tuple[Stage, Stage]:
     whole = terms.exact_epsilon if terms.pure else Fraction(terms.rho)
     if sum(shares) != 1 or min(shares) <= 0:
         raise RuntimeError("the shares of the stages must be positive and sum to exactly 1")
+    most = _most_budget(terms)
+    budgets = [round_down(min(share * whole, most)) for share in shares]
     first, second = (
-        Stage(name, budget, _noise(budget, terms))
-        for name, budget in zip(("pilot", "counts"), (round_down(share * whole) for share in shares), strict=True)
+        Stage(name, budget, _noise(budget, terms)) for name, budget in zip(("pilot", "counts"), budgets, strict=True)
     )
     return first, second
+
+
+def _most_budget(terms: ReleaseTerms) -> Fraction:
+    """What noise of the least scale costs: more of the budget is left unspent."""
+    who = (terms.neighbours, terms.max_contributions)
+    if terms.pure:
+        return BucketQuery.l1_sensitivity(*who) / LEAST_SCALE
+    return Fraction(BucketQuery.sensitivity(*who)) ** 2 / (2 * LEAST_SCALE**2)
 
 
 def _noise(budget: float, terms: ReleaseTerms) -> Noise:
@@ -213,7 +225,7 @@ def release_leaves(
 
     def make() -> PrivateDensity:
         (released,) = release_stages(spec, 1, terms, lambda: read()[None])
-        return PrivateDensity.from_leaves(released, guarantee=leaf_guarantee(terms))
+        return PrivateDensity.from_leaves(released, guarantee=leaf_guarantee(terms), columns=columns)
 
     def question() -> PaidQuestion:
         parameters = {

@@ -184,7 +184,7 @@ class ReleaseTerms:
 
 def _delta(delta: Any, mechanism: str, allow_pure: bool) -> float:
     """Return a delta: 0 where none is given and none is needed; an error says who needs one."""
-    missing = delta is None or (isinstance(delta, Real) and not isinstance(delta, bool) and delta == 0)
+    missing = delta is None or (type(delta) is not bool and isinstance(delta, Real) and delta == 0)
     if not missing:
         return _validation.check_delta(delta)
     if allow_pure:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from fogline.accounting._rounding import round_down, round_up
+from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger import Caps, Entry, Ledger, ProtectedUnit, Remaining
-from fogline.ledger.accounts import CURRENCIES, UNITS, Currency
+from fogline.ledger.accounts import CURRENCIES, DELTA_UNITS, UNITS, Currency
+from fogline.ledger.shared_cap import Spending
 from fogline.report._svg import HUES, element, short, significant
 
 __all__ = ["Item", "Statement", "spending_picture", "statements", "write_picture"]
@@ -71,6 +75,8 @@ class Statement:
     spent : mapping
         Currency to (amount, delta), in units.
     remaining : Remaining
+    pure_before : int
+        Pure epsilon that was spent when the first rho was, in units.
     """
 
     dataset: str
@@ -81,11 +87,27 @@ class Statement:
     items: tuple[Item, ...]
     spent: Mapping[Currency, tuple[int, int]]
     remaining: Remaining
+    pure_before: int = 0
 
     def budget(self, currency: Currency) -> int | None:
-        """Return how much may be spent in all, in units, given the deltas spent; None without a cap."""
-        found = self.caps.budget(currency, self.spent.get(currency, (0, 0))[1])
+        """Return how much may be spent in all, in units, given what else is spent; None without a cap."""
+        found = self.caps.budget(currency, self.spent.get(currency, (0, 0))[1], self._spending)
         return None if found is None else found[0]
+
+    @property
+    def total(self) -> tuple[float, float]:
+        """What all releases in pure epsilon and in rho amount to together: epsilon, rounded up, and delta."""
+        spent, delta = self._spending, self.caps.delta or 0.0
+        pure = Fraction(spent.pure, UNITS)
+        if spent.rho == 0:
+            return round_up(pure), round_up(Fraction(spent.delta, DELTA_UNITS))
+        left = round_down(Fraction(delta) - Fraction(spent.delta, DELTA_UNITS))
+        return round_up(pure + Fraction(epsilon_of(round_up(Fraction(spent.rho, UNITS)), left))), delta
+
+    @property
+    def _spending(self) -> Spending:
+        pure, (rho, delta) = self.spent.get("pure", (0, 0))[0], self.spent.get("zcdp", (0, 0))
+        return Spending(pure, self.pure_before if rho else pure, rho, delta)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement in terms of JSON; rho and epsilon as numbers."""
@@ -96,11 +118,13 @@ class Statement:
             "neighbours": self.neighbours,
             "unit": None if self.unit is None else self.unit.to_dict(),
             "cap": self.caps.to_dict(),
+            "total": dict(zip(("epsilon", "delta"), self.total, strict=True)),
             "spent": {name: {"amount": pair[0] / UNITS, "delta": pair[1] / 1e18} for name, pair in self.spent.items()},
             "remaining": {
                 "epsilon": left.epsilon,
                 "delta": left.delta,
                 "rho": left.rho,
+                "pure": left.pure,
                 "approximate": None if left.approximate is None else list(left.approximate),
                 "integral": left.integral,
             },
@@ -154,6 +178,7 @@ def _statement(name: str, own: Iterable[Entry], answered: set[int], ledger: Ledg
     facts: dict[str, Any] = {}
     items: list[Item] = []
     spent: dict[Currency, tuple[int, int]] = {}
+    pure_before = 0
     for entry in own:
         content = entry.content
         if entry.kind in ("dataset", "version", "cap"):
@@ -161,6 +186,8 @@ def _statement(name: str, own: Iterable[Entry], answered: set[int], ledger: Ledg
         if entry.kind == "reserve":
             currency: Currency = content["currency"]
             before = spent.get(currency, (0, 0))[0]
+            if currency == "zcdp" and before == 0:
+                pure_before = spent.get("pure", (0, 0))[0]
             spent[currency] = (content["spent"], content["delta_spent"])
             grown = content["spent"] - before
             mechanism = str(content["asked"]["mechanism"])
@@ -170,7 +197,8 @@ def _statement(name: str, own: Iterable[Entry], answered: set[int], ledger: Ledg
             items.append(item)
     caps = Caps.from_dict(facts["caps"])
     unit, remaining = ledger.unit(name), ledger.remaining(name)
-    return Statement(name, facts["version"], facts["neighbours"], unit, caps, tuple(items), spent, remaining)
+    declared = facts["version"], facts["neighbours"], unit, caps
+    return Statement(name, *declared, tuple(items), spent, remaining, pure_before)
 
 
 def _label(content: Mapping[str, Any]) -> str:
@@ -197,7 +225,8 @@ def spending_picture(listed: Sequence[Statement]) -> str:
     for statement in listed:
         for currency in CURRENCIES:
             budget = statement.budget(currency)
-            if budget is not None and budget > 0:
+            unused = currency == "pure" and "pure" not in statement.spent and statement.caps.delta != 0.0
+            if budget is not None and budget > 0 and not unused:
                 drawn, top = _bar(statement, currency, budget, top)
                 parts += drawn
     return element(
@@ -281,6 +310,8 @@ def _cap(statement: Statement, currency: Currency) -> str:
     if currency == "zcdp":
         whom = "" if statement.unit is None else f", for one {statement.unit}"
         return f"cap: epsilon {caps.epsilon:g} at delta {caps.delta:g}, {statement.neighbours}{whom}"
+    if currency == "pure":
+        return f"pure epsilon, from the cap of epsilon {caps.epsilon:g} at delta {caps.delta:g}"
     if currency == "approximate" and caps.approximate is not None:
         return f"cap for mechanisms known by epsilon and delta only: {caps.approximate[0]:g}, {caps.approximate[1]:g}"
     return f"cap for integrally private draws: epsilon {caps.integral:g}"
@@ -288,9 +319,13 @@ def _cap(statement: Statement, currency: Currency) -> str:
 
 def _left(statement: Statement, currency: Currency, spent: int, budget: int) -> str:
     told = f"{_percent(spent, budget)} spent, {_percent(max(budget - spent, 0), budget)} left"
+    left = statement.remaining
+    if currency == "pure":
+        epsilon, delta = statement.total
+        together = f"; with all else epsilon {significant(epsilon)} at delta {delta:g}" if delta else ""
+        return f"{told}: pure releases of epsilon {significant(left.pure)} would fit{together}"
     if currency != "zcdp":
         return told
-    left = statement.remaining
     fits = (
         f"one more release of epsilon {significant(left.epsilon)} would fit"
         if left.epsilon > 0

@@ -6,12 +6,14 @@ looks at the disk as it would be after a power cut at that very moment, when not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.ledger.simulator import sqlite
 from tests.ledger.simulator.disk import Disk, File
 from tests.ledger.simulator.machine import Process
+from tests.ledger.simulator.prices import Prices
 
 
 class Violated(AssertionError):
@@ -49,11 +51,18 @@ class Grant:
 class Model:
     """What happened so far, and the checks of it."""
 
-    cap: int
+    prices: Prices
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Question by fingerprint."""
     grants: list[Grant] = field(default_factory=list)
     answers: dict[int, bytes] = field(default_factory=dict)
     """What was given to a caller: question and answer."""
     under_way: dict[int, tuple[Process, tuple[File, str]]] = field(default_factory=dict)
+
+    def check_cap(self, questions: Sequence[int], what: str, invariant: str = RESERVED) -> None:
+        """Check that the releases of some questions together are within the cap, as the model computes it."""
+        if not self.prices.hold(questions):
+            raise Violated(invariant, f"{len(questions)} {what} on a cap for {self.prices.cap} ({self.prices.lane})")
 
     def granted(self, question: int, fingerprint: str, entries: list[tuple[Any, ...]], mark: Any) -> bytes:
         """Check a release before it touches the data, from what is durable; return its answer."""
@@ -63,13 +72,11 @@ class Model:
         answered = [seq for seq, kind, asked, _, _ in entries if kind == "commit" and asked == fingerprint]
         if not mine or (answered and answered[-1] > mine[-1]):
             raise Violated(DURABLE, f"question {question} touches the data without a reservation on the disk")
-        if len(reserves) > self.cap:
-            raise Violated(RESERVED, f"{len(reserves)} reservations on a cap for {self.cap}")
+        self.check_cap([self.numbers.get(asked, question) for _, asked in reserves], "reservations")
         for grant in self.grants:
             if hashes.get(grant.seq) != grant.hash:
                 raise Violated(DOUBT, f"a file that knows nothing of the release at entry {grant.seq} allows another")
-        if len(self.grants) >= self.cap:
-            raise Violated(RESERVED, f"{len(self.grants) + 1} releases on a cap for {self.cap}")
+        self.check_cap([*(grant.question for grant in self.grants), question], "releases")
         if mark is None or mark.seq < mine[-1] or hashes.get(mark.seq) != mark.hash.upper():
             raise Violated(DOUBT, f"the data are touched at entry {mine[-1]}, which no durable mark covers")
         answer = f"question {question}, release {len(self.grants)}. ".encode() * 4
@@ -78,8 +85,7 @@ class Model:
 
     def granted_in_damage(self, question: int) -> bytes:
         """Check a release after bits have flipped under an open ledger: only the number of releases is sure."""
-        if len(self.grants) >= self.cap:
-            raise Violated(RESERVED, f"{len(self.grants) + 1} releases on a cap for {self.cap}")
+        self.check_cap([*(grant.question for grant in self.grants), question], "releases")
         answer = f"question {question}, release {len(self.grants)}. ".encode() * 4
         self.grants.append(Grant(question, 0, "", answer))
         return answer

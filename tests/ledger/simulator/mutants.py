@@ -155,6 +155,25 @@ def cap_not_checked(code: Code) -> None:
     store.append = unchecked
 
 
+def pure_not_charged(code: Code) -> None:
+    """Pure releases are written down and not added up."""
+    account = code.accounts.Account
+    add = account.add
+
+    def forgetful(self: Any, charge: Any, place: Any) -> None:
+        if charge.currency != "pure":
+            add(self, charge, place)
+
+    account.add = forgetful
+
+
+def rho_unaware_of_pure(code: Code) -> None:
+    """Rho is allowed as if nothing pure had been spent."""
+    cap, spending = code.shared_cap.SharedCap, code.shared_cap.Spending
+    budget = cap.rho_budget
+    cap.rho_budget = lambda self, spent: budget(self, spending(rho=spent.rho, delta=spent.delta))
+
+
 MUTANTS: dict[str, Callable[[Code], None]] = {
     mutant.__name__: mutant
     for mutant in (
@@ -168,5 +187,7 @@ MUTANTS: dict[str, Callable[[Code], None]] = {
         question_not_locked,
         reserved_without_lock,
         cap_not_checked,
+        pure_not_charged,
+        rho_unaware_of_pure,
     )
 }

@@ -18,6 +18,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from tests.ledger.simulator.prices import LANES
+
 FAMILIES = ("crashes", "copies", "marks", "damage")
 SLOTS = 3
 QUESTIONS = 6
@@ -86,6 +88,8 @@ class Plan:
     """Whether the ledger is founded in the run, so that founding it can be interrupted."""
     cut_at_end: bool
     items: tuple[Operation | Event, ...] = field(repr=False)
+    lane: str = "zcdp"
+    """In which currencies its questions are paid for."""
 
     @property
     def operations(self) -> list[Operation]:
@@ -137,6 +141,7 @@ def draw(seed: int, family: str | None = None) -> Plan:
         founding=family == "crashes" and rng.random() < 0.1,
         cut_at_end=rng.random() < 0.5,
         items=tuple(items),
+        lane=rng.choice(LANES),
     )
 
 

@@ -14,17 +14,15 @@ from tests.ledger.simulator import sqlite
 from tests.ledger.simulator.disk import Disk, File
 from tests.ledger.simulator.machine import Deadlock, Killed, Machine, Process, Task
 from tests.ledger.simulator.model import DURABLE, KEPT, SERVED, Model, Violated, durable_entries
-from tests.ledger.simulator.plan import SLOTS, Event, Operation, Plan, draw
+from tests.ledger.simulator.plan import QUESTIONS, SLOTS, Event, Operation, Plan, draw
+from tests.ledger.simulator.prices import Prices
 from tests.ledger.simulator.system import Code, Path
 
-from fogline.accounting import Cost
-from fogline.accounting.zcdp import epsilon_of
 from fogline.mechanisms.errors import ReleaseFailed
 
 __all__ = ["Outcome", "carry_out", "loaded_code", "shrunk"]
 
 LEDGER, MARKS, OTHER_MARKS = "/data/ledger", "/marks", "/other/marks"
-PRICE = Cost(2.0**-10)
 ROOM = 4096
 DESTROYING = frozenset(("over in place", "marks lost", "marks back"))
 """What takes away what is on the disk already: put off while anybody is between reservation and answer."""
@@ -127,11 +125,13 @@ class _Tampering:
 class _Run:
     def __init__(self, plan: Plan, codes: tuple[Code, ...]) -> None:
         self.plan = plan
-        disk = _empty() if plan.founding else _founded(plan.cap).copy()
+        prices = Prices(plan.lane, plan.cap)
+        disk = _empty() if plan.founding else _founded(prices).copy()
         self.machine = Machine(random.Random(f"run {plan.seed}"), disk, plan.switching)
         sqlite.restart_randomness(random.Random(f"sqlite {plan.seed}").randbytes)
         self.machine.on_tick, self.machine.between_turns = self._on_tick, self._between_turns
-        self.model = Model(plan.cap)
+        self.model = Model(prices)
+        self.model.numbers = {self._question(codes[0], k).within(None): k for k in range(QUESTIONS)}
         self.slots = [
             _Slot(code, [operation for operation in plan.operations if operation.slot == number])
             for number, code in enumerate(codes)
@@ -261,7 +261,7 @@ class _Run:
         return _Open(opened, path, marks)
 
     def _found(self, slot: _Slot) -> _Open:
-        opened = _create(slot.code, self.plan.cap)
+        opened = _create(slot.code, self.model.prices)
         self.founded = True
         self.seen["founded"] += 1
         return _Open(opened, LEDGER, MARKS)
@@ -313,7 +313,7 @@ class _Run:
         try:
             answer = self._spend(opened, question, release)
         except slot.code.question.LedgerRefused as refusal:
-            self._refused(refusal, f"question {number}", opened, process)
+            self._refused(refusal, f"question {number}", opened, process, number)
         except ReleaseFailed:
             if process is not None and not process.alive:
                 raise Killed from None
@@ -332,8 +332,9 @@ class _Run:
         return code.package.Question("trial", "1", "trial", "1", {"number": number})
 
     def _spend(self, opened: _Open, question: Any, release: Callable[[], bytes]) -> Any:
+        price = self.model.prices.of(question.parameters["number"])
         return opened.ledger.spend(
-            question, cost=PRICE, neighbours="add-remove", certified=True, release=release, max_payload=ROOM
+            question, cost=price, neighbours="add-remove", certified=True, release=release, max_payload=ROOM
         )
 
     def _grant(self, code: Code, process: Process, opened: _Open, number: int, fingerprint: str) -> bytes:
@@ -368,7 +369,9 @@ class _Run:
         finally:
             machine.disk, machine.current = kept
 
-    def _refused(self, refusal: Any, what: str, opened: _Open | None = None, process: Process | None = None) -> None:
+    def _refused(
+        self, refusal: Any, what: str, opened: _Open | None = None, process: Process | None = None, number: int = 0
+    ) -> None:
         if process is not None and not process.alive:
             raise Killed
         self.say(f"{what}: refused, {refusal}")
@@ -376,8 +379,8 @@ class _Run:
         if refusal.check == "budget" and opened is not None and process is not None:
             if not self.tampering.damaged:
                 entries = durable_entries(self.machine.disk, opened.path, _file_of(process, opened.path))
-                reserved = sum(entry[1] == "reserve" for entry in entries)
-                if reserved < self.plan.cap:
+                reserved = [self.model.numbers[entry[2]] for entry in entries if entry[1] == "reserve"]
+                if self.model.prices.allow([*reserved, number]):
                     raise Violated(SERVED, f"the budget is said to be spent at {reserved} of {self.plan.cap}")
             return
         self._not_without_doubt(f"{what} is refused: {refusal}", self.full or not self.founded)
@@ -555,8 +558,8 @@ class _Run:
                     entry = history.get(grant.seq)
                     if entry is None or (grant.hash and entry.hash.upper() != grant.hash):
                         raise Violated(KEPT, f"{path} is accepted without the reservation at entry {grant.seq}")
-                if sum(entry.kind == "reserve" for entry in history.values()) > self.plan.cap:
-                    raise Violated(DURABLE, "more is reserved than the cap")
+                reserved = [entry.content["question"] for entry in history.values() if entry.kind == "reserve"]
+                self.model.check_cap([self.model.numbers[asked] for asked in reserved], "reservations", DURABLE)
                 for number, payload in self.model.answers.items():
                     self._look_up(slot, _Open(ledger, path, marks), number, payload)
             except slot.code.question.LedgerRefused as refusal:
@@ -596,22 +599,22 @@ def _empty() -> Disk:
     return disk
 
 
-def _create(code: Code, cap: int) -> Any:
-    epsilon = epsilon_of(PRICE.rho * (cap + 0.5), 1e-6)
-    return code.package.Ledger.create(LEDGER, dataset="trial", epsilon=epsilon, delta=1e-6, high_water=MARKS)
+def _create(code: Code, prices: Prices) -> Any:
+    caps = {"epsilon": prices.epsilon, "delta": prices.delta}
+    return code.package.Ledger.create(LEDGER, dataset="trial", high_water=MARKS, **caps)
 
 
 @lru_cache(maxsize=64)
-def _founded(cap: int) -> Disk:
+def _founded(prices: Prices) -> Disk:
     """Return a disk with a new ledger on it, made by the real code with nobody in its way."""
     sqlite.restart_randomness(random.Random("founding").randbytes)
-    machine = Machine(random.Random(f"founding {cap}"), _empty(), 0.0)
+    machine = Machine(random.Random(f"founding {prices.cap}"), _empty(), 0.0)
 
     code = loaded_code()[0]
 
     def work() -> None:
         code.reset()
-        _create(code, cap).close()
+        _create(code, prices).close()
 
     machine.start(0, work)
     machine.run()

@@ -46,6 +46,7 @@ def all_trials(seed: int, *, short: bool = False) -> list[Trial]:
     return [
         ("24 processes, a budget for 10", trials.race, True),
         ("24 processes, the same questions", lambda folder: trials.race(folder, same=True), True),
+        ("24 processes, rho and pure epsilon", trials.race_in_both, True),
         ("kill -9 at every step", trials.kill_at_each_step, True),
         ("kill -9 at random", lambda folder: trials.kill_at_random(folder, 200 // less, seed), True),
         ("bit flips", lambda folder: trials.bit_flips(folder, 2000 // less, seed), False),

@@ -25,8 +25,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+from tests.ledger.simulator.prices import Prices
 
-from fogline.accounting import Cost
+from fogline.accounting import Cost, PureCost
 from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger import session as session_module
 from fogline.ledger.ledger import Ledger
@@ -51,7 +52,7 @@ __all__ = [
     "racing",
     "read_only",
 ]
-__all__ += ["race", "throughput", "truncations"]
+__all__ += ["race", "race_in_both", "throughput", "truncations"]
 
 PRICE = Cost(2.0**-10)
 
@@ -83,11 +84,17 @@ def reopen(folder: Path) -> Ledger:
     return Ledger.open(folder / "ledger", high_water=folder / "marks")
 
 
-def ask(ledger: Ledger, number: int, release: Callable[[], bytes] | None = None, size: int = 2**16) -> Answer:
+def ask(
+    ledger: Ledger,
+    number: int,
+    release: Callable[[], bytes] | None = None,
+    size: int = 2**16,
+    cost: Cost | PureCost = PRICE,
+) -> Answer:
     """Ask question `number`, whose answer is fresh with each release."""
     question = Question("trial", "1", "trial", "1", {"number": number})
     fresh = release or (lambda: os.urandom(32).hex().encode() * (1 + number % 14))
-    return ledger.spend(question, cost=PRICE, neighbours="add-remove", certified=True, release=fresh, max_payload=size)
+    return ledger.spend(question, cost=cost, neighbours="add-remove", certified=True, release=fresh, max_payload=size)
 
 
 def counted(ledger: Ledger) -> tuple[int, int]:
@@ -150,6 +157,39 @@ def race(folder: Path, contenders: int = 24, releases: int = 10, same: bool = Fa
     require((touched, reserved, answered) == (expected,) * 3, f"{touched} touched, {reserved} reserved: not {expected}")
     check_acknowledged(folder)
     return f"{contenders} processes: {touched} released, {reserved} reserved, {expected} expected"
+
+
+def _racer_in_both(folder: Path, first: int, questions: int, prices: Prices) -> None:
+    with reopen(folder) as ledger:
+        for number in range(first, first + questions):
+            with suppress(BudgetExceeded):
+                ask(ledger, number, lambda: touch(folder), cost=prices.of(number))
+
+
+def race_in_both(folder: Path, contenders: int = 24, releases: int = 10) -> str:
+    """Let many processes ask at once, for rho and for pure epsilon by turns, on a cap that both share."""
+    prices = Prices("mixed", releases)
+    (folder / "marks").mkdir(parents=True, exist_ok=True)
+    caps = {"epsilon": prices.epsilon, "delta": prices.delta}
+    Ledger.create(folder / "ledger", dataset="trial", high_water=folder / "marks", **caps).close()
+    context = processes()
+    started = [
+        context.Process(target=_racer_in_both, args=(folder, 100 * k + k % 2, 3, prices)) for k in range(contenders)
+    ]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join()
+        require(process.exitcode == 0, "a process failed")
+    with reopen(folder) as ledger:
+        ledger.verify()
+        reserved = [e.content["asked"]["parameters"]["number"] for e in ledger.history() if e.kind == "reserve"]
+    touched, pure = size_of(folder / "touched"), sum(map(prices.is_pure, reserved))
+    require(touched == len(reserved), f"{touched} touched, {len(reserved)} reserved")
+    require(prices.hold(reserved), f"{len(reserved)} releases, {pure} of them pure, are above the cap")
+    # both kinds were asked for more often than they fit: nothing of either does any more
+    require(not (prices.allow([*reserved, 0]) or prices.allow([*reserved, 1])), "something was refused that would fit")
+    return f"{contenders} processes: {len(reserved)} released, {pure} of them pure, all within the cap"
 
 
 def check_acknowledged(folder: Path) -> int:

@@ -97,7 +97,7 @@ class CountLaw:
         if few.any():
             exact_y, exact_intensity = np.broadcast_arrays(y, variance)
             few = np.broadcast_to(few, exact_y.shape)
-            log_density, score = np.broadcast_to(log_density, few.shape).copy(), np.broadcast_to(score, few.shape).copy()
+            log_density, score = (np.broadcast_to(part, few.shape).copy() for part in (log_density, score))
             log_density[few], score[few] = _poisson_laplace(exact_y[few], exact_intensity[few], self._ratio)
         # the information of a normal variable seen through Laplace noise, between its two limits
         information = 1 / (variance + b * b * (b * b + 2 * variance) / (b * b + variance))

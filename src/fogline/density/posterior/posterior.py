@@ -520,11 +520,8 @@ def _band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float) -> 
     low, high = np.quantile(draws, [tails, 1 - tails], axis=0)
     low, high = np.minimum(low, value), np.maximum(high, value)
     floor = 1e-9 * max(float(np.abs(value).max()), 1e-300)
-    reach = np.where(
-        draws > value,
-        (draws - value) / np.maximum(high - value, floor),
-        (value - draws) / np.maximum(value - low, floor),
-    )
+    above, below = np.maximum(high - value, floor), np.maximum(value - low, floor)
+    reach = np.where(draws > value, (draws - value) / above, (value - draws) / below)
     factor = max(1.0, float(np.quantile(reach.max(axis=1), level)))
     wide_low = np.maximum(value - factor * (value - low), 0.0)
     return Band(x, value, wide_low, value + factor * (high - value), low, high, level)
