@@ -22,15 +22,17 @@ records themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.fft import dctn, idctn
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.special import ndtri
 
+from fogline.density.leaves import LeafSpec
 from fogline.density.partition import public_generator
 from fogline.density.posterior.arrays import FloatArray
 from fogline.density.posterior.field import Smoothness, field_rate
@@ -40,6 +42,17 @@ __all__ = ["FourierPosterior", "FourierSettings"]
 
 _FLOOR, _CEILING = -30.0, 12.0
 """Logarithms of relative densities stay between these: beyond them nothing can be told apart."""
+
+
+_TEXTURE = Smoothness(0.04, 0.6, 1)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """One smoothness and roughness."""
+
+    smoothness: Smoothness
+    roughness: float
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,18 @@ class FourierSettings:
         Prior variance of the mean log density.
     freedom : float
         Degrees of freedom of the rough part.
+    texture : Smoothness
+        A short field that is added to the prior of draws: nobody knows what is too fine for the sums to tell.
+    empty_prior : float
+        Log-odds that nothing is where the sums cannot tell.
+    contrast : float
+        Leaves whose densities differ by less than this factor are empty together.
+    thinning : float
+        Power of the probability of not being empty that multiplies the estimate.
+    agreement : float
+        Part of the coin that leaves share when a draw decides which of them are empty.
+    indifference : float
+        Newton's steps end when the evidence changes less.
     most_steps, most_fits : int
     """
 
@@ -81,8 +106,24 @@ class FourierSettings:
     spread: float = 4.0
     level_variance: float = 9.0
     freedom: float = 2.0
+    texture: Smoothness = _TEXTURE
+    empty_prior: float = 0.0
+    contrast: float = 3.0
+    thinning: float = 1.5
+    agreement: float = 0.8
+    indifference: float = 0.1
     most_steps: int = 25
     most_fits: int = 24
+
+    @property
+    def values(self) -> tuple[tuple[float, ...], ...]:
+        """Values that the evidence chooses from, one row per parameter."""
+        return self.lengths, self.deviations, self.roughness, self.orders
+
+    def choice(self, at: tuple[int, ...]) -> _Choice:
+        """The choice at an index into each row."""
+        length, deviation, roughness, order = (row[i] for row, i in zip(self.values, at, strict=True))
+        return _Choice(Smoothness(length, deviation, int(order)), roughness)
 
 
 _SETTINGS = {
@@ -99,10 +140,12 @@ _SETTINGS = {
     ),
     2: FourierSettings(
         side=48,
-        coarse_side=24,
-        readings=700,
+        coarse_side=20,
+        readings=600,
         lengths=tuple(np.geomspace(0.05, 0.8, 5).tolist()),
         deviations=(1.0, 2.0, 4.0),
+        most_steps=14,
+        most_fits=12,
     ),
     3: FourierSettings(
         side=16,
@@ -111,16 +154,10 @@ _SETTINGS = {
         lengths=tuple(np.geomspace(0.1, 0.8, 4).tolist()),
         deviations=(1.0, 2.0, 4.0),
         draws=80,
+        most_steps=12,
+        most_fits=10,
     ),
 }
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """One smoothness and roughness."""
-
-    smoothness: Smoothness
-    roughness: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,33 +204,15 @@ def _along(values: FloatArray, axis: int, d: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """The mode for one choice, and the normal law around it."""
+    """The mode for one choice; `force` is what the data still pull with at it, a number per reading."""
 
     choice: _Choice
-    indices: tuple[int, ...]
     evidence: float
     log_relative: FloatArray
     rough: FloatArray
     intensity: FloatArray
-    pull: FloatArray
-    target: FloatArray
+    force: FloatArray
     covariance: _Covariance
-    gain: FloatArray = field(repr=False)
-    solve: Callable[[FloatArray], FloatArray] = field(repr=False)
-
-    def draws(self, data: LeafSums, size: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw intensities and contents of leaves, both of shape (leaves, size)."""
-        intensity = self.intensity[:, None]
-        fields = self.covariance.draws(size, rng)
-        table = rng.poisson(np.broadcast_to(intensity, fields.shape)).astype(np.float64)
-        noise = data.noise * rng.standard_normal((len(data.values), size))
-        seen = data.response.T @ (intensity * (fields - 1) + table) + noise
-        force = self.solve(self.target[:, None] - seen)
-        change = np.clip(fields + self.gain @ force, _FLOOR, _CEILING) - self.log_relative[:, None]
-        population = intensity * np.exp(change)
-        # more intensity adds records, less thins them; what the sums say of the records themselves comes on top
-        records = (table + np.maximum(population - intensity, 0)) * np.exp(np.minimum(change, 0))
-        return population, records * np.maximum(1 + data.response @ force, 0)
 
 
 def _fit(data: LeafSums, choice: _Choice, settings: FourierSettings, near: tuple[FloatArray, FloatArray]) -> _Fit:
@@ -201,6 +220,7 @@ def _fit(data: LeafSums, choice: _Choice, settings: FourierSettings, near: tuple
     response, base = data.response, data.total / data.grid.n_leaves
     spectrum = _spectrum(data.grid.leaves, choice.smoothness, settings.level_variance)
     log_relative, rough = near[0], near[1] if choice.roughness else np.zeros(len(near[1]))
+    length, last, evidence = 1.0, math.inf, -math.inf
     for step in range(settings.most_steps):
         intensity = base * np.exp(log_relative)
         variance = None
@@ -218,29 +238,24 @@ def _fit(data: LeafSums, choice: _Choice, settings: FourierSettings, near: tuple
         change = gain @ force - log_relative
         if variance is not None:
             moved = variance * (weighted @ force) - rough
-        # long steps leave the region in which the exponential is nearly straight; late ones may circle
-        length = min(1.0, 1.5 / max(float(np.abs(change).max()), 1e-9)) * (0.6 if step > 8 else 1.0)
-        log_relative = np.clip(log_relative + length * change, _FLOOR, _CEILING)
-        rough = rough if variance is None else rough + length * moved
         sure = np.minimum(1.0, 3 * np.sqrt(intensity * np.minimum(1.0, intensity / data.noise**2)))
-        if float(np.abs(change * sure).max()) < 0.05:
+        # a rise is taken as a factor, since the exponential outruns its tangent; steps that circle are cut
+        largest = float(np.abs(change * sure).max())
+        length = 1.0 if largest < 0.8 * last else max(0.7 * length, 0.2)
+        log_relative = np.clip(log_relative + length * _tamed(change), _FLOOR, _CEILING)
+        rough = rough if variance is None else rough + length * moved
+        before, evidence = evidence, -0.5 * float(target @ force) - float(np.log(np.diagonal(factor[0])).sum())
+        if largest < 0.05 or (step > 2 and abs(evidence - before) < settings.indifference):
             break
-    evidence = -0.5 * float(target @ force) - float(np.log(np.diagonal(factor[0])).sum())
+        last = largest
     if variance is not None:
         evidence += _rough_evidence(rough, variance, choice.roughness, settings.freedom)
-    return _Fit(
-        choice=choice,
-        indices=(),
-        evidence=evidence,
-        log_relative=log_relative,
-        rough=rough,
-        intensity=base * np.exp(log_relative),
-        pull=response @ force,
-        target=target,
-        covariance=covariance,
-        gain=gain,
-        solve=lambda right: np.asarray(cho_solve(factor, right, check_finite=False)),
-    )
+    intensity = base * np.exp(log_relative)
+    return _Fit(choice, evidence, log_relative, rough, intensity, force, covariance)
+
+
+def _tamed(change: FloatArray) -> FloatArray:
+    return np.where(change > 0, np.log1p(np.maximum(change, 0)), np.maximum(change, -2))
 
 
 def _rough_evidence(rough: FloatArray, variance: FloatArray, roughness: float, freedom: float) -> float:
@@ -249,25 +264,18 @@ def _rough_evidence(rough: FloatArray, variance: FloatArray, roughness: float, f
     return float((0.5 * rough**2 / variance + tails + 0.5 * np.log(variance / roughness**2)).sum())
 
 
-def _search(data: LeafSums, settings: FourierSettings) -> list[_Fit]:
+def _search(data: LeafSums, settings: FourierSettings, first: _Fit) -> list[_Fit]:
     """Climb the evidence, one parameter at a time; all fits, the best first."""
-    values: tuple[tuple[float, ...], ...] = (
-        settings.lengths,
-        settings.deviations,
-        settings.roughness,
-        settings.orders,
-    )
+    values = settings.values
     done: dict[tuple[int, ...], _Fit] = {}
 
     def evidence(at: tuple[int, ...], near: tuple[FloatArray, FloatArray]) -> float:
         if at not in done:
-            length, deviation, roughness, order = (row[i] for row, i in zip(values, at, strict=True))
-            choice = _Choice(Smoothness(length, deviation, int(order)), roughness)
-            done[at] = replace(_fit(data, choice, settings, near), indices=at)
+            done[at] = _fit(data, settings.choice(at), settings, near)
         return done[at].evidence
 
     current: tuple[int, ...] = settings.start
-    evidence(current, _start(data))
+    evidence(current, (first.log_relative, first.rough))
     moved = True
     while moved and len(done) < settings.most_fits:
         moved = False
@@ -283,8 +291,8 @@ def _search(data: LeafSums, settings: FourierSettings) -> list[_Fit]:
 
 
 def _start(data: LeafSums) -> tuple[FloatArray, FloatArray]:
-    base = data.total / data.grid.n_leaves
-    return np.log(np.maximum(data.smoothed / base, 0.05)), np.zeros(data.grid.n_leaves)
+    relative = data.sharpened() * data.grid.n_leaves / data.total
+    return np.log(np.clip(relative, 0.02, 1e5)), np.zeros(data.grid.n_leaves)
 
 
 class FourierPosterior:
@@ -317,14 +325,28 @@ class FourierPosterior:
         released = density.coefficients / density.noise_scale
         self._released = np.round(2.0**20 * np.concatenate([released.real, released.imag])).astype(np.int64)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            self.data = leaf_sums(density, side=settings.coarse_side, most=settings.readings)
-            ranked = _search(self.data, settings)
-            fits = [fit for fit in ranked[: settings.kept] if fit.evidence > ranked[0].evidence - settings.spread]
-            if settings.side != settings.coarse_side:
-                coarse, self.data = self.data, leaf_sums(density, side=settings.side, most=settings.readings)
-                fits = [_fit(self.data, fit.choice, settings, _refined(fit, coarse, self.data)) for fit in fits]
+            fits = self._fitted(density)
         weights = np.exp(np.array([fit.evidence for fit in fits]) - fits[0].evidence)
-        self._fits, self._weights = fits, weights / weights.sum()
+        self._weights = weights / weights.sum()
+        self._laws = [_Law(self.data, fit, settings) for fit in fits]
+
+    def _fitted(self, density: Any) -> list[_Fit]:
+        """Find the smoothness on the coarse grid, fit on the fine one; on each, contents first, then their errors."""
+        settings = self.settings
+        self.data = leaf_sums(density, side=settings.coarse_side, most=settings.readings)
+        first = _fit(self.data, settings.choice(settings.start), settings, _start(self.data))
+        self.data = leaf_sums(density, side=settings.coarse_side, most=settings.readings, contents=first.intensity)
+        ranked = _search(self.data, settings, first)
+        fits = [fit for fit in ranked[: settings.kept] if fit.evidence > ranked[0].evidence - settings.spread]
+        if settings.side == settings.coarse_side:
+            return fits
+        near = _refined(fits[0], self.data, settings.side)
+        for _ in range(2):
+            contents = density.count * np.exp(near[0]) / len(near[0])
+            self.data = leaf_sums(density, side=settings.side, most=settings.readings, contents=contents)
+            found = _fit(self.data, fits[0].choice, settings, near)
+            near = found.log_relative, found.rough
+        return [found]
 
     @property
     def seed(self) -> int:
@@ -333,34 +355,101 @@ class FourierPosterior:
 
     def estimate(self, target: str = "population") -> FloatArray:
         """Estimated contents of leaves, flat."""
-        parts = [w * fit.intensity for w, fit in zip(self._weights, self._fits, strict=True)]
-        if target == "records":
-            moved = [np.maximum(1 + fit.pull, 0) for fit in self._fits]
-            parts = [part * move for part, move in zip(parts, moved, strict=True)]
-        return np.asarray(sum(parts))
+        parts = zip(self._weights, self._laws, strict=True)
+        return np.asarray(sum(w * (law.expected if target == "population" else law.records) for w, law in parts))
 
     @cached_property
     def _draws(self) -> tuple[FloatArray, FloatArray]:
         rng = public_generator(self._released, np.array([4]))
         sizes = np.maximum(1, np.round(self.settings.draws * self._weights).astype(int))
-        parts = [fit.draws(self.data, int(size), rng) for fit, size in zip(self._fits, sizes, strict=True)]
+        parts = [law.draws(int(size), rng) for law, size in zip(self._laws, sizes, strict=True)]
         population, records = (np.concatenate([part[k] for part in parts], axis=1).T for k in (0, 1))
-        return _recentred(population, self.estimate()), records
+        return population, records
 
     def draws(self, target: str = "population") -> FloatArray:
         """Drawn contents of leaves, shape (draws, leaves)."""
         return self._draws[0 if target == "population" else 1]
 
 
-def _refined(fit: _Fit, coarse: LeafSums, fine: LeafSums) -> tuple[FloatArray, FloatArray]:
+class _Law:
+    """The law of the contents around one mode: normal in the logarithm, with leaves that may be empty.
+
+    Attributes
+    ----------
+    empty : array of shape (leaves,)
+        Probability that a leaf and what surrounds it hold nothing.
+    expected, records : array of shape (leaves,)
+        Estimated intensity, and estimated number of records.
+    """
+
+    def __init__(self, data: LeafSums, fit: _Fit, settings: FourierSettings) -> None:
+        self.data, self.fit, self.settings = data, fit, settings
+        texture = _spectrum(data.grid.leaves, settings.texture, 0.0)
+        self.covariance = _Covariance(fit.covariance.spectrum + texture, fit.covariance.rough)
+        self.seen = data.response.T @ (fit.intensity[:, None] * data.response)
+        self.empty = self._empty()
+        self.expected = fit.intensity * (1 - self.empty) ** settings.thinning
+        self.records = self.expected * np.maximum(1 + data.response @ fit.force, 0)
+
+    def _empty(self) -> FloatArray:
+        """Compare the likelihood with that of a field without what lies around each leaf and is no denser.
+
+        Around is what the kernel sees of it. Denser leaves stay: the tail of the kernel at a far heap says nothing
+        about the leaf.
+        """
+        data, response, intensity = self.data, self.data.response, self.fit.intensity
+        peak = float(np.sum(response**2, axis=1).max())
+        level = np.floor(np.log(intensity) / math.log(self.settings.contrast))
+        below = np.zeros_like(self.seen)
+        removed = np.empty(response.T.shape)
+        for step in np.unique(level):
+            here = level == step
+            part = response[here]
+            below += part.T @ (intensity[here, None] * part)
+            removed[:, here] = below @ part.T / peak
+        total = self.seen + data.noise**2 * np.eye(len(self.seen))
+        spread = solve_triangular(cholesky(total, lower=True, check_finite=False), removed, lower=True)
+        gain = -(self.fit.force @ removed) - 0.5 * np.sum(spread**2, axis=0)
+        return np.asarray(1 / (1 + np.exp(-np.clip(self.settings.empty_prior + gain, -40, 40))))
+
+    def draws(self, size: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Draw intensities and contents of leaves, both of shape (leaves, size)."""
+        data, intensity = self.data, self.fit.intensity[:, None]
+        weighted = intensity * data.response
+        gain = self.covariance.times(weighted)
+        system = self.seen + weighted.T @ gain
+        diagonal = system.ravel()[:: len(system) + 1]
+        diagonal += data.noise**2 + 1e-14 * diagonal.sum()
+        fields = self.covariance.draws(size, rng)
+        table = rng.poisson(np.broadcast_to(intensity, fields.shape)).astype(np.float64)
+        noise = data.noise * rng.standard_normal((len(data.values), size))
+        seen = data.response.T @ (intensity * (fields - 1) + table) + noise
+        force = cho_solve(cho_factor(system, lower=True, check_finite=False), seen, check_finite=False)
+        change = np.exp(np.clip(fields - gain @ force, -20, 20))
+        filled = _occupied(self.empty, size, self.settings.agreement, rng)
+        population = filled * _recentred(intensity * change, self.expected / (1 - self.empty))
+        # more intensity adds records, less thins them; what the sums say of the records themselves comes on top
+        records = (table + np.maximum(population - intensity, 0)) * np.minimum(population / intensity, 1)
+        return population, records * np.maximum(1 + data.response @ (self.fit.force[:, None] - force), 0)
+
+
+def _occupied(empty: FloatArray, draws: int, agreement: float, rng: np.random.Generator) -> FloatArray:
+    """Which leaves hold anything, per draw: each with its probability, all of a draw by nearly the same coin."""
+    common = math.sqrt(agreement) * rng.standard_normal(draws)
+    own = math.sqrt(1 - agreement) * rng.standard_normal((len(empty), draws))
+    return np.asarray(common + own >= ndtri(np.clip(empty, 1e-12, 1 - 1e-12))[:, None], dtype=np.float64)
+
+
+def _refined(fit: _Fit, coarse: LeafSums, side: int) -> tuple[FloatArray, FloatArray]:
     """A coarse fit on a finer grid: the value of the coarse leaf that holds the middle of each."""
     values = fit.log_relative.reshape(coarse.grid.leaves)
-    for j, (few, many) in enumerate(zip(coarse.grid.leaves, fine.grid.leaves, strict=True)):
+    fine = LeafSpec.plan(coarse.grid.bounds, [step or None for step in coarse.grid.steps], leaves=[side] * values.ndim)
+    for j, (few, many) in enumerate(zip(coarse.grid.leaves, fine.leaves, strict=True)):
         values = np.take(values, ((np.arange(many) + 0.5) * few / many).astype(int), axis=j)
     return values.ravel(), np.zeros(values.size)
 
 
 def _recentred(draws: FloatArray, expected: FloatArray) -> FloatArray:
-    """Draws whose mean is the estimate."""
-    mean = draws.mean(axis=0)
-    return np.asarray(draws * np.minimum(expected / np.maximum(mean, 1e-300), 10.0))
+    """Draws (one per column) whose mean is the estimate."""
+    factor = expected / np.maximum(draws.mean(axis=1), 1e-300)
+    return np.asarray(draws * np.minimum(factor, 10.0)[:, None])

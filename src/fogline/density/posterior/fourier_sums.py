@@ -1,17 +1,18 @@
 r"""Released Fourier sums as noisy linear readings of the contents of leaves.
 
 Weighted sums of a grid release are :math:`y = B^\top N + \sigma\varepsilon` with the contents N of the leaves, the
-exact features B of a record that lies anywhere in its leaf, and white noise of known deviation. A feature averaged over
-a leaf is the feature of its centre times a gain: a Dirichlet kernel of the cells, or of the values of a lattice, that
-share the leaf. Leaves are equal, so :math:`A = B B^\top` is a stationary kernel on them, known from one sum over
+exact features B of a record that lies anywhere in its leaf, and white noise of known deviation. A feature averaged
+over a leaf is the feature of its centre times a gain: a Dirichlet kernel of the cells, or of the values of a lattice,
+that share the leaf. Leaves are equal, so :math:`A = B B^\top` is a stationary kernel on them, known from one sum over
 frequencies, and :math:`b = B y` is a field with mean :math:`A N` and covariance :math:`\sigma^2 A`.
 
 A Cholesky factorisation of A with pivots, cut off where what is left could not be told from noise, gives :math:`A
 \approx R R^\top` and data :math:`z = R^\top N + \sigma\varepsilon'` with white noise: as many numbers as the release
 resolves, whatever the number of its coefficients. Columns of A are made when a pivot asks for them.
 
-Where in its leaf a record lies is sampling noise that the contents of leaves do not hold: each frequency's noise is
-raised by the mean of it, :math:`n w_m (1 - gain_m^2)/2`.
+Where in its leaf a record lies is noise that the contents of leaves do not hold: each frequency's noise is raised by
+:math:`w_m (1 - gain_m^2)/2` times n, if places are independent, plus the sum of squared contents of leaves as far as
+their records may all be at one side of them.
 """
 
 from __future__ import annotations
@@ -52,8 +53,6 @@ class LeafSums:
         Standard deviation of the privacy noise of each reading.
     total : float
         Number of records that the fit is scaled by, at least 1.
-    smoothed : array of shape (leaves,)
-        Kernel-smoothed contents, which may be negative: where a fit begins.
     """
 
     grid: LeafSpec
@@ -61,7 +60,16 @@ class LeafSums:
     response: FloatArray
     noise: float
     total: float
-    smoothed: FloatArray
+
+    def sharpened(self, steps: int = 40) -> FloatArray:
+        """Contents by Richardson and Lucy's iteration, which stay positive: where a fit begins."""
+        reach = np.maximum(self.response @ self.response.sum(axis=0), 1e-12)
+        seen = np.maximum(self.response @ self.values, 0)
+        contents = np.full(len(reach), self.total / len(reach))
+        for _ in range(steps):
+            ratio = seen / np.maximum(self.response @ (self.response.T @ contents), 1e-9 * self.total)
+            contents = contents * np.maximum(self.response @ (self.response.T @ ratio), 0) / reach
+        return contents
 
 
 def require_sums(density: Any) -> SketchSpec:
@@ -72,7 +80,7 @@ def require_sums(density: Any) -> SketchSpec:
     return spec
 
 
-def leaf_sums(density: Any, *, side: int, most: int) -> LeafSums:
+def leaf_sums(density: Any, *, side: int, most: int, contents: FloatArray | None = None) -> LeafSums:
     """Read a release on a regular grid of leaves.
 
     Parameters
@@ -83,25 +91,49 @@ def leaf_sums(density: Any, *, side: int, most: int) -> LeafSums:
         Most leaves per axis; on an axis with a step, a leaf holds whole values.
     most : int
         Most readings.
+    contents : array of shape (leaves,), optional
+        What is known of the contents of the leaves: how far their records may be off the middle depends on it.
     """
     spec = require_sums(density)
     grid = LeafSpec.plan(spec.bounds, [step or None for step in spec.steps], leaves=[side] * spec.d)
-    weights, noise, total = density.weights, density.noise_scale, density.count
     gains = _gains(spec, grid)
-    inside = total * weights * np.clip(1 - gains**2, 0, 1) / 2
-    whitening = noise / np.sqrt(noise**2 + inside)
+    if float(gains.min()) > 1 - 1e-9:  # leaves are cells: a record's feature is that of its leaf
+        return _readings(density, grid, gains, 0.0, most)
+    if contents is None:
+        contents = _readings(density, grid, gains, density.count, most).sharpened()
+    return _readings(density, grid, gains, density.count + _lumps(contents.reshape(grid.leaves)), most)
+
+
+def _readings(density: Any, grid: LeafSpec, gains: FloatArray, inside: float, most: int) -> LeafSums:
+    """Readings for given gains and a given sum of squared lumps inside the leaves."""
+    spec, weights, noise = density.spec, density.weights, density.noise_scale
+    whitening = noise / np.sqrt(noise**2 + inside * weights * (1 - gains**2) / 2)
     amplitude = np.sqrt(weights) * gains * whitening
     sums = np.sqrt(weights) * density.coefficients * whitening
     start = grid.origin - spec.origin
     places = [start[j] + grid.cell_widths[j] * np.arange(n) for j, n in enumerate(grid.leaves)]
     apart = [grid.cell_widths[j] * np.arange(1 - n, n) for j, n in enumerate(grid.leaves)]
-    field = _field(spec, amplitude * sums, places)
+    field = _field(spec, amplitude * sums, places).ravel()
     kernel = _field(spec, amplitude**2 + 0j, apart)
     peak = float(kernel[tuple(n - 1 for n in grid.leaves)])
     window = np.maximum(field, 0) / peak + 2 * noise / math.sqrt(peak)  # records that a pivot may speak of
-    response, pivots = _pivoted(kernel, grid.leaves, window.ravel(), RESOLUTION * noise, most)
-    values = solve_triangular(response[pivots], field.ravel()[pivots], lower=True)
-    return LeafSums(grid, values, response, noise, total, field.ravel() / max(float(kernel.sum()), 1e-300))
+    response, pivots = _pivoted(kernel, grid.leaves, window, RESOLUTION * noise, most)
+    values = solve_triangular(response[pivots], field[pivots], lower=True)
+    return LeafSums(grid, values, response, noise, density.count)
+
+
+def _lumps(contents: FloatArray) -> float:
+    """Sum of the squared contents of leaves that records share unevenly, as far as their neighbours differ.
+
+    Where the logarithm of the density rises by t from leaf to leaf, the mean place of its records is off the middle by
+    t/12 of a leaf, which squared is t^2/12 of the variance of a place; where neighbours are empty it may be anywhere.
+    """
+    rise = np.zeros(contents.shape)
+    logs = np.log(contents + 1e-3 * float(contents.mean()))
+    for axis in range(contents.ndim):
+        if contents.shape[axis] > 1:
+            rise += np.gradient(logs, axis=axis) ** 2 / 12
+    return float(np.sum(contents**2 * rise / (1 + rise)))
 
 
 def _gains(spec: SketchSpec, grid: LeafSpec) -> FloatArray:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,21 +64,24 @@ class LeafAxis:
         """Width of a leaf."""
         return float(self.edges[1] - self.edges[0])
 
+    def _value(self, end: float, rounding: Callable[[float], float], slack: float) -> float:
+        """Value of the lattice next to an end of a range."""
+        if math.isinf(end):
+            return end
+        return self.bounds[0] + self.step * float(rounding((end - self.bounds[0]) / self.step + slack))
+
     def overlap(self, ends: Ends) -> FloatArray:
         """Part of each leaf that lies in a closed range; None is an open end."""
         low = -math.inf if ends[0] is None else float(ends[0])
         high = math.inf if ends[1] is None else float(ends[1])
         if not low <= high:
             raise ValueError(f"{self.name}: the range must rise, got {low} to {high}")
-        if self.step:  # values count as wholes: widen by half a step, which lies between two values
-            low, high = _whole(low, -self.step / 2), _whole(high, self.step / 2)
+        if self.step:  # values count as wholes: a range holds those between its ends, and half a step around them
+            low = self._value(low, np.ceil, -1e-9) - self.step / 2
+            high = self._value(high, np.floor, 1e-9) + self.step / 2
         start, stop = self.edges[:-1], self.edges[1:]
         inside = np.clip(np.minimum(stop, high) - np.maximum(start, low), 0.0, None)
         return np.asarray(np.minimum(inside / self.width, 1.0))
-
-
-def _whole(end: float, half: float) -> float:
-    return end + half * (1 - 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +285,8 @@ class Posterior:
         spread = np.sqrt(levels * (1 - levels)) * (high - low) / np.maximum(around[1] - around[0], 1e-12)
         one = np.ndim(q) == 0
         found = self._estimate(value, draws, even, spread, target, level)
+        if not axis.step:  # where in its leaf the mass lies nobody knows: at a wall it may all be at the wall
+            found = replace(found, low=_edge(axis, found.low, "right", -1), high=_edge(axis, found.high, "left", 0))
         return found[0] if one else found
 
     def mean(self, column: str | int | None = None, *, target: Target = "population", level: float = 0.95) -> Estimate:
@@ -512,6 +517,11 @@ def _quantiles(axis: LeafAxis, part: FloatArray, levels: FloatArray) -> FloatArr
         within = np.where(row[leaf] > 0, (goal - below) / np.where(row[leaf] > 0, row[leaf], 1.0), 0.5)
         out[i] = axis.centres[leaf] if axis.step else axis.edges[leaf] + np.clip(within, 0, 1) * axis.width
     return out if part.ndim > 1 else out[0]
+
+
+def _edge(axis: LeafAxis, places: float | FloatArray, side: Literal["left", "right"], offset: int) -> FloatArray:
+    """Edge of a leaf next to each place, on one side of it."""
+    return axis.edges[np.clip(np.searchsorted(axis.edges, places, side=side) + offset, 0, len(axis.edges) - 1)]
 
 
 def _band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float) -> Band:
