@@ -7,7 +7,9 @@ docs/benchmarks/density.csv (errors by family) and docs/benchmarks/density_basel
     python benchmarks/density.py --quick                    a few sets, one run: does everything work
     python benchmarks/density.py --dim 1 --runs 2           all baselines on all sets
     python benchmarks/density.py --methods fogline --half judge
-    >>> from density import score; score(my_method)         a function (records, bounds, steps, epsilon, seed)
+
+In a session with this folder on the path, ``from density import score`` and ``score(my_method)``, where the method is a
+function ``(records, bounds, steps, epsilon, seed)``; `density_coverage.coverage` judges its intervals.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common import RESULTS, write_csv
+from common import read_csv, write_csv
 from density_figures import METRICS, Errors, family_table, ratio_rows, show_ratios
 from density_methods import METHODS, Method, Sample, baselines
 from fogline_research.datasets.columns import COLUMNS, generator
@@ -47,7 +50,7 @@ FIELDS = ("half", "set", "n", "epsilon", "run", "method", *METRICS)
 @lru_cache
 def density_sets(dim: int, half: str | None = None) -> tuple[Any, ...]:
     """Sets with this number of columns: the made ones, and those of DPBench where a copy is at hand."""
-    made = (*COLUMNS, *JOINTS, *dpbench_sets())
+    made: tuple[Any, ...] = (*COLUMNS, *JOINTS, *dpbench_sets())
     return tuple(one for one in made if one.d == dim and half in (None, one.half))
 
 
@@ -87,12 +90,8 @@ def errors_of(one: Any, sample: Sample, masses: Array) -> dict[str, float]:
 
 def baseline_table(dim: int = 1) -> list[dict[str, Any]]:
     """Stored errors of the baselines, by set, n, epsilon and family."""
-    path = RESULTS / "density.csv"
-    if not path.exists():
-        return []
-    numbers = {"n": int, "epsilon": float, **dict.fromkeys(METRICS, _number)}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if int(row["dim"]) == dim]
+    numbers: dict[str, Callable[[str], Any]] = {"n": int, "epsilon": float, **dict.fromkeys(METRICS, _number)}
+    rows = [row for row in read_csv("density") if int(row["dim"]) == dim]
     return [{key: numbers[key](text) if key in numbers else text for key, text in row.items()} for row in rows]
 
 
@@ -246,17 +245,32 @@ def _short(value: Any) -> Any:
 
 
 def write_tables() -> None:
-    """Reduce everything that was measured to the two tables of the docs."""
+    """Bring the two tables of the docs up to date; what was not measured here stays as it is there."""
     cells, chosen = [], []
     for dim in (1, 2, 3):
         rows = mean_rows([RAW / f"d{dim}.csv"])
-        if rows:
-            table, variants = family_table(rows)
-            cells += [{"dim": dim, **{key: _brief(value) for key, value in row.items()}} for row in table]
-            chosen += [{"dim": dim, **{key: _brief(value) for key, value in row.items()}} for row in variants]
-    if cells:
-        write_csv("density", cells)
-        write_csv("density_baselines", chosen)
+        # the best of all in hindsight is known only where all were measured
+        whole = {baseline.family for baseline in baselines(dim)} <= {row.family for row in rows}
+        table, variants = family_table(rows)
+        cells += [{"dim": dim, **row} for row in table if whole or row["family"] != "hindsight"]
+        chosen += [{"dim": dim, **row} for row in variants]
+    _merge("density", cells, ("dim", "half", "set", "n", "epsilon", "family"))
+    _merge("density_baselines", chosen, ("dim", "half", "n", "epsilon", "metric", "family"))
+
+
+def _merge(name: str, rows: Sequence[dict[str, Any]], keys: Sequence[str]) -> None:
+    """Replace the rows of a table that have the same keys, and add the others."""
+    merged: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in [*read_csv(name), *rows]:
+        brief = {key: _brief(value) for key, value in row.items()}
+        merged[tuple(str(brief[key]) for key in keys)] = brief
+    if merged:
+        write_csv(name, [merged[key] for key in sorted(merged, key=_order)])
+
+
+def _order(key: tuple[str, ...]) -> tuple[tuple[float, str], ...]:
+    """Numbers by size, words by letters."""
+    return tuple((float(part), "") if part.replace(".", "", 1).isdigit() else (math.inf, part) for part in key)
 
 
 def _brief(value: Any) -> Any:
@@ -293,12 +307,15 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--dpbench", help="file of DPBench histograms; by default FOGLINE_DPBENCH")
     parser.add_argument("--quick", action="store_true", help="three sets, one size, two epsilons; nothing is kept")
     return parser.parse_args()
 
 
 def main() -> None:
     options = arguments()
+    if options.dpbench:
+        os.environ["FOGLINE_DPBENCH"] = options.dpbench  # the other processes look there too
     if not dpbench_sets():
         print("no DPBench histograms at hand (FOGLINE_DPBENCH names the file): made sets only")
     for dim in options.dim or (1, 2, 3):

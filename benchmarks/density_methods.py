@@ -20,8 +20,8 @@ from fogline_research.baselines.hierarchies import hierarchical_histogram
 from fogline_research.baselines.histograms import (
     COUNT_SHARE,
     FEW_CELLS,
+    flat_histogram,
     monotone_cdf,
-    noisy_histogram,
     positive_part,
     simplex_projection,
     smooth_histogram,
@@ -139,9 +139,9 @@ def _flat_baselines(d: int, sides: Sequence[int]) -> list[Baseline]:
     found: list[Baseline] = []
     for side in sides:
         share = 0.0 if side**d <= FEW_CELLS else COUNT_SHARE
-        flat = functools.partial(noisy_histogram, side=side)
+        flat = functools.partial(flat_histogram, side=side)
         found += _readings("laplace", str(side), flat, d=d, share=share)
-        whole = functools.partial(noisy_histogram, side=side, noise="geometric")
+        whole = functools.partial(flat_histogram, side=side, noise="geometric")
         found += _readings("geometric", str(side), whole, d=d, share=share)
         found.append(Baseline("smoother", str(side), functools.partial(_empirical, side), private=False))
     return found

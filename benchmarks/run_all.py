@@ -9,6 +9,7 @@ from pathlib import Path
 from page import write_page
 
 SCRIPTS = (
+    "density.py",
     "modes.py",
     "many_axes.py",
     "clusters.py",

@@ -71,6 +71,24 @@ def test_the_stored_table_has_every_made_set_and_every_cell():
         assert {baseline.family for baseline in baselines(dim)} | {"fourier"} <= {cell["family"] for cell in table}
 
 
+def test_tables_keep_what_was_not_measured_anew(tmp_path, monkeypatch):
+    import common
+
+    monkeypatch.setattr(common, "RESULTS", tmp_path)
+    monkeypatch.setattr(density, "RAW", tmp_path)
+    common.write_csv("density", [{"dim": 1, "half": "tune", "set": "x", "n": 1000, "epsilon": 1, "family": family,
+                                  **dict.fromkeys(density_figures.METRICS, "0.5")}
+                                 for family in ("dawa", "hindsight", "fogline")])  # fmt: skip
+    line = {"half": "tune", "set": "x", "n": 1000, "epsilon": 1.0, "run": 0, "method": "fogline"}
+    header = ",".join(density.FIELDS)
+    values = [str(line.get(name, 0.25)) for name in density.FIELDS]
+    (tmp_path / "d1.csv").write_text(f"{header}\n{','.join(values)}\n")
+    density.write_tables()
+    stored = {cell["family"]: cell["w1"] for cell in density.baseline_table(1)}
+    assert stored == {"dawa": 0.5, "hindsight": 0.5, "fogline": 0.25}
+    assert [row["family"] for row in common.read_csv("density_baselines")] == ["fogline"] * 6
+
+
 class Exact:
     """A method that knows the population."""
 

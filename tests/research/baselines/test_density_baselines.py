@@ -16,15 +16,21 @@ from fogline_research.baselines.hierarchies import best_branching, consistent_le
 from fogline_research.baselines.histograms import (
     block_counts,
     block_spread,
+    flat_histogram,
     geometric_noise,
     monotone_cdf,
-    noisy_histogram,
     positive_part,
     simplex_projection,
     smooth_histogram,
 )
 from fogline_research.baselines.leaves import LEAVES, Leaves
-from fogline_research.baselines.partitions import COST_SENSITIVITY, draw_pruning, partition_histogram, z_order
+from fogline_research.baselines.partitions import (
+    COST_SENSITIVITY,
+    PartitionTuning,
+    draw_pruning,
+    partition_histogram,
+    z_order,
+)
 from fogline_research.baselines.quantiles import _median_scores, cells_of_quantiles, recursive_quantiles
 
 HUGE = 1e9
@@ -129,8 +135,8 @@ def test_blocks_spread_back(size, side):
 @pytest.mark.parametrize(
     "release",
     [
-        lambda counts, rng: noisy_histogram(counts, HUGE, rng, side=64),
-        lambda counts, rng: noisy_histogram(counts, 50.0, rng, side=64, noise="geometric"),
+        lambda counts, rng: flat_histogram(counts, HUGE, rng, side=64),
+        lambda counts, rng: flat_histogram(counts, 50.0, rng, side=64, noise="geometric"),
         lambda counts, rng: hierarchical_histogram(counts, HUGE, rng, side=64, branching=2),
         lambda counts, rng: hierarchical_histogram(counts, HUGE, rng, side=64, branching=4),
         lambda counts, rng: hierarchical_histogram(counts, HUGE, rng, side=64, branching=3, nonnegative=True),
@@ -240,7 +246,9 @@ def test_grids_spend_the_budget_once(shape):
 def test_the_second_stage_of_buckets_has_what_the_first_left():
     meter = Meter()
     partition_histogram(counts_of((16,)), 0.8, meter, side=16)
-    assert meter.costs == [pytest.approx(0.6)]  # three quarters; the first stage draws no Laplace noise
+    assert meter.costs == [
+        pytest.approx((1 - PartitionTuning().partition_share) * 0.8)
+    ]  # the first stage draws no Laplace noise
 
 
 def prunings(size):

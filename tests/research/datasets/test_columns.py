@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fogline_research.datasets.columns import COLUMNS, Atoms, Law, cell_of, column_named, generator
+from fogline_research.datasets.columns import COLUMNS, Law, PointMasses, cell_of, column_named, generator
 
 NAMES = [column.name for column in COLUMNS]
 
@@ -58,7 +58,7 @@ def test_values_beyond_a_wall_are_recorded_at_the_wall():
 
 
 def test_parts_say_what_they_are():
-    atoms = Atoms.lattice(1.0, np.array([1.0, 3.0]), low=2.0, step=0.5)
+    atoms = PointMasses.lattice(1.0, np.array([1.0, 3.0]), low=2.0, step=0.5)
     np.testing.assert_allclose(atoms.values, [2.0, 2.5])
     np.testing.assert_allclose(atoms.probabilities, [0.25, 0.75])
     assert isinstance(column_named("uniform").parts[0], Law)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline_research.baselines.histograms import noisy_histogram
+from fogline_research.baselines.histograms import flat_histogram
 
 __all__ = ["GridTuning", "adaptive_grid", "uniform_grid"]
 
@@ -43,7 +43,8 @@ class GridTuning:
 
 
 def _side(records: float, epsilon: float, constant: float, d: int) -> int:
-    return max(1, math.ceil((max(records, 0.0) * epsilon / constant) ** (2.0 / (d + 2))))
+    side: float = (max(records, 0.0) * epsilon / constant) ** (2.0 / (d + 2))
+    return max(1, math.ceil(side))
 
 
 def _cuts(size: int, parts: int) -> Counts:
@@ -68,7 +69,7 @@ def uniform_grid(
     paid = tuning.count_share * epsilon
     records = counts.sum() + rng.laplace(0.0, 1.0 / paid)
     side = _side(records, epsilon - paid, tuning.constant, counts.ndim)
-    return noisy_histogram(counts, epsilon - paid, rng, side=min(side, max(counts.shape)))
+    return flat_histogram(counts, epsilon - paid, rng, side=min(side, max(counts.shape)))
 
 
 def adaptive_grid(
@@ -105,7 +106,7 @@ def adaptive_grid(
         tuning.least_side if d == 2 else tuning.least_side // 2, _side(records, epsilon, tuning.constant, d) // 4
     )
     cuts = [_cuts(size, side) for size in counts.shape]
-    coarse: NDArray[np.generic] = counts
+    coarse = counts
     for axis, edges in enumerate(cuts):
         coarse = np.add.reduceat(coarse, edges[:-1], axis=axis)
     noisy = coarse + rng.laplace(0.0, 1.0 / first, coarse.shape)
@@ -122,7 +123,7 @@ def _split_cell(
 ) -> Array:
     """Count the parts of one cell, and make them agree with the cell's own count."""
     cuts = [_cuts(size, side) for size in counts.shape]
-    parts: NDArray[np.generic] = counts
+    parts = counts
     for axis, edges in enumerate(cuts):
         parts = np.add.reduceat(parts, edges[:-1], axis=axis)
     values = parts + rng.laplace(0.0, 1.0 / second, parts.shape)

@@ -28,9 +28,9 @@ __all__ = [
     "FEW_CELLS",
     "block_counts",
     "block_spread",
+    "flat_histogram",
     "geometric_noise",
     "monotone_cdf",
-    "noisy_histogram",
     "positive_part",
     "simplex_projection",
     "smooth_histogram",
@@ -85,7 +85,7 @@ def geometric_noise(epsilon: float, size: int | tuple[int, ...], rng: np.random.
     return (rng.geometric(success, size) - rng.geometric(success, size)).astype(np.float64)
 
 
-def noisy_histogram(
+def flat_histogram(
     counts: Counts,
     epsilon: float,
     rng: np.random.Generator,
@@ -112,7 +112,7 @@ def noisy_histogram(
 
     Examples
     --------
-    >>> noisy_histogram(np.array([4, 0, 2, 2]), 1e9, np.random.default_rng(0), side=2).round(6) + 0.0
+    >>> flat_histogram(np.array([4, 0, 2, 2]), 1e9, np.random.default_rng(0), side=2).round(6) + 0.0
     array([2., 2., 2., 2.])
     """
     blocks = block_counts(counts, side).astype(np.float64)

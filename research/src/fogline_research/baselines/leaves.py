@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,23 +100,23 @@ class Leaves:
             )
         return np.asarray(masses)
 
-    def _spread(self, axis: int, cells: int) -> Array:
+    def _spread(self, axis: int, cells: int) -> Any:
         key = (axis, cells)
         if key not in self._matrices:
             self._matrices[key] = self._matrix(axis, cells)
         return self._matrices[key]
 
     @cached_property
-    def _matrices(self) -> dict[tuple[int, int], Array]:
+    def _matrices(self) -> dict[tuple[int, int], Any]:
         return {}
 
-    def _matrix(self, axis: int, cells: int) -> Array:
-        """Share of each leaf (columns) in each cell (rows)."""
+    def _matrix(self, axis: int, cells: int) -> Any:
+        """Share of each leaf (columns) in each cell (rows); sparse in one column, where both are many."""
         low, high = self.bounds[axis]
         size, values = self.shape[axis], self.values[axis]
         if values:
             step = float((self.steps or ())[axis] or 0.0)
-            rows = cell_of(low + step * np.arange(values), low, high, cells)
+            rows = cell_of(low + step * np.arange(values, dtype=np.float64), low, high, cells)
             columns = np.arange(values) // self.together[axis]
             shares = 1.0 / np.bincount(columns)[columns]
         else:

@@ -2,7 +2,7 @@ r"""Made columns, pairs and triples with a known population: what a density rele
 
 A column is a mixture of continuous laws and atoms in a public box, so that the mass of every cell is exact. Continuous
 laws are cut off at the box (records outside it contribute nothing to a release, and nobody wants to judge them),
-except where ``walls=True`` says that values beyond a wall are recorded at the wall.
+except where ``clip=True`` says that values beyond a wall are recorded at the wall.
 
 Each kind of difficulty has kinds in both halves: the half ``"tune"`` may be looked at while a method is made, the half
 ``"judge"`` only to report. `fogline_research.datasets.tables` has the pairs and triples.
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-__all__ = ["COLUMNS", "Atoms", "Column", "Half", "Law", "cell_of", "column_named", "generator"]
+__all__ = ["COLUMNS", "Column", "Half", "Law", "PointMasses", "cell_of", "column_named", "generator"]
 
 Array = NDArray[np.float64]
 Half = Literal["tune", "judge"]
@@ -55,25 +55,25 @@ class Law:
 
     weight: float
     law: Any
-    walls: bool = False
+    clip: bool = False
 
     def draw(self, n: int, bounds: tuple[float, float], rng: np.random.Generator) -> Array:
         """Draw records by inversion."""
-        if self.walls:
-            return np.clip(np.asarray(self.law.ppf(rng.random(n))), *bounds)
+        if self.clip:
+            return np.asarray(np.clip(self.law.ppf(rng.random(n)), *bounds))
         first, last = self.law.cdf(bounds[0]), self.law.cdf(bounds[1])
-        return np.clip(np.asarray(self.law.ppf(first + (last - first) * rng.random(n))), *bounds)
+        return np.asarray(np.clip(self.law.ppf(first + (last - first) * rng.random(n)), *bounds))
 
     def cell_masses(self, bounds: tuple[float, float], cells: int) -> Array:
         """Exact mass of equal cells of the box."""
         cdf = np.asarray(self.law.cdf(np.linspace(*bounds, cells + 1)))
-        if self.walls:
+        if self.clip:
             return np.diff(np.r_[0.0, cdf[1:-1], 1.0])
-        return np.diff(cdf) / (cdf[-1] - cdf[0])
+        return np.asarray(np.diff(cdf) / (cdf[-1] - cdf[0]))
 
 
 @dataclass(frozen=True, eq=False)
-class Atoms:
+class PointMasses:
     """A part of a column that takes a few values only."""
 
     weight: float
@@ -81,22 +81,23 @@ class Atoms:
     probabilities: Array
 
     @classmethod
-    def at(cls, weight: float, *values: float) -> Atoms:
+    def at(cls, weight: float, *values: float) -> PointMasses:
         """Equally frequent values."""
         return cls(weight, np.array(values, dtype=np.float64), np.full(len(values), 1.0 / len(values)))
 
     @classmethod
-    def lattice(cls, weight: float, masses: Array, *, low: float = 0.0, step: float = 1.0) -> Atoms:
+    def lattice(cls, weight: float, masses: Array, *, low: float = 0.0, step: float = 1.0) -> PointMasses:
         """Values low, low + step, ... with these masses, which are made to sum to 1."""
-        return cls(weight, low + step * np.arange(len(masses)), masses / masses.sum())
+        return cls(weight, low + step * np.arange(len(masses), dtype=np.float64), masses / masses.sum())
 
     def draw(self, n: int, bounds: tuple[float, float], rng: np.random.Generator) -> Array:
         """Draw records."""
-        return np.clip(rng.choice(self.values, size=n, p=self.probabilities), *bounds)
+        return np.asarray(np.clip(rng.choice(self.values, size=n, p=self.probabilities), *bounds))
 
     def cell_masses(self, bounds: tuple[float, float], cells: int) -> Array:
         """Exact mass of equal cells of the box."""
-        return np.bincount(cell_of(self.values, *bounds, cells), weights=self.probabilities, minlength=cells)
+        places = cell_of(self.values, *bounds, cells)
+        return np.asarray(np.bincount(places, weights=self.probabilities, minlength=cells), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +112,7 @@ class Column:
     half : {"tune", "judge"}
     box : tuple of float
         Public bounds of the column.
-    parts : tuple of Law and Atoms
+    parts : tuple of Law and PointMasses
         Their weights sum to 1.
     step : float or None
         Public rounding step, where the owner of such a column would know one.
@@ -129,7 +130,7 @@ class Column:
     kind: str
     half: Half
     box: tuple[float, float]
-    parts: tuple[Law | Atoms, ...]
+    parts: tuple[Law | PointMasses, ...]
     step: float | None = None
     _cache: dict[int, Array] = field(default_factory=dict, repr=False)
 
@@ -151,7 +152,7 @@ class Column:
     @cached_property
     def atomic(self) -> bool:
         """Whether single values hold mass, so that ranks jump."""
-        return self.step is not None or any(isinstance(part, Atoms) or part.walls for part in self.parts)
+        return self.step is not None or any(isinstance(part, PointMasses) or part.clip for part in self.parts)
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Draw records of shape (n, 1)."""
@@ -170,8 +171,8 @@ class Column:
 # -- laws ---------------------------------------------------------------------------------------------------------
 
 
-def _normal(weight: float, mean: float, sd: float, *, walls: bool = False) -> Law:
-    return Law(weight, stats.norm(mean, sd), walls)
+def _normal(weight: float, mean: float, sd: float, *, clip: bool = False) -> Law:
+    return Law(weight, stats.norm(mean, sd), clip)
 
 
 def _flat(weight: float, low: float, high: float) -> Law:
@@ -183,15 +184,15 @@ def _ramp(weight: float, low: float, high: float) -> Law:
     return Law(weight, stats.triang(1.0, low, high - low))
 
 
-def _lattice(masses: Callable[[Array], Array], last: int) -> tuple[Atoms]:
+def _lattice(masses: Callable[[Array], Array], last: int) -> tuple[PointMasses]:
     """Whole numbers 0 ... last with these masses."""
-    return (Atoms.lattice(1.0, masses(np.arange(last + 1.0))),)
+    return (PointMasses.lattice(1.0, masses(np.arange(last + 1.0))),)
 
 
 def _ages() -> Array:
     """Mass of ages 0 to 110: four of ten people say a multiple of 5, two of ten a multiple of 10."""
     ages = np.arange(111.0)
-    smooth = stats.norm.pdf(ages, 44, 17) + 0.5 * stats.norm.pdf(ages, 72, 9)
+    smooth: Array = stats.norm.pdf(ages, 44, 17) + 0.5 * stats.norm.pdf(ages, 72, 9)
     total = 0.4 * smooth
     for step, share in ((5, 0.4), (10, 0.2)):
         np.add.at(total, np.minimum(step * np.round(ages / step), 110).astype(int), share * smooth)
@@ -208,18 +209,18 @@ def _prices() -> Array:
     return total
 
 
-def _wages(weight: float) -> Atoms:
+def _wages(weight: float) -> PointMasses:
     """Wages that are said in whole five hundreds."""
     values = np.arange(500.0, 20_000.0, 500.0)
     masses = stats.lognorm(0.5, scale=3200).pdf(values)
-    return Atoms(weight, values, masses / masses.sum())
+    return PointMasses(weight, values, masses / masses.sum())
 
 
-def _weights(weight: float) -> Atoms:
+def _weights(weight: float) -> PointMasses:
     """Body weights that are said in multiples of five."""
     values = np.arange(40.0, 150.0, 5.0)
     masses = stats.gamma(25, scale=3).pdf(values)
-    return Atoms(weight, values, masses / masses.sum())
+    return PointMasses(weight, values, masses / masses.sum())
 
 
 def _blocks(heights: tuple[float, ...], low: float, high: float) -> Law:
@@ -239,22 +240,22 @@ def _skewed() -> tuple[Column, ...]:
 
 
 def _heavy() -> tuple[Column, ...]:
-    clipped = (Law(1.0, stats.cauchy(0, 1), walls=True),)
+    clipped = (Law(1.0, stats.cauchy(0, 1), clip=True),)
     return (
         Column("Pareto(1.5) in 0:50", "heavy-tailed", "tune", (0.0, 50.0), (Law(1.0, stats.pareto(1.5, loc=-1)),)),
         Column("t(2) in -50:50", "heavy-tailed", "judge", (-50.0, 50.0), (Law(1.0, stats.t(2)),)),
         Column("Cauchy clipped to -20:20", "heavy-tailed", "judge", (-20.0, 20.0), clipped),
         Column(
             "lognormal(0, 1.5) clipped to 0:100", "heavy-tailed", "tune", (0.0, 100.0),
-            (Law(1.0, stats.lognorm(1.5), walls=True),),
+            (Law(1.0, stats.lognorm(1.5), clip=True),),
         ),
     )  # fmt: skip
 
 
 def _heaped() -> tuple[Column, ...]:
-    cents = Atoms.lattice(1.0, _prices(), step=0.01)
+    cents = PointMasses.lattice(1.0, _prices(), step=0.01)
     return (
-        Column("ages, many rounded", "heaped", "judge", (0.0, 110.0), (Atoms.lattice(1.0, _ages()),), 1.0),
+        Column("ages, many rounded", "heaped", "judge", (0.0, 110.0), (PointMasses.lattice(1.0, _ages()),), 1.0),
         Column("prices that end in 99", "heaped", "tune", (0.0, 200.0), (cents,), 0.01),
         Column(
             "weights, half in fives", "heaped", "tune", (30.0, 160.0),
@@ -268,8 +269,8 @@ def _heaped() -> tuple[Column, ...]:
 
 
 def _zeros() -> tuple[Column, ...]:
-    def zeros(share: float, law: Any) -> tuple[Law | Atoms, ...]:
-        return (Atoms.at(share, 0.0), Law(1.0 - share, law))
+    def zeros(share: float, law: Any) -> tuple[Law | PointMasses, ...]:
+        return (PointMasses.at(share, 0.0), Law(1.0 - share, law))
 
     return (
         Column("30% zeros, gamma(2)", "zero-inflated", "tune", (0.0, 100.0), zeros(0.3, stats.gamma(2, scale=10))),
@@ -289,7 +290,7 @@ def _counts() -> tuple[Column, ...]:
 
 
 def _walls() -> tuple[Column, ...]:
-    both = (Atoms.at(0.2, 0.0), Atoms.at(0.15, 1.0), Law(0.65, stats.beta(2, 2)))
+    both = (PointMasses.at(0.2, 0.0), PointMasses.at(0.15, 1.0), Law(0.65, stats.beta(2, 2)))
     return (
         Column("exponential in 0:10", "at walls", "tune", (0.0, 10.0), (Law(1.0, stats.expon()),)),
         Column("half-normal in 0:6", "at walls", "judge", (0.0, 6.0), (Law(1.0, stats.halfnorm()),)),
@@ -303,7 +304,7 @@ def _spikes() -> tuple[Column, ...]:
         Column("spike at a wall, else empty", "spike", "tune", (0.0, 1.0), (Law(1.0, stats.halfnorm(scale=0.001)),)),
         Column("narrow spike, else empty", "spike", "judge", (0.0, 1.0), (_normal(1.0, 0.3713, 0.0008),)),
         Column("spike on uniform", "spike", "tune", (0.0, 1.0), (_flat(0.7, 0, 1), _normal(0.3, 0.6182, 0.001))),
-        Column("heap on uniform", "spike", "judge", (0.0, 1.0), (_flat(0.8, 0, 1), Atoms.at(0.2, 0.25))),
+        Column("heap on uniform", "spike", "judge", (0.0, 1.0), (_flat(0.8, 0, 1), PointMasses.at(0.2, 0.25))),
     )
 
 
@@ -349,15 +350,15 @@ def _wide() -> tuple[Column, ...]:
 
 
 def _few() -> tuple[Column, ...]:
-    tenths = Atoms.lattice(0.5, stats.norm.pdf(np.arange(11.0), 6, 2))
-    answers = Atoms.lattice(1.0, np.array([0.80, 0.17, 0.03]))
-    grades = Atoms.lattice(1.0, np.array([0.05, 0.09, 0.21, 0.40, 0.25]), low=1.0)
-    eighths = Atoms(0.3, np.arange(8.0, 33.0) / 8, np.full(25, 0.04))
+    tenths = PointMasses.lattice(0.5, stats.norm.pdf(np.arange(11.0), 6, 2))
+    answers = PointMasses.lattice(1.0, np.array([0.80, 0.17, 0.03]))
+    grades = PointMasses.lattice(1.0, np.array([0.05, 0.09, 0.21, 0.40, 0.25]), low=1.0)
+    eighths = PointMasses(0.3, np.arange(8.0, 33.0) / 8, np.full(25, 0.04))
     return (
         Column("whole numbers and normal", "few values", "judge", (0.0, 10.0), (tenths, _normal(0.5, 4, 1.5))),
         Column("eighths and gamma", "few values", "tune", (0.0, 8.0), (eighths, Law(0.7, stats.gamma(4, scale=0.6)))),
-        Column("two values", "few values", "tune", (0.0, 1.0), (Atoms.at(0.7, 0.3), Atoms.at(0.3, 0.8))),
-        Column("constant", "few values", "judge", (0.0, 10.0), (Atoms.at(1.0, 5.1),)),
+        Column("two values", "few values", "tune", (0.0, 1.0), (PointMasses.at(0.7, 0.3), PointMasses.at(0.3, 0.8))),
+        Column("constant", "few values", "judge", (0.0, 10.0), (PointMasses.at(1.0, 5.1),)),
         Column("yes, no or unknown", "few values", "judge", (0.0, 2.0), (answers,), 1.0),
         Column("five grades", "few values", "tune", (1.0, 5.0), (grades,), 1.0),
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,8 +89,8 @@ class Joint:
 
     def _stored(self, cells: int) -> Array:
         folder = Path(os.environ.get("FOGLINE_POPULATIONS") or Path(tempfile.gettempdir()) / "fogline_populations")
-        mark = zlib.crc32(self.draw(1000, generator("check sum", self.name)).tobytes())
-        path = folder / f"{zlib.crc32(self.name.encode()):08x}-{mark:08x}-{POPULATION_DRAWS}-{cells}.npy"
+        check_sum = zlib.crc32(self.draw(1000, generator("check sum", self.name)).tobytes())
+        path = folder / f"{zlib.crc32(self.name.encode()):08x}-{check_sum:08x}-{POPULATION_DRAWS}-{cells}.npy"
         if path.exists():
             return np.asarray(np.load(path, allow_pickle=False))
         masses = self._counted(cells)
@@ -107,7 +107,7 @@ class Joint:
             for axis, (low, high) in enumerate(self.bounds):
                 keys = keys * cells + cell_of(rows[:, axis], low, high, cells)
             total += np.bincount(keys, minlength=total.size)
-        return (total / total.sum()).reshape((cells,) * self.d)
+        return np.asarray((total / total.sum()).reshape((cells,) * self.d))
 
 
 # -- parts of samplers ----------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def _normals(mean: tuple[float, ...], covariance: list[list[float]]) -> Sampler:
     return lambda n, rng: np.array(mean) + rng.standard_normal((n, len(mean))) @ root.T
 
 
-def _clusters(parts: list[tuple[float, tuple[float, ...], tuple[float, ...]]]) -> Sampler:
+def _clusters(parts: Sequence[tuple[float, tuple[float, ...], tuple[float, ...]]]) -> Sampler:
     """Normals with (weight, mean, standard deviations); a weight that is left over is uniform in the unit box."""
     weights = [weight for weight, _, _ in parts]
     means, widths = (np.array([part[k] for part in parts]) for k in (1, 2))
@@ -145,7 +145,7 @@ def _ring(n: int, rng: np.random.Generator) -> Array:
 
 def _shell(n: int, rng: np.random.Generator) -> Array:
     way = rng.standard_normal((n, 3))
-    return way / np.linalg.norm(way, axis=1, keepdims=True) * rng.normal(1.0, 0.06, (n, 1))
+    return np.asarray(way / np.linalg.norm(way, axis=1, keepdims=True) * rng.normal(1.0, 0.06, (n, 1)))
 
 
 def _round_some(x: Array, step: float, share: float, rng: np.random.Generator) -> Array:
@@ -216,7 +216,7 @@ def _heavy(n: int, rng: np.random.Generator) -> Array:
 
 def _heavy_together(n: int, rng: np.random.Generator) -> Array:
     scale = 1.0 / np.sqrt(rng.gamma(1.0, 1.0, (n, 1)))
-    return scale * (rng.standard_normal((n, 2)) @ np.array([[1.0, 0.6], [0.0, 0.8]]))
+    return np.asarray(scale * (rng.standard_normal((n, 2)) @ np.array([[1.0, 0.6], [0.0, 0.8]])))
 
 
 def _uniform(d: int) -> Sampler:

@@ -63,7 +63,7 @@ def block_sums(masses: ArrayLike, cells: int) -> Array:
         size = array.shape[axis] // check_count(cells, "cells")
         if size * cells != array.shape[axis]:
             raise ValueError(f"cells must divide {array.shape[axis]}, got {cells}")
-        array = np.add.reduceat(array, np.arange(0, array.shape[axis], size), axis=axis)
+        array = np.asarray(np.add.reduceat(array, np.arange(0, array.shape[axis], size), axis=axis), dtype=np.float64)
     return array
 
 
@@ -79,11 +79,12 @@ def _boxes(d: int) -> NDArray[np.int64]:
 @cache
 def _directions(d: int) -> Array:
     """Fixed directions that cover half of the circle or of the sphere evenly."""
-    turn = np.arange(DIRECTIONS) + 0.5
+    turn: Array = np.arange(DIRECTIONS, dtype=np.float64) + 0.5
     if d == 2:
         angle = np.pi * turn / DIRECTIONS
         return np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    height, angle = turn / DIRECTIONS, np.pi * (1 + math.sqrt(5)) * turn
+    height: Array = turn / DIRECTIONS
+    angle = np.pi * (1.0 + math.sqrt(5.0)) * turn
     radius = np.sqrt(1 - height**2)
     return np.stack([radius * np.cos(angle), radius * np.sin(angle), height], axis=1)
 
@@ -175,8 +176,7 @@ def _require_masses(masses: Array) -> None:
 
 def _sliced(difference: Array, corners: Array) -> float:
     if difference.ndim == 1:
-        # between two corners the difference of the cdfs is a straight line; the mean of its ends is its integral
-        # unless it changes its sign there, which no cell is wide enough to make matter
+        # the cdfs are compared at the upper edges of the cells, as prefix queries are
         return float(np.mean(np.abs(corners[1:])))
     order, gaps = _projections(difference.ndim)
     moved = np.cumsum(difference.ravel()[order], axis=1)[:, :-1]
