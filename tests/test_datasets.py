@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, multivariate_t
 
-from fogline.datasets.mixtures import Mixture, mixture_modes
 from fogline.datasets.simulated import (
     GAUSSIAN_MIXTURE4,
     OWN_MIXTURES,
     T_MIXTURE5,
+    Mixture,
     gaussian_mixture4,
+    mixture_modes,
     own_mixture,
     t_mixture5,
     uniform_box,

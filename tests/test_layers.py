@@ -314,6 +314,28 @@ def test_a_long_body_would_be_noticed():
     assert long_bodies(f'def f():\n    """A docstring\n{lines}\n    """\n    return 1\n') == []
 
 
+def defined_twice(source: str) -> list[str]:
+    """Names that a module binds more than once at its top: of two merged files, the later would change the earlier."""
+    names: list[str] = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            stored = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+            names += [name.id for name in stored if isinstance(name.ctx, ast.Store)]
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def test_no_module_gives_a_name_twice():
+    assert {relative(path): twice for path in FILES if (twice := defined_twice(path.read_text()))} == {}
+
+
+def test_a_name_given_twice_would_be_noticed():
+    assert defined_twice("A, B = 1, 2\ndef f(): ...\nB, C = 3, 4\nf = 1\n") == ["B", "f"]
+    assert defined_twice("A = 1\nx[0] = A\ny.A = A\ndef f():\n    A = 2\n") == []
+
+
 def has_proof(path: Path) -> bool:
     proof = path.with_name(f"{path.stem}.proof.md")
     return proof.is_file() and "QED" in proof.read_text()
@@ -328,6 +350,17 @@ def test_every_mechanism_has_a_proof():
     ]
     assert mechanisms
     assert [relative(path) for path in mechanisms if not has_proof(path)] == []
+
+
+def test_every_query_has_a_proof():
+    asks_nothing = {"query"}  # what a query is
+    queries = [
+        path
+        for path in sorted((PACKAGE / "queries").glob("*.py"))
+        if not path.name.startswith("_") and path.stem not in asks_nothing
+    ]
+    assert queries
+    assert [relative(path) for path in queries if not has_proof(path)] == []
 
 
 def faults_of_proof(path: Path) -> list[str]:
@@ -366,6 +399,25 @@ def test_every_proof_that_is_named_exists():
             is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
             if is_text and re.fullmatch(r"\w+/\w+\.proof\.md", node.value):
                 assert (PACKAGE / node.value).is_file(), f"{relative(path)} names {node.value}"
+
+
+def lost_proofs(path: Path) -> list[str]:
+    """Proofs that a text names in quotes of code and that are not there: beside it, or by a path in the package."""
+    named = set(re.findall(r"``?((?:\w+/)?\w+\.proof\.md)``?", path.read_text()))
+    return sorted(name for name in named if not ((PACKAGE if "/" in name else path.parent) / name).is_file())
+
+
+def test_every_proof_that_a_proof_or_a_trusted_module_names_is_there():
+    trusted = [path for path in FILES if part_of(path) in {*LAYERS["secret"], "mechanisms", "accounting"}]
+    files = [*sorted(PACKAGE.rglob("*.proof.md")), *(path for path in trusted if path.name != "__init__.py")]
+    files.remove(PACKAGE / "accounting" / "proofs.py")  # former paths among them
+    assert {relative(path): lost for path in files if (lost := lost_proofs(path))} == {}
+
+
+def test_a_lost_proof_would_be_noticed(tmp_path):
+    text = tmp_path / "query.py"
+    text.write_text("see ``query.proof.md`` and `mechanisms/lattice.proof.md`, not `mechanisms/fence.proof.md`")
+    assert lost_proofs(text) == ["mechanisms/fence.proof.md", "query.proof.md"]
 
 
 def repository_files() -> list[Path]:

@@ -109,7 +109,7 @@ def __getattr__(name: str) -> Any:
 
 def _moved_module(name: str) -> Any:
     """Import a module that went to ``fogline_research``, and say so."""
-    from fogline._validation.deprecation import warn_deprecated
+    from fogline._validation.process import warn_deprecated
 
     new = _GONE[name]
     try:

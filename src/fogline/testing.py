@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_count
-from fogline.mechanisms.randomness import Call, IntArray, NoiseProvider, Query, Sample, use_provider
+from fogline.mechanisms.randomness import Call, NoiseProvider, Query, Sample, use_provider
 
 __all__ = ["SeededProvider", "SeededSource", "integral_log_ratio", "seeded_noise"]
 
@@ -70,7 +71,7 @@ class SeededSource:
 
 
 @lru_cache(maxsize=32)
-def _table(scale: float) -> tuple[int, NDArray[np.float64]]:
+def _table(scale: float) -> tuple[int, FloatArray]:
     """Return the reach m and the distribution function of the discrete Gaussian on -m, ..., m."""
     reach = math.ceil(12.0 * scale) + 1
     z = np.arange(-reach, reach + 1) / scale
@@ -135,7 +136,7 @@ def seeded_noise(seed: int) -> Iterator[NoiseProvider]:
         yield provider
 
 
-def integral_log_ratio(sampler: Any, x: ArrayLike) -> NDArray[np.float64]:
+def integral_log_ratio(sampler: Any, x: ArrayLike) -> FloatArray:
     """Return the logarithm of the ratio of a fitted sampler's *secret* density to its base, at some points.
 
     It reads raw data through the model, and must never be published: it is here for benchmarks on simulated records.

@@ -1,6 +1,7 @@
 """PrivateModeClustering where little can be seen: how many clusters there are, what is said, odd data."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from fogline.testing import seeded_noise
 @pytest.fixture(autouse=True)
 def _one_start(monkeypatch):
     """Speed: where centres lie exactly is tested elsewhere."""
-    monkeypatch.setattr(pursuit, "RESTARTS", 1)
+    monkeypatch.setattr(pursuit, "PURSUIT", replace(pursuit.PURSUIT, restarts=1))
 
 
 def fitted(X, *, seed=0, **options):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,9 +61,9 @@ def test_an_outlier_does_not_come_out_of_private_clusters(d, options):
 
 def test_an_outlier_does_not_come_out_of_a_private_mixture(monkeypatch):
     # A shorter search: where 60 (100) of 300 records are far out, 4 (9) of 40 fits show them, and 5 (9) with the whole.
-    for name, value in (("RESTARTS", 1), ("SWAPS", 1), ("CANDIDATES", 256)):
-        monkeypatch.setattr(pursuit, name, value)
-    monkeypatch.setattr(matching, "ITERATIONS", 60)
+    fewer = replace(pursuit.PURSUIT, restarts=1, swaps=1, candidates=256)
+    monkeypatch.setattr(pursuit, "PURSUIT", fewer)
+    monkeypatch.setattr(matching, "MATCHING", replace(matching.MATCHING, iterations=60))
     release = seeded(PrivateGaussianMixture(**BUDGET, radius=60.0, n_components=5, steps=2).fit)
 
     def near(fitted):

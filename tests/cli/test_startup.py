@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fogline.cli.app import COMMANDS, app
-from fogline.report import kinds
+from fogline.report import page
 
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "opendp", "pandas", "pyarrow", "duckdb", "matplotlib", "jinja2", "rich")
 BUDGET = ("--epsilon", "1", "--delta", "1e-5")
@@ -171,16 +171,16 @@ def test_every_command_is_where_the_table_says():
 
 
 def test_every_kind_of_release_is_registered_whole():
-    for name, kind in kinds.KINDS.items():
+    for name, kind in page.KINDS.items():
         assert kind.get("findings").kind == name
         for part in ("document", "table", "content", "title"):
             assert callable(kind.get(part))
-    for estimator, finder in kinds.FINDERS.items():
+    for estimator, finder in page.FINDERS.items():
         module, _, cls = estimator.partition(":")
         assert isinstance(getattr(__import__(module, fromlist=[cls]), cls), type)
-        assert callable(kinds._imported(finder))
+        assert callable(page._imported(finder))
 
 
 def test_what_has_no_report_is_refused():
     with pytest.raises(TypeError, match="estimator: there is no report for int"):
-        kinds.finder_of(3)
+        page.finder_of(3)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fogline import DensitySketch
+from fogline.density.branches import ridge_fit
 from fogline.density.branches.ridge_fit import Ridge, Sums, fit_ridges, solve
 from fogline.testing import seeded_noise
 
@@ -128,6 +131,6 @@ def test_ridges_that_all_prove_too_short_leave_nothing(monkeypatch):
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 1, 2000)
     released = density(x, wave(x) + 0.15 * rng.standard_normal(2000))
-    monkeypatch.setattr("fogline.density.branches.ridge_fit.SHORTEST", 100.0)
+    monkeypatch.setattr(ridge_fit, "RIDGES", replace(ridge_fit.RIDGES, shortest=100.0))
     assert fitted(released, wave) is None
     assert fit_ridges(Sums.of(released), [], WIDE) is None

@@ -1,5 +1,6 @@
 """Replay of PrivateModeClustering on neighbours, and mutants that it must notice."""
 
+from dataclasses import replace
 from dataclasses import replace as changed
 
 import numpy as np
@@ -30,8 +31,8 @@ NAMES = {
 @pytest.fixture(autouse=True)
 def _short_pursuit(monkeypatch):
     """What is read from a release is not what is tested here."""
-    for name, value in (("RESTARTS", 1), ("SWAPS", 1), ("CANDIDATES", 64)):
-        monkeypatch.setattr(pursuit, name, value)
+    fewer = replace(pursuit.PURSUIT, restarts=1, swaps=1, candidates=64)
+    monkeypatch.setattr(pursuit, "PURSUIT", fewer)
     monkeypatch.setattr(_clustering_staged, "FREQUENCIES", 96)
 
 

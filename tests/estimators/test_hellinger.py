@@ -12,7 +12,7 @@ from sklearn.base import clone
 from fogline import Ledger, PrivateDensity, PrivateHellinger
 from fogline._validation import records
 from fogline.algorithms import hellinger_descent as _hellinger_steps
-from fogline.density.hellinger.inference import CLEAR, LINEAR, read_bandwidth
+from fogline.density.hellinger.inference import INFERENCE, read_bandwidth
 from fogline.families import Exponential, Normal
 from fogline.sources.files import CountedFile
 from fogline.testing import seeded_noise
@@ -114,11 +114,11 @@ def test_a_lump_that_the_family_would_hide_is_seen():
 def test_a_small_bandwidth_is_for_lumps():
     """Where noise is high and no lump is seen, the density is read more smoothly than lumps are looked for."""
     clean, mixed = (fitted(sample(400, outliers=bad), hdp=None, rho=0.004, seed=5) for bad in (0, 160))
-    small, large = (read_bandwidth(clean.density_, clear)[0] for clear in (CLEAR, LINEAR))
+    small, large = (read_bandwidth(clean.density_, clear)[0] for clear in (INFERENCE.clear, INFERENCE.linear))
     assert not clean.explained_.lumps
     assert clean.bandwidth_[0] == large > 1.5 * small
     assert mixed.explained_.lumps
-    assert mixed.bandwidth_[0] == read_bandwidth(mixed.density_, CLEAR)[0]
+    assert mixed.bandwidth_[0] == read_bandwidth(mixed.density_, INFERENCE.clear)[0]
     fixed = fitted(sample(400), hdp=None, rho=0.004, seed=5, bandwidth=[0.5])
     assert fixed.bandwidth_.tolist() == [0.5]
 

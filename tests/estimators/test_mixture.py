@@ -1,6 +1,7 @@
 """PrivateGaussianMixture: behaviour, and errors that name their parameter."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,9 +42,10 @@ def test_a_mixture_of_nothing_is_told_by_its_count(fitted):
 
 @scikit_learn_checks(mixture(n_components=2, steps=1))
 def test_scikit_learn(estimator, check, monkeypatch):
-    for name, value in (("RESTARTS", 1), ("SWAPS", 1), ("CANDIDATES", 64)):  # manners do not need a thorough search
-        monkeypatch.setattr(pursuit, name, value)
-    monkeypatch.setattr(matching, "ITERATIONS", 20)
+    # manners do not need a thorough search
+    fewer = replace(pursuit.PURSUIT, restarts=1, swaps=1, candidates=64)
+    monkeypatch.setattr(pursuit, "PURSUIT", fewer)
+    monkeypatch.setattr(matching, "MATCHING", replace(matching.MATCHING, iterations=20))
     check(estimator)
 
 

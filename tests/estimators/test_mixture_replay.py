@@ -1,5 +1,7 @@
 """Replay of PrivateGaussianMixture on neighbours, and mutants that it must notice."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,9 +31,9 @@ NAMES = {
 @pytest.fixture(autouse=True)
 def _short_search(monkeypatch):
     """What is read from a release is not what is tested here."""
-    for name, value in (("RESTARTS", 1), ("SWAPS", 1), ("CANDIDATES", 64)):
-        monkeypatch.setattr(pursuit, name, value)
-    monkeypatch.setattr(matching, "ITERATIONS", 10)
+    fewer = replace(pursuit.PURSUIT, restarts=1, swaps=1, candidates=64)
+    monkeypatch.setattr(pursuit, "PURSUIT", fewer)
+    monkeypatch.setattr(matching, "MATCHING", replace(matching.MATCHING, iterations=10))
     monkeypatch.setattr(_clustering_staged, "FREQUENCIES", 96)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fogline import PrivateModes
 from fogline.audit import canary_pairs, replay
-from fogline.datasets.mixtures import Mixture
+from fogline.datasets.simulated import Mixture
 from fogline.planning.modes import expected_mode_error
 from fogline.testing import seeded_noise
 

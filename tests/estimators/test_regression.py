@@ -17,7 +17,7 @@ from fogline import PrivateModalRegression
 from fogline._validation import records
 from fogline.planning import regression as _regression_expected
 from fogline.sources.files import FileTable
-from fogline.sources.labelled import joined
+from fogline.sources.passes import joined
 from fogline.testing import seeded_noise
 from fogline_research.datasets.regression import sinusoidal_mixture
 

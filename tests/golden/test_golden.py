@@ -15,7 +15,7 @@ import pytest
 import fogline
 from fogline.density import private_density
 from fogline.mechanisms import discrete_gaussian as gaussian
-from fogline.queries.spherical_gaussian import SphericalQuery
+from fogline.queries.gaussian import SphericalQuery
 
 pytestmark = pytest.mark.quick
 

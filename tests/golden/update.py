@@ -90,6 +90,11 @@ def sketch(relation: str, ledger: Any) -> Any:
     return DensitySketch([(0, 10)], bandwidths=[0.1]).update(records(1)).release(**terms(relation, ledger))
 
 
+def leaves(relation: str, ledger: Any) -> Any:
+    made = DensitySketch([(0, 10)], features="leaves").update(records(1))
+    return made.release(epsilon=2.0, neighbours=relation, ledger=ledger)
+
+
 def modes(d: int) -> Release:
     return lambda relation, ledger: PrivateModes(
         bounds=[(0, 10)] * d, bandwidth=0.1 if d < 4 else 0.69, n_modes=2, **terms(relation, ledger)
@@ -151,6 +156,7 @@ def draws(drawing: str, schedule: str) -> Release:
 
 RELEASES: dict[str, tuple[tuple[str, ...], Release]] = {
     "DensitySketch": (BOTH, sketch),
+    "DensitySketch, leaves": (BOTH, leaves),
     "PrivateModes, grid": (BOTH, modes(1)),
     "PrivateModes, random features": (BOTH, modes(5)),
     "PrivateModalRegression": (BOTH, regression),

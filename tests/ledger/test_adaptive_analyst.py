@@ -3,7 +3,7 @@
 Noise is Gaussian, in small steps, so that the privacy loss is a Brownian motion with drift. At any step the analyst
 may stop and spend all that a rule still allows: in one randomised response of that epsilon, or in one mechanism that
 fails outright with that delta. The best strategy is found by going backwards. Its value is the delta that it reaches
-at the epsilon of the cap.
+at the epsilon of the cap. It grows with the number of steps: what is found here is reached, and more may be.
 """
 
 import numpy as np

@@ -69,7 +69,7 @@ def test_proposals_depend_on_epsilon_alone_and_seldom_all_fail():
     for epsilon in (1e-9, 0.1, 1.0, 5.0, 16.0):
         missed = -math.expm1(-epsilon / 2)
         assert missed ** proposals_of(epsilon) <= FALLBACK * (1 + 1e-9)
-    with pytest.raises(ValueError, match=r"epsilon=17\.5 a draw leaves no hope"):
+    with pytest.raises(ValueError, match=r"epsilon=17\.5 per draw leaves no hope"):
         check_drawable(17.5)
     with pytest.raises(ValueError, match="epsilon"):
         mollified_draws(logs, NORMAL, size=1, epsilon=1000.0)

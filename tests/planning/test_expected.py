@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fogline import PrivateModes
-from fogline.datasets.mixtures import Mixture, mixture_modes
-from fogline.datasets.simulated import GAUSSIAN_MIXTURE4
+from fogline.datasets.simulated import GAUSSIAN_MIXTURE4, Mixture, mixture_modes
 from fogline.planning import modes as module
 from fogline.planning.modes import EPSILONS, expected_mode_error
 from fogline.testing import seeded_noise

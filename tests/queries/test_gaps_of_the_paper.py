@@ -3,9 +3,9 @@
 import numpy as np
 
 from fogline.queries.ball_search import RadiusQuery
+from fogline.queries.gaussian import SphericalQuery
 from fogline.queries.lattice import CentredBallLattice, Thinning
 from fogline.queries.partition import Partition
-from fogline.queries.spherical_gaussian import SphericalQuery
 
 CENTRE, RADIUS = np.array([100.0, 0.0]), 1.0
 

@@ -11,10 +11,16 @@ from fogline import Ledger, private_gaussian, private_spherical_gaussian
 from fogline.audit import canary_pairs, replay
 from fogline.queries import gaussian as learner
 from fogline.queries import partition as maps
-from fogline.queries.gaussian import PlaceQuery, ScatterQuery, clip_radius, clipped_variance, unclipped_variance
+from fogline.queries.gaussian import (
+    PlaceQuery,
+    ScatterQuery,
+    SphericalQuery,
+    clip_radius,
+    clipped_variance,
+    unclipped_variance,
+)
 from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.partition import Partition, Reassigned, whitening_of
-from fogline.queries.spherical_gaussian import SphericalQuery
 from fogline.testing import seeded_noise
 
 CELL = st.sampled_from([-9.0, -1.0, -0.01, 0.0, 0.3, 2.0, 7.0, 1e308, float("nan"), float("-inf")])

@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 from fogline import Ledger, one_cluster, terrific_ball
 from fogline.audit import canary_pairs, replay
 from fogline.queries import ball_search as parts
-from fogline.queries.ball_search import AverageQuery, BoxQuery, CellQuery, RadiusQuery, RingQuery, capped_average
+from fogline.queries.ball_search import (
+    AverageQuery,
+    BoxQuery,
+    CellQuery,
+    RadiusQuery,
+    RingQuery,
+    SeclusionQuery,
+    TerrificRadiusQuery,
+    capped_average,
+)
 from fogline.queries.lattice import CentredBallLattice, Thinning, near_counts
-from fogline.queries.terrific_ball import SeclusionQuery, TerrificRadiusQuery
 from fogline.testing import seeded_noise
 
 FRAME = CentredBallLattice.around([0.0, 0.0], 8.0)

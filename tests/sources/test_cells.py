@@ -21,7 +21,7 @@ from fogline._validation import records
 from fogline.density.random_spec import plan_spec
 from fogline.sources.contributions import MISSING, TEXT, ContributionBound, Identities
 from fogline.sources.files import FileTable
-from fogline.sources.labelled import label_text
+from fogline.sources.passes import label_text
 from fogline.sources.registry import table
 from fogline.sources.tables import ReadFailed
 from fogline.testing import seeded_noise

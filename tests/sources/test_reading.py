@@ -15,9 +15,9 @@ from fogline.density.spec import SketchSpec
 from fogline.sources import text_lines
 from fogline.sources.check import check
 from fogline.sources.files import CountedFile, FileTable
-from fogline.sources.headers import looks_like_value
 from fogline.sources.reading import ReadingOptions
 from fogline.sources.registry import table
+from fogline.sources.text_lines import looks_like_value
 
 SPAN = SketchSpec.plan([(0.0, 10000.0)])
 GERMAN = {"delimiter": ";", "decimal": ",", "thousands": "."}

@@ -167,7 +167,7 @@ def _rerun(
     if not as_json:
         need("rich")
     writable(options["csv_file"], "--csv")
-    from fogline.cli import show
+    from fogline.cli.release import progress_bar
     from fogline_research import rows as rows_of
 
     methods = ["certified", *(["published"] if options.get("published") else [])]
@@ -175,7 +175,7 @@ def _rerun(
     uncertified = [name for name in UNCERTIFIED if name in methods]
     if uncertified:
         click.echo(f"warning: {' and '.join(uncertified)} run as published, without a certified guarantee", err=True)
-    with show.progress_bar(quiet=as_json or not sys.stderr.isatty()) as progress:
+    with progress_bar(quiet=as_json or not sys.stderr.isatty()) as progress:
         try:
             rows = engine(
                 runs=options["runs"], cells=options["cells"], methods=methods, seed=options["seed"], progress=progress
@@ -183,7 +183,7 @@ def _rerun(
         except (ValueError, TypeError) as error:
             raise parse.refused(error) from None
     if as_json:
-        from fogline.report.findings import versions
+        from fogline.report.frame import versions
 
         content: dict[str, Any] = {
             "format": f"fogline-reproduce-{ctx.info_name}-1",
@@ -333,7 +333,7 @@ def _show_mixtures(rows: Sequence[MixtureRow]) -> None:
 def _print_table(names: Sequence[str], lines: Sequence[Sequence[str]], note: str) -> None:
     from rich.table import Table
 
-    from fogline.cli.show import console_for_people
+    from fogline.cli.common import console_for_people
 
     table = Table()
     for name in names:

@@ -11,8 +11,6 @@ from fogline._lazy import lazy_names
 
 if TYPE_CHECKING:
     from fogline._validation.containment import contained, quiet
-    from fogline._validation.deprecation import user_stacklevel, warn_deprecated
-    from fogline._validation.loops import compiled_loops, plain_loops
     from fogline._validation.parameters import (
         Neighbours,
         check_bounds,
@@ -28,7 +26,14 @@ if TYPE_CHECKING:
         check_positive,
         check_real,
     )
-    from fogline._validation.places import source_text, state_directory
+    from fogline._validation.process import (
+        compiled_loops,
+        plain_loops,
+        source_text,
+        state_directory,
+        user_stacklevel,
+        warn_deprecated,
+    )
     from fogline._validation.rows import check_columns, check_dense, records
 
 __all__ = [
@@ -76,14 +81,14 @@ __getattr__, __dir__ = lazy_names(
         "check_pairs": "parameters",
         "check_positive": "parameters",
         "check_real": "parameters",
-        "compiled_loops": "loops",
+        "compiled_loops": "process",
         "contained": "containment",
-        "plain_loops": "loops",
+        "plain_loops": "process",
         "quiet": "containment",
         "records": "rows",
-        "source_text": "places",
-        "state_directory": "places",
-        "user_stacklevel": "deprecation",
-        "warn_deprecated": "deprecation",
+        "source_text": "process",
+        "state_directory": "process",
+        "user_stacklevel": "process",
+        "warn_deprecated": "process",
     },
 )

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from fogline._typing import FloatArray, LedgerLike
 
 __all__ = [
     "Neighbours",
@@ -170,7 +169,7 @@ def check_neighbours(neighbours: object) -> Neighbours:
     raise ValueError(f'neighbours must be "add-remove" or "replace", got {neighbours!r}')
 
 
-def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = None) -> NDArray[np.float64]:
+def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = None) -> FloatArray:
     """Return public bounds as an array of one (low, high) pair for each axis.
 
     Parameters
@@ -199,7 +198,7 @@ def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = No
 
     if bounds is None:
         raise TypeError(f"{name} must be given: a range read from the data would leak it")
-    wanted = f"{name} must be one (low, high) pair an axis"
+    wanted = f"{name} must be one (low, high) pair per axis"
     try:
         array = np.asarray(bounds)
     except ValueError:
@@ -252,7 +251,7 @@ def check_name(value: object, name: str) -> str:
     return value
 
 
-def check_ledger(ledger: Any) -> Any:
+def check_ledger(ledger: object) -> LedgerLike | None:
     """Return `ledger` if it is None or can be asked; anything else must not pass for a budget.
 
     Examples
@@ -263,4 +262,4 @@ def check_ledger(ledger: Any) -> Any:
     """
     if ledger is not None and not callable(getattr(ledger, "ask", None)):
         raise TypeError(f"ledger must be an open fogline.Ledger, or None, got {type(ledger).__name__}")
-    return ledger
+    return cast("LedgerLike | None", ledger)

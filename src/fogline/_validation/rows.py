@@ -7,12 +7,18 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import ArrowColumn, FloatArray, FrameColumn
 from fogline._validation.containment import contained, quiet
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 __all__ = ["check_columns", "check_dense", "records"]
 
@@ -22,7 +28,7 @@ _ARROW_NUMBERS = ("integer", "floating", "boolean", "decimal", "null")
 T = TypeVar("T")
 
 
-def records(X: object, d: int | None = None, *, name: str = "X", public: bool = False) -> NDArray[np.float64]:
+def records(X: object, d: int | None = None, *, name: str = "X", public: bool = False) -> FloatArray:
     """Return the records as float64 of shape (n, d), without any error that depends on a cell.
 
     Parameters
@@ -113,7 +119,7 @@ def check_dense(X: object, name: str = "X") -> None:
         raise TypeError(f"{name}: sparse input is not supported, pass {name}.toarray() if zeros are values")
 
 
-def _float_array(X: Any, d: int | None, name: str, public: bool) -> NDArray[np.float64]:
+def _float_array(X: object, d: int | None, name: str, public: bool) -> FloatArray:
     """Dispatch on how `X` declares its types."""
     if X is None or isinstance(X, str | bytes):
         raise TypeError(f"{name} must be an array, a frame or a list of records, got {type(X).__name__}")
@@ -128,7 +134,7 @@ def _float_array(X: Any, d: int | None, name: str, public: bool) -> NDArray[np.f
     if hasattr(X, "columns") and hasattr(X, "__array__"):
         return _frame(X, name)
     if hasattr(X, "dtype") and hasattr(X, "to_numpy"):
-        return _column(X, name)
+        return _column(cast(FrameColumn, X), name)
     if hasattr(X, "__array__"):
         return _cast(_foreign(lambda: np.asarray(X), name), name)
     if isinstance(X, Sequence):
@@ -158,7 +164,7 @@ def _refuse_dtype(dtype: object, name: str) -> None:
         raise TypeError(f"{name} must hold real numbers, got type {dtype}")
 
 
-def _cast(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+def _cast(array: NDArray[Any], name: str) -> FloatArray:
     """Return an array as floats; one of objects declares nothing, so that each cell is judged alone."""
     _refuse_dtype(array.dtype, name)
     if array.dtype == object:
@@ -167,12 +173,12 @@ def _cast(array: NDArray[Any], name: str) -> NDArray[np.float64]:
         return array.astype(np.float64, copy=False)
 
 
-def _objects(cells: Sequence[Any]) -> NDArray[np.float64]:
+def _objects(cells: Sequence[Any]) -> FloatArray:
     with quiet():
         return np.fromiter((_cell(cell) for cell in cells), dtype=np.float64, count=len(cells))
 
 
-def _column(column: Any, name: str) -> NDArray[np.float64]:
+def _column(column: FrameColumn, name: str) -> FloatArray:
     """Return one column of a frame as floats, whatever its library's idea of a missing value."""
     dtype = column.dtype
     if hasattr(dtype, "pyarrow_dtype"):  # pandas on Arrow
@@ -183,27 +189,27 @@ def _column(column: Any, name: str) -> NDArray[np.float64]:
     if hasattr(column, "iloc"):  # pandas: nullable columns turn into objects unless told what NA becomes
         return _foreign(lambda: np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan), np.float64), name)
     if _library(column) == "polars":
-        return _foreign(lambda: np.asarray(_polars_doubles(column), np.float64), name)
+        return _foreign(lambda: np.asarray(_polars_doubles(cast("pl.Series", column)), np.float64), name)
     return _foreign(lambda: np.asarray(column.to_numpy(), dtype=np.float64), name)
 
 
-def _polars_doubles(column: Any) -> Any:
+def _polars_doubles(column: pl.Series) -> FloatArray:
     import polars as pl
 
     return column.cast(pl.Float64, strict=False).to_numpy()  # integers of 128 bits have no type in numpy
 
 
-def _frame(frame: Any, name: str) -> NDArray[np.float64]:
+def _frame(frame: pd.DataFrame | pl.DataFrame, name: str) -> FloatArray:
     """Return a data frame as floats; the error for a column that is not numeric names it."""
     names = [str(label) for label in frame.columns]
     if not names:
         raise ValueError(f"{name} must have at least one column")
     select = (lambda j: frame.iloc[:, j]) if hasattr(frame, "iloc") else frame.to_series
-    columns = [_column(select(j), f"column {label!r}") for j, label in enumerate(names)]
+    columns = [_column(cast(FrameColumn, select(j)), f"column {label!r}") for j, label in enumerate(names)]
     return np.column_stack(columns)
 
 
-def _arrow(data: Any, name: str) -> NDArray[np.float64]:
+def _arrow(data: pa.Table | pa.RecordBatch | pa.Array, name: str) -> FloatArray:
     """Return an Arrow table, batch or array as floats; its declared types alone decide what is an error."""
     named = (
         [(f"column {label!r}", data.column(j)) for j, label in enumerate(data.schema.names)]
@@ -215,7 +221,7 @@ def _arrow(data: Any, name: str) -> NDArray[np.float64]:
     return np.column_stack([_arrow_column(column.type, column, label) for label, column in named])
 
 
-def _arrow_column(kind: Any, column: Any, name: str) -> NDArray[np.float64]:
+def _arrow_column(kind: pa.DataType, column: ArrowColumn | FrameColumn, name: str) -> FloatArray:
     """Return a column of Arrow as floats; a dictionary is a way to store its values, whose type it declares."""
     import pyarrow as pa
 
@@ -223,8 +229,9 @@ def _arrow_column(kind: Any, column: Any, name: str) -> NDArray[np.float64]:
     if not any(getattr(pa.types, f"is_{number}")(values) for number in _ARROW_NUMBERS):
         raise TypeError(f"{name} must hold real numbers, got type {kind}")
 
-    def doubles() -> NDArray[np.float64]:
-        stored = column if hasattr(column, "cast") else column.array.__arrow_array__()  # pandas on Arrow
+    def doubles() -> FloatArray:
+        given: Any = column
+        stored = given if hasattr(given, "cast") else given.array.__arrow_array__()  # pandas on Arrow
         return np.asarray(stored.cast(values).cast("float64", safe=False).to_numpy(zero_copy_only=False))
 
     return _foreign(doubles, name)
@@ -241,7 +248,7 @@ def _first_width(rows: Sequence[Any], name: str, public: bool) -> int:
     return len(nested[0]) if nested else 1
 
 
-def _cells(rows: Sequence[Any], d: int) -> NDArray[np.float64]:
+def _cells(rows: Sequence[Any], d: int) -> FloatArray:
     """Return a plain list as floats of shape (n, d); a list declares nothing, so nothing in it can be an error.
 
     A row that is not d cells contributes nothing, as a broken line of a file does. With one column a bare cell is a
@@ -265,27 +272,28 @@ def _plain_numbers(rows: Sequence[Any], d: int) -> bool:
     return all(type(cell) in plain for row in rows for cell in row)
 
 
-def _is_row(row: object) -> bool:
+def _is_row(row: object) -> TypeGuard[Sequence[Any]]:
     if isinstance(row, np.ndarray):
         return row.ndim > 0
     return isinstance(row, Sequence) and not isinstance(row, str | bytes)
 
 
-def _row_cells(row: Any, d: int) -> list[float]:
+def _row_cells(row: object, d: int) -> list[float]:
     """Return a row of d cells as floats, all of them missing where it has not d cells or an error of its own."""
     try:
-        cells = list(row) if _is_row(row) and len(row) == d else [row] if d == 1 and not _is_row(row) else []
+        cells = (list(row) if len(row) == d else []) if _is_row(row) else [row] if d == 1 else []
     except Exception:
         cells = []
     return [_cell(cell) for cell in cells] if len(cells) == d else [math.nan] * d
 
 
-def _cell(cell: Any) -> float:
+def _cell(cell: object) -> float:
     """Return a number as a float and anything else, a text of digits too, as a missing value."""
     try:
         if isinstance(cell, np.ndarray) and cell.ndim == 0 and cell is not np.ma.masked:
             cell = cell.item()
-        is_number = isinstance(cell, Real | Decimal | np.bool_) and not isinstance(cell, np.timedelta64)
-        return float(cell) if is_number else math.nan
+        if isinstance(cell, np.timedelta64):  # an integer to numpy, but a duration to whoever wrote it
+            return math.nan
+        return float(cell) if isinstance(cell, Real | Decimal | np.bool_) else math.nan
     except Exception:  # beyond the doubles, a signalling NaN of decimals, a class with an error of its own
         return math.nan

@@ -12,7 +12,7 @@ integral (here called the moment) is :math:`1 + c D_\lambda`.
 
 Gaussian noise is described by :math:`\rho = \Delta^2/(2\sigma^2)`, its zCDP, and gives the moment :math:`e^{c\rho}`.
 On the integer lattice it is never more for :math:`\lambda \ge 0` and may be slightly less for :math:`\lambda < 0`; what
-that costs is derived in ``hellinger_privacy.proof.md``. Every function rounds to the safe side.
+that costs is derived in ``divergences.proof.md``. Every function rounds to the safe side.
 
 References
 ----------
@@ -48,7 +48,7 @@ HDP bounds the total variation distance, and nothing beyond: a mechanism that pu
 
 .. math:: \mu^2 = 2\rho = -8 \log(1 - \varepsilon/2) ,
 
-on the integer lattice up to a correction that is derived in ``hellinger_privacy.proof.md``, beside this file. In the
+on the integer lattice up to a correction that is derived in ``divergences.proof.md``, beside this file. In the
 language of epsilon and delta it is a weak promise: 0.2-HDP by Gaussian noise is about (4, 1e-5)-DP.
 
 References

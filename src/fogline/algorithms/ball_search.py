@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from fogline import _validation
+from fogline._typing import FloatArray, IntArray
 from fogline.accounting import zcdp
 from fogline.accounting._rounding import round_down
 from fogline.accounting.costs import Cost, whole_units
@@ -29,18 +30,17 @@ from fogline.queries.ball_search import (
     NotSeparable,
     RadiusQuery,
     RingQuery,
+    SeclusionQuery,
+    TerrificRadiusQuery,
 )
 from fogline.queries.block_learners import OfferQuery, Offers
 from fogline.queries.lattice import DIRECTION_BITS, CentredBallLattice, Thinning, random_directions
 from fogline.queries.query import Query
-from fogline.queries.terrific_ball import SeclusionQuery, TerrificRadiusQuery
 from fogline.release.curator import Curator
 from fogline.release.terms import PROOF, ReleaseTerms
 
 __all__ = ["BallPlan", "LocatedTerms", "find_ball"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
 ASIDE = Fraction(1, 8)
@@ -77,7 +77,9 @@ class LocatedTerms(ReleaseTerms):
     """Terms of a release whose stable histograms may fail with a small part of delta."""
 
     @classmethod
-    def located(cls, epsilon: Any, delta: Any, neighbours: Any, max_contributions: Any, unit: str) -> LocatedTerms:
+    def located(
+        cls, epsilon: float | None, delta: float | None, neighbours: str, max_contributions: int, unit: str
+    ) -> LocatedTerms:
         """Check a user's wishes; only add-remove is proved."""
         if _validation.check_neighbours(neighbours) != "add-remove":
             raise ValueError('neighbours must be "add-remove": a stable histogram is proved for no other relation')
@@ -156,6 +158,7 @@ class BallPlan:
     def exponents(self) -> tuple[int, int]:
         """The smallest radius as a power of two of lattice steps, and the number of radii."""
         step = self.frame.radius / self.frame.steps
+        # Radii are powers of two of lattice steps: a factor of two is all that the first search has to get right.
         low = max(0, math.floor(math.log2(self.radius_min / step)))
         high = math.ceil(math.log2(2 * self.frame.steps))
         return low, max(1, high - low + 1)
@@ -185,6 +188,7 @@ def find_ball(
     search = _Search(curator, plan, share, offers)
     count, count_sd = search.count()
     wanted = plan.target if plan.target is not None else int((plan.fraction or 0.5) * count)
+    # A noisy count may be next to nothing; a ball of no record would pass everywhere.
     target = max(1, wanted)
     apart, radius = search.radii(count, target)
     if apart is None or radius is None:
@@ -220,7 +224,7 @@ class _Search:
     def _ask(self, name: str, query: Query[T], part: Fraction = Fraction(1)) -> T:
         return self._curator.ask(self._over(query), self._share * BALL_SEARCH_SHARES[name] * part, name)
 
-    def _key(self, purpose: str) -> NDArray[np.int64]:
+    def _key(self, purpose: str) -> IntArray:
         """A fresh key."""
         return np.array(self._curator.generator(purpose).integers(0, 2**62))
 
@@ -235,6 +239,7 @@ class _Search:
         in it, and a grid of that width would not tell them from others.
         """
         plan = self._plan
+        # All pairs of a large table are too many to look at: a keyed hash thins it, the same for neighbours.
         share = min(1.0, MOST_PAIRED / count)
         drawn = self._curator.remember(f"thinning{self._name}", lambda: {"key": self._key("which records are paired")})
         smallest, size = plan.exponents
@@ -258,6 +263,8 @@ class _Search:
         sensitivity = math.ceil(over.sensitivity(terms.neighbours, terms.max_contributions))
         threshold = target - gamma(over.size, FAILURE, sensitivity=sensitivity, epsilon=epsilon)
         if self._plan.constants == "practical":
+            # Where noise is large the proved threshold is negative and everything passes; half the target is of more
+            # use.
             threshold = max(threshold, (target + 1) // 2)
         return self._curator.first_above(over, share, name, threshold=threshold)
 
@@ -290,6 +297,7 @@ class _Search:
         unit = 2.0**DIRECTION_BITS
         finest = plan.half_width(radius, count) * unit
         widths = [2.1 * frame.steps * unit / BINS]
+        # From the whole range to the width of the cluster, each look with as many bins as the noise is paid for.
         while widths[-1] > finest:
             widths.append(max(finest, 4 * widths[-1] / BINS))
         middle = np.zeros(frame.d)
@@ -298,11 +306,13 @@ class _Search:
             boxes = BoxQuery(cells, cell, margin, basis, middle - BINS / 2 * width, width)
             middle = self._ask("boxes", boxes, Fraction(1, len(widths)))
         kept = self._curator.remember(f"middle{self._name}", lambda: {"place": frame.places(middle @ basis / unit**2)})
+        # Records outside would move the average by more than the noise is made for: they are clipped to this ball.
         around = CentredBallLattice(kept["place"], 2 * BALL * radius)
         return self._ask("average", AverageQuery(cells, cell, margin, around))
 
     def rings(self, centre: FloatArray, radius: float, target: int) -> Ball:
         """The smallest of a few radii at which enough records are in the ball."""
+        # The radius was found by powers of two, around some record: a ball around the average may be smaller.
         radii = radius * 2.0 ** (np.arange(-4, 7) / 2)
         return self._ask("rings", RingQuery(centre, radii, target))
 

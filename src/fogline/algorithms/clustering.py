@@ -23,14 +23,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
 
 from fogline import _validation
+from fogline._typing import BandwidthLike, FloatArray
 from fogline.accounting.budget import Budget
 from fogline.density.components.pursuit import (
     MOST_SPHERICAL_COMPONENTS,
@@ -41,7 +42,8 @@ from fogline.density.components.pursuit import (
 )
 from fogline.density.counted_records import is_nothing, joined
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import plan_spec
+from fogline.density.random_spec import RandomSpec
+from fogline.density.shortfall import separation_words, two_digits
 from fogline.density.spec import as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.queries.em_step import (
@@ -67,12 +69,15 @@ from fogline.release.curator import Curator
 from fogline.release.terms import ReleaseTerms
 
 __all__ = [
+    "CLUSTERING",
     "CLUSTERING_SHARES",
     "FREQUENCIES",
     "MOST_STEPS",
-    "WORTH",
     "ClusterPlan",
+    "ClusterSettings",
+    "ClusteringTuning",
     "FoundClusters",
+    "Refinement",
     "checked_number",
     "concentrated",
     "density_spec",
@@ -84,6 +89,55 @@ __all__ = [
     "shortfall_message",
 ]
 
+
+@dataclass(frozen=True)
+class ClusteringTuning:
+    """What is tuned of clusters of projected records.
+
+    Attributes
+    ----------
+    least_components : int
+        Fewest directions that are kept by default, or one for each cluster that is asked for where these are
+        fewer.
+    random_components : int
+        Directions of a random projection.
+    worth : float
+        Refinement helps where one step would place a centre within this many deviations of its cluster.
+    tenth : float
+        Directions are hoped for that hold this share of the whole variance.
+    same : float
+        Clusters whose centres are closer than this many of their deviations, and than their noise, are the
+        same.
+    scales : tuple
+        Bandwidths, as fractions of the leading deviation times the root of the number of directions.
+    reach : float
+        Half the side of the projected box, in deviations of each direction.
+    inner : float
+        Centres lie within this many deviations of the mean.
+    precise : float
+        Steps are added while each still places a centre within this many deviations of its cluster.
+    round_steps : float
+        Part of the steps, the first ones, that move centres only: shapes are learnt once the centres are about
+        right.
+    visible_weight : float
+        A cluster is seen where its weight is this many deviations of the noise.
+    """
+
+    least_components: int = 3
+    random_components: int = 8
+    worth: float = 0.2
+    tenth: float = 0.1
+    same: float = 0.02
+    scales: tuple[float, float] = (0.3, 0.6)
+    reach: float = 3.5
+    inner: float = 2.0
+    precise: float = 0.1
+    round_steps: float = 0.6
+    visible_weight: float = 1.0
+
+
+CLUSTERING = ClusteringTuning()
+
 CLUSTERING_SHARES = {"scale": "1/5", "projection": "3/10", "density": "1/5", "refinement": "3/10"}
 """Default shares of the budget."""
 
@@ -92,14 +146,10 @@ MOST_CLUSTERS = 256
 AUTO_COMPONENTS = 20
 """Most directions that are kept by default."""
 
-LEAST_COMPONENTS = 3
-"""Fewest directions that are kept by default, or one for each cluster that is asked for where these are fewer."""
 
 MOST_COMPONENTS = 64
 """Most directions that may be asked for."""
 
-RANDOM_COMPONENTS = 8
-"""Directions of a random projection."""
 
 FREQUENCIES = 768
 """Random frequencies of the density."""
@@ -109,6 +159,21 @@ MOST_STEPS = 12
 
 PUBLIC_SEED = 20060608
 """Of random projections; it hides nothing."""
+
+
+Refinement = bool | int | str
+"""Whether clusters are refined: True, False, "auto", or a number of steps."""
+
+
+class ClusterSettings(Protocol):
+    """Parameters of an estimator that a plan is made from."""
+
+    n_clusters: int | None
+    components: int | None
+    projection: ArrayLike
+    bandwidth: BandwidthLike
+    refinement: Refinement
+    shares: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,9 +200,9 @@ class ClusterPlan:
     components: int | None
     n_clusters: int | None
     level: float
-    bandwidth: Any
+    bandwidth: float | str
     portions: dict[str, Fraction]
-    refinement: Any
+    refinement: bool | str
     steps: int | None
 
     @property
@@ -150,7 +215,8 @@ class ClusterPlan:
     @property
     def least(self) -> int:
         """Fewest directions of a private projection: few records show few of those in which their clusters differ."""
-        return min(LEAST_COMPONENTS, self.n_clusters or 1, self.most)
+        # Fewer clusters than that span fewer directions anyway.
+        return min(CLUSTERING.least_components, self.n_clusters or 1, self.most)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form: what makes two questions the same."""
@@ -176,7 +242,7 @@ class ClusterPlan:
         return 8 * (d + 2 + moments + 2 * FREQUENCIES + 1 + steps + kept) + 2**16
 
 
-def checked_number(n_clusters: Any) -> int | None:
+def checked_number(n_clusters: int | None) -> int | None:
     """Return the wanted number of clusters, None where it is to be found."""
     if n_clusters is None:
         return None
@@ -186,12 +252,12 @@ def checked_number(n_clusters: Any) -> int | None:
     return wanted
 
 
-def plan_clusters(settings: Any, bounds: Any, level: float) -> ClusterPlan | None:
+def plan_clusters(settings: ClusterSettings, bounds: FloatArray, level: float) -> ClusterPlan | None:
     """Check an estimator's parameters; None where the density of up to three columns is read as it is.
 
     Parameters
     ----------
-    settings : PrivateModeClustering
+    settings : PrivateModeClustering or ClusterSettings
         Its constructor's parameters are read, nothing else.
     bounds : array of shape (d, 2)
     level : float
@@ -206,21 +272,21 @@ def plan_clusters(settings: Any, bounds: Any, level: float) -> ClusterPlan | Non
     projected, projection = _planned_projection(settings.projection, settings.components, lattice)
     if not projected:
         return None
+    # A private projection releases a whole second moment, whose size grows with the square of the columns.
     if projection is None and lattice.d > MOST_COLUMNS:
         raise ValueError(
             f"bounds has {lattice.d} columns: beyond {MOST_COLUMNS}, projection must be 'random' or a public matrix"
         )
     components = _components(settings.components, lattice.d) if projection is None else None
-    bandwidth = settings.bandwidth
-    if isinstance(bandwidth, str) and bandwidth != "auto":
-        raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
-    if not isinstance(bandwidth, str):
-        bandwidth = _fraction(bandwidth)
+    wished = settings.bandwidth
+    if isinstance(wished, str) and wished != "auto":
+        raise ValueError(f"bandwidth must be 'auto', a number or one value per axis, got {wished!r}")
+    bandwidth = wished if isinstance(wished, str) else _fraction(wished)
     portions = _portions(settings.shares, private=projection is None, refined=refinement is not False)
     return ClusterPlan(lattice, projection, components, wanted, level, bandwidth, portions, refinement, steps)
 
 
-def _fraction(bandwidth: Any) -> float:
+def _fraction(bandwidth: BandwidthLike) -> float:
     """Check a fixed bandwidth of the projected density: its axes are not known yet, so only a fraction will do."""
     value = _validation.check_positive(bandwidth, "bandwidth")
     if not 0.02 <= value <= 0.7:
@@ -228,7 +294,7 @@ def _fraction(bandwidth: Any) -> float:
     return value
 
 
-def _planned_refinement(choice: Any) -> tuple[Any, int | None]:
+def _planned_refinement(choice: Refinement) -> tuple[bool | str, int | None]:
     if isinstance(choice, bool) or (isinstance(choice, str) and choice == "auto"):
         return choice, None
     if isinstance(choice, str):
@@ -239,7 +305,7 @@ def _planned_refinement(choice: Any) -> tuple[Any, int | None]:
     return True, steps
 
 
-def _components(components: Any, d: int) -> int | None:
+def _components(components: int | None, d: int) -> int | None:
     if components is None:
         return None
     count = _validation.check_count(components, "components")
@@ -249,7 +315,9 @@ def _components(components: Any, d: int) -> int | None:
     return count
 
 
-def _planned_projection(choice: Any, components: Any, lattice: RecordLattice) -> tuple[bool, Projection | None]:
+def _planned_projection(
+    choice: ArrayLike, components: int | None, lattice: RecordLattice
+) -> tuple[bool, Projection | None]:
     """Whether records are projected, and the projection where it is public."""
     if not isinstance(choice, str):
         public = Projection.public(lattice, choice)
@@ -265,17 +333,18 @@ def _planned_projection(choice: Any, components: Any, lattice: RecordLattice) ->
             raise ValueError(f"projection must not be 'identity' beyond {MOST_COMPONENTS} columns")
         return True, Projection.on(lattice, np.eye(lattice.d))
     if choice == "random":
-        r = _components(components, lattice.d) or min(RANDOM_COMPONENTS, lattice.d)
+        r = _components(components, lattice.d) or min(CLUSTERING.random_components, lattice.d)
         rows = np.random.default_rng(PUBLIC_SEED).standard_normal((lattice.d, r))
         return True, Projection.on(lattice, np.linalg.qr(rows)[0].T)
     return True, None
 
 
-def _portions(shares: Any, *, private: bool, refined: bool) -> dict[str, Fraction]:
+def _portions(shares: object, *, private: bool, refined: bool) -> dict[str, Fraction]:
     """Portions of the budget by name; by default what is not needed goes to the density."""
     names = {"scale", "density"} | ({"projection"} if private else set()) | ({"refinement"} if refined else set())
     if shares is None:
         chosen = {name: Fraction(share) for name, share in CLUSTERING_SHARES.items() if name in names}
+        # No part of the budget lapses: what has no use goes where it serves most.
         chosen["density"] += 1 - sum(chosen.values())
         return chosen
     if not isinstance(shares, Mapping) or set(shares) != names:
@@ -285,18 +354,6 @@ def _portions(shares: Any, *, private: bool, refined: bool) -> dict[str, Fractio
     except (TypeError, ValueError) as error:
         raise ValueError(f"shares: {error}") from None
     return {name: share.portion for name, share in split.items()}
-
-
-FloatArray = NDArray[np.float64]
-
-WORTH = 0.2
-"""Refinement helps where one step would place a centre within this many deviations of its cluster."""
-
-TENTH = 0.1
-"""Directions are hoped for that hold this share of the whole variance."""
-
-SAME = 0.02
-"""Clusters whose centres are closer than this many of their deviations, and than their noise, are the same."""
 
 
 def concentrated(spread: Spread, d: int, level: float) -> bool:
@@ -333,15 +390,7 @@ def shortfall_message(plan: ClusterPlan, terms: ReleaseTerms, spread: Spread, r:
     apart : int
         Clusters that can be told apart at the level.
     """
-    wanted = plan.n_clusters
-    if wanted is None:
-        said = "" if found else "no cluster stands above the noise"
-    elif found < wanted:
-        said = f"only {found} of {wanted} clusters stand above the noise"
-    elif apart < wanted:
-        said = f"of {wanted} clusters, {apart or 'none'} can be told apart at level {plan.level:g}"
-    else:
-        said = ""
+    said = separation_words(plan.n_clusters, found, apart, plan.level)
     if not said or is_nothing(spread.count, spread.count_sd):
         return said
     return joined(said, _shortfall_advice(plan, terms, spread.count, r))
@@ -351,21 +400,17 @@ def _shortfall_advice(plan: ClusterPlan, terms: ReleaseTerms, count: float, r: i
     """How many records, or how much budget, would do: noise falls like one over both."""
     k = plan.n_clusters or 5
     relative = terms.max_contributions * (1.0 if terms.neighbours == "add-remove" else 2.0)
+    # Centres are placed by the last release that sees them.
     share = float(plan.portions.get("refinement", Fraction(0)) or plan.portions["density"])
-    centres = offset_noise(k, r, float(k), relative / math.sqrt(2 * share * terms.rho), "round") * k / WORTH
-    needed = max(_drowned_share(plan, terms) / TENTH, centres)
+    centres = offset_noise(k, r, float(k), relative / math.sqrt(2 * share * terms.rho), "round") * k / CLUSTERING.worth
+    needed = max(_drowned_share(plan, terms) / CLUSTERING.tenth, centres)
     if needed <= count:
         return "clusters that lie closer than their noise need more records or more epsilon"
-    records, times = _short(needed), _short(needed / max(count, 1.0))
+    records, times = two_digits(needed), two_digits(needed / max(count, 1.0))
     return (
         f"about {records} records, or {times} times the epsilon, would show directions that hold a tenth of the spread "
         f"and place {k} clusters to a fifth of their width"
     )
-
-
-def _short(number: float) -> str:
-    """Give a number with two digits, and without an exponent."""
-    return f"{float(f'{number:.2g}'):.{0 if number >= 10 else 1}f}"
 
 
 def distinct(
@@ -385,10 +430,12 @@ def distinct(
         part = weights[both] / total
         mean = part @ means[both]
         offsets = means[both] - mean
+        # Law of total variance: the merged cluster covers both.
         covariance = np.einsum("k,kij->ij", part, covariances[both] + np.einsum("ki,kj->kij", offsets, offsets))
         weights = np.append(weights[keep], total)
         means = np.vstack([means[keep], mean])
         covariances = np.concatenate([covariances[keep], covariance[None]])
+        # The noise of two centres is about independent, so their mean has less of it.
         noise = np.vstack([noise[keep], part**2 @ noise[both]])
         sds = np.append(sds[keep], math.hypot(*sds[both]))
     order = np.argsort(-weights, kind="stable")
@@ -410,6 +457,7 @@ def groups_with_dips(clusters: GaussianClusters, centre_variances: FloatArray) -
             along = offset / max(distance, 1e-300)
             width = math.sqrt(float(along @ (clusters.covariances[a] + clusters.covariances[b]) @ along) / 2)
             noise = math.sqrt(float(along**2 @ (centre_variances[a] + centre_variances[b])))
+            # In favour of one cluster: a dip must be there beyond doubt before two are claimed.
             joined[a, b] = distance < 2 * width + 2 * noise
     return int(connected_components(joined, directed=False)[0]) if k else 0
 
@@ -421,14 +469,14 @@ def _same(means: FloatArray, covariances: FloatArray, noise: FloatArray) -> tupl
     for a in range(k):
         for b in range(a + 1, k):
             squared = (means[a] - means[b]) ** 2
-            near = squared.sum() < SAME**2 * (widths[a] + widths[b]) / 2
+            near = squared.sum() < CLUSTERING.same**2 * (widths[a] + widths[b]) / 2
             if near and np.mean(squared / (noise[a] + noise[b])) < 1:
                 return a, b
     return None
 
 
 def seen_components(atoms: SphericalComponents, least: float) -> SphericalComponents:
-    """Atoms of at least so many deviations of the noise."""
+    """Components of at least this many deviations of the noise."""
     seen = atoms.heights > least
     return SphericalComponents(
         atoms.weights[seen],
@@ -439,27 +487,6 @@ def seen_components(atoms: SphericalComponents, least: float) -> SphericalCompon
         atoms.weight_sds[seen],
         atoms.misfit,
     )
-
-
-IntArray = NDArray[np.int64]
-
-SCALES = (0.3, 0.6)
-"""Bandwidths, as fractions of the leading deviation times the root of the number of directions."""
-
-REACH = 3.5
-"""Half the side of the projected box, in deviations of each direction."""
-
-INNER = 2.0
-"""Centres lie within so many deviations of the mean."""
-
-PRECISE = 0.1
-"""Steps are added while each still places a centre within this many deviations of its cluster."""
-
-ROUND_STEPS = 0.6
-"""Part of the steps, the first ones, that move centres only: shapes are learnt once the centres are about right."""
-
-VISIBLE_WEIGHT = 1.0
-"""A cluster is seen where its weight is this many deviations of the noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -502,14 +529,18 @@ def find_clusters(plan: ClusterPlan, curator: Curator) -> FoundClusters:
     spread = curator.ask(SpreadQuery(plan.lattice), plan.portions["scale"], "scale")
     parts = _projection(plan, curator, spread)
     guess = plan.n_clusters or 5
+    # Decided before the density is asked for, since the steps take their share from it.
     steps, kind = _kept_refinement(curator, *_refinement(plan, spread, parts, guess, curator.terms.rho))
     portions = _later_portions(plan, steps)
     spec = density_spec(parts, plan.bandwidth)
     sums = ProjectedDensityQuery(parts.projection, spec, curator.terms.guarantee())
     density = curator.ask(sums, portions["density"], "density")
+    # Floating-point searches may differ from machine to machine: a release read again must ask the same steps.
     pursued: dict[str, Any] = curator.remember("clusters", lambda: _pursued(plan, density, _frame(parts), spread))
     apart = int(pursued.pop("apart"))
-    atoms = seen_components(SphericalComponents(**(pursued | {"misfit": float(pursued["misfit"])})), VISIBLE_WEIGHT)
+    atoms = seen_components(
+        SphericalComponents(**(pursued | {"misfit": float(pursued["misfit"])})), CLUSTERING.visible_weight
+    )
     model = _start(atoms, pooled=kind != "full")
     found = FoundClusters(
         parts.projection,
@@ -533,11 +564,12 @@ def find_clusters(plan: ClusterPlan, curator: Curator) -> FoundClusters:
 
 
 def _pursued(plan: ClusterPlan, density: PrivateDensity, frame: ClusterPrior, spread: Spread) -> dict[str, Any]:
-    """Atoms of the density, as many as are wanted or can be seen, and how many can be told apart."""
+    """Components of the density, as many as are wanted or can be seen, and how many can be told apart."""
     wanted, half = plan.n_clusters, plan.level / 2  # half for more than there are, half for one where there is none
     if wanted is not None and not 1 < wanted <= MOST_SPHERICAL_COMPONENTS:
         return {**vars(matching_pursuit(density, wanted, frame)), "apart": wanted}
     apart = count_separable(density, frame, level=half, most=MOST_SPHERICAL_COMPONENTS if wanted is None else wanted)
+    # One cluster is claimed only if the records are less spread than evenly filled bounds.
     if apart < 2 and not concentrated(spread, plan.lattice.d, half):
         apart = 0
     return {**vars(matching_pursuit(density, apart if wanted is None else wanted, frame)), "apart": apart}
@@ -546,7 +578,7 @@ def _pursued(plan: ClusterPlan, density: PrivateDensity, frame: ClusterPrior, sp
 def _frame(parts: PrivateComponents) -> ClusterPrior:
     """Where clusters may lie: within the image of the box and a few deviations, and with the released moments."""
     low, high = parts.projection.extent()
-    reach = INNER * np.sqrt(parts.variances)
+    reach = CLUSTERING.inner * np.sqrt(parts.variances)
     leading = float(parts.variances[0])
     noise = parts.edge / (2 * math.sqrt(parts.projection.lattice.d)) * math.sqrt(2)
     return ClusterPrior(
@@ -554,6 +586,7 @@ def _frame(parts: PrivateComponents) -> ClusterPrior:
         upper=np.minimum(reach, high),
         variance_range=(0.0064 * leading, leading),
         mean=np.zeros(parts.projection.r),
+        # A tenth of a deviation on top: clipped and projected records do not have exactly the released moments.
         mean_sd=np.hypot(parts.mean_sd, 0.1 * np.sqrt(parts.variances)),
         variances=parts.variances,
         variance_sds=np.hypot(noise, 0.15 * parts.variances),
@@ -564,11 +597,13 @@ def _projection(plan: ClusterPlan, curator: Curator, spread: Spread) -> PrivateC
     """Directions from a private second moment, or public ones around the released mean."""
     lattice = plan.lattice
     if plan.projection is not None:
+        # Public directions say nothing of the spread along them: an even share each.
         along = max(spread.variance / lattice.d, 1e-6)
         around = Projection.on(lattice, plan.projection.components, spread.mean)
         return PrivateComponents(around, np.full(around.r, along), 0.0, around.r, spread.mean_sd)
     moments = curator.ask(MomentQuery.around(spread, lattice), plan.portions["projection"], "projection")
     found = components_of(moments, lattice, plan.most, plan.components)
+    # Few records show few directions; clusters that differ in the next ones would fall together.
     if plan.components is None and found.projection.r < plan.least:
         found = components_of(moments, lattice, plan.most, plan.least)
     return found.with_numbers(curator.remember("projection", found.numbers))
@@ -584,13 +619,15 @@ def _refinement(plan: ClusterPlan, spread: Spread, parts: PrivateComponents, k: 
     def scale(steps: int) -> float:
         return 1 / math.sqrt(2 * share / steps)
 
+    # The number of steps depends on the kind, so a few of them are assumed for the choice.
     kind = best_kind(k, r, spread.count, scale(4))
     if plan.steps is not None:
         return plan.steps, kind
-    if plan.refinement == "auto" and offset_noise(k, r, spread.count, scale(1), kind) > WORTH:
+    if plan.refinement == "auto" and offset_noise(k, r, spread.count, scale(1), kind) > CLUSTERING.worth:
         return 0, "round"
     steps = 1
-    while steps < MOST_STEPS and offset_noise(k, r, spread.count, scale(steps + 1), kind) < PRECISE:
+    # More steps have less budget each: as many as still place a centre well.
+    while steps < MOST_STEPS and offset_noise(k, r, spread.count, scale(steps + 1), kind) < CLUSTERING.precise:
         steps += 1
     return steps, kind
 
@@ -611,21 +648,21 @@ def _later_portions(plan: ClusterPlan, steps: int) -> dict[str, Fraction]:
     return {"density": 1 - spent - refinement, "refinement": refinement}
 
 
-def density_spec(parts: PrivateComponents, bandwidth: Any = "auto") -> Any:
+def density_spec(parts: PrivateComponents, bandwidth: float | str = "auto") -> RandomSpec:
     """Box and bandwidths of the projected density, from earlier answers: whatever these are, there are some."""
     deviations = np.sqrt(parts.variances)
     low, high = parts.projection.extent()
     r = parts.projection.r
     leading = float(deviations[0]) * math.sqrt(r)
-    reach = np.maximum(REACH * deviations, SCALES[-1] * leading)  # no axis is narrower than the widest bandwidth
-    least = SCALES[-1] * leading
+    least = CLUSTERING.scales[-1] * leading
+    reach = np.maximum(CLUSTERING.reach * deviations, least)  # no axis is narrower than the widest bandwidth
     bounds = np.column_stack([np.minimum(np.maximum(-reach, low), -least), np.maximum(np.minimum(reach, high), least)])
     if isinstance(bandwidth, str):
-        wanted = [np.full(r, fraction * leading) for fraction in SCALES]
+        wanted = [np.full(r, fraction * leading) for fraction in CLUSTERING.scales]
     else:
         wanted = [as_bandwidth(bandwidth, bounds[:, 1] - bounds[:, 0])]
     shares = np.full(len(wanted), 1 / len(wanted))
-    return plan_spec(bounds, wanted, features=FREQUENCIES, shares=shares)
+    return RandomSpec.plan(bounds, wanted, shares=shares, n_features=FREQUENCIES)
 
 
 def _start(atoms: SphericalComponents, *, pooled: bool) -> GaussianClusters:
@@ -633,6 +670,7 @@ def _start(atoms: SphericalComponents, *, pooled: bool) -> GaussianClusters:
     k, r = atoms.centres.shape
     if k == 0:
         return GaussianClusters(np.zeros(0), np.zeros((0, r)), np.zeros((0, r, r)))
+    # Empirical Bayes: weights are expected to differ from an even share by about half of it.
     prior = (0.5 / k) ** 2
     mean = float(atoms.weights.mean())
     weights = mean + (atoms.weights - mean) * prior / (prior + atoms.weight_sds**2)
@@ -650,10 +688,12 @@ def _refined(
     k, r = model.means.shape
     image = ProjectedRecords(found.projection)
     for step in range(steps):
+        # Errors of early steps are corrected by later ones; the last step's error stays.
         portion = portions["refinement"] * Fraction(2 * (step + 1), steps * (steps + 1))
         scale = 1 / math.sqrt(2 * float(portion) * curator.terms.rho)
         kind = best_kind(k, r, found.spread.count, scale)
-        if step < round(ROUND_STEPS * steps):
+        # Round shapes first: while centres still move, a covariance would learn their offset.
+        if step < round(CLUSTERING.round_steps * steps):
             kind, model = "round", _rounded(model)
         query = ClusterStepQuery(model, plan.lattice.steps, kind, image, found.spread.count, variances)
         told = curator.ask(query, portion, "refinement")

@@ -17,7 +17,7 @@ Only the second sum sees records. At the solution the Hessian of L is the Fisher
 :math:`I = \sum_q w\,m\,u u^\top`, which is public given :math:`\theta`: gradients are asked for in the coordinates
 :math:`W = I^{-1/2}`, where a step of length one is Newton's. ``method="newton"`` asks for the Hessian as well.
 
-The proof is ``hellinger.proof.md``.
+The proof is ``hellinger_descent.proof.md``.
 
 What a fit plans from public quantities alone: the box of the data, bandwidths, and the errors to expect.
 """
@@ -26,17 +26,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BandwidthLike, BoundsLike, FloatArray, StepsLike
 from fogline._validation import check_bounds, check_count, check_max_contributions, check_real
 from fogline.density.counted_records import check_expected
-from fogline.density.hellinger.inference import LINEAR, linearised
+from fogline.density.hellinger.inference import INFERENCE, linearised
 from fogline.density.hellinger.minimum_distance import SmoothedFamily, degrees_of, noise_constant
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import LATTICE_BITS, SketchSpec, as_bandwidth
@@ -48,8 +48,10 @@ from fogline.release.curator import Curator
 from fogline.release.terms import ReleaseTerms
 
 __all__ = [
+    "DESCENT",
     "START_PORTION",
     "Descent",
+    "DescentTuning",
     "ExpectedFit",
     "Start",
     "answers_of",
@@ -69,7 +71,50 @@ __all__ = [
     "start_variance",
 ]
 
-FloatArray = NDArray[np.float64]
+
+@dataclass(frozen=True)
+class DescentTuning:
+    """What is tuned of descents and the plans of sketches.
+
+    Attributes
+    ----------
+    curvatures : tuple
+        Eigenvalues of a noisy Hessian are moved into this range; at the solution they are 1.
+    curvature_spread : float
+        Near the solution a curvature is 1 within about this, and half the iterate's distance from the solution.
+    iterations : int
+        Steps of a descent, where the user does not say.
+    fine, coarse : float
+        Smallest and largest planned bandwidth, in units of the family's middle scale.
+    narrowest : float
+        The smallest planned bandwidth is at most this part of the least scale that the parameter bounds allow.
+    ratio : float
+        Planned bandwidths lie at most this factor apart.
+    finest : mapping by dimension
+        Least planned bandwidth as a fraction of the box, by dimension: it keeps the release small.
+    tails : tuple
+        Mass that the planned box of a univariate family may leave out at either end: the first with which the
+        finest bandwidth tells the narrowest law, or the last. What lies outside is cut off the family as well
+        and biases nothing.
+    blurred : float
+        A plan whose finest bandwidth is this many times the greatest scale of the family would show nothing of
+        it.
+    """
+
+    curvatures: tuple[float, float] = (1.0 / 3.0, 3.0)
+    curvature_spread: float = 0.25
+    iterations: int = 4
+    fine: float = 0.25
+    coarse: float = 1.2
+    narrowest: float = 0.8
+    ratio: float = 6.0
+    finest: Mapping[int, float] = field(default_factory=lambda: {1: 1 / 1500, 2: 1 / 48, 3: 1 / 16})
+    tails: tuple[float, ...] = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)
+    blurred: float = 4.0
+
+
+DESCENT = DescentTuning()
+
 
 START_PORTION = Fraction(1, 2)
 """Share of the budget."""
@@ -134,7 +179,7 @@ def _covariances(grid: Quadrature, theta: FloatArray, variance: float) -> tuple[
     return np.asarray(inverse - sampling + np.diag(2e-18 * width**2)), np.asarray(sampling)
 
 
-def nearest(missed: Any, family: Family, box: FloatArray) -> FloatArray:
+def nearest(missed: Callable[[FloatArray], FloatArray], family: Family, box: FloatArray) -> FloatArray:
     """Minimise a sum of squares over a box of parameters: the best of a lattice, then downhill."""
     from scipy.optimize import least_squares
 
@@ -143,9 +188,11 @@ def nearest(missed: Any, family: Family, box: FloatArray) -> FloatArray:
         np.geomspace(low, high, size) if limit[0] == 0.0 else np.linspace(low, high, size)
         for (low, high), limit in zip(box.tolist(), family.limits, strict=True)
     ]
+    # Sums of squares of a family have several valleys; a coarse look at all of the box finds the right one.
     lattice = [np.array(theta) for theta in itertools.product(*axes)]
     best = lattice[int(np.argmin([float(np.sum(missed(theta) ** 2)) for theta in lattice]))]
     width = box[:, 1] - box[:, 0]
+    # The solver starts strictly inside of its bounds.
     inside = np.clip(best, box[:, 0] + 1e-6 * width, box[:, 1] - 1e-6 * width)
     found = least_squares(missed, inside, bounds=(box[:, 0], box[:, 1]), x_scale=width, max_nfev=50)
     return np.asarray(found.x)
@@ -156,12 +203,6 @@ MOST_RECORDS = 2**30
 
 HESSIAN_PORTION = Fraction(1, 5)
 """Share of the Hessian in a Newton step."""
-
-CURVATURES = (1.0 / 3.0, 3.0)
-"""Eigenvalues of a noisy Hessian are moved into this range; at the solution they are 1."""
-
-CURVATURE_SPREAD = 0.25
-"""Near the solution a curvature is 1 within about this, and half the iterate's distance from the solution."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +235,7 @@ def descend(plan: DescentPlan, curator: Curator) -> Descent:
     for _ in range(plan.iterations):
         target, error = _step(curator, grid, theta, belief.privacy)
         gain = belief.gain(error)
+        # The bounds are public knowledge: to use it costs nothing and keeps a noisy step harmless.
         theta = np.clip(theta + gain @ (target - theta), *plan.box.T)
         belief = belief.after(gain, error)
         path.append(theta)
@@ -219,6 +261,7 @@ class _Belief:
         return cls(start.privacy_covariance, np.eye(len(start.theta)))
 
     def gain(self, error: FloatArray) -> FloatArray:
+        # Solved, not inverted: near the end both covariances are tiny.
         return np.asarray(np.linalg.solve((self.privacy + error).T, self.privacy.T).T)
 
     def after(self, gain: FloatArray, error: FloatArray) -> _Belief:
@@ -238,6 +281,7 @@ def planned_errors(plan: DescentPlan, rho: float, theta: FloatArray) -> tuple[Fl
     start = start_at(grid, theta, start_variance(plan, rho))
     belief = _Belief.of(start)
     local = grid.local(theta)
+    # In whitened coordinates the noise of a gradient is the same in all directions.
     back = np.linalg.pinv(local.whitening, hermitian=True)
     portions = _portions(plan)
     noise = 2.0 * grid.sensitivity / math.sqrt(2.0 * float(portions["gradient"]) * rho)
@@ -255,6 +299,7 @@ def planned_errors(plan: DescentPlan, rho: float, theta: FloatArray) -> tuple[Fl
 
 def _portions(plan: DescentPlan) -> dict[str, Fraction]:
     """Portion of the budget of each answer of a step."""
+    # Equal steps: the Kalman gain, not the budget, decides how much each of them counts.
     step = (1 - START_PORTION) / plan.iterations
     hessian = HESSIAN_PORTION * step if plan.newton else Fraction(0)
     return {"hessian": hessian, "gradient": step - hessian}
@@ -279,7 +324,7 @@ def _step(
         trust = doubt / (doubt + noise**2)  # what is beyond the doubt is noise, and not believed
         noisy = local.public_hessian + _unpacked(seen, m)
         values, axes = np.linalg.eigh(trust * noisy + (1.0 - trust) * np.eye(m))
-        curvature = axes @ np.diag(np.clip(values, *CURVATURES)) @ axes.T
+        curvature = axes @ np.diag(np.clip(values, *DESCENT.curvatures)) @ axes.T
         doubt = trust * noise**2
     seen, noise = curator.ask(RootQuery(grid, 2.0 * local.first), portions["gradient"], "gradient")
     move = np.linalg.solve(curvature, seen - local.public_gradient)
@@ -290,7 +335,7 @@ def _step(
 
 def _doubt(before: FloatArray) -> float:
     """Variance of a curvature around 1, at an iterate with this error."""
-    return min(CURVATURE_SPREAD**2 + 0.25 * float(np.trace(before)), 1.0)
+    return min(DESCENT.curvature_spread**2 + 0.25 * float(np.trace(before)), 1.0)
 
 
 def _remainder(before: FloatArray, doubt: float) -> FloatArray:
@@ -309,29 +354,6 @@ def _unpacked(vector: FloatArray, m: int) -> FloatArray:
     matrix = np.zeros((m, m))
     matrix[rows, columns] = vector / np.where(rows == columns, 1.0, math.sqrt(2.0))
     return np.asarray(matrix + np.triu(matrix, 1).T)
-
-
-ITERATIONS = 4
-"""Steps of a descent, where the user does not say."""
-
-FINE, COARSE = 0.25, 1.2
-"""Smallest and largest planned bandwidth, in units of the family's middle scale."""
-
-NARROWEST = 0.8
-"""The smallest planned bandwidth is at most so much of the least scale that the parameter bounds allow."""
-
-RATIO = 6.0
-"""Planned bandwidths lie at most this factor apart."""
-
-FINEST = {1: 1 / 1500, 2: 1 / 48, 3: 1 / 16}
-"""Least planned bandwidth as a fraction of the box, by dimension: it keeps the release small."""
-
-TAILS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)
-"""Mass that the planned box of a univariate family may leave out at either end: the first with which the finest
-bandwidth tells the narrowest law, or the last. What lies outside is cut off the family as well and biases nothing."""
-
-BLURRED = 4.0
-"""A plan whose finest bandwidth is so many times the greatest scale of the family would show nothing of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,7 +389,7 @@ class ExpectedFit:
         return "\n".join(lines)
 
 
-def data_box(family: Family, box: FloatArray, bounds: Any) -> FloatArray:
+def data_box(family: Family, box: FloatArray, bounds: BoundsLike) -> FloatArray:
     """Public range of the data: the user's, or that of nearly all data under any parameters within their bounds."""
     if bounds is None:
         return _planned_box(family, box)
@@ -388,16 +410,17 @@ def _planned_box(family: Family, box: FloatArray) -> FloatArray:
     """Quantiles over all the parameters, so far out as a fine enough bandwidth allows."""
     if family.dimension > 1 or not hasattr(family, "quantile"):
         return check_bounds(family.data_bounds(box))
-    for tail in TAILS:
+    for tail in DESCENT.tails:
         planned = check_bounds(family.data_bounds(box, tail), name="parameter_bounds: range of the data over")
-        finest = FINEST[1] * float(planned[0, 1] - planned[0, 0])
-        if finest <= NARROWEST * float(family_scales(family, box, planned)[0, 0]):
+        finest = DESCENT.finest[1] * float(planned[0, 1] - planned[0, 0])
+        # The further out the tails, the coarser the cells: as far as the narrowest member of the family is still seen.
+        if finest <= DESCENT.narrowest * float(family_scales(family, box, planned)[0, 0]):
             break
     return planned
 
 
 def family_scales(family: Family, box: FloatArray, bounds: FloatArray) -> FloatArray:
-    """Least and greatest scale of the data an axis over the parameter bounds, shape (d, 2)."""
+    """Least and greatest scale of the data per axis over the parameter bounds, shape (d, 2)."""
     if isinstance(family, MultivariateNormal):
         return box[family.dimension : 2 * family.dimension]
     if family.dimension == 1 and hasattr(family, "quantile"):
@@ -406,60 +429,65 @@ def family_scales(family: Family, box: FloatArray, bounds: FloatArray) -> FloatA
         scales = 0.5 * (ends[:, 1] - ends[:, 0])
         return np.array([[scales.min(), scales.max()]])
     widths = bounds[:, 1] - bounds[:, 0]
+    # Nothing is known of this family's scales but that it was given this box.
     return np.stack([widths / 32.0, widths / 8.0], axis=1)
 
 
-def plan_sketch(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: Any, steps: Any) -> SketchSpec:
+def plan_sketch(
+    family: Family, box: FloatArray, bounds: FloatArray, bandwidth: BandwidthLike, steps: StepsLike
+) -> SketchSpec:
     """Plan the release of a density to which a family will be fitted."""
     widths = bounds[:, 1] - bounds[:, 0]
     if not isinstance(bandwidth, str):
         fixed = as_bandwidth(bandwidth, widths)
         return SketchSpec.plan(bounds, [fixed], steps)
     if bandwidth != "auto":
-        raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
+        raise ValueError(f"bandwidth must be 'auto', a number or one value per axis, got {bandwidth!r}")
     middle, factors = _factors(family, box, bounds)
+    # Large bandwidths carry most of the weight: small data are read there.
     shares = np.arange(1.0, len(factors) + 1.0)
     planned = [f * middle for f in factors]
     try:
         return SketchSpec.plan(bounds, planned, steps, shares=shares / shares.sum())
     except ValueError as error:
+        # The user gave no bandwidths, so an error about them must name what led to them.
         if not str(error).startswith("bandwidths"):
             raise
         raise ValueError(f"parameter_bounds or bounds are too wide: {error}") from None
 
 
-def smallest_bandwidth(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: Any) -> float:
+def smallest_bandwidth(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: BandwidthLike) -> float:
     """Public bandwidth of a descent, in data units."""
     if not isinstance(bandwidth, str):
         return float(as_bandwidth(bandwidth, bounds[:, 1] - bounds[:, 0])[0])
     if bandwidth != "auto":
-        raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
+        raise ValueError(f"bandwidth must be 'auto', a number or one value per axis, got {bandwidth!r}")
     middle, factors = _factors(family, box, bounds)
     return float(factors[0] * middle[0])
 
 
 def _factors(family: Family, box: FloatArray, bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Middle scale an axis, and the planned bandwidths in units of it."""
+    """Middle scale per axis, and the planned bandwidths in units of it."""
     scales, widths = family_scales(family, box, bounds), bounds[:, 1] - bounds[:, 0]
-    middle = np.minimum(np.sqrt(scales[:, 0] * scales[:, 1]), widths / (2.0 * COARSE))
-    narrow = float((NARROWEST * scales[:, 0] / middle).min())
-    least = float((FINEST[len(bounds)] * widths / middle).max())
-    fine = max(min(FINE, narrow), least)
-    blurred = FINEST[len(bounds)] * widths > BLURRED * scales[:, 1]
+    middle = np.minimum(np.sqrt(scales[:, 0] * scales[:, 1]), widths / (2.0 * DESCENT.coarse))
+    narrow = float((DESCENT.narrowest * scales[:, 0] / middle).min())
+    least = float((DESCENT.finest[len(bounds)] * widths / middle).max())
+    fine = max(min(DESCENT.fine, narrow), least)
+    blurred = DESCENT.finest[len(bounds)] * widths > DESCENT.blurred * scales[:, 1]
     if np.any(blurred):
         axis = int(np.argmax(blurred))
-        fitting = BLURRED * scales[axis, 1] / FINEST[len(bounds)]
+        fitting = DESCENT.blurred * scales[axis, 1] / DESCENT.finest[len(bounds)]
         raise ValueError(
             f"parameter_bounds allow a {family.name} of scale {scales[axis, 0]:.3g} to {scales[axis, 1]:.3g} on axis "
             f"{axis}, too narrow for data from {bounds[axis, 0]:.4g} to {bounds[axis, 1]:.4g}: narrow them, or give "
             f"bounds at most {fitting:.3g} wide"
         )
-    coarse = max(COARSE, 2.0 * fine)
-    size = 1 + max(1, math.ceil(math.log(coarse / fine) / math.log(RATIO)))
+    coarse = max(DESCENT.coarse, 2.0 * fine)
+    size = 1 + max(1, math.ceil(math.log(coarse / fine) / math.log(DESCENT.ratio)))
     return middle, np.geomspace(fine, coarse, size)
 
 
-def checked_guess(family: Family, box: FloatArray, theta: Any) -> FloatArray:
+def checked_guess(family: Family, box: FloatArray, theta: Mapping[str, float]) -> FloatArray:
     """Parameters from a mapping, within their bounds."""
     if set(theta) != set(family.parameters):
         raise ValueError(f"theta must have one value for each of {', '.join(family.parameters)}")
@@ -480,9 +508,10 @@ def expected_fit(
     sums = np.zeros(spec.n_coefficients, dtype=np.int64)
     sums[0] = round(n * 2.0**LATTICE_BITS * float(spec.integer_weights[0]) / 2.0**24)
     empty = PrivateDensity(spec, sums, scale=scale, guarantee=terms.guarantee())
+    # The bandwidth that a fit would read at, from the noise alone.
     for factor in np.geomspace(1.0, spec.planned[-1, 0] / spec.planned[0, 0], 7):
         field = SmoothedFamily(empty, family, factor * spec.planned[0], box)
-        if float(field.model(theta).max()) >= LINEAR * math.sqrt(field.noise_variance):
+        if float(field.model(theta).max()) >= INFERENCE.linear * math.sqrt(field.noise_variance):
             break
     point = np.append(theta, 1.0)
     everywhere = np.ones(len(field.released), dtype=bool)
@@ -497,7 +526,17 @@ def check_expectation(expect_records: object, method: str) -> None:
         raise ValueError(f"expect_records: method={method!r} releases no count, since its number of rows is public")
 
 
-def plan_descent(asked: Any, family: Family, box: FloatArray, bounds: FloatArray, n: int) -> DescentPlan:
+class DescentSettings(Protocol):
+    """Parameters of an estimator that a descent is planned from."""
+
+    method: str
+    bandwidth: BandwidthLike
+    iterations: int | None
+    steps: StepsLike
+    max_contributions: int
+
+
+def plan_descent(asked: DescentSettings, family: Family, box: FloatArray, bounds: FloatArray, n: int) -> DescentPlan:
     """Plan of a descent over n rows, from the parameters of an estimator; raises before anything is spent."""
     if family.dimension != 1:
         raise ValueError(f"method={asked.method!r} serves one column, the {family.name} family has more: use 'sketch'")
@@ -510,7 +549,7 @@ def plan_descent(asked: Any, family: Family, box: FloatArray, bounds: FloatArray
         box=box,
         bounds=(float(bounds[0, 0]), float(bounds[0, 1])),
         bandwidth=smallest_bandwidth(family, box, bounds, asked.bandwidth),
-        iterations=ITERATIONS if asked.iterations is None else check_count(asked.iterations, "iterations"),
+        iterations=DESCENT.iterations if asked.iterations is None else check_count(asked.iterations, "iterations"),
         newton=asked.method == "newton",
         n=n,
         max_contributions=check_max_contributions(asked.max_contributions),

@@ -6,7 +6,7 @@ random direction. Blocks that see the same mixture offer about the same point, a
 that holds half of them. A record changes one block, hence one offer a round, however many of that block's means it
 moves: blocks are counted, never means. What the theorem stops at are means and weights; a private pass over the records
 next to each released centre then gives weights, means and covariances together. Proof:
-``_mixture_aggregate.proof.md``.
+``mixture_aggregate.proof.md``.
 
 References
 ----------
@@ -28,10 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.algorithms.ball_search import BallPlan, find_ball
 from fogline.algorithms.mixture_recursive import (
     SCATTER_SHARES,
+    BlockLearner,
     MixtureFit,
+    MixtureSettings,
     RecursivePlan,
     ball_constraints,
     gaussian_fit,
@@ -47,7 +50,6 @@ from fogline.release.curator import Curator
 
 __all__ = ["PROOF", "AggregatePlan", "aggregated_parts", "learn_aggregate"]
 
-FloatArray = NDArray[np.float64]
 
 PROOF = "mixture-aggregate"
 
@@ -66,13 +68,13 @@ LEAST_BLOCKS, MOST_BLOCKS = 1000, 16_000
 """Range of the most blocks there are; where there are more records the blocks are larger."""
 
 ROWS = 4
-"""Records a block should have for each number of a component's place and weight."""
+"""Records that a block should have for each number of a component's place and weight."""
 
 AGREED = Fraction(1, 2)
 """Part of the blocks that should offer about the same point."""
 
 APART = 3.0
-"""Two centres count as two where their distance is so many times the sum of their balls' radii."""
+"""Two centres count as two where their distance is this many times the sum of their balls' radii."""
 
 SPARE = 1
 """Rounds that may fail: two means may be about as far along a direction, or a cell of the search may cut a cluster."""
@@ -100,12 +102,12 @@ class AggregatePlan:
 
     frame: CentredBallLattice
     scales: RecursivePlan
-    learner: Any
+    learner: BlockLearner
     named: str
     most: int
 
     @classmethod
-    def checked(cls, settings: Any, d: int) -> AggregatePlan:
+    def checked(cls, settings: MixtureSettings, d: int) -> AggregatePlan:
         """Check the parameters of an estimator; every error names its parameter."""
         if settings.n_components is None:
             raise ValueError(f"n_components must be given for method {settings.method!r}")
@@ -179,12 +181,15 @@ def aggregated_parts(plan: AggregatePlan, curator: Curator) -> tuple[Parts, tupl
     while turn < rounds and len(balls) < plan.n_components:
         direction = curator.remember(f"direction{turn}", lambda: _direction(curator, plan.frame.d))["direction"]
         offers = Offers(means, balls, direction)
+        # Every round has the same share: which of them will be needed is not known before.
         share = AGGREGATE_SHARES["rounds"] / rounds
         found = find_ball(curator, plan.ball(blocks), share, Fraction(1, rounds), offers=offers)
         spent += share
         turn += 1
+        # Paid for either way: a round that finds a known centre again is one of the spare ones.
         if isinstance(found, Ball) and _apart(found, balls):
             balls = (*balls, found)
+    # One centre divides nothing: all records are one part.
     if len(balls) < 2:
         return Partition(plan.frame.d), (plan.frame,), spent
     centres = np.stack([ball.centre for ball in balls])

@@ -22,7 +22,7 @@ A Gaussian mixture in four releases: scale, moments, density, steps of expectati
    every number of them that is asked for.
 4. *steps*: private expectation-maximisation in all columns, from there.
 
-Every choice is made from public parameters and earlier answers. The proof is in ``mixture.proof.md``.
+Every choice is made from public parameters and earlier answers. The proof is in ``mixture_from_density.proof.md``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import FloatArray, IntArray
 from fogline.accounting.budget import Budget
 from fogline.algorithms.clustering import FREQUENCIES, density_spec
-from fogline.algorithms.mixture_recursive import MixtureFit
+from fogline.algorithms.mixture_recursive import MixtureFit, MixtureSettings
 from fogline.density.components.matching import MatchedMixture, fit_characteristic_function
 from fogline.density.components.pursuit import ClusterPrior, SphericalComponents, matching_pursuit
 from fogline.density.private_density import PrivateDensity
@@ -70,16 +70,48 @@ from fogline.queries.projected_density import ProjectedDensityQuery
 from fogline.release.curator import Curator
 
 __all__ = [
+    "MIXTURE",
     "MIXTURE_SHARES",
     "MixturePlan",
     "MixtureState",
     "MixtureStepQuery",
+    "MixtureTuning",
     "covariance_noise",
     "find_mixture",
     "plan_mixture",
     "read_step",
     "step_kind",
 ]
+
+
+@dataclass(frozen=True)
+class MixtureTuning:
+    """What is tuned of mixtures read from a released density.
+
+    Attributes
+    ----------
+    eigenvalues : tuple
+        A step changes no variance by more than these factors.
+    surprise : float
+        A step that shows more than is expected by this many deviations finds that the one before had not
+        converged.
+    readable : float
+        Covariances are released where the noise of a whitened one, as a Frobenius norm over the root of d, is
+        below this.
+    inner : float
+        Components are sought within this many deviations of the mean along each direction.
+    patience : int
+        Where the number of components is open: how many more than the best are tried before the search ends.
+    """
+
+    eigenvalues: tuple[float, float] = (0.4, 2.5)
+    surprise: float = 3.0
+    readable: float = 0.5
+    inner: float = 2.5
+    patience: int = 3
+
+
+MIXTURE = MixtureTuning()
 
 MIXTURE_SHARES = {"scale": "1/50", "moments": "1/10", "density": "9/50", "steps": "7/10"}
 """Default shares of the budget."""
@@ -153,7 +185,7 @@ class MixturePlan:
         return 8 * (2 * d + 2 + d * (d + 1) // 2 + 2 * FREQUENCIES + 1 + self.steps * step + kept) + 2**16
 
 
-def plan_mixture(settings: Any, d: int) -> MixturePlan:
+def plan_mixture(settings: MixtureSettings, d: int) -> MixturePlan:
     """Check an estimator's parameters for the method of sketches.
 
     Parameters
@@ -166,6 +198,7 @@ def plan_mixture(settings: Any, d: int) -> MixturePlan:
     if d > MOST_COLUMNS:
         raise ValueError(f"X has {d} columns: method 'sketch' takes up to {MOST_COLUMNS}; take method 'recursive'")
     k = checked_components(settings.n_components, MOST_COMPONENTS)
+    # The origin is public; a mean of the data would not be.
     centre = np.zeros(d) if settings.center is None else np.asarray(settings.center, dtype=np.float64)
     if centre.shape != (d,):
         raise ValueError(f"center must have one number for each of the {d} columns, got shape {centre.shape}")
@@ -180,7 +213,7 @@ def plan_mixture(settings: Any, d: int) -> MixturePlan:
     return MixturePlan(lattice, k, variance_range(settings), least, portions, steps)
 
 
-def checked_components(n_components: Any, most: int) -> int | None:
+def checked_components(n_components: int | None, most: int) -> int | None:
     """Return the wanted number of components, None where it is to be found."""
     if n_components is None:
         return None
@@ -190,7 +223,7 @@ def checked_components(n_components: Any, most: int) -> int | None:
     return wanted
 
 
-def checked_weight(weight_min: Any, k: int | None) -> float:
+def checked_weight(weight_min: float | None, k: int | None) -> float:
     """Smallest weight that is believed: a fifth of an even share where none is given."""
     even = 1 / (k or AUTO_COMPONENTS)
     if weight_min is None:
@@ -201,7 +234,7 @@ def checked_weight(weight_min: Any, k: int | None) -> float:
     return least
 
 
-def variance_range(settings: Any) -> tuple[float, float]:
+def variance_range(settings: MixtureSettings) -> tuple[float, float]:
     """Smallest and largest variance of a component, in units of the radius."""
     radius = _validation.check_positive(settings.radius, "radius")
     low = radius / 1000 if settings.sigma_min is None else _validation.check_positive(settings.sigma_min, "sigma_min")
@@ -211,7 +244,7 @@ def variance_range(settings: Any) -> tuple[float, float]:
     return (low / radius) ** 2, (high / radius) ** 2
 
 
-def _portions(shares: Any) -> dict[str, Fraction]:
+def _portions(shares: object) -> dict[str, Fraction]:
     """Portions of the budget by name."""
     if shares is None:
         return {name: Fraction(share) for name, share in MIXTURE_SHARES.items()}
@@ -222,19 +255,6 @@ def _portions(shares: Any) -> dict[str, Fraction]:
     except (TypeError, ValueError) as error:
         raise ValueError(f"shares: {error}") from None
     return {"steps": Fraction(0), **{name: share.portion for name, share in split.items()}}
-
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-EIGENVALUES = (0.4, 2.5)
-"""A step changes no variance by more than these factors."""
-
-SURPRISE = 3.0
-"""A step that shows more than is expected by this many deviations finds that the one before had not converged."""
-
-READABLE = 0.5
-"""Covariances are released where the noise of a whitened one, as a Frobenius norm over the root of d, is below this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,12 +310,14 @@ def read_step(
     k, r, q = query.k, query.r, query.radius / 2.0**OFFSET_BITS
     count_unit, offset_unit, _ = query.units
     counts = values[:k] / float(SHARE * count_unit)
+    # A noisy count near zero would blow up everything that is divided by it.
     sizes = np.maximum(counts, max(least * count, 1.0))
     unit = SHARE * offset_unit * 2.0**OFFSET_BITS * mean_lever(r, q)
     offsets = values[k : k + k * r].reshape(k, r) / unit / sizes[:, None]
     offsets, mean_variances = believed(offsets, scale / unit / sizes, state.mean_variances)
     shapes, shape_variances = _shapes(state, query, values[k + k * r :], scale, sizes, offsets)
     means = query.model.means + np.einsum("kij,kj->ki", query.factors, offsets)
+    # Noise may throw a mean anywhere; the next query takes centres up to this distance only.
     farthest = FARTHEST_CENTRE / query.steps
     covariances = np.stack([_within(f @ s @ f.T, variance_range) for f, s in zip(query.factors, shapes, strict=True)])
     model = GaussianClusters(sizes / sizes.sum(), np.clip(means, -farthest, farthest), covariances)
@@ -345,7 +367,8 @@ def believed(seen: FloatArray, noise: FloatArray, before: FloatArray) -> tuple[F
     squared = noise**2
     shown = np.mean(seen**2, axis=1)
     expected = before + squared
-    surprised = shown > expected * (1 + SURPRISE * math.sqrt(2 / seen.shape[1]))
+    # A change far beyond error and noise means that the error was larger than thought, not that it should be shrunk.
+    surprised = shown > expected * (1 + MIXTURE.surprise * math.sqrt(2 / seen.shape[1]))
     variance = np.where((before == 0) | surprised, np.maximum(shown - squared, before), before)
     factor = variance / np.maximum(variance + squared, 1e-300)
     return seen * factor[:, None], factor * squared
@@ -353,10 +376,11 @@ def believed(seen: FloatArray, noise: FloatArray, before: FloatArray) -> tuple[F
 
 def step_kind(weights: FloatArray, r: int, count: float, scale: float) -> Kind:
     """Choose what a step releases of the shapes, from released numbers: only what its noise would not drown."""
+    # The small components drown first; the very smallest would forbid shapes for all.
     smaller = float(np.quantile(weights, 0.25, method="lower"))
-    if covariance_noise("full", r, count * smaller, scale) < READABLE:
+    if covariance_noise("full", r, count * smaller, scale) < MIXTURE.readable:
         return "full"
-    return "tied" if covariance_noise("tied", r, count, scale) < READABLE else "round"
+    return "tied" if covariance_noise("tied", r, count, scale) < MIXTURE.readable else "round"
 
 
 def covariance_noise(kind: Kind, r: int, records: float, scale: float) -> float:
@@ -375,6 +399,7 @@ def _shapes(
     if query.kind == "round":
         return np.repeat(identity[None], k, axis=0), state.shape_variances
     first, second = np.triu_indices(r)
+    # Entries beside the diagonal stand for two: so scaled, lengths of the vector are those of the matrix.
     isometric = np.where(first != second, math.sqrt(2), 1.0)
     lever = square_lever(r, query.radius / 2.0**OFFSET_BITS)
     units = SHARE * np.where(first != second, BESIDE, DIAGONAL) * 4.0**OFFSET_BITS * lever
@@ -389,7 +414,8 @@ def _shapes(
     square = np.zeros((len(changes), r, r))
     square[:, first, second] = square[:, second, first] = changes / isometric
     eigenvalues, vectors = np.linalg.eigh(identity + square)
-    shapes = np.einsum("kij,kj,klj->kil", vectors, np.clip(eigenvalues, *EIGENVALUES), vectors)
+    # One step may not change a width by more: noise would make it collapse or explode.
+    shapes = np.einsum("kij,kj,klj->kil", vectors, np.clip(eigenvalues, *MIXTURE.eigenvalues), vectors)
     if query.kind == "tied":
         return np.repeat(shapes, k, axis=0), np.repeat(variances, k)
     return shapes, variances
@@ -401,13 +427,6 @@ def _within(covariance: FloatArray, variance_range: tuple[float, float]) -> Floa
     return np.asarray((vectors * np.clip(values, *variance_range)) @ vectors.T)
 
 
-INNER = 2.5
-"""Components are sought within so many deviations of the mean along each direction."""
-
-PATIENCE = 3
-"""Where the number of components is open: how many more than the best are tried before the search ends."""
-
-
 def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
     """Ask for scale, moments, density and steps, one after the other."""
     spread = curator.ask(SpreadQuery(plan.lattice), plan.portions["scale"], "scale")
@@ -416,6 +435,7 @@ def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
     parts = found.with_numbers(curator.remember("projection", found.numbers))
     sums = ProjectedDensityQuery(parts.projection, density_spec(parts), curator.terms.guarantee())
     density = curator.ask(sums, plan.portions["density"], "density")
+    # What decides later queries is stored with the answers: computed again it might differ in the last bits.
     kept = curator.remember("start", lambda: _start(plan, density, moments, parts))
     model = GaussianClusters(kept["weights"], kept["means"], kept["covariances"])
     criteria = {int(k): float(value) for k, value in zip(kept["tried"], kept["criteria"], strict=True)}
@@ -435,6 +455,7 @@ def _in_data_units(
     """Components as users see them; the errors of the means are those of the noise and of the draw of the records."""
     model, radius = state.model, float(plan.lattice.half_widths[0])
     counts = model.weights * spread.count
+    # In units of the component's variance the draw of n records adds 1/n.
     known = state.mean_variances + 1 / np.maximum(counts, 1.0)
     variances = known[:, None] * np.einsum("kii->ki", model.covariances)
     return MixtureFit(
@@ -463,7 +484,8 @@ def _start(plan: MixturePlan, density: PrivateDensity, moments: Moments, parts: 
         if not tried or matched.criterion < min(tried.values()):
             best = atoms, matched
         tried[k] = matched.criterion
-        if k >= len(best[1].weights) + PATIENCE:
+        # The criterion has one valley, up to noise: some numbers beyond its lowest point are enough.
+        if k >= len(best[1].weights) + MIXTURE.patience:
             break
     return {
         **_lifted(plan, *best, moments, parts),
@@ -475,10 +497,11 @@ def _start(plan: MixturePlan, density: PrivateDensity, moments: Moments, parts: 
 def _frame(plan: MixturePlan, parts: PrivateComponents) -> ClusterPrior:
     """Where components may lie: within the image of the ball and a few deviations, with the released moments."""
     low, high = parts.projection.extent()
-    reach = INNER * np.sqrt(parts.variances)
+    reach = MIXTURE.inner * np.sqrt(parts.variances)
     leading = float(parts.variances[0])
     noise = parts.edge / (2 * math.sqrt(plan.lattice.d)) * math.sqrt(2)
     least, most = plan.variance_range
+    # A standard deviation of a twenty-fifth of the whole is the least that is tried, unless the user allows less.
     smallest = float(np.clip(0.0016 * leading, least, leading / 2))
     return ClusterPrior(
         lower=np.maximum(-reach, low),
@@ -506,6 +529,7 @@ def _lifted(
     edge = 2 * moments.noise_sd * math.sqrt(d)
     across = np.eye(d) - components.T @ components
     values, vectors = np.linalg.eigh(across @ moments.covariance @ across)
+    # Below its noise a released variance says nothing: there the components are as wide as on the directions seen.
     beside = (vectors * np.where(values > edge, values, common)) @ vectors.T
     inside = np.einsum("ra,krs,sb->kab", components, matched.covariances, components)
     least, most = plan.variance_range
@@ -529,6 +553,7 @@ def _steps(
     steps, state = plan.steps, start
     image = CentredRecords(plan.lattice, parts.projection.centre)
     for step in range(steps):
+        # Errors of early steps are corrected by later ones; the last step's error stays.
         portion = plan.portions["steps"] * Fraction(2 * (step + 1), steps * (steps + 1))
         scale = 1 / math.sqrt(2 * float(portion) * curator.terms.rho)
         kind = step_kind(state.model.weights, plan.lattice.d, spread.count, scale)

@@ -1,4 +1,4 @@
-r"""Mixtures of separated Gaussians by recursive partitioning: cut what falls apart, then learn one Gaussian a part.
+r"""Mixtures of separated Gaussians by recursive partitioning: cut what falls apart, then learn one Gaussian per part.
 
 At each level every part of the records is looked at, all of them in the same releases. A part's place and radius are
 brought up to date, its second moment gives the directions in which it spreads most, and its profiles along these show
@@ -8,7 +8,7 @@ any more, the rest of the budget learns the Gaussian of each part.
 
 A record is in one part at a time, so that all parts of a level together cost what one of them costs. Where the paper
 searches for a terrific ball among all pairs of records, here intervals of one-dimensional projections are searched, in
-linear time. Proof: ``_mixture_recursive.proof.md``.
+linear time. Proof: ``mixture_recursive.proof.md``.
 
 References
 ----------
@@ -23,15 +23,17 @@ What every method of a private Gaussian mixture comes back with.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fogline import _validation
+from fogline._typing import FloatArray
 from fogline.accounting import zcdp
 from fogline.density.private_density import PrivateDensity
 from fogline.queries.ball_search import NotSeparable
@@ -53,8 +55,12 @@ from fogline.release.curator import Curator
 
 __all__ = [
     "PROOF",
+    "RECURSIVE",
+    "BlockLearner",
     "MixtureFit",
+    "MixtureSettings",
     "RecursivePlan",
+    "RecursiveTuning",
     "ball_constraints",
     "composed_costs",
     "gaussian_fit",
@@ -64,16 +70,34 @@ __all__ = [
     "refine_balls",
 ]
 
-FloatArray = NDArray[np.float64]
+
+@dataclass(frozen=True)
+class RecursiveTuning:
+    """What is tuned of mixtures by recursive partitioning.
+
+    Attributes
+    ----------
+    kept : float
+        Part of the records that the radius of a part is made to hold.
+    margin : float
+        Widening of that radius.
+    directions : int
+        Directions along which a part is looked at.
+    shrunk : float
+        A part that became narrower than this, in radii before, is looked at again although it was not cut.
+    """
+
+    kept: float = 0.97
+    margin: float = 1.1
+    directions: int = 3
+    shrunk: float = 0.5
+
+
+RECURSIVE = RecursiveTuning()
+
 
 SCATTER_SHARES = (Fraction(1, 20), Fraction(1, 10), Fraction(3, 20), Fraction(7, 10))
 """Of the budget of the shape: steps that look for it, one that measures it."""
-
-KEPT = 0.97
-"""Part of the records that the radius of a part is made to hold."""
-
-MARGIN = 1.1
-"""Widening of that radius."""
 
 
 def refine_balls(
@@ -83,7 +107,7 @@ def refine_balls(
     *,
     share: Fraction,
     steps: int,
-    kept: float = KEPT,
+    kept: float = RECURSIVE.kept,
     least: float = 0.0,
 ) -> tuple[tuple[CentredBallLattice, ...], list[float]]:
     """Bring each part's frame to its records, and count them.
@@ -117,11 +141,13 @@ def learn_gaussians(
     d = partition.d
     whitenings = []
     for frame in frames:
-        scale = MARGIN * frame.radius / math.sqrt(d)
+        # A ball of radius R around a Gaussian has deviations of about R over the root of d.
+        scale = RECURSIVE.margin * frame.radius / math.sqrt(d)
         whitenings.append(whitening_of(frame.centre, scale * np.eye(d), math.sqrt(d)))
     for part in SCATTER_SHARES[:-1]:
         found = curator.ask(ScatterQuery(partition, tuple(whitenings)), share * part, "shape")
         whitenings = [scatter.next_whitening() for scatter in found]
+    # Parts were cut by planes; the last look assigns each record to the Gaussian that it fits best.
     last = ScatterQuery(Reassigned(partition, tuple(whitenings)), tuple(whitenings))
     found = curator.ask(last, share * SCATTER_SHARES[-1], "shape")
     return [scatter.unclipped().gaussian() for scatter in found]
@@ -185,13 +211,11 @@ SPLITTING = Fraction(1, 2)
 """Most of the budget that all levels together may take."""
 
 LEAST_LEVELS = 5
-"""A level takes at most one of so many parts of that."""
+"""A level takes at most one of this many parts of that."""
 
 PLACE, SHAPE, PROFILE = Fraction(1, 5), Fraction(2, 5), Fraction(2, 5)
 """Shares of a level."""
 
-DIRECTIONS = 3
-"""Directions along which a part is looked at."""
 
 LAST_PLACE = Fraction(3, 20)
 """Share of what is left that finds the places of the final parts."""
@@ -208,8 +232,29 @@ VALLEYS = {"practical": Valley(clear=0.5, depth=0.03), "theory": Valley(clear=0.
 PATIENCE = 2
 """Levels in a row without a cut or a narrower part, each along other directions, before it is given up."""
 
-SHRUNK = 0.5
-"""A part that became narrower than this, in radii before, is looked at again although it was not cut."""
+
+BlockLearner = object
+"""What is fitted to a block of records, as a copy: an object whose ``fit`` sets ``means_``, or "spectral"."""
+
+
+class MixtureSettings(Protocol):
+    """Parameters of an estimator that the plan of a mixture is made from, by whichever method."""
+
+    n_components: int | None
+    epsilon: float | None
+    delta: float | None
+    radius: float | None
+    center: ArrayLike | None
+    sigma_min: float | None
+    sigma_max: float | None
+    weight_min: float | None
+    method: str
+    shares: Mapping[str, Any] | None
+    steps: int
+    constants: str
+    learner: BlockLearner | None
+    neighbours: str
+    max_contributions: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,13 +283,13 @@ class RecursivePlan:
         cls,
         *,
         d: int,
-        n_components: Any,
-        radius: Any,
-        sigma_min: Any,
-        sigma_max: Any,
-        weight_min: Any = None,
-        center: Any = None,
-        constants: Any = "practical",
+        n_components: int | None,
+        radius: float | None,
+        sigma_min: float | None,
+        sigma_max: float | None,
+        weight_min: float | None = None,
+        center: ArrayLike | None = None,
+        constants: str = "practical",
     ) -> RecursivePlan:
         """Check the public parameters; every error names its parameter."""
         k = _validation.check_count(n_components, "n_components")
@@ -265,6 +310,7 @@ class RecursivePlan:
         if constants not in VALLEYS:
             raise ValueError(f"constants must be one of {', '.join(VALLEYS)}, got {constants!r}")
         public = CentredBallLattice.around(middle, radius)
+        # A component centred at the edge of the ball reaches out of it by its own width.
         reach = public.radius + high * (math.sqrt(d) + 4.0)
         return cls(CentredBallLattice(public.centre, reach), k, low, high, least, constants)
 
@@ -281,7 +327,7 @@ class RecursivePlan:
     @property
     def axes(self) -> int:
         """Directions along which a part is looked at."""
-        return min(self.frame.d, DIRECTIONS)
+        return min(self.frame.d, RECURSIVE.directions)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form: what makes two questions the same."""
@@ -332,6 +378,7 @@ def partition_recursively(
         frames, counts = refine_balls(
             curator, partition, frames, share=share * PLACE, steps=2, **ball_constraints(plan)
         )
+        # Half: a cut may take some of the lightest component's records, and the count is noisy.
         least = 0.5 * plan.weight_min * sum(counts)
         leading = _leading(plan, curator, partition, frames, share * SHAPE)
         directions = curator.remember(f"directions{level}", partial(_turned, leading, fruitless))["whole"]
@@ -340,7 +387,7 @@ def partition_recursively(
         spent += share
         parts = partition.parts
         partition, frames = _cut(plan, curator, query, profiles, least, level)
-        shrunk = any(frame.radius < SHRUNK * old for frame, old in zip(frames, before, strict=False))
+        shrunk = any(frame.radius < RECURSIVE.shrunk * old for frame, old in zip(frames, before, strict=False))
         fruitless = 0 if partition.parts > parts or shrunk else fruitless + 1
         if partition.parts >= plan.n_components or fruitless > PATIENCE:
             break
@@ -354,7 +401,7 @@ def _leading(
     d = plan.frame.d
     if d <= plan.axes:  # nothing to choose: all axes, and no need to pay for it
         return [np.eye(d)] * partition.parts
-    scale = MARGIN / math.sqrt(d)
+    scale = RECURSIVE.margin / math.sqrt(d)
     maps = tuple(whitening_of(frame.centre, scale * frame.radius * np.eye(d), math.sqrt(d)) for frame in frames)
     found = curator.ask(ScatterQuery(partition, maps), share, "moments")
     return [np.linalg.eigh(scatter.covariance)[1][:, ::-1][:, : plan.axes].T for scatter in found]
@@ -363,6 +410,7 @@ def _leading(
 def _turned(leading: list[FloatArray], turn: int) -> dict[str, NDArray[Any]]:
     """The directions of all parts, turned within their span where they were of no use before, in whole numbers."""
     axes = len(leading[0])
+    # Two components may hide behind each other along every axis so far; a random turn shows them.
     basis = np.eye(axes) if turn == 0 else np.linalg.qr(np.random.default_rng(turn).standard_normal((axes, axes)))[0]
     return {"whole": np.stack([integer_directions(basis.T @ rows) for rows in leading])}
 
@@ -379,6 +427,7 @@ def _cut(
         spare = plan.n_components - partition.parts
 
         def chosen(slabs: list[Slabs] = slabs, spare: int = spare) -> dict[str, NDArray[Any]]:
+            # Most cuts first, then the clearest ones.
             axis = max(range(len(slabs)), key=lambda index: (len(slabs[index].edges), float(slabs[index].scores.sum())))
             return {"axis": np.array(axis), "edges": slabs[axis].best(spare)}
 
@@ -390,6 +439,7 @@ def _cut(
         moved = []
         for low, high in zip([0.0, *edges], [*edges, float(BINS)], strict=True):
             offset = float(query.products(np.array(slabs[axis].middle(low, high)))) / unit
+            # The radius of the whole still holds each part; the next level brings it down.
             moved.append(CentredBallLattice(frame.places(direction / unit * offset), frame.radius))
         frames[part] = moved[0]
         frames.extend(moved[1:])

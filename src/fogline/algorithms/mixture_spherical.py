@@ -3,7 +3,7 @@ r"""Mixtures of spherical Gaussians: parts as in the recursive method, one mean 
 A sphere has d + 1 parameters, a Gaussian d(d + 3)/2: its noise is smaller by about the root of the dimension, and far
 fewer records do. The parts come from the same cuts along private leading directions; each part is then brought
 into a ball that fits it, and number, sum and summed squared length of its records are released twice, the second time
-from the ball that the first gave. All parts are in the same releases. Proof: ``_mixture_spherical.proof.md``.
+from the ball that the first gave. All parts are in the same releases. Proof: ``mixture_spherical.proof.md``.
 
 References
 ----------
@@ -20,7 +20,7 @@ import numpy as np
 
 from fogline.algorithms.mixture_recursive import (
     LAST_STEPS,
-    MARGIN,
+    RECURSIVE,
     MixtureFit,
     RecursivePlan,
     ball_constraints,
@@ -28,9 +28,8 @@ from fogline.algorithms.mixture_recursive import (
     partition_recursively,
     refine_balls,
 )
-from fogline.queries.gaussian import Gaussian
+from fogline.queries.gaussian import Gaussian, SphericalGaussian, SphericalQuery
 from fogline.queries.lattice import CentredBallLattice
-from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
 from fogline.release.curator import Curator
 
 __all__ = ["PROOF", "learn_spherical"]
@@ -49,7 +48,7 @@ def learn_spherical(plan: RecursivePlan, curator: Curator) -> MixtureFit:
     partition, frames, spent = partition_recursively(plan, curator)
     left = 1 - spent
     frames, _ = refine_balls(curator, partition, frames, share=left * PLACE, steps=LAST_STEPS, **ball_constraints(plan))
-    balls = tuple(CentredBallLattice(frame.centre, MARGIN * frame.radius) for frame in frames)
+    balls = tuple(CentredBallLattice(frame.centre, RECURSIVE.margin * frame.radius) for frame in frames)
     rough = curator.ask(SphericalQuery(partition, balls, plan.sigma_min), left * FIRST, "sphere")
     fitting = tuple(_ball(found, ball) for found, ball in zip(rough, balls, strict=True))
     spheres = curator.ask(SphericalQuery(partition, fitting, plan.sigma_min), left * SECOND, "sphere")

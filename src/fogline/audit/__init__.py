@@ -3,7 +3,7 @@
 - `replay` records a fit on one data set and plays it back on a neighbour: what carries a claim.
 - `noise_fit` compares draws with the exact law they should have.
 - `attack`, `vector_attack`, `sketch_attack` and `stage_attack` bound from below the epsilon that an algorithm really
-  has; `visible_probability` says how rare a leak may be and still be seen by so many runs.
+  has; `visible_probability` says how rare a leak may be and still be seen by this many runs.
 - `canary_pairs` is a library of neighbours that show leaks.
 
 ``python -m fogline.audit`` (``make audit``) runs the long version.

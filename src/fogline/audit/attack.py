@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from fogline._typing import FloatArray, IntArray, SourceLike
 from fogline._validation import check_count, check_delta, check_level
 from fogline.accounting import gdp, zcdp
 from fogline.accounting.events import GaussianEvent, LaplaceEvent
@@ -43,7 +44,7 @@ from fogline.audit.replay import MechanismStep, RecordingProvider, ReplayingProv
 from fogline.audit.scores import canary_of, fixed_scores, learnt_scores, trained_scores
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
-from fogline.mechanisms.randomness import EntropySource, IntArray, use_provider
+from fogline.mechanisms.randomness import EntropySource, use_provider
 from fogline.release.density_sketch import DensitySketch
 from fogline.testing import SeededSource
 
@@ -58,9 +59,27 @@ __all__ = [
     "vector_attack",
 ]
 
-FloatArray = NDArray[np.float64]
 
-_CANDIDATES = 60
+@dataclass(frozen=True)
+class AttackTuning:
+    """How hard an attack tries, and how much memory it may take.
+
+    Parameters
+    ----------
+    candidates : int
+        Thresholds that a scalar score is tried with.
+    cells_at_a_time : int
+        Numbers that are drawn at a time.
+    fine : float
+        Noise of at least this scale, in lattice steps, is taken for continuous.
+    """
+
+    candidates: int = 60
+    cells_at_a_time: int = 2_000_000
+    fine: float = 10.0
+
+
+TUNING = AttackTuning()
 
 
 @dataclass(frozen=True)
@@ -141,7 +160,7 @@ def best_events(
 def _choose(null: FloatArray, other: FloatArray, delta: float, error: float) -> list[tuple[str, float, bool]]:
     """Name, threshold and direction of the events to count."""
     pooled = np.concatenate([null, other])
-    candidates = np.unique(np.quantile(pooled, np.linspace(0.001, 0.999, _CANDIDATES), method="higher"))
+    candidates = np.unique(np.quantile(pooled, np.linspace(0.001, 0.999, TUNING.candidates), method="higher"))
     tried = [_count("", null, other, float(t), True, delta, error) for t in candidates]
     for_mu = max(tried, key=lambda witness: witness.mu_lower)
     for_epsilon = max(tried, key=lambda witness: witness.epsilon_lower)
@@ -168,9 +187,6 @@ def _count(
 
 
 Score = Callable[[Any], float]
-
-_CELLS_AT_A_TIME = 2_000_000
-_FINE = 10.0
 
 
 @dataclass(frozen=True)
@@ -216,14 +232,14 @@ class AttackReport:
 
     @property
     def visible_probability(self) -> float:
-        """The least probability of a leak that so many runs would have shown, nine times in ten."""
+        """The least probability of a leak that this many runs would have shown, nine times in ten."""
         each = 1.0 - (1.0 - self.confidence) / len(self.witnesses)
         runs = max(witness.runs for witness in self.witnesses)
         return visible_probability(runs, epsilon=self.epsilon, delta=self.delta, confidence=each)
 
     @property
     def sight(self) -> str:
-        """What so many runs can see, in a few words."""
+        """What this many runs can see, in a few words."""
         least = self.visible_probability
         return "has too few runs to see any leak" if least > 1 else f"sees leaks of probability {least:.2g} and more"
 
@@ -258,8 +274,8 @@ def likelihood_ratio(z: NDArray[Any], z_prime: NDArray[Any]) -> Score:
 
 def attack(
     release: Callable[[Any], Any],
-    D: Any,
-    D_prime: Any,
+    D: SourceLike,
+    D_prime: SourceLike,
     claim: Guarantee | float,
     *,
     score: Score | Mapping[str, Score] | None = None,
@@ -342,8 +358,8 @@ def attack(
 
 def vector_attack(
     release: Callable[[Any], Any],
-    D: Any,
-    D_prime: Any,
+    D: SourceLike,
+    D_prime: SourceLike,
     *,
     claim: Guarantee | float | None = None,
     delta: float | None = None,
@@ -388,7 +404,7 @@ def vector_attack(
         raise TypeError("claim must be given: the release states no guarantee")
     # The discrete Gaussian is no Gaussian on a coarse lattice: at scale 1 and distance 1 the midpoint alone shows
     # mu = 1.046, though rho = 1/2 is kept. The difference falls with the square of the scale.
-    fine = all(draw.scale >= _FINE for step in (first, second) for draw in step.draws)
+    fine = all(draw.scale >= TUNING.fine for step in (first, second) for draw in step.draws)
     epsilon, chosen_delta, mu = _claimed(known, delta, gaussian=fine)
     direction = _direction(first.exact, second.exact)
     noise = SeededSource(np.random.default_rng(0)) if source is None else source
@@ -401,8 +417,8 @@ def vector_attack(
 
 def sketch_attack(
     spec: SketchSpec,
-    D: Any,
-    D_prime: Any,
+    D: SourceLike,
+    D_prime: SourceLike,
     *,
     epsilon: float,
     delta: float,
@@ -436,7 +452,7 @@ def sketch_attack(
     False
     """
 
-    def release(data: Any) -> PrivateDensity:
+    def release(data: SourceLike) -> PrivateDensity:
         sketch = DensitySketch.__new__(DensitySketch)
         sketch._start(spec)
         return sketch.update(data).release(epsilon=epsilon, delta=delta, neighbours=neighbours)
@@ -498,13 +514,13 @@ def stage_attack(
             scores[side] += _log_ratios(step, one.exact, other.exact, runs, noise)
     # The ratio of Laplace noise takes few values, which a threshold must not tear apart; the largest, which theory
     # gives before any run, shows all of epsilon.
-    null, other = scores.round(9)
+    null, high = scores.round(9)
     half = 1 - (1 - check_level(confidence, "confidence")) / 2
     largest = round(
         sum(_largest_ratio(*pair) for pair in zip(_noisy_steps(first), _noisy_steps(second), strict=True)), 9
     )
-    fixed = best_events(null, other, known.delta, half, largest)
-    witnesses = (*fixed, *best_events(null, other, known.delta, half, None))
+    fixed = best_events(null, high, known.delta, half, largest)
+    witnesses = (*fixed, *best_events(null, high, known.delta, half, None))
     return AttackReport(known.epsilon, known.delta, None, witnesses, confidence)
 
 
@@ -554,7 +570,7 @@ def _claimed(claim: Guarantee | float, delta: float | None, gaussian: bool) -> t
     return epsilon, at, gdp.mu_of_rho(rho) if gaussian and rho is not None else None
 
 
-def _recorded(release: Callable[[Any], Any], data: Any) -> tuple[MechanismStep, Guarantee | None]:
+def _recorded(release: Callable[[Any], Any], data: SourceLike) -> tuple[MechanismStep, Guarantee | None]:
     provider = RecordingProvider()
     with use_provider(provider):
         result = release(data)
@@ -598,7 +614,7 @@ def _log_ratios(step: MechanismStep, z: IntArray, z_prime: IntArray, runs: int, 
     """Log-likelihood ratios, of z' against z, of so many answers that a step could have given."""
     event, where = step.call.event, np.flatnonzero(z != z_prime)
     assert isinstance(event, GaussianEvent | LaplaceEvent)
-    rows, found = max(1, _CELLS_AT_A_TIME // max(1, step.exact.size)), []
+    rows, found = max(1, TUNING.cells_at_a_time // max(1, step.exact.size)), []
     for start in range(0, runs, rows):
         answers = step.sample(_Batch(source, min(rows, runs - start)))(step.exact)[:, where].astype(np.float64)
         before, after = np.abs(answers - z[where]), np.abs(answers - z_prime[where])
@@ -628,8 +644,8 @@ def _direction(z: NDArray[Any], z_prime: NDArray[Any]) -> FloatArray:
 
 
 def _noisy_scores(step: MechanismStep, direction: FloatArray, runs: int, source: EntropySource) -> FloatArray:
-    """Scores of so many releases of one exact vector."""
-    rows = max(1, _CELLS_AT_A_TIME // max(1, step.exact.size))
+    """Scores of several releases of one exact vector."""
+    rows = max(1, TUNING.cells_at_a_time // max(1, step.exact.size))
     scores = []
     for start in range(0, runs, rows):
         finish = step.sample(_Batch(source, min(rows, runs - start)))

@@ -93,6 +93,7 @@ def epsilon_lower_bound(
         raise ValueError(f"delta must lie in [0, 1), got {delta}")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie in (0, 1), got {confidence}")
+    # Half of the error for each limit: the union bound needs no independence.
     error = (1.0 - confidence) / 2.0
     low = proportion_lower(hits_1, runs_1, error=error)
     high = proportion_upper(hits_0, runs_0, error=error)
@@ -102,7 +103,7 @@ def epsilon_lower_bound(
 def visible_probability(
     runs: int, *, epsilon: float = 1.0, delta: float = 1e-5, confidence: float = 0.99, power: float = 0.9
 ) -> float:
-    """Return the least probability of a leak that so many runs can see.
+    """Return the least probability of a leak that this many runs can see.
 
     The leak is an event that happens with this probability on one data set and never on its neighbour, such as a raw
     record that comes out now and then. It is seen when the counts of the event show more than the claimed epsilon; that
@@ -122,7 +123,7 @@ def visible_probability(
     Returns
     -------
     float
-        In (0, 1]; infinite where so few runs cannot show more than the claim, whatever happens in them.
+        In (0, 1]; infinite where this few runs cannot show more than the claim, whatever happens in them.
 
     Examples
     --------
@@ -143,6 +144,7 @@ def visible_probability(
 
     if not shown(runs):
         return math.inf
+    # More hits show more, so bisection finds the least number that does.
     low, high = 0, runs  # low hits do not show it, high hits do
     while high - low > 1:
         middle = (low + high) // 2

@@ -25,13 +25,14 @@ import sysconfig
 import types
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "ADDRESS",
@@ -86,14 +87,18 @@ _BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 """Functions of another language, which may be bound to an object."""
 
 
-def _owner(value: Any) -> list[Any]:
+Leaf: TypeAlias = tuple[Any, ...]
+"""What identifies a value without parts: the name of its type first."""
+
+
+def _owner(value: types.BuiltinFunctionType | types.MethodWrapperType) -> list[Any]:
     """Return the object that a built-in function is bound to, in a list, or an empty list."""
     owner = value.__self__
     return [] if owner is None or isinstance(owner, types.ModuleType | type) else [owner]
 
 
 def flatten(
-    value: Any, path: str, leaves: dict[str, Any], *, met: set[int] | None = None, _above: tuple[int, ...] = ()
+    value: object, path: str, leaves: dict[str, Any], *, met: set[int] | None = None, _above: tuple[int, ...] = ()
 ) -> None:
     """Write every leaf that can be reached from `value` into `leaves`, by its path and to the last bit.
 
@@ -121,6 +126,7 @@ def flatten(
     if isinstance(known, Apart) and isinstance(value, types.FunctionType) and _is_bare(value):
         leaves[path] = ("function", value.__qualname__)
         return
+    # A cycle is named by the place that it leads back to, which is the same for equal shapes.
     if id(value) in _above:
         leaves[path] = ("cycle", type(value).__name__, _above.index(id(value)))
         return
@@ -149,7 +155,7 @@ class Apart(set[int]):
     """What was met in a look at one name of a module: functions and classes with names of their own are apart."""
 
 
-def is_fixed(value: Any) -> bool:
+def is_fixed(value: object) -> bool:
     """Say whether a value cannot change in place: a number, a text, a function that holds nothing but its code.
 
     Examples
@@ -161,11 +167,11 @@ def is_fixed(value: Any) -> bool:
         return True
     if isinstance(value, types.FunctionType):
         return _is_bare(value)
-    if type(value) in (staticmethod, classmethod):
+    if isinstance(value, staticmethod | classmethod) and type(value) in (staticmethod, classmethod):
         return is_fixed(value.__func__)
     if type(value) is property:
         return all(is_fixed(part) for part in (value.fget, value.fset, value.fdel))
-    if type(value) in (tuple, frozenset):
+    if isinstance(value, tuple | frozenset) and type(value) in (tuple, frozenset):
         return all(is_fixed(item) for item in value)
     if type(value) in _IMMUTABLE or type(value).__module__ in ("typing", "__future__"):
         return True
@@ -181,7 +187,7 @@ def _is_bare(value: types.FunctionType) -> bool:
     )
 
 
-def _has_a_name(value: Any) -> bool:
+def _has_a_name(value: object) -> bool:
     """Say whether a function or class can be reached by its name in its module."""
     found: Any = sys.modules.get(str(getattr(value, "__module__", "")))
     for part in str(getattr(value, "__qualname__", "")).split("."):
@@ -234,14 +240,16 @@ _CLOSED = frozenset(
 _IMMUTABLE = frozenset({Fraction, Decimal, re.Pattern, type(Path()), types.UnionType, types.GenericAlias})
 
 
-def _leaf(value: Any) -> Any:
+def _leaf(value: object) -> Leaf | None:
     """Return what identifies a value without parts, or None."""
     if value is None or isinstance(value, bool | int | str | range | slice):
-        return (type(value).__name__, value if type(value) in _CLOSED else _plain(value))
+        derived = isinstance(value, int | str) and type(value) not in _CLOSED
+        return (type(value).__name__, _plain(value) if derived else value)
     if isinstance(value, bytes | bytearray | memoryview | array.array):
         return (type(value).__name__, _short(bytes(value)))
     if isinstance(value, float | complex):
         parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
+        # As bytes: -0.0 equals 0.0 and a NaN equals nothing, but their bits can carry a secret.
         return (type(value).__name__, struct.pack(f"<{len(parts)}d", *parts))
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return ("array", str(value.dtype), value.shape, _short(np.asarray(value).tobytes()))
@@ -252,19 +260,19 @@ def _leaf(value: Any) -> Any:
     return None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> int | str:
     """Return an instance of a subclass of int or str as what it is underneath."""
     return int(value) if isinstance(value, int) else str.__str__(value)
 
 
-def _short(content: bytes) -> Any:
+def _short(content: bytes) -> bytes | tuple[int, str]:
     """Return bytes, or their length and digest where they are many."""
     if len(content) <= _LONGEST:
         return content
     return (len(content), hashlib.blake2b(content, digest_size=16).hexdigest())
 
 
-def _type_name(value: Any) -> str:
+def _type_name(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
@@ -273,7 +281,7 @@ def _type_name(value: Any) -> str:
 Parts = Iterator[tuple[str, Any]]
 
 
-def _children(value: Any, met: set[int]) -> Iterable[tuple[str, Any]] | None:
+def _children(value: object, met: set[int]) -> Iterable[tuple[str, Any]] | None:
     """Return the parts of a value with the text by which one reaches each; None if it cannot be looked into."""
     for kinds, parts in _KNOWN:
         if isinstance(value, kinds):
@@ -289,7 +297,7 @@ def _children(value: Any, met: set[int]) -> Iterable[tuple[str, Any]] | None:
     return None if reduced is None else [*attributes, (".__reduce__()", reduced)]
 
 
-def _attributes(value: Any, met: set[int]) -> Parts:
+def _attributes(value: object, met: set[int]) -> Parts:
     """Give the attributes in the instance's dictionary and in the slots of its classes, and what its classes hold."""
     yield from ((f".{name}", item) for name, item in list(_dictionary(value).items()))
     for base in type(value).__mro__:
@@ -304,7 +312,7 @@ def _attributes(value: Any, met: set[int]) -> Parts:
             yield f".__class__({base.__name__})", base
 
 
-def _dictionary(value: Any) -> dict[str, Any]:
+def _dictionary(value: object) -> dict[str, Any]:
     found = getattr(value, "__dict__", None)
     return found if isinstance(found, dict) else {}
 
@@ -349,20 +357,21 @@ def _mapping_parts(value: Mapping[Any, Any]) -> Parts:
             yield f"[item {number}]", item
 
 
-def _set_parts(value: Any) -> Parts:
+def _set_parts(value: Iterable[Any]) -> Parts:
     ordered = sorted(value, key=lambda item: ADDRESS.sub("0x", repr(item)))
     yield from ((f"{{{number}}}", item) for number, item in enumerate(ordered))
 
 
-def _list_parts(value: Any) -> Parts:
+def _list_parts(value: Iterable[Any]) -> Parts:
     yield from ((f"[{number}]", item) for number, item in enumerate(list(value)))
 
 
-def _array_parts(value: Any) -> Parts:
+def _array_parts(value: NDArray[Any]) -> Parts:
     """Give the objects of an array, the memory that it is a view of, and what its type carries along."""
     if value.dtype.hasobject:
         listed = value.ravel().tolist() if value.dtype == object else [str(value.dtype), *value.ravel().tolist()]
         yield from ((f"[{number}]", item) for number, item in enumerate([value.shape, *listed]))
+    # An array may show three numbers and hold on to the memory of all records.
     if value.base is not None:
         yield ".base", value.base
     if value.dtype.metadata is not None:
@@ -388,7 +397,7 @@ def _frame_parts(value: types.FrameType) -> Parts:
     yield from ((f".f_locals[{name!r}]", item) for name, item in list(value.f_locals.items()))
 
 
-def _generator_parts(value: Any) -> Parts:
+def _generator_parts(value: object) -> Parts:
     """Give the local variables of what stands still in the middle of its work."""
     prefix = {types.GeneratorType: "gi", types.CoroutineType: "cr"}.get(type(value), "ag")
     frame = getattr(value, f"{prefix}_frame")
@@ -401,11 +410,12 @@ def _exception_parts(value: BaseException) -> Parts:
         yield f".{name}", getattr(value, name)
 
 
-def _cache_parts(value: Any) -> Parts:
+def _cache_parts(value: functools._lru_cache_wrapper[Any]) -> Parts:
     """Give what a cache of results holds, in an order of its own: keys and results, as the collector sees them."""
     yield ".__wrapped__", value.__wrapped__
     known = Apart({id(value), id(value.__wrapped__)})
     contained: set[str] = set()
+    # A cache does not show its entries; the garbage collector sees them.
     for item in gc.get_referents(value):
         if item is value.__wrapped__ or item is value.__dict__ or isinstance(item, type):
             continue
@@ -418,11 +428,13 @@ def _cache_parts(value: Any) -> Parts:
     yield ".cache", sorted(contained)
 
 
-def _reference_parts(value: Any) -> Parts:
+def _reference_parts(value: weakref.ReferenceType[Any]) -> Parts:
     yield "()", value()
 
 
-def _random_parts(value: Any) -> Parts:
+def _random_parts(
+    value: np.random.Generator | np.random.BitGenerator | np.random.RandomState | np.random.SeedSequence,
+) -> Parts:
     if isinstance(value, np.random.RandomState):
         yield ".get_state()", value.get_state()
     elif isinstance(value, np.random.SeedSequence):
@@ -433,7 +445,7 @@ def _random_parts(value: Any) -> Parts:
         yield ".seed_seq", bits.seed_seq
 
 
-def _named(*names: str) -> Any:
+def _named(*names: str) -> Callable[[object], Parts]:
     return lambda value: ((f".{name}", getattr(value, name)) for name in names)
 
 
@@ -482,7 +494,7 @@ def _filled(cell: types.CellType) -> bool:
 # -- what is written in another language ---------------------------------------------------------------------
 
 
-def _has_hidden_fields(value: Any) -> bool:
+def _has_hidden_fields(value: object) -> bool:
     """Say whether an object is larger than its header and its slots, so that it holds what no attribute shows."""
     if any(not base.__flags__ & _HEAP_TYPE and base.__basicsize__ > _HEADER for base in type(value).__mro__):
         return True
@@ -491,16 +503,17 @@ def _has_hidden_fields(value: Any) -> bool:
         names = base.__dict__.get("__slots__", ())
         slots += 1 if isinstance(names, str) else len(tuple(names))
     pointer = struct.calcsize("P")
+    # Two pointers more: a dictionary and a list of weak references.
     return type(value).__basicsize__ > _HEADER + pointer * (slots + 2) or type(value).__itemsize__ > 0
 
 
-def _reduced(value: Any) -> Any:
+def _reduced(value: object) -> object:
     """Return what an object would be pickled as, or None."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             special = copyreg.dispatch_table.get(type(value))
-            reduced = value.__reduce_ex__(4) if special is None else special(value)
+            reduced: object = value.__reduce_ex__(4) if special is None else special(value)
     except Exception:
         return None
     if isinstance(reduced, str):

@@ -11,11 +11,11 @@ import itertools
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fogline._typing import FloatArray, SourceLike
 from fogline._validation import (
     Neighbours,
     check_bounds,
@@ -27,7 +27,6 @@ from fogline.queries.fourier_sums import CHUNK_ROWS
 
 __all__ = ["BLOCK", "Pair", "canary_pairs", "random_pairs"]
 
-FloatArray = NDArray[np.float64]
 
 BLOCK = CHUNK_ROWS
 """Rows that `fogline.queries.fourier_sums` turns into cells at a time."""
@@ -46,8 +45,8 @@ class Pair:
     """
 
     name: str
-    D: Any
-    D_prime: Any
+    D: SourceLike
+    D_prime: SourceLike
     neighbours: Neighbours = "add-remove"
 
 
@@ -95,6 +94,7 @@ def canary_pairs(
     rng = np.random.default_rng(seed)
     crowd = _crowd(rng, box, check_count(n, "n"))
     odd = dict(_odd_records(box))
+    # Data in which most terms of a sum vanish or coincide: a single record is then all there is to see.
     grounds = {
         "equal records": np.repeat(box.mean(axis=1)[None], len(crowd), axis=0),
         "all at a corner": np.repeat(box[None, :, 0], len(crowd), axis=0),
@@ -120,6 +120,7 @@ def canary_pairs(
         add(f"{name}, and one in the middle", ground, middle, odd["missing"])
         add(f"{name}, and one at a corner", ground, highest, lowest)
     if block is not None:
+        # A fault at the edge of a batch shows only where the record is the first of the next one.
         size = check_count(block, "block", minimum=c + 1)
         add("filling a block", _crowd(rng, box, size - c), highest, odd["missing"])
         add("crossing a block", _crowd(rng, box, size), highest, odd["missing"])
@@ -174,6 +175,7 @@ def _odd_records(box: FloatArray) -> Iterator[tuple[str, FloatArray]]:
     yield "at the end of the floats", np.full_like(middle, np.finfo(float).max)
     yield "at the other end of the floats", np.full_like(middle, np.finfo(float).min)
     yield "missing", np.full_like(middle, np.nan)
+    # The bits of a NaN survive copies, and may come out in a file.
     yield "missing, with a payload", np.full_like(middle, _bits(0xFFF8_0000_DEAD_BEEF))
     yield "signalling", np.full_like(middle, _bits(0x7FF0_0000_0000_0001))
     yield "half missing", np.where(np.arange(len(middle)) == 0, np.nan, middle)

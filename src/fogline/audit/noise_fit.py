@@ -19,19 +19,37 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import chdtrc, ndtr, ndtri
 
+from fogline._typing import FloatArray
 from fogline._validation import check_positive
 
 __all__ = ["NoiseFit", "noise_fit"]
 
-FloatArray = NDArray[np.float64]
 Law = Literal["gaussian", "laplace"]
 
-_WIDEST_SUM = 4096.0
-_MOST_BINS = 60
-_LEAST_EXPECTED = 25
+
+@dataclass(frozen=True)
+class FitTuning:
+    """How draws are put into bins.
+
+    Parameters
+    ----------
+    widest_sum : float
+        Scale up to which probabilities are summed one by one; beyond, the continuous law is as good.
+    most_bins : int
+        Most bins of a test.
+    least_expected : int
+        Fewest draws that a bin must expect, for the chi-square law to hold.
+    """
+
+    widest_sum: float = 4096.0
+    most_bins: int = 60
+    least_expected: int = 25
+
+
+TUNING = FitTuning()
 
 
 @dataclass(frozen=True)
@@ -99,8 +117,8 @@ def noise_fit(draws: ArrayLike, *, law: str = "gaussian", scale: float) -> Noise
     values = np.asarray(draws)
     if values.dtype.kind not in "iu":
         raise TypeError(f"draws must be integers, got type {values.dtype}")
-    if values.size < 2 * _LEAST_EXPECTED:
-        raise ValueError(f"draws must be at least {2 * _LEAST_EXPECTED}, got {values.size}")
+    if values.size < 2 * TUNING.least_expected:
+        raise ValueError(f"draws must be at least {2 * TUNING.least_expected}, got {values.size}")
     scale, kind = check_positive(scale, "scale"), _check_law(law)
     z = values.ravel().astype(np.float64)
     shape = _shape_p_value(z, kind, scale)
@@ -121,7 +139,9 @@ def _check_law(law: str) -> Law:
 
 
 def _shape_p_value(z: FloatArray, law: Law, scale: float) -> float:
-    edges = _edges(law, scale, max(2, min(_MOST_BINS, len(z) // _LEAST_EXPECTED)), _LEAST_EXPECTED / len(z))
+    edges = _edges(
+        law, scale, max(2, min(TUNING.most_bins, len(z) // TUNING.least_expected)), TUNING.least_expected / len(z)
+    )
     if not len(edges):
         return 1.0
     mass = np.diff(np.concatenate([[0.0], _distribution(law, scale, edges), [1.0]]))
@@ -149,7 +169,7 @@ def _distribution(law: Law, scale: float, k: FloatArray) -> FloatArray:
     if law == "laplace":
         a = math.exp(-1.0 / scale)
         return np.where(k >= 0, 1.0 - a ** (np.abs(k) + 1) / (1 + a), a ** np.abs(k) / (1 + a))
-    if scale > _WIDEST_SUM:
+    if scale > TUNING.widest_sum:
         return np.asarray(ndtr((k + 0.5) / scale))
     support, mass = _gaussian_masses(scale)
     below = np.cumsum(mass)
@@ -168,7 +188,7 @@ def _moments(law: Law, scale: float) -> tuple[Any, Any]:
     if law == "laplace":
         a, rest = math.exp(-1.0 / scale), -math.expm1(-1.0 / scale)
         return 2 * a / rest**2, 2 * a * (1 + 10 * a + a * a) / rest**4
-    if scale > _WIDEST_SUM:
+    if scale > TUNING.widest_sum:
         return scale**2, 3 * scale**4
     support, mass = _gaussian_masses(scale)
     return float(mass @ support**2), float(mass @ support**4)

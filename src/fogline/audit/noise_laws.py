@@ -16,7 +16,7 @@ mechanism's own code is also *probed*, with exact values chosen so that the nois
 
 A kind of event that has no check here is a failure, never a pass.
 
-What passes through a door of an audit: uses of mechanisms with the noise they drew, and auxiliary generators.
+What passes through a provider of an audit: uses of mechanisms with the noise they drew, and auxiliary generators.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from fogline._typing import IntArray
 from fogline.accounting.events import (
     AboveThresholdEvent,
     ExponentialEvent,
@@ -42,12 +43,11 @@ from fogline.accounting.events import (
     StableHistogramEvent,
 )
 from fogline.audit.noise_fit import noise_fit
-from fogline.mechanisms.randomness import Call, EntropySource, IntArray, Sample
+from fogline.mechanisms.randomness import Call, EntropySource, Sample
 from fogline.testing import SeededSource
 
 __all__ = [
     "NOISE_CHECKS",
-    "PROBES",
     "Draw",
     "DrawsDiffer",
     "GeneratorStep",
@@ -184,17 +184,43 @@ def same_values(first: NDArray[Any], second: NDArray[Any]) -> bool:
     return first.tobytes() == second.tobytes()
 
 
-PROBES = 24
-"""So often the code of a mechanism is tried on exact values where the noise decides."""
+@dataclass(frozen=True)
+class ProbeTuning:
+    """How closely the noise of a mechanism is looked at.
+
+    Parameters
+    ----------
+    probes : int
+        How often the code of a mechanism is tried on exact values where the noise decides.
+    short : int
+        Answers of at most this many entries are tried so: the noise of a few may well be the same twice.
+    least_bytes : int
+        Fewest uniform bytes that a choice may be made from.
+    least_pooled : int
+        Fewest draws of one law and scale whose fit is tested.
+    most_pooled : int
+        Most draws of one law and scale that are tested.
+    each_pooled : int
+        Most draws that one step gives to a pool, so that no step makes up a pool alone.
+    level : float
+        Level of the tests: an audit makes many, and must not fail by chance.
+    """
+
+    probes: int = 24
+    short: int = 8
+    least_bytes: int = 16
+    least_pooled: int = 1000
+    most_pooled: int = 20_000
+    each_pooled: int = 500
+    level: float = 1e-9
+
+
+TUNING = ProbeTuning()
+
 
 _LIMIT = 2**61
-_SHORT = 8
 _COIN = 2**53
 _LOG_STEPS = 2**32
-_LEAST_BYTES = 16
-_LEAST_POOLED, _MOST_POOLED, _EACH_POOLED = 1000, 20_000, 500
-_LEVEL = 1e-9
-
 Expected = Callable[[Call, NDArray[Any], tuple[Draw, ...]], NDArray[Any]]
 Probe = Callable[[MechanismStep, np.random.Generator], NDArray[Any]]
 
@@ -246,7 +272,9 @@ def _check_additive(step: MechanismStep) -> None:
     _require_laws(step.draws, [law])
     _require_scale(step.draws[0], Fraction(event.scale), "the noise")
     _require_sum(step.exact, step.draws, step.answer)
-    for number in range(PROBES if step.exact.size <= _SHORT else 0):  # the noise of a few entries may well be 0
+    for number in range(
+        TUNING.probes if step.exact.size <= TUNING.short else 0
+    ):  # the noise of a few entries may well be 0
         draws, answer = _probed(step, step.exact, seed=number)
         _require_laws(draws, [law])
         _require_sum(step.exact, draws, answer)
@@ -299,7 +327,7 @@ def _check_exponential(step: MechanismStep) -> None:
     assert isinstance(step.call.event, ExponentialEvent)
     spread = 2 * step.call.sensitivity / step.call.event.epsilon
     rng = np.random.default_rng(0)
-    for number in range(PROBES):
+    for number in range(TUNING.probes):
         probe = spread * rng.integers(0, 9, step.exact.shape) / 4.0  # few values, as their weights take long
         draws, answer = _probed(step, probe, seed=number)
         _require_choice(step.call, probe, draws, answer)
@@ -310,8 +338,8 @@ def _require_choice(call: Call, exact: NDArray[Any], draws: tuple[Draw, ...], an
     if not draws or {draw.law for draw in draws} != {"bytes"}:
         raise _Wrong("expected draws of uniform bytes")
     raw = b"".join(draw.values.astype(np.uint8).tobytes() for draw in draws)
-    if len(raw) < _LEAST_BYTES:
-        raise _Wrong(f"expected at least {_LEAST_BYTES} uniform bytes")
+    if len(raw) < TUNING.least_bytes:
+        raise _Wrong(f"expected at least {TUNING.least_bytes} uniform bytes")
     uniform, whole = Decimal(int.from_bytes(raw)), Decimal(2) ** (8 * len(raw))
     context = Context(prec=int(8 * len(raw) * 0.31) + 60, Emin=-(10**9), Emax=10**9)
     sums = _weight_sums(call, exact, context)
@@ -405,7 +433,7 @@ def _check_integral(step: MechanismStep) -> None:
     choose(step.call, step.exact, step.draws)
     rng = np.random.default_rng(0)
     tried = []
-    for number in range(PROBES // 4):
+    for number in range(TUNING.probes // 4):
         probe = _integral_probe(step, rng, plain=number == 0)
         draws, answer = _probed(step, probe, seed=0)
         tried.append((choose(step.call, probe, draws), [row.tobytes() for row in answer]))
@@ -462,7 +490,7 @@ def _integral_probe(step: MechanismStep, rng: np.random.Generator, *, plain: boo
     return np.asarray(even + np.concatenate([shift, -shift])[rng.permutation(2 * len(shift))])
 
 
-def _coins(draw: Draw) -> NDArray[np.int64]:
+def _coins(draw: Draw) -> IntArray:
     raw = draw.values.astype(np.uint8).tobytes()
     return (np.frombuffer(raw, dtype="<u8") >> np.uint64(11)).astype(np.int64)
 
@@ -478,7 +506,7 @@ def _recomputed(expected: Expected, probe: Probe) -> Callable[[MechanismStep], N
         if not same_values(expected(step.call, step.exact, step.draws), step.answer):
             raise _Wrong(wrong)
         rng = np.random.default_rng(0)
-        for number in range(PROBES):
+        for number in range(TUNING.probes):
             exact = probe(step, rng)
             draws, answer = _probed(step, exact, seed=number)
             if not same_values(expected(step.call, exact, draws), answer):
@@ -546,23 +574,23 @@ def pooled_failures(steps: Iterable[Step]) -> list[str]:
     >>> pooled_failures([step] * 100)
     ['... laplace draws of scale 2 do not have the law of that scale']
     """
-    pools: dict[tuple[str, float], list[NDArray[np.int64]]] = {}
+    pools: dict[tuple[str, float], list[IntArray]] = {}
     for step in steps:
         for draw in step.draws if isinstance(step, MechanismStep) else ():
-            pools.setdefault((draw.law, draw.scale), []).append(draw.values.ravel()[:_EACH_POOLED])
+            pools.setdefault((draw.law, draw.scale), []).append(draw.values.ravel()[: TUNING.each_pooled])
     found = []
     for (law, scale), parts in pools.items():
-        values = np.concatenate(parts)[:_MOST_POOLED]
-        if len(values) < _LEAST_POOLED:
+        values = np.concatenate(parts)[: TUNING.most_pooled]
+        if len(values) < TUNING.least_pooled:
             continue
-        if law == "bytes" and _byte_p_value(values) <= _LEVEL:
+        if law == "bytes" and _byte_p_value(values) <= TUNING.level:
             found.append(f"{len(values)} bytes drawn are not uniform")
-        elif law != "bytes" and scale >= 0.1 and not noise_fit(values, law=law, scale=scale).passed(_LEVEL):
+        elif law != "bytes" and scale >= 0.1 and not noise_fit(values, law=law, scale=scale).passed(TUNING.level):
             found.append(f"{len(values)} {law} draws of scale {scale:.6g} do not have the law of that scale")
     return found
 
 
-def _byte_p_value(values: NDArray[np.int64]) -> float:
+def _byte_p_value(values: IntArray) -> float:
     """Chi-square of sixteen classes for the upper and for the lower half of a byte."""
     p_values = []
     for half in (values >> 4, values & 15):

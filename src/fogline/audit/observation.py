@@ -19,10 +19,11 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from fogline._typing import SourceLike
 from fogline.audit.leaves import ADDRESS, flatten, opaque_paths
 from fogline.audit.surroundings import Surroundings, changed_places, look_around, opaque_additions, watch_writes
 
@@ -91,7 +92,7 @@ class Observation:
 
 def observe(
     function: Callable[[Any], Any],
-    data: Any,
+    data: SourceLike,
     *,
     watched: Iterable[str] = (),
     before: Surroundings | None = None,
@@ -129,9 +130,11 @@ def observe(
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
     ):
+        # Else a warning shown once would be missing from the second run.
         warnings.simplefilter("always")
         filters = list(warnings.filters)
         try:
+            # In a copy of the context, so that what a run sets there can be looked at and does not stay.
             seen.result = context.run(function, data)
         except Exception as error:
             seen.exception = tuple(_chain(error))
@@ -160,6 +163,7 @@ def _left_running(before: list[threading.Thread]) -> list[str]:
     """Return the names of threads that were not there before and do not end."""
     new = [thread for thread in threading.enumerate() if thread not in before]
     for thread in new:
+        # A thread that is just ending is no leak: it gets a moment.
         thread.join(_PATIENCE)
     return [thread.name for thread in new if thread.is_alive()]
 
@@ -175,7 +179,7 @@ def _logged(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _context_values(context: contextvars.Context) -> dict[str, Any]:
-    """Return the leaves of all context variables; the door in use is the audit's own."""
+    """Return the leaves of all context variables; the provider in use is the audit's own."""
     leaves: dict[str, Any] = {"numpy's error state": context.run(np.geterr)}
     for variable, value in context.items():
         if variable.name != "fogline_door":
@@ -190,6 +194,7 @@ def _look_at_result(seen: Observation) -> None:
     except Exception as error:
         seen.text = f"{type(error).__name__}: {ADDRESS.sub('0x', str(error))}"
     try:
+        # Attributes are not all: a class may pickle more than it shows.
         seen.pickled = pickle.dumps(seen.result, protocol=5)
     except Exception as error:
         seen.pickled = f"{type(error).__name__}: {ADDRESS.sub('0x', str(error))}".encode()
@@ -259,6 +264,7 @@ def _own_directory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         (folder / "tmp").mkdir()
+        # A relative path, home and the temporary directory all lead here, where new files can be counted.
         os.chdir(folder)
         tempfile.tempdir = str(folder / "tmp")
         os.environ.update(HOME=str(folder), TMPDIR=tempfile.tempdir)
@@ -311,12 +317,13 @@ def _captured_descriptors() -> Iterator[list[str]]:
             except OSError:  # there is none
                 continue
             file = stack.enter_context(tempfile.TemporaryFile())
+            # Below Python: compiled code writes to the descriptor and passes by sys.stdout.
             os.dup2(file.fileno(), number)
             stack.callback(_restore, number, saved, file, written)
         yield written
 
 
-def _restore(number: int, saved: int, file: Any, written: list[str]) -> None:
+def _restore(number: int, saved: int, file: IO[bytes], written: list[str]) -> None:
     os.dup2(saved, number)
     os.close(saved)
     file.seek(0)

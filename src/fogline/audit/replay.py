@@ -14,14 +14,14 @@ answer; fit on :math:`D'`, giving those answers. Required are
 4. the same observation: attributes, pickle, repr, logs, warnings, output, files and exceptions, and the state that is
    left behind: modules, classes, caches, environment, threads; nothing in the result that cannot be looked into;
 5. a cost, summed over the calls, within the guarantee that the result states; and a guarantee that would be
-   certified, had the noise not come from a door of an audit.
+   certified, had the noise not come from a provider of an audit.
 
 A fit that raises fails: with nothing released there is nothing to check, and no data set may be an error.
 Running time is not compared.
 
-Two doors for an audit: one keeps what passes through it, the other plays it back.
+Two providers for an audit: one keeps what passes through it, the other plays it back.
 
-`RecordingProvider` stands before another door. Of every use of a mechanism it keeps the public `Call`, the exact
+`RecordingProvider` stands before another provider. Of every use of a mechanism it keeps the public `Call`, the exact
 value, the answer, and what noise was drawn; of every auxiliary generator its seed.
 
 `ReplayingProvider` gives a second run, on a neighbour, the answers of the first. It checks that the calls are the
@@ -31,12 +31,12 @@ same, in the same order, and that the exact values :math:`q(D)` and :math:`q(D')
 
 in the norm and with the sensitivity that the call declares. The distance is computed in rational numbers.
 
-Both doors also give a mechanism its recorded draws again. Its answer to the recorded exact value must then be the
+Both providers also give a mechanism its recorded draws again. Its answer to the recorded exact value must then be the
 recorded answer, in the first run and in the second: noise from elsewhere, or data that a mechanism's code holds on to,
 would show. The law of the noise is checked for each kind of event: see `fogline.audit.noise_laws`.
 
-Neither door can certify: both say so with the same `AUDITED`, so that two guarantees made behind them can be
-compared field by field, and a guarantee that would be certified behind the system's door gives this reason
+Neither provider can certify: both say so with the same `AUDITED`, so that two guarantees made behind them can be
+compared field by field, and a guarantee that would be certified behind the system's provider gives this reason
 and no other.
 """
 
@@ -53,6 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from fogline._typing import EstimatorLike
 from fogline._validation import Neighbours, check_neighbours
 from fogline.accounting import zcdp
 from fogline.accounting.costs import Cost, cost
@@ -107,18 +108,18 @@ __all__ = [
 ]
 
 AUDITED = "the noise was recorded for an audit"
-"""The one reason that guarantees made behind these doors give."""
+"""The one reason that guarantees made behind these providers give."""
 
 
 class ReplayDiverged(RuntimeError):
-    """The second run asked for something that the first did not; the door has noted what."""
+    """The second run asked for something that the first did not; the provider has noted what."""
 
 
 S = TypeVar("S", MechanismStep, GeneratorStep)
 
 
 class RecordingProvider:
-    """Keep everything that passes to and from another door.
+    """Keep everything that passes to and from another provider.
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ class RecordingProvider:
     ----------
     steps : list of Step
     failures : list of str
-        Breaches of the door's contract, such as a query that was asked twice, in words.
+        Breaches of the provider's contract, such as a query that was asked twice, in words.
 
     Examples
     --------
@@ -151,12 +152,13 @@ class RecordingProvider:
         self.failures: list[str] = []
 
     def answer(self, call: Call, query: Query, sample: Sample) -> NDArray[Any]:
-        """Return the inner door's answer and keep it with the exact value."""
+        """Return the inner provider's answer and keep it with the exact value."""
         asked: list[NDArray[Any]] = []
         spies: list[SourceSpy] = []
 
         def kept() -> NDArray[Any]:
             value = np.asarray(query())
+            # A copy: a mechanism that changes the exact value in place must not change what was recorded.
             asked.append(value.copy())
             return value
 
@@ -177,10 +179,11 @@ class RecordingProvider:
             self.failures.append(
                 f"{call.mechanism}: the answer is a view of something larger, which can be read through it"
             )
-        return step.answer.copy()  # as the replaying door does, so that both runs hold the same memory
+        return step.answer.copy()  # as the replaying provider does, so that both runs hold the same memory
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Return a generator whose seed is kept."""
+        # A seed, not the generator: the second run must get it from the beginning.
         seed = int.from_bytes(self._provider.generator(purpose).bytes(16))
         self.steps.append(GeneratorStep(purpose, seed))
         return np.random.default_rng(seed)
@@ -225,6 +228,7 @@ class ReplayingProvider:
     def answer(self, call: Call, query: Query, sample: Sample) -> NDArray[Any]:
         """Return the recorded answer, after comparing the call and the exact value."""
         step = self._expect(MechanismStep, f"a {call.mechanism} mechanism")
+        # Public parameters that differ between neighbours are a leak before any noise is drawn.
         if call != step.call:
             different = [f.name for f in fields(Call) if getattr(call, f.name) != getattr(step.call, f.name)]
             raise self._diverged(f"the {step.call.mechanism} call differs in {', '.join(different)}")
@@ -265,7 +269,7 @@ class ReplayingProvider:
         return ReplayDiverged(what)
 
 
-def _shows_more(answer: Any) -> bool:
+def _shows_more(answer: NDArray[Any]) -> bool:
     """Say whether an array is a view of memory that holds more than the array itself."""
     base = getattr(answer, "base", None)
     while base is not None:
@@ -402,7 +406,7 @@ class ReplayReport:
 
 
 def replay(
-    estimator: Any,
+    estimator: EstimatorLike | Callable[[Any], object],
     pairs: Iterable[Pair],
     *,
     neighbours: str | None = None,
@@ -449,11 +453,13 @@ def replay(
       empty and one record: the repr or str differs
     """
     is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
-    fit = (lambda data: clone(estimator).fit(data)) if is_estimator else estimator
+    given: Any = estimator
+    fit = (lambda data: clone(estimator).fit(data)) if is_estimator else given
     watched = tuple(base.__module__ for base in type(estimator).__mro__)
     audited = _Audited(fit, claim, is_estimator, watched)
     reports, steps, before = [], list[Step](), None
     for number, pair in enumerate(pairs):
+        # Compilation and imports happen once, and would show as a difference of the first pair alone.
         if number == 0:
             _warm_up(audited, pair)
         relation = check_neighbours(pair.neighbours if neighbours is None else neighbours)
@@ -463,6 +469,7 @@ def replay(
         report, before = _replay_pair(audited, pair, relation, recorder, before if look else None, look=look)
         reports.append(report)
         steps += recorder.steps
+    # Over all pairs: one fit draws too little noise to test its law.
     wrong = pooled_failures(steps)
     if wrong:
         reports.append(PairReport("the noise of all pairs", 0.0, 0, 0.0, tuple(wrong)))
@@ -512,6 +519,7 @@ def _replay_pair(
     with use_provider(recorder):
         first = observe(fit, pair.D, watched=audited.watched, before=before, look=look)
     player = ReplayingProvider(recorder.steps)
+    # The second run starts from the state that the first one found, not from what that one left.
     if first.before is not None:
         rewind(first.before)
     with use_provider(player):
@@ -535,7 +543,7 @@ def _replay_pair(
     return report, second.after
 
 
-def _guarantee_of(result: Any) -> Guarantee | None:
+def _guarantee_of(result: object) -> Guarantee | None:
     for name in ("guarantee_", "guarantee"):
         found = getattr(result, name, None)
         if isinstance(found, Guarantee):
@@ -587,7 +595,7 @@ def _pure_cost(events: Iterable[Event]) -> tuple[Fraction | None, Fraction]:
 
 
 def _misstated(guarantee: Guarantee, relation: Neighbours, *, marked: bool) -> list[str]:
-    """Say whether a guarantee is for another relation, or marks the door of the audit wrongly."""
+    """Say whether a guarantee is for another relation, or marks the provider of the audit wrongly."""
     found = []
     if guarantee.neighbours != relation and not isinstance(guarantee, IntegralGuarantee):
         found.append(f"the guarantee is for {guarantee.neighbours} neighbours, the pair is {relation}")
@@ -605,6 +613,7 @@ def _check_pair(pair: Pair, relation: Neighbours, max_contributions: int) -> Non
     """Refuse a pair of arrays that are not neighbours: comparing them would say nothing."""
     if not (isinstance(pair.D, np.ndarray) and isinstance(pair.D_prime, np.ndarray)):
         return
+    # By bytes: NaN equals no NaN, and -0.0 equals 0.0, but they are different records.
     before = Counter(row.tobytes() for row in pair.D)
     after = Counter(row.tobytes() for row in pair.D_prime)
     lost, gained = (before - after).total(), (after - before).total()

@@ -16,30 +16,53 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from fogline._typing import FloatArray, SourceLike
+
 __all__ = ["canary_of", "fixed_scores", "learnt_scores", "numbers_of", "points_of", "shape_of", "trained_scores"]
 
-FloatArray = NDArray[np.float64]
 Score = Callable[[Any], float]
 
 _POINTS = ("modes_", "cluster_centers_", "means_", "params_", "modes", "centers", "params", "values")
 _FAR = 1e300
-_NUMBERS = 24
-_MOST_NUMBERS = 4096
-_DEEPEST = 6
+
+
+@dataclass(frozen=True)
+class ScoreTuning:
+    """How much of an output a score looks at.
+
+    Parameters
+    ----------
+    numbers : int
+        Numbers that a learnt score uses.
+    most_numbers : int
+        Most numbers that are taken from an output.
+    deepest : int
+        How far nested parts are followed.
+    """
+
+    numbers: int = 24
+    most_numbers: int = 4096
+    deepest: int = 6
+
+
+TUNING = ScoreTuning()
+
+
 _IN_TEXT = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _UNREAD = ("guarantee", "receipt", "random_state")
 
 
-def points_of(output: Any) -> FloatArray:
-    """Return the points that an output shows, one a row: its modes, centres or parameters, or the output itself.
+def points_of(output: object) -> FloatArray:
+    """Return the points that an output shows, one per row: its modes, centres or parameters, or the output itself.
 
     Examples
     --------
@@ -64,7 +87,7 @@ def points_of(output: Any) -> FloatArray:
     return array.reshape(-1, array.shape[-1])
 
 
-def canary_of(D: Any, D_prime: Any) -> FloatArray | None:
+def canary_of(D: SourceLike, D_prime: SourceLike) -> FloatArray | None:
     """Return the first record that D' has and D has not, or the other way round; None where there is none to see.
 
     Examples
@@ -121,7 +144,7 @@ def fixed_scores(canary: ArrayLike | None, sizes: tuple[int, int] | None = None)
     }
 
 
-def numbers_of(output: Any) -> FloatArray:
+def numbers_of(output: object) -> FloatArray:
     """Return every number that an output shows: in its attributes, containers, arrays and texts, in a fixed order.
 
     Guarantees and receipts are left out, which are public, and what begins with an underscore, which a replay looks at.
@@ -133,10 +156,10 @@ def numbers_of(output: Any) -> FloatArray:
     """
     found: list[float] = []
     _gather(output, found, 0)
-    return np.nan_to_num(np.array(found[:_MOST_NUMBERS], dtype=np.float64), nan=0.0, posinf=_FAR, neginf=-_FAR)
+    return np.nan_to_num(np.array(found[: TUNING.most_numbers], dtype=np.float64), nan=0.0, posinf=_FAR, neginf=-_FAR)
 
 
-def shape_of(output: Any) -> str:
+def shape_of(output: object) -> str:
     """Return what an output looks like, without its numbers: types, dtypes, shapes, names and lengths of texts.
 
     Examples
@@ -206,7 +229,9 @@ def trained_scores(outputs: Sequence[Sequence[Any]], canary: ArrayLike | None) -
     runs = len(features[0])
     scores = [np.zeros(runs), np.zeros(runs)]
     for learn, judge in _folds(runs):
-        places = [place for place, _ in _telling(numbers[0][learn], numbers[1][learn])[:_NUMBERS]] if width else []
+        places = (
+            [place for place, _ in _telling(numbers[0][learn], numbers[1][learn])[: TUNING.numbers]] if width else []
+        )
         shown = [np.hstack([mine, all_[:, places]]) for mine, all_ in zip(features, numbers, strict=True)]
         model = _learnt(shown[0][learn], shown[1][learn])
         for mine, side in zip(scores, shown, strict=True):
@@ -245,24 +270,24 @@ def _telling(null: FloatArray, other: FloatArray) -> list[tuple[int, float]]:
 # -- what is looked at ---------------------------------------------------------------------------------------
 
 
-def _number(output: Any) -> float:
+def _number(output: object) -> float:
     return float(len(points_of(output)))
 
 
-def _counts(output: Any, before: int, after: int) -> float:
+def _counts(output: object, before: int, after: int) -> float:
     """Return how often the number of records of D' is shown, less how often that of D."""
     numbers = numbers_of(output)
     return float(np.sum(numbers == after) - np.sum(numbers == before))
 
 
-def _matches(output: Any, place: FloatArray) -> float:
+def _matches(output: object, place: FloatArray) -> float:
     """Return how many coordinates of the canary appear anywhere, to six digits."""
     numbers = numbers_of(output)
     near = np.abs(numbers[None] - place[:, None]) <= 5e-7 * np.abs(place)[:, None]
     return float(near.any(axis=1).sum())
 
 
-def _parts(value: Any) -> list[tuple[str, Any]]:
+def _parts(value: object) -> list[tuple[str, Any]]:
     """Return the public parts of an output, by name."""
     if isinstance(value, Mapping):
         return [(str(key), value[key]) for key in sorted(value, key=str) if not _is_public(str(key))]
@@ -276,7 +301,7 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
     return [(name, item) for name, item in sorted(shown.items()) if not name.startswith("_") and not _is_public(name)]
 
 
-def _slots(value: Any) -> dict[str, Any]:
+def _slots(value: object) -> dict[str, Any]:
     names = [name for base in type(value).__mro__ for name in base.__dict__.get("__slots__", ())]
     return {name: getattr(value, name) for name in names if hasattr(value, name)}
 
@@ -285,8 +310,8 @@ def _is_public(name: str) -> bool:
     return any(word in name for word in _UNREAD)
 
 
-def _gather(value: Any, found: list[float], depth: int) -> None:
-    if len(found) >= _MOST_NUMBERS or depth > _DEEPEST or value is None:
+def _gather(value: object, found: list[float], depth: int) -> None:
+    if len(found) >= TUNING.most_numbers or depth > TUNING.deepest or value is None:
         return
     if isinstance(value, bool | int | float | np.number | np.bool_):
         number = float(value) if not isinstance(value, int) or abs(value) < 10**300 else _FAR
@@ -294,43 +319,43 @@ def _gather(value: Any, found: list[float], depth: int) -> None:
     elif isinstance(value, str):
         found += [float(number) for number in _IN_TEXT.findall(value)]
     elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        found += value.ravel()[:_MOST_NUMBERS].astype(np.float64).tolist()
+        found += value.ravel()[: TUNING.most_numbers].astype(np.float64).tolist()
     else:
         for _, part in _parts(value):
             _gather(part, found, depth + 1)
 
 
-def _shape(value: Any, depth: int) -> str:
+def _shape(value: object, depth: int) -> str:
     name = type(value).__name__
     if isinstance(value, str | bytes):
         return f"{name} {len(value)}"
     if isinstance(value, np.ndarray):
         return f"{name} {value.dtype} {value.shape}"
-    if depth > _DEEPEST or isinstance(value, bool | int | float | np.generic) or value is None:
+    if depth > TUNING.deepest or isinstance(value, bool | int | float | np.generic) or value is None:
         return name
-    parts = _parts(value)[:_MOST_NUMBERS]
+    parts = _parts(value)[: TUNING.most_numbers]
     return f"{name}({', '.join(f'{key}: {_shape(part, depth + 1)}' for key, part in parts)})" if parts else name
 
 
-def _comparable(output: Any, place: FloatArray) -> FloatArray:
+def _comparable(output: object, place: FloatArray) -> FloatArray:
     """Return the points in as many dimensions as the canary; none if they have others."""
     points = points_of(output)
     return points if points.shape[1] == len(place) else np.zeros((0, len(place)))
 
 
-def _nearness(output: Any, place: FloatArray) -> float:
+def _nearness(output: object, place: FloatArray) -> float:
     points = _comparable(output, place)
     distances = np.linalg.norm(points - place, axis=1)
     finite_values = distances[np.isfinite(distances)]
     return -float(finite_values.min()) if finite_values.size else -_FAR
 
 
-def _shows(output: Any, place: FloatArray) -> bool:
+def _shows(output: object, place: FloatArray) -> bool:
     wanted = place.tobytes()
     return any(row.tobytes() == wanted for row in np.ascontiguousarray(_comparable(output, place)))
 
 
-def _density(output: Any, place: FloatArray) -> float:
+def _density(output: object, place: FloatArray) -> float:
     """Return the density that an output gives at a place; 0 where it gives none."""
     for owner in (output, getattr(output, "density_", None)):
         for name in ("pdf", "score_samples"):
@@ -341,7 +366,7 @@ def _density(output: Any, place: FloatArray) -> float:
     return 0.0
 
 
-def _features(output: Any, looks: Sequence[Score], canary: ArrayLike | None) -> FloatArray:
+def _features(output: object, looks: Sequence[Score], canary: ArrayLike | None) -> FloatArray:
     """Return numbers of one length for any output.
 
     They are the fixed witnesses, the distances of its points from the canary, and its points, both as they are and
@@ -353,9 +378,9 @@ def _features(output: Any, looks: Sequence[Score], canary: ArrayLike | None) -> 
     if canary is not None:
         place = np.atleast_1d(np.asarray(canary, dtype=np.float64)).ravel()
         parts.append(np.sort(np.linalg.norm(_comparable(output, place) - place, axis=1)))
-    numbers = np.zeros((len(parts), _NUMBERS))
+    numbers = np.zeros((len(parts), TUNING.numbers))
     for row, part in zip(numbers, parts, strict=True):
-        row[: min(_NUMBERS, len(part))] = part[:_NUMBERS]
+        row[: min(TUNING.numbers, len(part))] = part[: TUNING.numbers]
     listed = np.concatenate([[look(output) for look in looks], numbers.ravel()])
     return np.asarray(np.arcsinh(np.nan_to_num(listed, nan=0.0, posinf=_FAR, neginf=-_FAR)))
 

@@ -21,7 +21,7 @@ import os
 import re
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ class Surroundings:
     bare: list[types.FunctionType] = field(default_factory=list)
 
 
-def look_around(watched: Iterable[str] = (), *, inspected: Any = None) -> Surroundings:
+def look_around(watched: Iterable[str] = (), *, inspected: object = None) -> Surroundings:
     """Look at the state of the process.
 
     Parameters
@@ -147,6 +147,7 @@ def look_around(watched: Iterable[str] = (), *, inspected: Any = None) -> Surrou
             if bound in _VOLATILE or not _lives_in(value, name):
                 continue
             _look_into(value, f"{name}.{bound}", seen)
+        # Python notes here which warnings were shown: a warning that depends on a record leaves its trace.
         registry = names[name].get("__warningregistry__", {})
         seen.contents[f"{name}.__warningregistry__"] = sorted(repr(key) for key in registry if key != "version")
     if inspected is not None:
@@ -176,7 +177,7 @@ def _from_nowhere(name: str) -> bool:
 _PRESENT = frozenset(sys.modules)
 
 
-def _lives_in(value: Any, module: str) -> bool:
+def _lives_in(value: object, module: str) -> bool:
     """Say whether a value is this module's own: functions and classes belong where they were defined."""
     if isinstance(value, types.ModuleType) or type(value).__module__ in ("typing", "__future__"):
         return False
@@ -185,7 +186,7 @@ def _lives_in(value: Any, module: str) -> bool:
     return True
 
 
-def _look_into(value: Any, path: str, seen: Surroundings) -> None:
+def _look_into(value: object, path: str, seen: Surroundings) -> None:
     """Note what a value holds and, of containers, functions, classes and caches, how to put it back."""
     if path in ALLOWED_STATE:
         return
@@ -217,6 +218,7 @@ def _process_state() -> dict[str, Any]:
         "Python's global generator": sys.modules["random"].getstate() if "random" in sys.modules else None,
         "numpy's global generator": repr(np.random.get_state()),
         "numpy's error state": np.geterr(),
+        # A module that is imported for some data only tells which data there were.
         "modules": frozenset(sys.modules),
         "the file mode mask": _mask(),
         "sys.path": tuple(sys.path),
@@ -225,6 +227,7 @@ def _process_state() -> dict[str, Any]:
 
 
 def _mask() -> int:
+    # There is no way to read the mask but to set it.
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
@@ -319,7 +322,7 @@ def empty_caches(seen: Surroundings) -> bool:
     return bool(inspected)
 
 
-def _put_back_names(holder: Any, path: str, before: dict[str, Any]) -> None:
+def _put_back_names(holder: object, path: str, before: dict[str, Any]) -> None:
     now = dict(vars(holder))
     for key in {*now, *before}:
         old, new = before.get(key), now.get(key)
@@ -333,10 +336,10 @@ def _put_back_names(holder: Any, path: str, before: dict[str, Any]) -> None:
                 delattr(holder, key)
 
 
-def _same_items(one: Any, other: Any) -> bool:
+def _same_items(one: Collection[Any], other: Collection[Any]) -> bool:
     if len(one) != len(other):
         return False
-    if isinstance(one, dict):
+    if isinstance(one, dict) and isinstance(other, dict):
         return all(key in other and other[key] is value for key, value in one.items())
     if isinstance(one, set):
         return bool(one == other)

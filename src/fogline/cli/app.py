@@ -19,22 +19,22 @@ __all__ = ["COMMANDS", "app"]
 
 COMMANDS = {
     "audit": "fogline.cli.audit:audit",
-    "bounds": "fogline.cli.bounds:bounds",
-    "check": "fogline.cli.check:check",
-    "clusters": "fogline.cli.clusters:clusters",
-    "demo": "fogline.cli.demo:demo",
-    "fit": "fogline.cli.fit:fit",
+    "bounds": "fogline.cli.data_commands:bounds",
+    "check": "fogline.cli.data_commands:check",
+    "clusters": "fogline.cli.fit_commands:clusters",
+    "demo": "fogline.cli.fit_commands:demo",
+    "fit": "fogline.cli.fit_commands:fit",
     "ledger": "fogline.cli.ledger:ledger",
     "merge": "fogline.cli.federation:merge",
-    "mixture": "fogline.cli.mixture:mixture",
-    "modes": "fogline.cli.modes:modes",
+    "mixture": "fogline.cli.fit_commands:mixture",
+    "modes": "fogline.cli.fit_commands:modes",
     "plan": "fogline.cli.plan:plan",
-    "regress": "fogline.cli.regress:regress",
+    "regress": "fogline.cli.fit_commands:regress",
     "release": "fogline.cli.federation:release",
     "sample": "fogline.cli.sample:sample",
     "sketch": "fogline.cli.federation:sketch",
-    "strata": "fogline.cli.strata:strata",
-    "units": "fogline.cli.bounds:units",
+    "strata": "fogline.cli.data_commands:strata",
+    "units": "fogline.cli.data_commands:units",
 }
 """Module and attribute of each command."""
 

@@ -75,7 +75,7 @@ def audit(ctx: click.Context, /, estimator: str, as_json: bool, **options: Any) 
 def _replayed(bounds: list[tuple[float, float]], options: dict[str, Any], *, quiet: bool) -> ReplayReport:
     from fogline import PrivateModes
     from fogline.audit import canary_pairs, random_pairs, replay
-    from fogline.cli.show import progress_bar
+    from fogline.cli.release import progress_bar
 
     names = ("epsilon", "delta", "neighbours", "max_contributions", "n_modes")
     audited = PrivateModes(bounds=bounds, **{name: options[name] for name in names})
@@ -84,6 +84,7 @@ def _replayed(bounds: list[tuple[float, float]], options: dict[str, Any], *, qui
     wanted: int = options["pairs"]
     canaries = canary_pairs(bounds, **setting)
     drawn = random_pairs(bounds, pairs=max(0, wanted - len(canaries)), **setting)
+    # Canaries first: they are made to show what random pairs rarely would.
     pairs = itertools.islice(itertools.chain(canaries, drawn), wanted)
     with progress_bar(quiet=quiet) as progress:
         return replay(audited, _counted(pairs, wanted, progress), seed=options["seed"])
@@ -105,6 +106,7 @@ def _attacked(bounds: list[tuple[float, float]], options: dict[str, Any]) -> Att
     from fogline.density.spec import SketchSpec
 
     low, high = bounds[0]
+    # All in one place: whoever is elsewhere stands out as far as the bounds allow.
     crowd = np.full((100, 1), low + 0.4 * (high - low))
     before = crowd if options["neighbours"] == "add-remove" else np.append(crowd, [[low]], axis=0)
     return sketch_attack(
@@ -163,7 +165,7 @@ def _show(estimator: str, replayed: ReplayReport, found: AttackReport | None, pa
     from rich.table import Table
     from rich.text import Text
 
-    from fogline.cli.show import console_for_people
+    from fogline.cli.common import console_for_people
 
     console = console_for_people()
     table = Table(title=Text(f"Replay of {estimator}"), title_justify="left")

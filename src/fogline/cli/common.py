@@ -57,6 +57,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and keep the words for the record."""
+        # Quoted, so that the line on the page can be typed again; addresses may hold passwords.
         words = [shlex.quote(word) if parse.masked(word) == word else parse.masked(word) for word in args]
         ctx.meta["fogline.command"] = " ".join([ctx.command_path, *words])
         return super().parse_args(ctx, args)
@@ -78,7 +79,7 @@ class Commands(click.Group):
         super().__init__(**settings)
         self._places = dict(places or {})
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         """Run the command that was named."""
         try:
             return super().invoke(ctx)
@@ -161,6 +162,7 @@ def writable(path: Path | None, option: str, taken: Iterable[Path] = ()) -> None
         return
     if not path.parent.is_dir():
         raise click.BadParameter(f"there is no folder {str(path.parent)!r}", param_hint=option)
+    # Asked before the budget is spent: a release that cannot be written would be lost.
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise click.BadParameter(f"{str(path)!r} cannot be written", param_hint=option)
     if path.resolve() in {other.resolve() for other in taken}:

@@ -9,20 +9,22 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Phase, Unreadable, need, print_json, writable, write
-from fogline.cli.release import (
+from fogline.cli.options import (
     EXIT_CODES,
-    ask,
-    checked_numbers,
-    checked_outputs,
-    checked_words,
+    FILE,
+    need_reader,
     output_options,
     privacy_options,
-    publish,
+    source_options,
+    source_table,
+    wide_bounds,
 )
-from fogline.cli.sources import FILE, need_reader, source_options, source_table, wide_bounds
+from fogline.cli.release import ask, checked_numbers, checked_outputs, checked_words, publish
 
 if TYPE_CHECKING:
-    from fogline.federation import SiteSketch
+    from fogline.density.random_spec import Spec
+    from fogline.federation import PairKeys, SiteSketch
+    from fogline.sources.tables import Source
 
 __all__ = ["merge", "release", "sketch"]
 
@@ -104,7 +106,7 @@ def _new_keys(options: dict[str, Any]) -> None:
         click.echo(f"expected from others: {expected}")
 
 
-def _prepared(options: dict[str, Any]) -> tuple[Any, Any, Any]:
+def _prepared(options: dict[str, Any]) -> tuple[Source, Spec, PairKeys | None]:
     """Check all that is public: the table, the specification, the keys."""
     columns = parse.columns_option(options["columns"])
     bounds = parse.bounds_option(options["bounds"])
@@ -142,7 +144,7 @@ def _check_sketch(path: Path) -> None:
         raise parse.refused(FileNotFoundError(f"path: there is no file {str(path.resolve())!r}"))
 
 
-def _counted(options: dict[str, Any], source: Any, spec: Any, keys: Any) -> SiteSketch:
+def _counted(options: dict[str, Any], source: Source, spec: Spec, keys: PairKeys | None) -> SiteSketch:
     from fogline.federation import SiteSketch
     from fogline.release import sketch as count
     from fogline.sources.tables import ReadFailed
@@ -214,7 +216,7 @@ def merge(files: tuple[Path, ...], out: Path, as_json: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @privacy_options
 @click.option("--disjoint-persons", is_flag=True, help="Declare that no person is at two sites.")
-@click.option("--n-modes", type=int, help="Return so many modes instead of those above the fogline.")
+@click.option("--n-modes", type=int, help="Return this many modes instead of those above the fogline.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
 @output_options
 @click.pass_context
@@ -224,6 +226,7 @@ def release(ctx: click.Context, /, **options: Any) -> None:
     Spends the budget once. The file is marked: without a ledger it cannot be released again.
     """
     need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
+    # The sketch itself must not be overwritten by what is read from it.
     checked_outputs(options, "report", "save")
     checked_numbers(options)
     _check_sketch(options["file"])

@@ -143,6 +143,7 @@ def create(path: Path, as_json: bool, **options: Any) -> None:
 @high_water_option
 def add_dataset(path: Path, high_water: Path | None, **options: Any) -> None:
     """Add a data set, of other people, with a cap of its own."""
+    # The library takes the name first and the rest by keyword.
     given = {name: value for name, value in options.items() if name != "dataset"}
     with opened(path, high_water) as open_ledger, refusals():
         open_ledger.add_dataset(options["dataset"], **{**given, "sources": options["sources"] or None})
@@ -188,6 +189,7 @@ def answers(path: Path, high_water: Path | None, as_json: bool, **options: Any) 
     writable(out, "--out", [path])
     if entry is None:
         _shown(as_json)
+    # An answer was paid for: it does not overwrite anything.
     elif out.exists():
         raise click.BadParameter(f"there is a file {str(out)!r} already", param_hint="--out")
     with opened(path, high_water) as open_ledger, refusals():
@@ -260,7 +262,7 @@ def history(path: Path, high_water: Path | None, as_json: bool) -> None:
 @path_argument
 @epsilon_option
 @delta_option
-@click.option("--times", type=click.IntRange(min=1), default=1, show_default=True, help="So many such releases.")
+@click.option("--times", type=click.IntRange(min=1), default=1, show_default=True, help="This many such releases.")
 @click.option("--dataset", metavar="ID", help="Where the ledger has several.")
 @click.option("--analyst", metavar="NAME", help="Who would ask.")
 @high_water_option

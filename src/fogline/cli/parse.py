@@ -38,6 +38,7 @@ def columns_option(text: str | None, option: str = "--columns") -> list[str] | N
     """
     if text is None:
         return None
+    # Names of columns may hold commas, as in the header of the file itself.
     names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not names or not all(names):
         raise click.BadParameter("expected names with commas between them, such as a,b", param_hint=option)
@@ -56,6 +57,7 @@ def bounds_option(text: str, option: str = "--bounds") -> list[tuple[float, floa
     """
     pairs = []
     for part in text.split(","):
+        # Words such as inf and nan are numbers to Python, and no names of ranges.
         if re.fullmatch(r"\s*[A-Za-z_]+\s*", part) and _number(part) is None:
             pairs.append(_public_range(part.strip(), option))
             continue
@@ -145,7 +147,7 @@ def steps_option(text: str | None) -> float | list[float | None] | None:
 
 
 def bandwidth_option(text: str) -> str | float | list[float]:
-    """Return "auto", one number (a fraction of each range) or one number a column (in data units).
+    """Return "auto", one number (a fraction of each range) or one number per column (in data units).
 
     Examples
     --------
@@ -207,6 +209,7 @@ def refused(error: Exception) -> click.BadParameter:
     "there is no column 'Age'"
     """
     message = str(error)
+    # Refusals of the library begin with the parameter that they are about.
     word = re.match(r"\w*", message)
     name = word.group() if word else ""
     hint = _HINTS.get(name, f"--{name.replace('_', '-')}" if name in _OPTIONS.split() else None)

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from fogline.cli import parse
-from fogline.cli.common import Command, Phase, drawable, need, print_json, writable, write
+from fogline.cli.common import Command, Phase, console_for_people, drawable, need, print_json, writable, write
+from fogline.cli.options import need_reader, query_option, reading_options, source_table
 from fogline.cli.release import checked_numbers
-from fogline.cli.sources import need_reader, query_option, reading_options, source_table
 
-__all__ = ["plan"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from fogline._typing import JSON, FloatArray
+    from fogline.datasets.simulated import Mixture
+    from fogline.estimators import PrivateModalRegression, PrivateModeClustering
+    from fogline.estimators.mode_fit import ModeFit
+    from fogline.planning.clustering import ExpectedClusterError
+    from fogline.planning.modes import ExpectedError
+    from fogline.planning.regression import ExpectedBranches
+    from fogline.planning.scenarios import ShapeLike
+
+    Planned = ModeFit | PrivateModeClustering | PrivateModalRegression
+    Outlook = ExpectedError | ExpectedClusterError | ExpectedBranches
+
+__all__ = ["outlook_document", "plan", "show_outlook"]
 
 EXAMPLES = """\b
 Examples:
@@ -24,7 +40,7 @@ Examples:
   fogline plan --for regression --bounds 0.5:6.5,30:110 --n 2000 --delta 1e-5 --shape branches:2,5
 
 \b
-Shapes: uniform; gaussian:MEANS,SCALE;... with one mean a column and one scale, or one scale a column,
+Shapes: uniform; gaussian:MEANS,SCALE;... with one mean per column and one scale, or one scale per column,
 and a weight if you like (gaussian:3,0.8@0.7;7,0.8@0.3); or a file with a public sample,
 or with --query the postgres:// or sqlite:// address of a database that has one.
 For regression the last pair of bounds is that of y; shapes are branches:K, branches:K,SCALE, or a file.
@@ -48,16 +64,16 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @click.option("--columns", metavar="A,B", help="Columns of the public sample.")
 @query_option
 @reading_options
-@click.option("--n-modes", type=int, help="Expect so many modes to be asked for.")
-@click.option("--n-clusters", type=int, help="Expect so many clusters to be asked for.")
+@click.option("--n-modes", type=int, help="Expect this many modes to be asked for.")
+@click.option("--n-clusters", type=int, help="Expect this many clusters to be asked for.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True)
 @click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person.")
 @click.option(
-    "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value a column."
+    "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value per column."
 )
-@click.option("--runs", type=int, help="Simulated fits an epsilon; by default 16, 6 or 3 by dimension.")
+@click.option("--runs", type=int, help="Simulated fits per epsilon; by default 16, 6 or 3 by dimension.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw it (.svg or .html).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.pass_context
@@ -84,7 +100,7 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
             found = parse.refused(error)
             found.param_hint = "--epsilons" if found.param_hint == "--epsilon" else found.param_hint
             raise found from None
-    from fogline.cli.show import outlook_document, show_outlook
+    pass
 
     if as_json:
         print_json(outlook_document(expected, options, str(ctx.meta["fogline.command"])))
@@ -109,7 +125,7 @@ def _refuse_idle(options: dict[str, Any]) -> None:
             raise click.BadParameter(f"says nothing about {kind}", param_hint=hint)
 
 
-def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> Any:
+def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> Planned:
     """Give the estimator of which a fit is planned."""
     steps = parse.steps_option(options["steps"])
     if isinstance(steps, list) and len(steps) == 1:
@@ -131,18 +147,24 @@ def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> An
     return PrivateModalRegression(x_bounds=bounds[:-1], y_bounds=bounds[-1], **chosen)
 
 
-def _expected(estimator: Any, options: dict[str, Any], guess: Any) -> Any:
+def _expected(estimator: Planned, options: dict[str, Any], guess: ShapeLike) -> Outlook:
     """What fits would show; clusters of up to three columns are modes."""
-    asked = {"shape": guess, "epsilons": parse.numbers_option(options["epsilons"], "--epsilons")}
-    if options["kind"] == "modes":
+    from fogline.estimators.mode_fit import ModeFit
+
+    epsilons = parse.numbers_option(options["epsilons"], "--epsilons")
+    if isinstance(estimator, ModeFit):
         from fogline.planning.modes import expected_mode_error
 
-        return expected_mode_error(estimator, options["n"], runs=options["runs"], **asked)
-    expected = estimator.expected_error(options["n"], **asked)
-    return expected if options["kind"] == "regression" else expected.modes or expected
+        return expected_mode_error(estimator, options["n"], shape=guess, epsilons=epsilons, runs=options["runs"])
+    from fogline.estimators import PrivateModeClustering
+
+    if isinstance(estimator, PrivateModeClustering):
+        expected = estimator.expected_error(options["n"], shape=guess, epsilons=epsilons)
+        return expected.modes or expected
+    return estimator.expected_error(options["n"], shape=cast("ArrayLike", guess), epsilons=epsilons)
 
 
-def _draw(expected: Any, path: Path, *, quiet: bool) -> None:
+def _draw(expected: Outlook, path: Path, *, quiet: bool) -> None:
     from fogline.planning.modes import ExpectedError
     from fogline.report.ledger import write_picture
     from fogline.report.plan import outlook_picture
@@ -155,9 +177,10 @@ def _draw(expected: Any, path: Path, *, quiet: bool) -> None:
         click.echo(f"picture: {path}")
 
 
-def _shape(options: dict[str, Any], d: int) -> Any:
+def _shape(options: dict[str, Any], d: int) -> ShapeLike:
     """Return the guess that the words of --shape stand for."""
-    text, branches = options["shape"], options["kind"] == "regression"
+    text: str | None = options["shape"]
+    branches = options["kind"] == "regression"
     if options["query"] is not None and "://" not in (text or ""):
         raise click.BadParameter("is for a public sample in a database, named by --shape", param_hint="--query")
     if text is None:
@@ -178,7 +201,7 @@ def _shape(options: dict[str, Any], d: int) -> Any:
     return _public_sample(options, d)
 
 
-def _branches(text: str) -> Any:
+def _branches(text: str) -> int | tuple[int, float]:
     numbers = parse.numbers_option(text, "--shape") or []
     if len(numbers) not in (1, 2) or not numbers[0].is_integer():
         raise click.BadParameter(
@@ -187,8 +210,8 @@ def _branches(text: str) -> Any:
     return int(numbers[0]) if len(numbers) == 1 else (int(numbers[0]), numbers[1])
 
 
-def _mixture(text: str, d: int) -> Any:
-    from fogline.datasets.mixtures import Mixture
+def _mixture(text: str, d: int) -> Mixture:
+    from fogline.datasets.simulated import Mixture
 
     weights, centers, scales = [], [], []
     for part in text.split(";"):
@@ -196,13 +219,15 @@ def _mixture(text: str, d: int) -> Any:
         numbers = parse.numbers_option(body, "--shape") or []
         if len(numbers) not in (d + 1, 2 * d):
             raise click.BadParameter(
-                f"expected {d} mean{'' if d == 1 else 's'} and one scale, or one scale a column, got {part.strip()!r}",
+                f"expected {d} mean{'' if d == 1 else 's'} and one scale, or one per column, got {part.strip()!r}",
                 param_hint="--shape",
             )
         given = parse.numbers_option(weight, "--shape") if weight else [1.0]
         weights.append((given or [1.0])[0])
         centers.append(numbers[:d])
+        # One scale serves all columns.
         scales.append(numbers[d:] * d if len(numbers) == d + 1 else numbers[d:])
+    # Weights are relative, so that nobody has to make them add up to one.
     total = sum(weights)
     try:
         return Mixture.of([weight / total for weight in weights], centers, scales)
@@ -210,7 +235,7 @@ def _mixture(text: str, d: int) -> Any:
         raise click.BadParameter(str(error), param_hint="--shape") from None
 
 
-def _public_sample(options: dict[str, Any], d: int) -> Any:
+def _public_sample(options: dict[str, Any], d: int) -> FloatArray:
     """Read a public sample."""
     from fogline.sources.tables import ReadFailed, read_public
 
@@ -227,3 +252,150 @@ def _public_sample(options: dict[str, Any], d: int) -> Any:
         found.param_hint = "--shape" if found.param_hint == "FILE" else found.param_hint
         raise found from None
     return sample
+
+
+def outlook_document(expected: Outlook, options: dict[str, Any], command: str) -> dict[str, Any]:
+    """Give a plan for machines."""
+    from fogline.planning.modes import ExpectedError
+
+    if isinstance(expected, ExpectedError):
+        return _modes_document(expected, command)
+    chosen = {name: options[name] for name in ("delta", "neighbours", "level")}
+    rows = [{name: _plain(value) for name, value in vars(row).items()} for row in expected.rows]
+    named = "n_clusters" if options["kind"] == "clusters" else "shape"
+    return {
+        "format": f"fogline-plan-{options['kind']}-1",
+        "command": command,
+        "n": expected.n,
+        named: getattr(expected, named),
+        **chosen,
+        "rows": rows,
+    }
+
+
+def show_outlook(expected: Outlook, options: dict[str, Any]) -> None:
+    """Print a plan for people."""
+    from fogline.planning.clustering import ExpectedClusterError
+    from fogline.planning.modes import ExpectedError
+
+    if isinstance(expected, ExpectedError):
+        _show_modes(expected)
+    elif isinstance(expected, ExpectedClusterError):
+        _show_clusters(expected, options)
+    else:
+        _show_branches(expected, options)
+
+
+def _plain(value: FloatArray | float | str) -> JSON:
+    """Numbers that JSON has; an error of nothing is none."""
+    if isinstance(value, float | int | str):
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+    numbers: JSON = value.tolist()
+    return numbers
+
+
+def _show_clusters(expected: ExpectedClusterError, options: dict[str, Any]) -> None:
+    from fogline.report._svg import significant
+
+    rows = [
+        [
+            f"{row.epsilon:g}",
+            significant(row.count_error, 2),
+            ", ".join(significant(error, 2) for error in row.mean_errors[:4])
+            + (", ..." if len(row.mean_errors) > 4 else ""),
+            f"{significant(100 * row.smallest_variance, 2)}%",
+            significant(row.centre_error, 2) if math.isfinite(row.centre_error) else "-",
+        ]
+        for row in expected.rows
+    ]
+    _print(
+        f"{expected.n} records, {expected.n_clusters} clusters, {_terms(options)}",
+        ["epsilon", "error of the count", "of the mean", "variance seen from", "error of a centre"],
+        rows,
+        "Noise of one fit, from its exact sensitivities; nothing was spent. A direction is seen if it holds that part "
+        "of the variance. The error of a centre is in deviations of its cluster, after one step of refinement.",
+    )
+
+
+def _show_branches(expected: ExpectedBranches, options: dict[str, Any]) -> None:
+    from fogline.report._svg import significant
+
+    def error(value: float) -> str:
+        return significant(value, 2) if math.isfinite(value) else "-"
+
+    rows = [
+        [
+            f"{row.epsilon:g}",
+            f"{row.shown:.0%}",
+            f"{row.detected:.0%}",
+            error(row.error),
+            error(row.privacy_error),
+            error(row.sampling_error),
+            f"{row.spurious:.2f}",
+        ]
+        for row in expected.rows
+    ]
+    _print(
+        f"{expected.n} records, {expected.shape}, {_terms(options)}",
+        ["epsilon", "fits with branches", "modes found", "error", "of privacy", "of sampling", "false modes per place"],
+        rows,
+        f"From {expected.runs} simulated fits per epsilon; nothing was spent. Modes are those at each place x.",
+    )
+
+
+def _terms(options: dict[str, Any]) -> str:
+    return f"delta {options['delta']:g}, {options['neighbours']}"
+
+
+def _print(title: str, headings: list[str], rows: list[list[str]], note: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = console_for_people()
+    table = Table(title=Text(title), title_justify="left")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print(note)
+
+
+def _modes_document(expected: ExpectedError, command: str) -> dict[str, Any]:
+    return {
+        "format": "fogline-plan-1",
+        "command": command,
+        "n": expected.n,
+        "shape": expected.shape,
+        "delta": expected.delta,
+        "neighbours": expected.neighbours,
+        "level": expected.level,
+        "runs": expected.runs,
+        "modes": expected.modes.tolist(),
+        "rows": expected.table(),
+    }
+
+
+def _show_modes(expected: ExpectedError) -> None:
+    from fogline.report._svg import significant
+
+    has_modes = len(expected.modes) > 0
+    headings = ["epsilon", *(["mode at", "found", "error", "of privacy", "of sampling"] if has_modes else [])]
+    rows, last = [], None
+    for record in expected.table():
+        same, last = record["epsilon"] == last, record["epsilon"]
+        cells = ["" if same else f"{record['epsilon']:g}"]
+        if has_modes:
+            cells += [", ".join(significant(value) for value in record["position"]), f"{record['detected']:.0%}"]
+            for name in ("standard_errors", "privacy_errors", "sampling_errors"):
+                errors = record[name]
+                cells.append("-" if errors is None else ", ".join(significant(error, 2) for error in errors))
+        share = f"{significant(100 * record['smallest_share'], 2)}%"
+        rows.append([*cells, *(["", ""] if same else [share, f"{record['spurious']:.2f}"])])
+    _print(
+        f"{expected.n} records, {expected.shape}, delta {expected.delta:g}, {expected.neighbours}",
+        [*headings, "smallest share seen", "false modes per fit"],
+        rows,
+        f"From {expected.runs} simulated fits per epsilon; nothing was spent. The smallest share is the part of the "
+        "records that, gathered in one narrow place, would just stand above the fog.",
+    )

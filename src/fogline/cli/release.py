@@ -1,136 +1,58 @@
-"""What the commands that spend a budget share: their options, the one fit, what is printed and written after it.
+"""What the commands that spend a budget share: the checks before, the one fit or question, what is shown after it.
 
 All that can be refused is refused before the records are touched; after that there is one constant message, since any
 other might quote them.
-
-One question of a command that is not an estimator's: asked once, paid for, with the same endings as all others.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
 from fogline.cli import parse
-from fogline.cli.common import Phase, Unreadable, need, opened, print_json, refusals, writable, write
-from fogline.cli.sources import check_file, loops_for, need_reader, source_files
+from fogline.cli.common import (
+    Phase,
+    Unreadable,
+    console_for_people,
+    need,
+    opened,
+    print_json,
+    refusals,
+    writable,
+    write,
+)
+from fogline.cli.options import check_file, loops_for, need_reader, source_files
+
+if TYPE_CHECKING:
+    from fogline._typing import LedgerLike
+    from fogline.density.private_density import PrivateDensity
+    from fogline.ledger import Ledger, LedgerView
+    from fogline.report.frame import ConsoleTable
+    from fogline.report.page import FindingsLike
+    from fogline.sources.tables import Source
 
 __all__ = [
-    "EXIT_CODES",
     "ask",
-    "budget_options",
     "checked_numbers",
     "checked_outputs",
     "checked_places",
     "checked_words",
-    "currency_options",
     "fit",
-    "ledger_options",
     "only_with_a_ledger",
-    "output_options",
-    "privacy_options",
+    "payment_words",
+    "progress_bar",
     "publish",
     "release",
+    "show_findings",
+    "show_payment",
     "view_of",
 ]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-EXIT_CODES = """\b
-Exit codes: 0 done, also when nothing is found; 1 a library is missing or a file cannot be written;
-2 wrong usage or schema; 3 the records could not be read; 4 the ledger refused.
-"""
-
-
-def _all(options: list[Callable[[Any], Any]], command: Decorated) -> Decorated:
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-_expect_option = click.option(
-    "--expect-records",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="About how many records there should be: a released count far from it is pointed out. From 500000 on a text"
-    " file is read by compiled code, which takes half a second to load.",
-)
-"""Changes words and speed only: neither the noise nor what a ledger is asked."""
-
-
-def privacy_options(command: Decorated) -> Decorated:
-    """Add what is spent, and what is hidden."""
-    options = [
-        click.option("--epsilon", type=float, required=True, help="Privacy budget of this release."),
-        click.option("--delta", type=float, required=True, help="Chance that the promise may fail; well below 1/n."),
-        click.option(
-            "--neighbours",
-            type=click.Choice(["add-remove", "replace"]),
-            default="add-remove",
-            show_default=True,
-            help="Hide that a record is there, or only what it says.",
-        ),
-        _expect_option,
-    ]
-    return _all(options, command)
-
-
-def budget_options(command: Decorated) -> Decorated:
-    """Add what is spent, and on whom it is spent."""
-    most = click.option(
-        "--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."
-    )
-    return privacy_options(most(command))
-
-
-def currency_options(command: Decorated) -> Decorated:
-    """Add what is spent, in one of four currencies, and on whom it is spent."""
-    options = [
-        click.option("--epsilon", type=float, help="Privacy budget of this release, with --delta."),
-        click.option("--delta", type=float, help="Chance that the promise may fail; well below 1/n."),
-        click.option("--rho", type=float, help="The budget in zero-concentrated differential privacy, instead."),
-        click.option("--hdp", type=float, help="In Hellinger differential privacy, instead: 0.2 is about (4, 1e-5)."),
-        click.option("--pdp", metavar="LAMBDA:EPS", help="In power divergence of this order, instead."),
-        click.option(
-            "--neighbours",
-            type=click.Choice(["add-remove", "replace"]),
-            help="Hide that a record is there (the default), or only what it says (all that a descent can).",
-        ),
-        click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."),
-        _expect_option,
-    ]
-    return _all(options, command)
-
-
-def output_options(command: Decorated) -> Decorated:
-    """Add where the answer goes, and which ledger pays."""
-    page = click.Path(path_type=Path, dir_okay=False)
-    options = [
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
-        click.option("--report", type=page, help="Write a self-contained HTML page."),
-        click.option("--save", type=page, help="Write the released density (.npz)."),
-    ]
-    return _all(options, ledger_options(command))
-
-
-def ledger_options(command: Decorated) -> Decorated:
-    """Add which ledger pays."""
-    options = [
-        click.option("--ledger", type=click.Path(path_type=Path), help="Pay from this ledger; asking again is free."),
-        click.option("--dataset", metavar="ID", help="The data set's name in the ledger, where it has several."),
-        click.option("--analyst", metavar="NAME", help="Who asks, as the ledger knows them."),
-        click.option("--high-water", type=click.Path(path_type=Path), help="Folder of the ledger's high-water mark."),
-        click.option(
-            "--afresh",
-            is_flag=True,
-            help="Ask as if it had never been asked, of other records or by a newer edition; paid for each time.",
-        ),
-    ]
-    return _all(options, command)
 
 
 def checked_places(options: dict[str, Any]) -> None:
@@ -189,7 +111,24 @@ def checked_numbers(options: dict[str, Any], **bounds: Sequence[tuple[float, flo
         raise parse.refused(error) from None
 
 
-def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, Any] | None:
+class PaidEstimator(Protocol):
+    """An estimator whose budget a ledger may keep."""
+
+    ledger: LedgerLike | None
+
+    def fit(self, X: Source, /) -> object:
+        """Release and read."""
+
+
+class ReleasingEstimator(PaidEstimator, Protocol):
+    """An estimator that releases a density, unless its method has none."""
+
+    @property
+    def density_(self) -> PrivateDensity | None:
+        """The released density."""
+
+
+def release(estimator: ReleasingEstimator, table: Source, options: dict[str, Any]) -> dict[str, Any] | None:
     """Fit, and return the receipt and whether the answer was there before, where a ledger paid."""
     doing = "reading the records, releasing their density once"
     only_with_a_ledger(options)
@@ -201,17 +140,19 @@ def release(estimator: Any, table: Any, options: dict[str, Any]) -> dict[str, An
     with opened(options["ledger"], options["high_water"]) as open_ledger:
         with refusals():
             view = view_of(open_ledger, options)
+            # An answer that was there before this question has a place among the entries so far.
             before = len(open_ledger.history())
         estimator.ledger = view
         with Phase(doing, quiet=options["as_json"]), refusals(), loops_for(options, table):
             fit(estimator, table)
-    receipt = estimator.receipt_ if estimator.density_ is None else estimator.density_.receipt
+    density = estimator.density_
+    receipt = getattr(estimator, "receipt_", None) if density is None else density.receipt
     if receipt is None:
         raise Unreadable("the ledger gave no receipt")
     return {"receipt": receipt, "cached": receipt["commit"] < before}
 
 
-def view_of(open_ledger: Any, options: dict[str, Any]) -> Any:
+def view_of(open_ledger: Ledger, options: dict[str, Any]) -> LedgerView:
     """Return the ledger as the one who asks sees it."""
     view = open_ledger.on(options["dataset"], analyst=options["analyst"])
     return view.afresh() if options.get("afresh") else view
@@ -226,7 +167,7 @@ def only_with_a_ledger(options: dict[str, Any]) -> None:
         raise click.BadParameter("is of use only with --ledger", param_hint="--afresh")
 
 
-def fit(estimator: Any, table: Any) -> None:
+def fit(estimator: PaidEstimator, table: Source) -> None:
     """Fit, with one constant message for whatever goes wrong once records are touched."""
     from fogline.sources.tables import ReadFailed
 
@@ -234,6 +175,7 @@ def fit(estimator: Any, table: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning may depend on the records
             estimator.fit(table)
+    # What a ledger says depends on budgets and questions alone, so it may be repeated.
     except tuple(_ledger_errors(estimator)):
         raise
     except ReadFailed:
@@ -242,7 +184,7 @@ def fit(estimator: Any, table: Any) -> None:
         raise Unreadable("the release failed; why is not said, since that may depend on the records") from None
 
 
-def _ledger_errors(estimator: Any) -> list[type[Exception]]:
+def _ledger_errors(estimator: PaidEstimator) -> list[type[Exception]]:
     """Return what a ledger raises, which says nothing of the records."""
     if estimator.ledger is None:
         return []
@@ -252,7 +194,7 @@ def _ledger_errors(estimator: Any) -> list[type[Exception]]:
 
 
 def publish(
-    estimator: Any,
+    estimator: ReleasingEstimator,
     options: dict[str, Any],
     paid: dict[str, Any] | None,
     *,
@@ -268,13 +210,15 @@ def publish(
     if as_json:
         print_json({**document(findings, command), **({} if paid is None else paid)})
     else:
-        from fogline.cli.show import show_findings, show_payment
+        pass
 
         show_findings(findings)
         if paid is not None:
             show_payment(paid)
     if options["save"] is not None:
-        write(lambda: estimator.density_.save(options["save"]), "--save")
+        density = estimator.density_
+        assert density is not None  # methods that release none were refused with --save
+        write(lambda: density.save(options["save"]), "--save")
     if options["report"] is not None:
         from fogline.report import render_report
 
@@ -291,7 +235,9 @@ T = TypeVar("T")
 FAILED = "the release failed; why is not said, since that may depend on the records"
 
 
-def ask(question: Callable[[Any], T], options: dict[str, Any], doing: str) -> tuple[T, dict[str, Any] | None]:
+def ask(
+    question: Callable[[LedgerView | None], T], options: dict[str, Any], doing: str
+) -> tuple[T, dict[str, Any] | None]:
     """Ask a question, with a ledger's view if there is one, and say what was paid.
 
     Parameters
@@ -320,7 +266,7 @@ def ask(question: Callable[[Any], T], options: dict[str, Any], doing: str) -> tu
     return answer, {"receipt": receipt, "cached": receipt["commit"] < before}
 
 
-def _asked(question: Callable[[Any], T], view: Any) -> T:
+def _asked(question: Callable[[LedgerView | None], T], view: LedgerView | None) -> T:
     from fogline.mechanisms.errors import ReleaseFailed
     from fogline.release.origins import AlreadyReleased
 
@@ -334,3 +280,74 @@ def _asked(question: Callable[[Any], T], view: Any) -> T:
         raise parse.refused(ValueError(f"path: {error}")) from None
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
+
+
+def show_findings(findings: FindingsLike) -> None:
+    """Print the table of some findings, the count, the guarantee, and what would help."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from fogline.report.page import kind_of
+
+    console = console_for_people()
+    found: ConsoleTable = kind_of(findings).get("table")(findings)
+    if found.rows:
+        table = Table(title=Text(found.title), title_justify="left")
+        for j, heading in enumerate(found.headings):
+            table.add_column(Text(heading), justify="left" if j in found.left else "right")
+        for row in found.rows:
+            table.add_row(*map(Text, row))
+        console.print(table)
+        if found.left_out:
+            console.print(found.left_out)
+    for words in found.remarks:
+        console.print(words, soft_wrap=True)
+    for words in found.sentences:
+        console.print(words)
+
+
+def show_payment(paid: dict[str, Any]) -> None:
+    """Print what the ledger was charged, or that it was charged nothing."""
+    console_for_people().print(payment_words(paid), soft_wrap=True)
+
+
+def payment_words(paid: dict[str, Any]) -> str:
+    """Say what a ledger was charged for an answer, and where that stands in it."""
+    receipt = paid["receipt"]
+    where = f"entry {receipt['commit']} of the ledger, data set {receipt['dataset']!r}, version {receipt['version']!r}"
+    if paid["cached"]:
+        edition = f" ({receipt['mechanism']}, edition {receipt['code_version']})" if receipt.get("mechanism") else ""
+        return f"Free: this question was asked before, and the answer is that of {where}{edition}."
+    amount = receipt["amount"] / 1e12
+    named = {"zcdp": f"rho = {amount:.6g}", "pure": f"pure epsilon = {amount:.6g}"}
+    words = named.get(receipt["currency"], f"{amount:.6g} of the {receipt['currency']} cap")
+    return f"Paid: {words}, {where}{_protected(receipt)}."
+
+
+def _protected(receipt: dict[str, Any]) -> str:
+    """Say for whom a release was accounted, where the receipt knows it."""
+    if receipt.get("unit") is None:
+        return ""
+    from fogline.ledger import ProtectedUnit
+
+    return f", for one {ProtectedUnit(receipt['unit'], receipt['max_contributions'], receipt['enforced'])}"
+
+
+@contextmanager
+def progress_bar(*, quiet: bool) -> Iterator[Callable[[int, int, str], None] | None]:
+    """Give a callback that draws a bar on stderr, or None."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, label: bar.update(task, completed=done, total=total, description=label)

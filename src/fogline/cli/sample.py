@@ -12,19 +12,21 @@ import click
 
 from fogline.cli import parse
 from fogline.cli.common import Command, Unreadable, need, opened, print_json, refusals, write
-from fogline.cli.release import (
+from fogline.cli.options import (
     EXIT_CODES,
-    checked_outputs,
-    checked_words,
-    fit,
+    FILE,
     ledger_options,
-    only_with_a_ledger,
-    view_of,
+    need_reader,
+    query_option,
+    reading_options,
+    source_argument,
+    source_table,
 )
-from fogline.cli.sources import FILE, need_reader, query_option, reading_options, source_argument, source_table
+from fogline.cli.release import checked_outputs, checked_words, fit, only_with_a_ledger, view_of
 
 if TYPE_CHECKING:
     from fogline.estimators import IntegralSampler
+    from fogline.sources.tables import Source
 
 __all__ = ["sample"]
 
@@ -128,12 +130,12 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
 
         click.echo(as_sentence(estimator.message_), err=True)
     if paid is not None:
-        from fogline.cli.show import payment_words
+        from fogline.cli.release import payment_words
 
         click.echo(payment_words(paid), err=True)
 
 
-def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
+def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Source]:
     """Check all that is public, in the order in which a user would."""
     columns = parse.columns_option(options["columns"])
     bounds = None if options["bounds"] is None else parse.bounds_option(options["bounds"])
@@ -152,6 +154,7 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
         max_samples=options["draws"],
         base=options["base"],
         bounds=bounds,
+        # On cells the normaliser is known, so that the whole width of the mollifier can be used.
         drawing="cells" if table.width in AXIS_BITS else "rejection",
         constant_time=True,
         currency=options["currency"],
@@ -169,9 +172,9 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Any]:
     return estimator, table
 
 
-def _fitted(estimator: IntegralSampler, table: Any, options: dict[str, Any]) -> dict[str, Any] | None:
+def _fitted(estimator: IntegralSampler, table: Source, options: dict[str, Any]) -> dict[str, Any] | None:
     """Fit, and return the receipt and whether the draws were there before, where a ledger paid."""
-    from fogline.cli.show import progress_bar
+    from fogline.cli.release import progress_bar
 
     quiet = options["as_json"] or not sys.stderr.isatty()
     if options["ledger"] is None:

@@ -4,12 +4,14 @@ These are not private and need not be: they are the inputs of experiments. ``ran
 numpy Generator.
 """
 
-from fogline.datasets.mixtures import Mixture, Sample, mixture_modes
 from fogline.datasets.simulated import (
     GAUSSIAN_MIXTURE4,
     OWN_MIXTURES,
     T_MIXTURE5,
+    Mixture,
+    Sample,
     gaussian_mixture4,
+    mixture_modes,
     own_mixture,
     t_mixture5,
     uniform_box,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fogline._typing import FloatArray
 
 __all__ = ["ExampleTable", "load_faithful"]
 
@@ -29,7 +30,7 @@ class ExampleTable:
         The file, for tools that read files.
     """
 
-    X: NDArray[np.float64]
+    X: FloatArray
     columns: tuple[str, ...]
     bounds: tuple[tuple[float, float], ...]
     steps: tuple[float | None, ...]

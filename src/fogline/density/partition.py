@@ -12,7 +12,6 @@ Cuts are at the middle of a box, along one axis at a time, so that every partiti
 from __future__ import annotations
 
 import hashlib
-import heapq
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +20,7 @@ from itertools import product
 import numpy as np
 
 from fogline.density.leaves import Boxes, BucketCounts, LeafSpec, Noise
-from fogline.density.posterior.arrays import FloatArray, IntArray
+from fogline.density.posterior.arrays import BoolArray, FloatArray, IntArray
 from fogline.density.posterior.field import Mesh
 from fogline.density.posterior.fit import DensityFit, FitSettings, fit_counts, settings_for
 from fogline.density.posterior.likelihood import CountLaw
@@ -76,6 +75,8 @@ class PartitionSettings:
     spike: float
     per_value: float
     most_buckets: int
+    steepness: float = math.inf
+    steep_height: float = 0.0
 
 
 _SETTINGS = {
@@ -165,105 +166,102 @@ def _pilot_settings(d: int) -> FitSettings:
 
 
 class _Cutter:
-    """Cuts boxes in two while that is expected to pay."""
+    """Cuts boxes in two while that is expected to pay; all boxes of one size of partition are judged together."""
 
     def __init__(self, spec: LeafSpec, pilot: BucketCounts, noise: Noise, settings: PartitionSettings) -> None:
         self.spec, self.settings, self.noise = spec, settings, noise
+        self.leaves = np.array(spec.leaves)
         mesh = Mesh.of(pilot.boxes, spec.leaves)
         law = CountLaw(pilot.noise)
         self.fit = fit_counts(mesh, pilot.counts.astype(np.float64), law, _pilot_settings(spec.d), emptiness=False)
         rng = public_generator(pilot.counts, pilot.boxes)
         self.sums, density = _leaf_sums(spec, self.fit, settings.draws, rng)
         around = mesh.neighbour_mean(density)
-        self.spiky = (density > settings.spike * around).reshape([len(e) - 1 for e in pilot_edges(spec)])
         self.edges = pilot_edges(spec)
+        self.spiky = (density > settings.spike * around).reshape([len(e) - 1 for e in self.edges])
 
     def boxes(self) -> Boxes:
-        """Split boxes, the fullest first, until none gains or there are enough."""
-        whole = tuple((0, n) for n in self.spec.leaves)
-        queue: list[tuple[float, int, tuple[tuple[int, int], ...]]] = [(0.0, 0, whole)]
-        final: list[tuple[tuple[int, int], ...]] = []
-        made = 1
-        while queue:
-            _, _, box = heapq.heappop(queue)
-            room = len(final) + len(queue) + 2 <= self.settings.most_buckets
-            axis = self._axis(box) if room else None
-            if axis is None:
-                final.append(box)
-                continue
-            for half in _halves(box, axis):
-                heapq.heappush(queue, (self._order(half), made, half))
-                made += 1
-        return np.array(sorted(final), dtype=np.int64).reshape(-1, self.spec.d, 2)
+        """Cut every box that gains, again and again; where there is no room for all, the large and the full ones."""
+        open_boxes = np.stack([np.zeros_like(self.leaves), self.leaves], axis=1)[None]
+        final: list[Boxes] = []
+        done = 0
+        while len(open_boxes):
+            axis = self._axis(open_boxes)
+            room = self.settings.most_buckets - done - len(open_boxes)
+            wanted = np.flatnonzero(axis >= 0)
+            if len(wanted) > room:
+                axis[wanted[np.argsort(self._order(open_boxes[wanted]), kind="stable")[room:]]] = -1
+            final.append(open_boxes[axis < 0])
+            done += len(final[-1])
+            open_boxes = np.concatenate(_halves(open_boxes[axis >= 0], axis[axis >= 0]))
+        boxes = np.concatenate(final)
+        return boxes[np.lexsort(boxes[:, ::-1, 0].T)]
 
-    def _order(self, box: tuple[tuple[int, int], ...]) -> float:
+    def _order(self, boxes: Boxes) -> FloatArray:
         """Large boxes first, then full ones: small boxes must not use up the buckets."""
-        longest = max((stop - start) / n for (start, stop), n in zip(box, self.spec.leaves, strict=True))
-        return -float(np.median(self._content(box))) - 1e12 * max(longest * self.settings.finest - 1, 0)
+        longest = ((boxes[..., 1] - boxes[..., 0]) / self.leaves).max(axis=1)
+        fullness = np.median(self._content(boxes), axis=1)
+        return np.asarray(-fullness - 1e12 * np.maximum(longest * self.settings.finest - 1, 0))
 
-    def _content(self, box: tuple[tuple[int, int], ...]) -> FloatArray:
-        """Records in a box, for each drawn density."""
-        total = np.zeros(self.sums.shape[-1])
+    def _content(self, boxes: Boxes) -> FloatArray:
+        """Records in boxes, for each drawn density; shape (boxes, draws)."""
+        total = np.zeros((len(boxes), self.sums.shape[-1]))
         for corner in product((0, 1), repeat=self.spec.d):
-            place = tuple(box[axis][side] for axis, side in enumerate(corner))
+            place = tuple(boxes[:, axis, side] for axis, side in enumerate(corner))
             total += (-1) ** (self.spec.d - sum(corner)) * self.sums[place]
         return np.maximum(total, 0.0)
 
-    def _axis(self, box: tuple[tuple[int, int], ...]) -> int | None:
-        """The axis along which to cut, the longest that gains; None where no cut gains."""
-        best: tuple[float, float] | None = None
-        chosen = None
-        for axis, (start, stop) in enumerate(box):
-            if stop - start < 2:
-                continue
-            left, right = (self._content(half) for half in _halves(box, axis))
-            gain = self._gain(box, axis, left, right)
-            length = (stop - start) / self.spec.leaves[axis]
-            if gain is not None and (best is None or (length, gain) > best):
-                best, chosen = (length, gain), axis
+    def _axis(self, boxes: Boxes) -> IntArray:
+        """The axis along which to cut each box, the longest that gains; -1 where no cut gains."""
+        chosen = np.full(len(boxes), -1)
+        best_length, best_gain = np.zeros(len(boxes)), np.zeros(len(boxes))
+        for axis in range(self.spec.d):
+            gain, gains = self._gain(boxes, axis)
+            length = (boxes[:, axis, 1] - boxes[:, axis, 0]) / self.leaves[axis]
+            better = gains & ((chosen < 0) | (length > best_length) | ((length == best_length) & (gain > best_gain)))
+            chosen[better] = axis
+            best_length, best_gain = np.where(better, length, best_length), np.where(better, gain, best_gain)
         return chosen
 
-    def _gain(self, box: tuple[tuple[int, int], ...], axis: int, left: FloatArray, right: FloatArray) -> float | None:
-        settings, variance = self.settings, self.noise.variance
-        start, stop = box[axis]
-        n = self.spec.leaves[axis]
-        content = float(np.median(left + right))
+    def _gain(self, boxes: Boxes, axis: int) -> tuple[FloatArray, BoolArray]:
+        """Squared difference of the halves of each box, and whether it pays to tell them apart."""
+        settings, variance, n = self.settings, self.noise.variance, self.spec.leaves[axis]
+        start, stop = boxes[:, axis, 0], boxes[:, axis, 1]
+        left, right = (self._content(half) for half in _halves(boxes, np.full(len(boxes), axis)))
+        content = np.median(left + right, axis=1)
         middle = (start + stop) // 2
-        even = left - right * (middle - start) / (stop - middle)
-        contrast = float(np.mean(even**2))
-        spiky = self._is_spiky(box)
-        if spiky:
-            contrast += 0.1 * content**2
+        odds = (middle - start) / (stop - middle)
+        spiky = self._is_spiky(boxes)
+        contrast = np.mean((left - right * odds[:, None]) ** 2, axis=1) + 0.1 * spiky * content**2
         lattice = self.spec.steps[axis] > 0
-        finest = settings.finest_lattice if lattice else settings.finest
-        wide = (stop - start) * finest >= 2 * n
-        tells = contrast > settings.contrast * variance and content > settings.least_height * math.sqrt(variance)
-        leaves = math.prod(b - a for a, b in box)
-        if (
-            (stop - start) * settings.coarsest >= 1.9 * n
-            or (tells and (spiky or wide))
-            or content / 2 > settings.abundance * variance
-            or (lattice and content > settings.per_value * math.sqrt(variance / 2) * leaves)
-        ):
-            return contrast
-        return None
+        wide = (stop - start) * (settings.finest_lattice if lattice else settings.finest) >= 2 * n
+        tells = (contrast > settings.contrast * variance) & (content > settings.least_height * math.sqrt(variance))
+        pays = (stop - start) * settings.coarsest >= 1.9 * n
+        steep = (contrast > settings.steepness * content**2) & (content > settings.steep_height * math.sqrt(variance))
+        pays |= tells & (spiky | wide | steep)
+        pays |= content / 2 > settings.abundance * variance
+        if lattice:
+            leaves = np.prod(boxes[..., 1] - boxes[..., 0], axis=1)
+            pays |= content > settings.per_value * math.sqrt(variance / 2) * leaves
+        return contrast, pays & (stop - start >= 2)
 
-    def _is_spiky(self, box: tuple[tuple[int, int], ...]) -> bool:
-        """Whether a box lies inside a pilot cell that stands out from its neighbours."""
-        place = []
-        for axis, (start, stop) in enumerate(box):
-            edges = self.edges[axis]
-            cell = int(np.searchsorted(edges, start, side="right")) - 1
-            if stop > edges[cell + 1]:
-                return False
+    def _is_spiky(self, boxes: Boxes) -> BoolArray:
+        """Whether each box lies inside a pilot cell that stands out from its neighbours."""
+        inside, place = np.ones(len(boxes), dtype=bool), []
+        for axis, edges in enumerate(self.edges):
+            cell = np.searchsorted(edges, boxes[:, axis, 0], side="right") - 1
+            inside &= boxes[:, axis, 1] <= edges[cell + 1]
             place.append(cell)
-        return bool(self.spiky[tuple(place)])
+        return np.asarray(inside & self.spiky[tuple(place)])
 
 
-def _halves(box: tuple[tuple[int, int], ...], axis: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    start, stop = box[axis]
-    middle = (start + stop) // 2
-    return tuple((*box[:axis], part, *box[axis + 1 :]) for part in ((start, middle), (middle, stop)))
+def _halves(boxes: Boxes, axis: IntArray) -> tuple[Boxes, Boxes]:
+    """Both halves of each box, cut at the middle of its own axis."""
+    rows = np.arange(len(boxes))
+    middle = boxes[rows, axis].sum(axis=1) // 2
+    left, right = boxes.copy(), boxes.copy()
+    left[rows, axis, 1] = right[rows, axis, 0] = middle
+    return left, right
 
 
 def _leaf_sums(spec: LeafSpec, fit: DensityFit, draws: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

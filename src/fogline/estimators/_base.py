@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from fogline._typing import FloatArray, SourceLike
 from fogline._validation import records
 from fogline.accounting.cautions import LARGE_DELTA, delta_caution, warn_of
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.counted_records import check_expected, release_message
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 __all__ = ["ReleasedState", "default_parameters", "warn_of_count"]
 
@@ -31,15 +35,17 @@ class ReleasedState:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {name: value for name, value in state.items() if name in allowed}
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
+        # Noise differs from fit to fit, and rows with missing values are left out, not refused.
         tags.non_deterministic = True
         tags.input_tags.allow_nan = True
         return tags
 
-    def _remember_features(self, X: Any, width: int) -> None:
+    def _remember_features(self, X: SourceLike, width: int) -> None:
         """Keep the number of columns and their names: schema, not data."""
         self.n_features_in_ = width
+        # Names are part of the schema, which is public; nothing else of X is looked at here.
         names = getattr(X, "columns", None)
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.asarray(list(names), dtype=object)
@@ -54,13 +60,14 @@ class ReleasedState:
         columns = int(self.n_features_in_) + response
         return release_message(found, guarantee, count, sd, expected, columns=columns, bounded=bounded)
 
-    def _rows_like_fitted(self, X: Any) -> NDArray[np.float64]:
+    def _rows_like_fitted(self, X: ArrayLike) -> FloatArray:
         """Rows to read the fitted values at: as many columns as ``fit`` saw."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
         rows, wanted = records(X, public=True), self.n_features_in_
         if rows.shape[1] != wanted:
+            # scikit-learn's own checks look for these words.
             flat = ". Reshape your data if it is one row" if np.ndim(X) == 1 else ""
             raise ValueError(
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {wanted} features as input"

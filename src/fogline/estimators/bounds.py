@@ -9,9 +9,10 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fogline import _validation
+from fogline._typing import FloatArray, LedgerLike, SourceLike
 from fogline.accounting.budget import Budget, Shares
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
@@ -37,7 +38,6 @@ CODE_VERSION = "bounds-1"
 MAGNITUDE_SHARE = Fraction(1, 3)
 """Share of a column's budget for the powers of two; the cells have the rest."""
 
-FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 
 
@@ -100,16 +100,16 @@ class PrivateBounds:
 
 
 def private_bounds(
-    X: Any,
+    X: SourceLike,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
     coverage: float = 0.99,
-    shares: Any = None,
+    shares: Mapping[str, Any] | None = None,
     neighbours: str = "add-remove",
     max_contributions: int = 1,
     expect_records: int | None = None,
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
 ) -> PrivateBounds:
     """Find a range for each column, to be used as public bounds afterwards.
 
@@ -119,7 +119,7 @@ def private_bounds(
     Parameters
     ----------
     X : array, frame, path or engine table
-        One row a record. Values that are missing, infinite or at least 2^64 in size count nowhere.
+        One row per record. Values that are missing, infinite or at least 2^64 in size count nowhere.
     epsilon, delta : float
         Privacy budget for all columns together; both required.
     coverage : float, default 0.99
@@ -211,7 +211,7 @@ class _Counted:
     count_sd: float
 
 
-def _shares(shares: Any, columns: tuple[str, ...], rho: float) -> Shares:
+def _shares(shares: object, columns: tuple[str, ...], rho: float) -> Shares:
     if len(set(columns)) != len(columns):
         raise ValueError("X must have columns of different names")
     if shares is None:
@@ -231,6 +231,7 @@ def _message(column: str, found: _Counted, expected: int | None) -> str:
     said = count_words(found.count, found.count_sd, expected, bounded=False)
     if cells is None:
         told = "too few values stand out of the noise"
+        # Advice to spend more would be wrong where no value was counted at all.
         told = told if is_nothing(found.count, found.count_sd) else joined(told, f"{advice} show a range")
     elif cells.is_few:
         told = f"only about {cells.total:.0f} values stand out, and others may lie outside; {advice} tell"

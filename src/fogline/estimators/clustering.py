@@ -3,7 +3,7 @@ r"""Clusters under differential privacy: centres, sizes and an uncertainty for e
 Up to three columns, ``fit`` releases the density once and reads the basins of attraction of its modes. Beyond, it
 makes a few releases that are paid from one budget: a private projection, random features of the projected records
 with a greedy pursuit of clusters in them, and private steps of refinement. Labels are computed by whoever holds a
-record, with :meth:`PrivateModeClustering.predict`. The proof is in ``clustering.proof.md`` beside this file.
+record, with :meth:`PrivateModeClustering.predict`. The proof is in ``algorithms/clustering.proof.md``.
 
 What a fitted clustering keeps: released values, by the names of its attributes.
 """
@@ -11,22 +11,30 @@ What a fitted clustering keeps: released values, by the names of its attributes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
 from fogline import _validation
+from fogline._typing import BandwidthLike, FloatArray, IntArray, LedgerLike, SourceLike, StepsLike
 from fogline.accounting.costs import Cost, PureCost
 from fogline.accounting.guarantee import Guarantee
-from fogline.algorithms.clustering import ClusterPlan, FoundClusters, checked_number, find_clusters, plan_clusters
+from fogline.algorithms.clustering import (
+    ClusterPlan,
+    FoundClusters,
+    Refinement,
+    checked_number,
+    find_clusters,
+    plan_clusters,
+)
 from fogline.density.components.basin_clusters import GridClusters, read_grid_clusters
 from fogline.density.counted_records import check_expected
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import plan_spec
+from fogline.density.random_spec import Spec, plan_spec
 from fogline.density.spec import as_bandwidth
 from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.queries.em_step import GaussianClusters
@@ -37,6 +45,7 @@ from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 if TYPE_CHECKING:
     from fogline.planning.clustering import ExpectedClusterError
+    from fogline.planning.scenarios import ShapeLike
 
 __all__ = ["PrivateModeClustering", "grid_attributes", "staged_attributes"]
 
@@ -98,9 +107,6 @@ def staged_attributes(found: FoundClusters, guarantee: Guarantee, receipt: dict[
         "message_": found.message,
     }
 
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 PROOF = "clustering"
 MECHANISM = "discrete Gaussian noise on moments, random features and steps of refinement"
@@ -252,16 +258,16 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         bounds: ArrayLike | None = None,
         n_clusters: int | None = None,
         level: float = 0.05,
-        bandwidth: Any = "auto",
-        projection: Any = "auto",
+        bandwidth: BandwidthLike = "auto",
+        projection: ArrayLike = "auto",
         components: int | None = None,
         shares: Mapping[str, Any] | None = None,
-        refinement: Any = "auto",
-        steps: Any = None,
+        refinement: Refinement = "auto",
+        steps: StepsLike = None,
         neighbours: str = "add-remove",
         max_contributions: int = 1,
         expect_records: int | None = None,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -280,13 +286,13 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.ledger = ledger
 
     @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
-    def fit(self, X: Any, y: Any = None) -> PrivateModeClustering:  # noqa: ARG002
+    def fit(self, X: SourceLike, y: object = None) -> PrivateModeClustering:  # noqa: ARG002
         """Make the releases and read the clusters from them.
 
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record.
+            One row per record.
         y : ignored
 
         Returns
@@ -325,7 +331,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     # -- reading -------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> IntArray:
+    def predict(self, X: ArrayLike) -> IntArray:
         """Cluster of each row of X, by the released clusters alone; -1 for a row with a missing value.
 
         The rows may be anyone's: whoever holds a record can label it. Labels of private records are private.
@@ -339,7 +345,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
             labels[whole] = np.argmax(self._mixture().scores(self._project(rows[whole])), axis=1)
         return labels
 
-    def distances(self, X: Any) -> FloatArray:
+    def distances(self, X: ArrayLike) -> FloatArray:
         """Distance of each row to each centre, in data units, shape (n, k).
 
         Not ``transform``: a step of a pipeline would hand the distances of private records on, without noise.
@@ -355,7 +361,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
             "PrivateModeClustering is not a transformer; for distances to the centres, use distances(X)"
         )
 
-    def score_samples(self, X: Any) -> FloatArray:
+    def score_samples(self, X: ArrayLike) -> FloatArray:
         """Logarithm of the released density at each row; never below that of the noise.
 
         Up to three columns in data units; else that of the clusters in the projected space, in half ranges.
@@ -365,6 +371,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
             values = self.density_.pdf(rows, self.bandwidth_)
             return np.asarray(np.log(np.maximum(values, self.density_.noise_sd(self.bandwidth_))))
         low, high = self.density_.spec.lower, self.density_.spec.upper
+        # Less than one record spread over the box: below that a logarithm only measures noise.
         floor = -float(np.log(high - low).sum()) - math.log(max(self.density_.count, 2.0))
         if not len(self.cluster_centers_):
             return np.full(len(rows), floor)
@@ -382,7 +389,9 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         """
         return self._terms().cost()
 
-    def expected_error(self, n: int, *, shape: Any = "uniform", epsilons: Any = None) -> ExpectedClusterError:
+    def expected_error(
+        self, n: int, *, shape: ShapeLike = "uniform", epsilons: Sequence[float] | None = None
+    ) -> ExpectedClusterError:
         """What the noise of a fit on n records would be, before any are touched; free.
 
         Parameters
@@ -407,7 +416,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
     def _box(self, width: int | None) -> FloatArray:
         return _validation.check_bounds(self.bounds, width=width)
 
-    def _grid_spec(self, bounds: FloatArray) -> Any:
+    def _grid_spec(self, bounds: FloatArray) -> Spec:
         if self.shares is not None:
             raise ValueError("shares: without a projection there is one release, which has the whole budget")
         fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
@@ -418,7 +427,9 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     # -- fitting ---------------------------------------------------------------------------------------------
 
-    def _staged(self, source: Any, plan: ClusterPlan, terms: ReleaseTerms) -> tuple[FoundClusters, Any, Any]:
+    def _staged(
+        self, source: SourceLike, plan: ClusterPlan, terms: ReleaseTerms
+    ) -> tuple[FoundClusters, Guarantee, dict[str, Any] | None]:
         columns = names_of(source)
         curator = Curator(source, terms, width=plan.lattice.d)
         del source
@@ -438,5 +449,6 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     def _project(self, rows: FloatArray) -> FloatArray:
         box = self._box(self.n_features_in_)
+        # The projection was learnt in half ranges, in which columns of different units can be compared.
         half = (box[:, 1] - box[:, 0]) / 2
         return np.asarray(((rows - self.mean_) / half) @ self.components_.T)

@@ -6,15 +6,17 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from numpy.typing import ArrayLike
+
 from fogline import _validation
+from fogline._typing import LedgerLike, SourceLike
 from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.mixture_recursive import learn_gaussians, refine_balls
 from fogline.estimators.locating import public_frame
-from fogline.queries.gaussian import Gaussian
+from fogline.queries.gaussian import Gaussian, SphericalGaussian, SphericalQuery
 from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.moments import MOST_COLUMNS
 from fogline.queries.partition import Partition
-from fogline.queries.spherical_gaussian import SphericalGaussian, SphericalQuery
 from fogline.release.curator import Curator
 from fogline.release.terms import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, unit_of
@@ -32,22 +34,22 @@ T = TypeVar("T")
 
 
 def private_gaussian(
-    X: Any,
+    X: SourceLike,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
     radius: float | None = None,
-    center: Any = None,
+    center: ArrayLike | None = None,
     neighbours: str = "add-remove",
     max_contributions: int = 1,
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
 ) -> tuple[Gaussian, Guarantee]:
     """Learn the mean and the covariance of records that are about Gaussian, wherever they are in a large ball.
 
     Parameters
     ----------
     X : array, frame, path or engine table
-        One row a record.
+        One row per record.
     epsilon, delta : float
         Privacy budget; both required.
     radius : float
@@ -93,15 +95,15 @@ def private_gaussian(
 
 
 def private_spherical_gaussian(
-    X: Any,
+    X: SourceLike,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
     radius: float | None = None,
-    center: Any = None,
+    center: ArrayLike | None = None,
     neighbours: str = "add-remove",
     max_contributions: int = 1,
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
 ) -> tuple[SphericalGaussian, Guarantee]:
     """Learn the mean and the one variance of a spherical Gaussian in a ball that fits it roughly.
 
@@ -115,7 +117,7 @@ def private_spherical_gaussian(
     Returns
     -------
     gaussian, guarantee
-        The :class:`~fogline.queries.spherical_gaussian.SphericalGaussian` has ``mean``, ``sigma``, ``count``.
+        The :class:`~fogline.queries.gaussian.SphericalGaussian` has ``mean``, ``sigma``, ``count``.
 
     References
     ----------
@@ -141,13 +143,13 @@ def private_spherical_gaussian(
 
 
 def _learnt(
-    X: Any,
+    X: SourceLike,
     algorithm: Callable[[CentredBallLattice, Curator], T],
     name: str,
     wishes: tuple[Any, Any, Any, Any],
-    center: Any,
-    radius: Any,
-    ledger: Any,
+    center: ArrayLike | None,
+    radius: float | None,
+    ledger: LedgerLike | None,
 ) -> tuple[T, Guarantee]:
     """Check what is public, then learn."""
     source = as_source(X)
@@ -170,6 +172,7 @@ def _learnt(
             "radius": frame.radius,
             "columns": None if columns is None else list(columns),
         },
+        # The ledger reserves room on the disk before anything is released.
         max_payload=8 * (PLACE_STEPS * (frame.d + 32) + 5 * (frame.d + 1) ** 2 + 8) + 2**16,
         ledger=ledger,
     )

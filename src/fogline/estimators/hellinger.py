@@ -5,19 +5,22 @@ release is post-processing, errors included. ``method="gradient"`` and ``"newton
 
 .. math:: L(\theta) = 2\int \big(\sqrt{g_n} - \sqrt{f_\theta}\big)^2
 
-itself, with noise in every step. Proof: ``hellinger.proof.md``.
+itself, with noise in every step. Proof: ``algorithms/hellinger_descent.proof.md``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from fogline import _validation
+from fogline._typing import BandwidthLike, FloatArray, LedgerLike, SourceLike, StepsLike
 from fogline.accounting.costs import Cost, PureCost
+from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.hellinger_descent import (
     Descent,
     ExpectedFit,
@@ -55,9 +58,11 @@ from fogline.release.terms import ReleaseTerms
 from fogline.sources.files import rows_of
 from fogline.sources.passes import as_source, names_of, unit_of
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["PrivateHellinger"]
 
-FloatArray = NDArray[np.float64]
 
 PROOF = "hellinger"
 CODE_VERSION = "hellinger-4"
@@ -109,7 +114,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     params_ : dict
         Estimate by parameter.
     standard_errors_, degrees_of_freedom_ : dict
-        By parameter. Errors are read at the estimates and uncertain with them, as a variance from so many records.
+        By parameter. Errors are read at the estimates and uncertain with them, as a variance from this many records.
     confidence_intervals_ : dict
         (low, high) by parameter, within the parameter bounds; Student's, of positive parameters in the logarithm.
     covariance_, privacy_covariance_, sampling_covariance_ : arrays of shape (m, m)
@@ -174,8 +179,8 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        family: Any = None,
-        parameter_bounds: Any = None,
+        family: Family | str | None = None,
+        parameter_bounds: Mapping[str, tuple[float, float]] | None = None,
         bounds: ArrayLike | None = None,
         method: str = "sketch",
         epsilon: float | None = None,
@@ -184,13 +189,13 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         hdp: float | None = None,
         pdp: tuple[float, float] | None = None,
         confidence: float = 0.95,
-        bandwidth: Any = "auto",
+        bandwidth: BandwidthLike = "auto",
         iterations: int | None = None,
-        steps: Any = None,
+        steps: StepsLike = None,
         neighbours: str | None = None,
         max_contributions: int = 1,
         expect_records: int | None = None,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> None:
         self.family = family
         self.parameter_bounds = parameter_bounds
@@ -211,13 +216,13 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.ledger = ledger
 
     @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
-    def fit(self, X: Any, y: Any = None) -> PrivateHellinger:  # noqa: ARG002
+    def fit(self, X: SourceLike, y: object = None) -> PrivateHellinger:  # noqa: ARG002
         """Release once, or descend, and fit the family; return the estimator itself.
 
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record, one column an axis. A descent needs an array, a frame or a
+            One row per record, one column per axis. A descent needs an array, a frame or a
             :class:`fogline.sources.files.CountedFile`: its number of rows is public.
         y : ignored
         """
@@ -258,7 +263,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         level = _validation.check_level(self.confidence, "confidence")
         return summary_of(self, family_named(self.family).name, level)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the fit over the released density, on matplotlib axes; returns them."""
         family, _, bounds = self._family()
         share = 1.0 if self.explained_ is None else self.explained_.share
@@ -276,7 +281,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         """
         return self._terms().cost()
 
-    def expected_error(self, n: int, theta: Any = None) -> ExpectedFit:
+    def expected_error(self, n: int, theta: Mapping[str, float] | None = None) -> ExpectedFit:
         """Standard errors of a fit to n records, before any are touched; free.
 
         Parameters
@@ -305,6 +310,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     # -- validation: everything here is public and free ------------------------------------------------------
 
     def _terms(self, unit: str = "record") -> ReleaseTerms:
+        # A descent divides by the public number of rows, so only a replaced record is hidden.
         usual = "add-remove" if self.method == "sketch" else "replace"
         neighbours = usual if self.neighbours is None else self.neighbours
         if self.method != "sketch" and _validation.check_neighbours(neighbours) != "replace":
@@ -333,7 +339,9 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     # -- fitting ---------------------------------------------------------------------------------------------
 
-    def _descend(self, source: Any, plan: DescentPlan, terms: ReleaseTerms) -> tuple[Descent, Any, Any]:
+    def _descend(
+        self, source: SourceLike, plan: DescentPlan, terms: ReleaseTerms
+    ) -> tuple[Descent, Guarantee, dict[str, Any] | None]:
         columns = names_of(source)
         curator = Curator(source, terms, width=1)
         del source
@@ -371,7 +379,9 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         counted = (density.count, density.count_sd)
         self.message_ = self._message(message_of(family, box, fit.theta, *counted), density.guarantee, *counted)
 
-    def _keep_descent(self, plan: DescentPlan, found: Descent, guarantee: Any, receipt: Any) -> None:
+    def _keep_descent(
+        self, plan: DescentPlan, found: Descent, guarantee: Guarantee, receipt: dict[str, Any] | None
+    ) -> None:
         errors = (found.privacy_covariance, found.sampling_covariance, found.degrees)
         self.__dict__.update(estimates_of(plan.family, found.theta, *errors))
         self.explained_ = None

@@ -6,8 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fogline import _validation
+from fogline._typing import LedgerLike, SourceLike
 from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.ball_search import BallPlan, LocatedTerms, find_ball
 from fogline.queries.ball_search import Ball, NotSeparable
@@ -29,7 +31,7 @@ MOST_STRETCH = 2.0**40
 """Greatest c: beyond the ratio of the lattice's radii no ball leaves a record out, and squares must stay finite."""
 
 
-def public_frame(source: Any, center: Any, radius: Any) -> CentredBallLattice:
+def public_frame(source: SourceLike, center: ArrayLike | None, radius: float | None) -> CentredBallLattice:
     """Check the public ball; where no centre is given it is the origin."""
     if center is not None:
         return CentredBallLattice.around(center, radius)
@@ -40,26 +42,26 @@ def public_frame(source: Any, center: Any, radius: Any) -> CentredBallLattice:
 
 
 def one_cluster(
-    X: Any,
+    X: SourceLike,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
     radius: float | None = None,
-    center: Any = None,
+    center: ArrayLike | None = None,
     radius_min: float | None = None,
     fraction: float | None = None,
     size: int | None = None,
     neighbours: str = "add-remove",
     max_contributions: int = 1,
     constants: str = "practical",
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
 ) -> tuple[Ball | NotSeparable, Guarantee]:
     """Find a small ball that holds many records.
 
     Parameters
     ----------
     X : array, frame, path or engine table
-        One row a record.
+        One row per record.
     epsilon, delta : float
         Privacy budget; both required.
     radius : float
@@ -111,12 +113,12 @@ def one_cluster(
 
 
 def terrific_ball(
-    X: Any,
+    X: SourceLike,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
     radius: float | None = None,
-    center: Any = None,
+    center: ArrayLike | None = None,
     radius_min: float | None = None,
     fraction: float | None = None,
     size: int | None = None,
@@ -125,7 +127,7 @@ def terrific_ball(
     neighbours: str = "add-remove",
     max_contributions: int = 1,
     constants: str = "practical",
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
 ) -> tuple[Ball | NotSeparable, Guarantee]:
     """Find a ball that holds many records, leaves many out, and has hardly any around it.
 
@@ -174,12 +176,12 @@ def terrific_ball(
 
 
 def _ball(
-    X: Any,
+    X: SourceLike,
     name: str,
     proof: str,
     wishes: tuple[Any, Any, Any, Any],
     where: tuple[Any, Any, Any, Any, Any, Any],
-    ledger: Any,
+    ledger: LedgerLike | None,
     **terrific: Any,
 ) -> tuple[Ball | NotSeparable, Guarantee]:
     """Check what is public, then search."""
@@ -204,18 +206,19 @@ def _ball(
 
 
 def _plan(
-    source: Any,
-    center: Any,
-    radius: Any,
-    radius_min: Any,
-    fraction: Any,
-    size: Any,
-    constants: Any,
-    stretch: Any = None,
-    largest: Any = False,
+    source: SourceLike,
+    center: ArrayLike | None,
+    radius: float | None,
+    radius_min: float | None,
+    fraction: float | None,
+    size: int | None,
+    constants: str,
+    stretch: float | None = None,
+    largest: bool = False,
 ) -> BallPlan:
     """Check the public parameters of a search; every error names its parameter."""
     frame = public_frame(source, center, radius)
+    # A millionth of the public ball: twenty radii, each of which costs a comparison.
     smallest = frame.radius * 1e-6 if radius_min is None else _validation.check_positive(radius_min, "radius_min")
     if smallest > frame.radius:
         raise ValueError(f"radius_min must not exceed radius, got {smallest} and {frame.radius}")

@@ -4,7 +4,7 @@ r"""Gaussian mixtures under differential privacy: weights, means, covariances, a
 
 .. math:: p(x) = \sum_{j \le k} w_j\, N(x;\, \mu_j, \Sigma_j).
 
-Records outside the public ball are moved to its surface. The proof is in ``mixture.proof.md`` beside this file.
+Records outside the public ball are moved to its surface. The proof is in ``algorithms/mixture_from_density.proof.md``.
 
 The methods of :class:`fogline.PrivateGaussianMixture`: what each checks, asks and comes back with.
 """
@@ -16,19 +16,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation
+from fogline._typing import FloatArray, IntArray, LedgerLike, RandomState, SourceLike
 from fogline.accounting.costs import Cost, PureCost
 from fogline.algorithms.ball_search import LocatedTerms
 from fogline.algorithms.mixture_aggregate import PROOF as AGGREGATE_PROOF
 from fogline.algorithms.mixture_aggregate import AggregatePlan, learn_aggregate
-from fogline.algorithms.mixture_from_density import find_mixture, plan_mixture
+from fogline.algorithms.mixture_from_density import MixturePlan, find_mixture, plan_mixture
 from fogline.algorithms.mixture_recursive import PROOF as RECURSIVE_PROOF
-from fogline.algorithms.mixture_recursive import MixtureFit, RecursivePlan, learn_recursive
+from fogline.algorithms.mixture_recursive import (
+    BlockLearner,
+    MixtureFit,
+    MixtureSettings,
+    RecursivePlan,
+    learn_recursive,
+)
 from fogline.algorithms.mixture_spherical import PROOF as SPHERICAL_PROOF
 from fogline.algorithms.mixture_spherical import learn_spherical
 from fogline.density.counted_records import check_expected, is_nothing, joined
@@ -58,26 +65,27 @@ class Method:
         For the guarantee.
     """
 
-    terms: Callable[[Any, str], ReleaseTerms]
-    plan: Callable[[Any, int], Any]
+    terms: Callable[[MixtureSettings, str], ReleaseTerms]
+    plan: Callable[[MixtureSettings, int], MixturePlan | RecursivePlan | AggregatePlan]
     learn: Callable[[Any, Curator], MixtureFit]
     mechanism: str
     proof: str
 
 
-def _plain_terms(settings: Any, unit: str) -> ReleaseTerms:
+def _plain_terms(settings: MixtureSettings, unit: str) -> ReleaseTerms:
     return ReleaseTerms.checked(settings.epsilon, settings.delta, settings.neighbours, settings.max_contributions, unit)
 
 
-def _located_terms(settings: Any, unit: str) -> ReleaseTerms:
+def _located_terms(settings: MixtureSettings, unit: str) -> ReleaseTerms:
     terms = LocatedTerms.located(
         settings.epsilon, settings.delta, settings.neighbours, settings.max_contributions, unit
     )
+    # The proof needs a learner that looks at its block alone, which only its author can promise.
     own = settings.learner is not None and not isinstance(settings.learner, str)
     return replace(terms, remark="declared: the learner looks at nothing but its block") if own else terms
 
 
-def _parts_plan(settings: Any, d: int) -> RecursivePlan:
+def _parts_plan(settings: MixtureSettings, d: int) -> RecursivePlan:
     for name in ("n_components", "sigma_min", "sigma_max"):
         if getattr(settings, name) is None:
             raise ValueError(f"{name} must be given for method {settings.method!r}")
@@ -124,14 +132,12 @@ METHODS: dict[str, Method] = {
     ),
 }
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 CODE_VERSION = "mixture-2"
 """Changes whenever the same question may get an answer of another law."""
 
 FAINT = 3.0
-"""A component whose number of records is below so many deviations of its noise may be nothing."""
+"""A component whose number of records is below this many deviations of its noise may be nothing."""
 
 
 class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc]
@@ -267,11 +273,11 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         shares: Mapping[str, Any] | None = None,
         steps: int = 5,
         constants: str = "practical",
-        learner: Any = None,
+        learner: BlockLearner | None = None,
         neighbours: str = "add-remove",
         max_contributions: int = 1,
         expect_records: int | None = None,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
@@ -292,13 +298,13 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         self.ledger = ledger
 
     @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
-    def fit(self, X: Any, y: Any = None) -> PrivateGaussianMixture:  # noqa: ARG002
+    def fit(self, X: SourceLike, y: object = None) -> PrivateGaussianMixture:  # noqa: ARG002
         """Make the releases and keep the mixture.
 
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record.
+            One row per record.
         y : ignored
 
         Returns
@@ -327,6 +333,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
             max_payload=plan.payload(),
             ledger=self.ledger,
         )
+        # Heaviest first: the order in which an algorithm found components means nothing.
         order = np.argsort(-fit.weights, kind="stable")
         self.weights_ = fit.weights[order]
         self.means_ = fit.means[order]
@@ -349,7 +356,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
 
     # -- reading -------------------------------------------------------------------------------------------
 
-    def score_samples(self, X: Any) -> FloatArray:
+    def score_samples(self, X: ArrayLike) -> FloatArray:
         """Logarithm of the mixture's density at each row; NaN for a row with a missing value.
 
         Of private records it is private. There is no ``score``: a search over parameters would choose by it, on the raw
@@ -358,7 +365,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         rows = self._rows_like_fitted(X)
         return np.asarray(logsumexp(self._scores(rows), axis=1))
 
-    def predict(self, X: Any) -> IntArray:
+    def predict(self, X: ArrayLike) -> IntArray:
         """Most likely component of each row, by the released mixture alone; -1 for a row with a missing value."""
         rows = self._rows_like_fitted(X)
         whole = np.isfinite(rows).all(axis=1)
@@ -367,12 +374,12 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
             labels[whole] = np.argmax(self._scores(rows[whole]), axis=1)
         return labels
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probability of each component for each row, shape (n, k)."""
         scores = self._scores(self._rows_like_fitted(X))
         return np.asarray(np.exp(scores - logsumexp(scores, axis=1, keepdims=True)))
 
-    def sample(self, n_samples: int = 1, *, random_state: Any = None) -> FloatArray:
+    def sample(self, n_samples: int = 1, *, random_state: RandomState = None) -> FloatArray:
         """Draw from the mixture; free, and as private as the mixture itself."""
         check_is_fitted(self, "weights_")
         size = _validation.check_count(n_samples, "n_samples", minimum=0)
@@ -420,7 +427,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {chosen!r}")
         return METHODS[chosen]
 
-    def _width(self, source: Any) -> int:
+    def _width(self, source: SourceLike) -> int:
         return public_width(source, None if self.center is None else int(np.size(self.center)))
 
     def _scores(self, rows: FloatArray) -> FloatArray:
@@ -431,6 +438,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
 def _found(fit: MixtureFit, counts: FloatArray) -> str:
     """What could not be told apart and which components are faint; no advice where nothing was counted."""
     verdict = "" if fit.verdict is None else str(fit.verdict)
+    # What was seen, without the advice that follows it: more budget would not help.
     if is_nothing(*fit.total):
         return verdict.partition("; ")[0]
     return joined(verdict, _faint(counts, fit.count_sd))

@@ -5,12 +5,13 @@ To import scikit-learn takes longer than to find the modes of a small table.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fogline import _validation
+from fogline._typing import BandwidthLike, LedgerLike, SourceLike, StepsLike
 from fogline.density.counted_records import check_expected
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import Spec, plan_spec
@@ -57,12 +58,12 @@ class ModeFit(ReleasedState):
         bounds: ArrayLike | None = None,
         n_modes: int | None = None,
         level: float = 0.05,
-        bandwidth: Any = "auto",
-        steps: Any = None,
+        bandwidth: BandwidthLike = "auto",
+        steps: StepsLike = None,
         neighbours: str = "add-remove",
         max_contributions: int = 1,
         expect_records: int | None = None,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -77,13 +78,13 @@ class ModeFit(ReleasedState):
         self.ledger = ledger
 
     @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+    def fit(self, X: SourceLike, y: object = None) -> Self:  # noqa: ARG002
         """Release the density of the records once and read its modes.
 
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record, one column an axis.
+            One row per record, one column per axis.
         y : ignored
 
         Returns
@@ -151,9 +152,10 @@ class ModeFit(ReleasedState):
         return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
 
     def _spec(self, width: int | None) -> Spec:
-        """Plan the sketch of a table with so many columns; raises before anything is spent."""
+        """Plan the sketch of a table with this many columns; raises before anything is spent."""
         bounds = _validation.check_bounds(self.bounds, width=width)
         fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, bounds[:, 1] - bounds[:, 0])
+        # A bandwidth that was asked for has the whole weight of the release.
         spec = plan_spec(bounds, self.bandwidth if fixed is None else [fixed], self.steps)
         if fixed is not None:
             spec.require_readable(fixed)

@@ -8,7 +8,8 @@ can be. With more than three columns the sums are those of random features. The 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator
 
@@ -17,6 +18,7 @@ from fogline.estimators.mode_fit import ModeFit
 
 if TYPE_CHECKING:
     from fogline.planning.modes import ExpectedError
+    from fogline.planning.scenarios import ShapeLike
 
 __all__ = ["PrivateModes"]
 
@@ -115,7 +117,9 @@ class PrivateModes(ModeFit, BaseEstimator):  # type: ignore[misc]
         """
         return self._terms().cost()
 
-    def expected_error(self, n: int, *, shape: Any = "uniform", epsilons: Any = None) -> ExpectedError:
+    def expected_error(
+        self, n: int, *, shape: ShapeLike = "uniform", epsilons: Sequence[float] | None = None
+    ) -> ExpectedError:
         """What a fit on n records could tell, before any are touched; free.
 
         Parameters

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from fogline import _validation
+from fogline._typing import BoundsLike, LedgerLike, SourceLike
 from fogline.accounting.guarantee import Guarantee
 from fogline.queries.lattice import RecordLattice
 from fogline.queries.moments import MOST_COLUMNS, MomentQuery, PrivateComponents, SpreadQuery, components_of
@@ -23,22 +23,22 @@ SCALE_SHARE = Fraction(1, 5)
 
 
 def private_pca(
-    X: Any,
+    X: SourceLike,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    bounds: Any = None,
+    bounds: BoundsLike = None,
     components: int | None = None,
     neighbours: str = "add-remove",
     max_contributions: int = 1,
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
 ) -> tuple[PrivateComponents, Guarantee]:
     """Release the leading directions of the records.
 
     Parameters
     ----------
     X : array, frame, path or engine table
-        One row a record.
+        One row per record.
     epsilon, delta : float
         Privacy budget; both required.
     bounds : array-like of shape (d, 2)
@@ -70,6 +70,7 @@ def private_pca(
     width = width_of(source)
     box = _validation.check_bounds(bounds, width=width)
     lattice = RecordLattice.of(box)
+    # The size of a second moment grows with the square of the columns.
     if lattice.d > MOST_COLUMNS:
         raise ValueError(f"bounds has {lattice.d} columns: the second moment of at most {MOST_COLUMNS} can be released")
     wanted = None if components is None else _validation.check_count(components, "components")

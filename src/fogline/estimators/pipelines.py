@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from fogline.estimators._base import ReleasedState
 
@@ -111,7 +111,7 @@ class PipelineCheck:
         return "\n".join([void, *lines])
 
 
-def check_pipeline(pipe: Any) -> PipelineCheck:
+def check_pipeline(pipe: object) -> PipelineCheck:
     """Name the steps of a pipeline that are fitted on the records without privacy; free, before or after a fit.
 
     A guarantee covers what a private estimator does with the rows that it is given. Where an earlier step has learnt
@@ -155,7 +155,7 @@ def check_pipeline(pipe: Any) -> PipelineCheck:
     return PipelineCheck(tuple(steps), tuple(private))
 
 
-def _visit(step: Any, path: str, steps: list[FittedStep], private: list[str]) -> None:
+def _visit(step: object, path: str, steps: list[FittedStep], private: list[str]) -> None:
     """Look at one step and at what it is made of."""
     if isinstance(step, ReleasedState):
         private.append(path)  # what it is made of sees records only behind its own noise
@@ -168,7 +168,7 @@ def _visit(step: Any, path: str, steps: list[FittedStep], private: list[str]) ->
             _visit(part, f"{path}__{name}" if path else name, steps, private)
 
 
-def _parts(step: Any) -> tuple[list[tuple[str, Any]], str]:
+def _parts(step: object) -> tuple[list[tuple[str, Any]], str]:
     """Parts of a step, and what is wrong with the step itself; empty if nothing is."""
     from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
     from sklearn.model_selection._search import BaseSearchCV
@@ -191,7 +191,7 @@ def _parts(step: Any) -> tuple[list[tuple[str, Any]], str]:
     return _nested(step), "" if _learns_nothing(step) else _why(step)
 
 
-def _nested(step: Any) -> list[tuple[str, Any]]:
+def _nested(step: object) -> list[tuple[str, Any]]:
     """Estimators among the parameters of an estimator that combines others, such as one that votes."""
     found = []
     parameters = step.get_params(deep=False) if hasattr(step, "get_params") else {}
@@ -199,39 +199,48 @@ def _nested(step: Any) -> list[tuple[str, Any]]:
         if _is_estimator(value):
             found.append((name, value))
         elif isinstance(value, list | tuple):
+            # Voters and stacks hold their estimators as pairs of a name and an estimator.
             named = [entry for entry in value if isinstance(entry, tuple) and len(entry) == 2]
             found += [(str(inner), part) for inner, part in named if _is_estimator(part)]
     return found
 
 
-def _is_estimator(value: Any) -> bool:
+def _is_estimator(value: object) -> bool:
     return not isinstance(value, type) and callable(getattr(value, "fit", None))
 
 
-def _skipped(part: Any) -> bool:
+def _skipped(part: object) -> bool:
     return part is None or (isinstance(part, str) and part in SKIPPED)
 
 
-def _learns_nothing(step: Any) -> bool:
+def _learns_nothing(step: object) -> bool:
     """Whether all that a fitted step keeps is public."""
     from sklearn.utils import get_tags
 
     kind = type(step)
     if kind.__module__.split(".")[0] == "sklearn" and kind.__name__ in LEARNS_NOTHING:
         return bool(LEARNS_NOTHING[kind.__name__](step))
+    # What says nothing about itself may learn anything.
     if not hasattr(step, "__sklearn_tags__"):
         return False
     return not get_tags(step).requires_fit
 
 
-def _named_categories(step: Any) -> bool:
+class _Encoder(Protocol):
+    """An encoder of scikit-learn."""
+
+    categories: object
+    handle_unknown: str
+
+
+def _named_categories(step: _Encoder) -> bool:
     """Whether an encoder is told its categories, neither counts them nor fails where a record has another."""
     counts = (getattr(step, name, None) for name in ("min_frequency", "max_categories"))
     told = not isinstance(step.categories, str) and step.handle_unknown != "error"
     return told and all(limit is None for limit in counts)
 
 
-def _why(step: Any) -> str:
+def _why(step: object) -> str:
     why = "is fitted on the records, so that one record changes what all rows become"
     if not hasattr(step, "transform"):
         why = "is fitted on the records without noise"
@@ -239,5 +248,5 @@ def _why(step: Any) -> str:
     return why if hint is None else f"{why}; {hint}"
 
 
-def _named(value: Any) -> str:
+def _named(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

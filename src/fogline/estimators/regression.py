@@ -10,19 +10,21 @@ Picture of a modal regression, from released values: conditional density, branch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fogline import _validation
+from fogline._typing import BandwidthLike, FloatArray, LedgerLike, SourceLike, StepsLike
 from fogline.accounting.costs import Cost, PureCost
 from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
 from fogline.density.branches.branches import choose_bandwidth, read_branches
-from fogline.density.branches.prediction_sets import CLEAR, PredictionSets
+from fogline.density.branches.prediction_sets import PREDICTION, PredictionSets
 from fogline.density.branches.profiles import Profiles, mirror_basis
 from fogline.density.counted_records import check_expected
 from fogline.density.private_density import PrivateDensity
@@ -30,11 +32,13 @@ from fogline.density.spec import SketchSpec, as_bandwidth
 from fogline.estimators._base import ReleasedState, warn_of_count
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.release.passes import release_source
-from fogline.sources.labelled import joined
-from fogline.sources.passes import as_source, names_of, unit_of, width_of
+from fogline.sources.passes import as_source, joined, names_of, unit_of, width_of
 from fogline.sources.tables import Source
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from sklearn.utils import Tags
+
     from fogline.planning.regression import ExpectedBranches
 
 __all__ = ["PrivateModalRegression", "draw_branches"]
@@ -43,7 +47,7 @@ WIDTH = 240
 """Columns of the picture."""
 
 
-def draw_branches(density: PrivateDensity, found: BranchMap, ax: Any, names: Any) -> Any:
+def draw_branches(density: PrivateDensity, found: BranchMap, ax: Axes | None, names: Sequence[str] | None) -> Axes:
     """Draw on matplotlib axes, made here if None; limits come from the bounds."""
     if density.spec.d != 2:
         raise ValueError("plot draws one column of X against y; with two columns use branches() and draw what you need")
@@ -81,8 +85,6 @@ def draw_branches(density: PrivateDensity, found: BranchMap, ax: Any, names: Any
     ax.set_ylabel("y")
     return ax
 
-
-FloatArray = NDArray[np.float64]
 
 MOST_X = 2
 """Columns of x at most: a joint density of more is lost in the noise."""
@@ -173,12 +175,12 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         x_bounds: ArrayLike | None = None,
         y_bounds: ArrayLike | None = None,
         level: float = 0.05,
-        bandwidth: Any = "auto",
-        steps: Any = None,
+        bandwidth: BandwidthLike = "auto",
+        steps: StepsLike = None,
         neighbours: str = "add-remove",
         max_contributions: int = 1,
         expect_records: int | None = None,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -192,7 +194,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         self.expect_records = expect_records
         self.ledger = ledger
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         from sklearn.utils import RegressorTags
 
         tags = super().__sklearn_tags__()
@@ -201,13 +203,13 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         return tags
 
     @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
-    def fit(self, X: Any, y: Any = None) -> PrivateModalRegression:
+    def fit(self, X: SourceLike, y: object = None) -> PrivateModalRegression:
         """Release the joint density of the records once and read its branches.
 
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record, one or two columns.
+            One row per record, one or two columns.
         y : array, str or None
             The response of each record; or the name of its column in X; or None: the last column of X.
 
@@ -226,6 +228,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
             raise TypeError(
                 "y must be a column of X, by name or the last, where X is a file, sparse or an engine's table"
             )
+        # Without y the last column of X is the response.
         own = wide if wide is None or apart else max(wide - 1, 1)
         spec = self._spec(own)
         source = joined(X, y, spec.d - 1)
@@ -250,7 +253,9 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         """What one ``fit`` costs, from the parameters alone."""
         return self._terms().cost()
 
-    def expected_error(self, n: int, *, shape: Any = 1, epsilons: Any = None) -> ExpectedBranches:
+    def expected_error(
+        self, n: int, *, shape: ArrayLike = 1, epsilons: Sequence[float] | None = None
+    ) -> ExpectedBranches:
         """What a fit on n records could tell, before any are touched; free.
 
         Parameters
@@ -258,7 +263,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         n : int
             A guess of the number of records.
         shape : int, (int, float) or array of shape (m, dx + 1)
-            A public guess: so many level branches, x uniform, with a standard deviation of y around each (a twentieth
+            A public guess: this many level branches, x uniform, with a standard deviation of y around each (a twentieth
             of the range if not given); or a *public* sample that looks like the records, y last. Never the data.
         epsilons : sequence of float, optional
             Budgets to compare; by default a few from 0.1 to 5, and the estimator's own.
@@ -274,26 +279,27 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
 
     # -- questions to the release: free ---------------------------------------------------------------------
 
-    def branches(self, X: Any) -> Branches:
+    def branches(self, X: ArrayLike) -> Branches:
         """Conditional modes at the rows of X with their standard errors and the branches that they belong to."""
         return branches_at(self.branches_, self._queries(X))
 
-    def predict_modes(self, X: Any) -> list[FloatArray]:
+    def predict_modes(self, X: ArrayLike) -> list[FloatArray]:
         """Conditional modes at each row of X, highest first; an empty array where nothing stands above the fog."""
         places = self._queries(X)
         found = branches_at(self.branches_, places)
         return [found.positions[found.rows == row] for row in range(len(places))]
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Highest conditional mode at each row of X, shape (rows,); NaN where nothing stands above the fog."""
         places = self._queries(X)
         found = branches_at(self.branches_, places)
         highest = np.full(len(places), np.nan)
+        # Within a row the highest mode comes first.
         rows, first = np.unique(found.rows, return_index=True)
         highest[rows] = found.positions[first]
         return highest
 
-    def prediction_sets(self, X: Any, *, coverage: float = 0.9) -> list[FloatArray]:
+    def prediction_sets(self, X: ArrayLike, *, coverage: float = 0.9) -> list[FloatArray]:
         """Sets of likely responses: intervals at each row of X that together hold a share `coverage` of responses.
 
         Parameters
@@ -310,10 +316,10 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         share = _validation.check_level(coverage, "coverage")
         places = self._queries(X)
         fixed = None if isinstance(self.bandwidth, str) else self.bandwidth_
-        bandwidth = choose_bandwidth(self.density_, CLEAR) if fixed is None else fixed
+        bandwidth = choose_bandwidth(self.density_, PREDICTION.clear) if fixed is None else fixed
         return PredictionSets(self.density_, bandwidth, share).at(places)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the released conditional density and the branches with bands of two standard errors (one column of X).
 
         Parameters
@@ -324,14 +330,12 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         -------
         matplotlib axes
         """
-        pass
-
         check_is_fitted(self)
         return draw_branches(self.density_, self.branches_, ax, getattr(self, "feature_names_in_", None))
 
     # -- parameters -----------------------------------------------------------------------------------------
 
-    def _queries(self, X: Any) -> FloatArray:
+    def _queries(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         rows = validate_data(
             self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=0
@@ -342,7 +346,7 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
 
     def _spec(self, width: int | None) -> SketchSpec:
-        """Plan the sketch of so many columns of X and the response; raises before anything is spent."""
+        """Plan the sketch of this many columns of X and the response; raises before anything is spent."""
         x_bounds = _validation.check_bounds(self.x_bounds, name="x_bounds", width=width)
         y_bounds = _validation.check_bounds(self.y_bounds, name="y_bounds")
         if len(y_bounds) != 1:

@@ -18,14 +18,15 @@ Ways to draw from a learnt density: by rejection, or from cells of equal base ma
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation
+from fogline._typing import Classifier, FloatArray, LedgerLike, SourceLike
 from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, cost
 from fogline.accounting.guarantee import ROWS, IntegralBudget, IntegralGuarantee
@@ -51,9 +52,11 @@ from fogline.release.release import Charge, PaidQuestion
 from fogline.release.secret_models import Model, SecretTraining
 from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
+if TYPE_CHECKING:
+    from fogline.ledger.accounts import IntegralCost
+
 __all__ = ["MECHANISMS", "PROOFS", "IntegralSampler", "by_cells", "by_rejection"]
 
-FloatArray = NDArray[np.float64]
 
 PROOFS = {"rejection": "mollified-draws", "cells": "mollified-cells"}
 MECHANISMS = {
@@ -185,17 +188,17 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         *,
         epsilon: float | None = None,
         max_samples: int | None = None,
-        base: Any = "normal",
+        base: object = "normal",
         bounds: ArrayLike | None = None,
         rounds: int = 3,
-        learner: Any = "mlp",
+        learner: Classifier | str = "mlp",
         schedule: str = "paper",
         training_draws: int = 10_000,
         drawing: str = "rejection",
         constant_time: bool = False,
         currency: str = "integral",
         neighbours: str = "add-remove",
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -214,13 +217,13 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.progress = progress
 
     @np.errstate(all="ignore")  # what is read of an answer must not fail by a setting of the calling program
-    def fit(self, X: Any, y: Any = None) -> IntegralSampler:  # noqa: ARG002
+    def fit(self, X: SourceLike, y: object = None) -> IntegralSampler:  # noqa: ARG002
         """Learn a density of the records and keep it secret; nothing is drawn without a ledger.
 
         Parameters
         ----------
         X : array, frame, path or engine table
-            One row a record, one column an axis.
+            One row per record, one column per axis.
         y : ignored
 
         Returns
@@ -241,10 +244,12 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         columns, training = names_of(source), SecretTraining(source, width=plan.base.d)
         cautions = budget_cautions(budget.repeated(draws).epsilon, 0.0)
         del X, source  # an error's traceback must not lead to the records
+        # A fit replaces the model before; two at a time would count draws in two places.
         secret_models.forget(self)
         rng = current_provider().generator("training")
         try:
             warn_of(cautions)
+            # On made-up records: a learner that fails would otherwise fail on the secret ones, and tell so.
             rehearse(plan, rng)
             paid_draws, receipt = training.release(
                 lambda records: self._model(plan, records, rng),
@@ -265,6 +270,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         )
         self.receipt_ = receipt
         self.message_ = "; ".join(cautions)
+        # Held outside of the estimator, which may be pickled, copied and looked at.
         secret_models.hold(self, paid_draws)
         return self
 
@@ -310,7 +316,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         """Let go of the model now; the draws that are left lapse."""
         secret_models.forget(self)
 
-    def cost(self) -> Any:
+    def cost(self) -> Cost | IntegralCost:
         """What one ``fit`` with all its draws costs, from the parameters alone, in the currency of choice.
 
         Examples

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fogline import _validation
+from fogline._typing import BandwidthLike, LedgerLike, SourceLike, StepsLike
 from fogline.density.counted_records import check_expected
 from fogline.density.random_spec import plan_spec
 from fogline.density.strata import Strata, strata_message
@@ -17,45 +18,43 @@ from fogline.estimators._base import warn_of_count
 from fogline.queries.strata import StrataCounts
 from fogline.release.density_sketch import ReleaseTerms
 from fogline.release.strata import release_strata
-from fogline.sources.labelled import LabelledPass, label_text, labelled_source
+from fogline.sources.passes import LabelledPass, label_text, labelled_source
 
 __all__ = ["private_strata"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 ALL = "all"
 """Name of the one stratum where there are no categories."""
 
 
 def private_strata(
-    X: Any,
-    by: Any = None,
+    X: SourceLike,
+    by: str | ArrayLike | None = None,
     *,
     categories: Sequence[Any] | None = None,
     others: str | None = "other",
     columns: Sequence[str] | None = None,
     query: str | None = None,
     reading: Mapping[str, Any] | None = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     weight_bound: float | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     bounds: ArrayLike | None = None,
-    bandwidths: Any = "auto",
-    steps: Any = None,
-    features: Any = "auto",
+    bandwidths: BandwidthLike = "auto",
+    steps: StepsLike = None,
+    features: str | int = "auto",
     neighbours: str = "add-remove",
     max_contributions: int = 1,
     expect_records: int | None = None,
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
 ) -> Strata:
     r"""Release one density for each category, for the price of one.
 
     Parameters
     ----------
     X : array, frame, path or whatever an engine reads
-        One row a record.
+        One row per record.
     by : str or array of labels, optional
         The column that says which category a record is of; for an array, the labels themselves. Without it there is one
         stratum of all records, which is of use with weights.
@@ -123,6 +122,7 @@ def private_strata(
     if check_expected(expect_records) is not None and bound is not None:
         raise ValueError("expect_records: with weights the release counts weights over their bound, not records")
     source = labelled_source(X, by, columns, weights, {"query": query, **(reading or {})}, bounds)
+    # what a row is called is known only after the source was looked at
     terms = replace(terms, unit=source.row)
     width = source.width - (bound is not None)
     spec = plan_spec(_validation.check_bounds(bounds, width=width), bandwidths, steps, features=features)
@@ -136,6 +136,7 @@ def private_strata(
         "others": others,
         **source.facts,
     }
+    # An error's traceback must not lead to the records.
     del X, source, by, weights
     try:
         strata = release_strata(
@@ -148,7 +149,7 @@ def private_strata(
     return strata
 
 
-def _names(by: Any, categories: Any, others: Any) -> tuple[str, ...]:
+def _names(by: str | ArrayLike | None, categories: Sequence[Any] | None, others: str | None) -> tuple[str, ...]:
     """Names of the strata, from public parameters."""
     if by is None:
         if categories is not None:
@@ -167,7 +168,7 @@ def _names(by: Any, categories: Any, others: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _bound(weights: Any, weight_bound: Any) -> float | None:
+def _bound(weights: ArrayLike | None, weight_bound: float | None) -> float | None:
     if (weights is None) != (weight_bound is None):
         raise TypeError("weights and weight_bound must be given together: a bound read from the data would leak it")
     return None if weight_bound is None else _validation.check_positive(weight_bound, "weight_bound")

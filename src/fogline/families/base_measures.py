@@ -30,13 +30,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
+from fogline._typing import BoolArray, FloatArray
 from fogline._validation import check_bounds, check_count, check_epsilon
 
 __all__ = [
@@ -53,10 +54,9 @@ __all__ = [
     "scale_into",
 ]
 
-FloatArray = NDArray[np.float64]
 
 _FARTHEST = 50.0
-"""Learners are shown no coordinate beyond so many widths of the base: a record out there is as far as any."""
+"""Learners are shown no coordinate beyond this many widths of the base: a record out there is as far as any."""
 
 _MARKS = np.arange(1, 64) / 64
 """Quantiles by which a distribution that has no name of its own is told from others."""
@@ -96,7 +96,7 @@ class Base(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the base in terms of JSON, for a ledger's question."""
 
-    def inside(self, x: FloatArray) -> NDArray[np.bool_]:
+    def inside(self, x: FloatArray) -> BoolArray:
         """Say which points lie in the support; what is missing or infinite does not."""
         return np.asarray(np.isfinite(x).all(axis=1))
 
@@ -173,13 +173,14 @@ class UniformBase(Base):
     def points(self, uniforms: FloatArray) -> FloatArray:
         """Return points of the box."""
         low, high = self.bounds.T
+        # Rounding may put a point a last bit beyond the box.
         return np.asarray(np.clip(low + uniforms * (high - low), low, high))
 
     def uniforms(self, x: FloatArray) -> FloatArray:
         """Return the place in the box."""
         return np.asarray((x - self.bounds[:, 0]) / np.ptp(self.bounds, axis=1))
 
-    def inside(self, x: FloatArray) -> NDArray[np.bool_]:
+    def inside(self, x: FloatArray) -> BoolArray:
         """Say which points lie in the box, its faces included."""
         return np.asarray(((x >= self.bounds[:, 0]) & (x <= self.bounds[:, 1])).all(axis=1))
 
@@ -215,6 +216,7 @@ class ProductBase(Base):
         if not np.isfinite(marks).all():
             raise ValueError("base: a column's distribution has no finite quartiles")
         self._middle = marks[:, 1]
+        # The quartiles of a normal law are 1.35 deviations apart; a discrete law may have equal ones.
         self._width = np.where(marks[:, 2] > marks[:, 0], (marks[:, 2] - marks[:, 0]) / 1.35, 1.0)
 
     def points(self, uniforms: FloatArray) -> FloatArray:
@@ -225,7 +227,7 @@ class ProductBase(Base):
         """Return the distribution function of each column."""
         return np.column_stack([column.cdf(values) for column, values in zip(self.columns, x.T, strict=True)])
 
-    def inside(self, x: FloatArray) -> NDArray[np.bool_]:
+    def inside(self, x: FloatArray) -> BoolArray:
         """Say which points lie in the support of every column."""
         ends = np.array([column.support() for column in self.columns], dtype=np.float64)
         within = (x >= ends[:, 0]) & (x <= ends[:, 1]) & np.isfinite(x)
@@ -233,6 +235,7 @@ class ProductBase(Base):
 
     def log_density(self, x: FloatArray) -> FloatArray:
         """Return the sum of the columns' log-densities (log-probabilities where they are discrete)."""
+        # Discrete laws of scipy have a mass and no density.
         parts = [getattr(c, "logpdf" if hasattr(c.dist, "logpdf") else "logpmf") for c in self.columns]
         return np.asarray(sum(part(column) for part, column in zip(parts, x.T, strict=True)))
 
@@ -243,6 +246,16 @@ class ProductBase(Base):
     def to_dict(self) -> dict[str, Any]:
         """Return names and parameters."""
         return {"law": "product", "columns": [_words(column) for column in self.columns]}
+
+
+class FrozenLaw(Protocol):
+    """What is asked of a frozen distribution of ``scipy.stats``."""
+
+    def rvs(self, *, random_state: np.random.Generator) -> ArrayLike:
+        """Draw one point."""
+
+    def logpdf(self, x: FloatArray, /) -> ArrayLike:
+        """Return the logarithm of the density."""
 
 
 class OtherBase(Base):
@@ -260,7 +273,7 @@ class OtherBase(Base):
 
     reason = "the base was drawn by a generator that is not made to keep secrets"
 
-    def __init__(self, frozen: Any) -> None:
+    def __init__(self, frozen: FrozenLaw) -> None:
         self.frozen = frozen
         if not hasattr(frozen, "rvs") or not hasattr(frozen, "logpdf"):
             raise TypeError('base must be "normal", "uniform" or a frozen distribution of scipy.stats')
@@ -268,11 +281,12 @@ class OtherBase(Base):
 
     def points(self, uniforms: FloatArray) -> FloatArray:
         """Return a draw for each row, of a generator that the row seeds."""
+        # The bits of the uniform numbers are the seed, so that a point is a function of its row.
         seeds = np.ascontiguousarray(uniforms).view(np.uint64).tolist()
         drawn = [self.frozen.rvs(random_state=np.random.default_rng(seed)) for seed in seeds]
         return np.asarray(drawn, dtype=np.float64).reshape(len(uniforms), self.d)
 
-    def inside(self, x: FloatArray) -> NDArray[np.bool_]:
+    def inside(self, x: FloatArray) -> BoolArray:
         """Say where the density is positive."""
         with np.errstate(all="ignore"):
             return np.asarray(super().inside(x) & (self.log_density(np.nan_to_num(x)) > -np.inf))
@@ -313,6 +327,7 @@ def base_named(base: object, *, width: int, bounds: object = None) -> Base:
     ValueError: base must be "normal", "uniform" or a frozen distribution of scipy.stats, got 'triangular'
     """
     box = None if bounds is None else check_bounds(bounds)
+    # One pair of bounds serves all columns.
     if box is not None and len(box) == 1 < width:
         box = np.repeat(box, width, axis=0)
     found = _made(base, width, box)
@@ -341,25 +356,26 @@ def _made(base: object, width: int, box: FloatArray | None) -> Base:
         return ProductBase([base] * width)
     if type(base).__name__ == "multivariate_normal_frozen":
         return NormalBase(base.mean, base.cov)  # type: ignore[attr-defined]
-    return OtherBase(base)
+    return OtherBase(cast(FrozenLaw, base))  # which says what it is missing
 
 
 def _has_quantiles(frozen: object) -> bool:
     return all(hasattr(frozen, name) for name in ("ppf", "support", "dist"))
 
 
-def _words(frozen: Any) -> str:
+def _words(frozen: object) -> str:
     """Return the name and parameters of a frozen distribution, without addresses in memory.
 
     The name tells which law it is where it is one of scipy's own; that of any other may be anything, and is told by
     some of its quantiles.
     """
-    kind = getattr(frozen, "dist", None)
-    if kind is not None and hasattr(frozen, "args"):
-        named = f"{kind.name}{tuple(frozen.args)!r}{sorted(frozen.kwds.items())!r}"
+    law: Any = frozen
+    kind = getattr(law, "dist", None)
+    if kind is not None and hasattr(law, "args"):
+        named = f"{kind.name}{tuple(law.args)!r}{sorted(law.kwds.items())!r}"
         if type(getattr(stats, str(kind.name), None)) is type(kind):
             return named
-        return f"{named} with quantiles {[f'{quantile:.9g}' for quantile in frozen.ppf(_MARKS).tolist()]}"
+        return f"{named} with quantiles {[f'{quantile:.9g}' for quantile in law.ppf(_MARKS).tolist()]}"
     given = {name: value for name, value in vars(frozen).items() if isinstance(value, int | float | np.ndarray)}
     return re.sub(r"\s+", " ", f"{type(frozen).__name__}{sorted((name, repr(v)) for name, v in given.items())}")
 
@@ -412,7 +428,7 @@ def log_ratio_range(
     log_ratio : callable
         Takes points of shape (n, d), returns n numbers. One that is NaN makes both ends NaN.
     domain : array-like of shape (n, d), or of shape (d, 2) with `cells`
-        The points themselves, for which the range is exact; or, with `cells`, a box, whose lattice of so many cells
+        The points themselves, for which the range is exact; or, with `cells`, a box, whose lattice of this many cells
         an axis, corners included, takes its place.
     cells : int, optional
     lipschitz : float
@@ -437,7 +453,7 @@ def log_ratio_range(
         gap = float(np.linalg.norm(np.ptp(box, axis=1) / cells)) / 2.0
     values = np.asarray(log_ratio(points), dtype=np.float64)
     if values.shape != (len(points),):
-        raise ValueError(f"log_ratio must return one number a point, got shape {values.shape}")
+        raise ValueError(f"log_ratio must return one number per point, got shape {values.shape}")
     return LogRange(float(values.min()) - lipschitz * gap, float(values.max()) + lipschitz * gap)
 
 

@@ -24,23 +24,41 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fogline._typing import FloatArray
 from fogline._validation import check_bounds, check_level, check_positive
 
 __all__ = ["Family", "FloatArray", "UnivariateFamily", "check_theta", "parameter_box", "smoothed"]
 
-_CELLS_PER_BANDWIDTH = 32
-_REACH = 9.0
-_MOST_CELLS = 2**16
+
+@dataclass(frozen=True)
+class ConvolutionTuning:
+    """How finely a distribution function is convolved with a kernel.
+
+    Parameters
+    ----------
+    cells_per_bandwidth : int
+        Cells per bandwidth.
+    reach : float
+        Bandwidths beyond the grid, where a Gaussian kernel is below 1e-17 of its peak.
+    most_cells : int
+        Most cells, whatever the bandwidth.
+    """
+
+    cells_per_bandwidth: int = 32
+    reach: float = 9.0
+    most_cells: int = 2**16
 
 
-def smoothed(
-    cdf: Callable[[NDArray[np.float64]], NDArray[np.float64]], grid: ArrayLike, bandwidth: ArrayLike
-) -> NDArray[np.float64]:
+TUNING = ConvolutionTuning()
+
+
+def smoothed(cdf: Callable[[FloatArray], FloatArray], grid: ArrayLike, bandwidth: ArrayLike) -> FloatArray:
     """Return the density of this distribution function, smoothed by a Gaussian kernel, at the points.
 
     Parameters
@@ -71,19 +89,18 @@ def smoothed(
     if points.size == 0:
         return np.empty(0)
     # Beyond nine bandwidths the kernel is below 1e-17: what lies there, or comes round the circle, is not seen.
-    low, high = float(points.min()) - _REACH * h, float(points.max()) + _REACH * h
-    width = max(h / _CELLS_PER_BANDWIDTH, (high - low) / _MOST_CELLS)
+    low, high = float(points.min()) - TUNING.reach * h, float(points.max()) + TUNING.reach * h
+    width = max(h / TUNING.cells_per_bandwidth, (high - low) / TUNING.most_cells)
     cells = int(next_fast_len(math.ceil((high - low) / width) + 1, real=True))
     edges = np.asarray(low + width * np.arange(cells + 1), dtype=np.float64)
     masses = np.diff(cdf(edges)) / width
     frequency = 2.0 * math.pi * rfftfreq(cells, width)
+    # Differences of the distribution function are averages over a cell: the sinc takes that averaging out again.
     transfer = np.exp(-0.5 * (frequency * h) ** 2) / np.sinc(frequency * width / (2.0 * math.pi))
     density = irfft(rfft(masses) * transfer, n=cells)
     values = CubicSpline(edges[:-1] + 0.5 * width, density)(points)
+    # A spline may dip a little below zero between cells.
     return np.maximum(np.asarray(values, dtype=np.float64), 0.0)
-
-
-FloatArray = NDArray[np.float64]
 
 
 @runtime_checkable

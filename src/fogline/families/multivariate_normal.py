@@ -17,8 +17,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fogline._typing import FloatArray
 from fogline._validation import check_count, check_level
-from fogline.families.family import Family, FloatArray, check_theta
+from fogline.families.family import Family, check_theta
 
 __all__ = ["MultivariateNormal"]
 
@@ -59,6 +60,7 @@ class MultivariateNormal(Family):
         """Return the covariance matrix of the parameters; refuse correlations that belong to none."""
         values = check_theta(self, theta)
         sigma, correlation = np.array(values[self.dimension : 2 * self.dimension]), self._correlation(values)
+        # Each correlation may lie in (-1, 1) and the matrix still belong to no distribution.
         if np.linalg.eigvalsh(correlation)[0] <= 1e-12:
             raise ValueError(f"corr: the correlations {values[2 * self.dimension :]} belong to no distribution")
         return correlation * np.outer(sigma, sigma)
@@ -90,6 +92,7 @@ class MultivariateNormal(Family):
         h = np.broadcast_to(np.asarray(bandwidth, dtype=np.float64), (self.dimension,))
         if not np.all(h > 0.0):
             raise ValueError("bandwidth must be greater than 0 on every axis")
+        # A normal law plus an independent normal kernel: covariances add.
         wider = np.asarray(self.covariance(theta) + np.diag(h**2), dtype=np.float64)
         return np.exp(self._logpdf(self._residual(theta, grid), wider))
 
@@ -147,6 +150,7 @@ class MultivariateNormal(Family):
         from scipy.special import ndtri
 
         bounds, d = np.asarray(box, dtype=np.float64), self.dimension
+        # The widest law that the parameter bounds allow, since the range must be public.
         reach = -float(ndtri(check_level(tail, "tail"))) * bounds[d : 2 * d, 1]
         return np.stack([bounds[:d, 0] - reach, bounds[:d, 1] + reach], axis=1)
 

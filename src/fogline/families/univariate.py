@@ -16,10 +16,11 @@ import math
 from abc import abstractmethod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fogline._typing import BoolArray, FloatArray
 from fogline._validation import check_positive
-from fogline.families.family import FloatArray, UnivariateFamily, check_theta
+from fogline.families.family import UnivariateFamily, check_theta
 
 __all__ = ["Exponential", "Gamma", "Logistic", "Lognormal", "Normal", "StudentT", "Weibull"]
 
@@ -407,7 +408,7 @@ class Exponential(UnivariateFamily):
         return np.where(variance > -math.inf, np.array([mean]), np.nan)
 
 
-def _stretched(x: ArrayLike, scale: float) -> tuple[NDArray[np.bool_], FloatArray]:
+def _stretched(x: ArrayLike, scale: float) -> tuple[BoolArray, FloatArray]:
     """Say which points are positive, and return them in units of the scale (1 elsewhere)."""
     points = np.asarray(x, dtype=np.float64)
     inside = points > 0.0
@@ -419,6 +420,6 @@ def _power(log: FloatArray, shape: float) -> FloatArray:
     return np.exp(np.minimum(shape * log, _LARGEST_EXPONENT))
 
 
-def _symmetric(inside: NDArray[np.bool_], first: FloatArray, mixed: FloatArray, second: FloatArray) -> FloatArray:
+def _symmetric(inside: BoolArray, first: FloatArray, mixed: FloatArray, second: FloatArray) -> FloatArray:
     rows = [np.stack([first, mixed], axis=-1), np.stack([mixed, second], axis=-1)]
     return np.where(inside[:, None, None], np.stack(rows, axis=-2), 0.0)

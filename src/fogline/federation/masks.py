@@ -36,15 +36,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import IntArray, WordArray
 from fogline._validation import state_directory
 from fogline.mechanisms.randomness import SystemSource
 from fogline.release.origins import write_secret
 
 __all__ = ["PairKeys", "check_site", "check_sites", "context_of", "key_check", "masked", "new_keys"]
 
-Words = NDArray[np.uint64]
 
 BLOCK_WORDS = 2**16
 CHECK_BYTES = 16
@@ -55,7 +54,7 @@ def context_of(agreed: Mapping[str, Any]) -> bytes:
     return json.dumps(agreed, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
-def masked(exact: NDArray[np.int64], site: str, keys: Mapping[str, bytes], context: bytes) -> Words:
+def masked(exact: IntArray, site: str, keys: Mapping[str, bytes], context: bytes) -> WordArray:
     """Add a site's masks to its exact integers, modulo 2^64.
 
     Parameters
@@ -75,13 +74,16 @@ def masked(exact: NDArray[np.int64], site: str, keys: Mapping[str, bytes], conte
     >>> (a + b).view(np.int64)
     array([13,  0])
     """
-    total: Words = np.ascontiguousarray(exact, dtype=np.int64).view(np.uint64).copy()
+    total: WordArray = np.ascontiguousarray(exact, dtype=np.int64).view(np.uint64).copy()
     for other, key in keys.items():
+        # The context is hashed in: masks for other terms are unrelated, so a mix-up shows as noise and not as a sum.
         stem = _stem(b"fogline-mask-1", site, other, key, context)
         for number, start in enumerate(range(0, total.size, BLOCK_WORDS)):
             here = total[start : start + BLOCK_WORDS]
             digest = hashlib.shake_256(stem + number.to_bytes(8, "big")).digest(8 * here.size)
             words = np.frombuffer(digest, dtype="<u8").astype(np.uint64)
+            # One of a pair adds what the other takes off; the order of names decides, so that nothing need be agreed
+            # on.
             if site < other:
                 here += words  # unsigned integers wrap: that is the arithmetic wanted
             else:
@@ -222,6 +224,7 @@ class PairKeys:
         path = self.folder / f"passes-{self.site}.txt"
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(handle, "a+", encoding="utf-8") as file:
+            # Locked from the look to the note: two processes must not both find the pass unused.
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
             if pass_name in file.read().split("\n"):
@@ -229,6 +232,7 @@ class PairKeys:
             self._note(pass_name)
             file.write(pass_name + "\n")
             file.flush()
+            # On the disk before any masked number leaves: after a crash the pass must count as used.
             os.fsync(file.fileno())
 
     def _note(self, pass_name: str) -> None:

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import IntArray, LedgerLike, WordArray
 from fogline._validation import check_ledger, check_max_contributions, check_name
 from fogline.accounting.guarantee import ROWS
 from fogline.density.leaves import LeafSpec
@@ -122,7 +123,7 @@ class Member:
         if me.unit in ROWS:
             raise ValueError(f"unit: records were cut to {cut.most} of each {cut.unit}, and are not released for rows")
         if me.max_contributions < cut.most:
-            raise ValueError(f"max_contributions must be at least {cut.most}: so many of each {cut.unit} were left")
+            raise ValueError(f"max_contributions must be at least {cut.most}: this many of each {cut.unit} were left")
         return replace(me, enforced=cut.enforced and enforced is not False)
 
     @property
@@ -174,6 +175,7 @@ def read_file(path: str | Path) -> tuple[Header, list[NDArray[Any]]]:
     if not source.is_file():
         raise FileNotFoundError(f"path: there is no file {str(path)!r}")
     try:
+        # A pickle in a file from another site could run code here.
         with np.load(source, allow_pickle=False) as data:
             content = json.loads(str(data["header"]))
             version = content.get("format")
@@ -214,7 +216,7 @@ def _earlier_members(content: dict[str, Any]) -> tuple[tuple[Member, ...], dict[
     return members, check_runs(dict.fromkeys((member.run for member in members), payer))
 
 
-def state_vector(sketch: DensitySketch) -> NDArray[np.int64]:
+def state_vector(sketch: DensitySketch) -> IntArray:
     """Secret: the whole state as one vector of a public length."""
     if isinstance(sketch.spec, RandomSpec):
         count, sums = sketch.state()
@@ -227,7 +229,7 @@ def vector_size(spec: Spec) -> int:
     return 1 + 2 * spec.n_features if isinstance(spec, RandomSpec) else math.prod(spec.cells)
 
 
-def state_of(vector: NDArray[np.int64], spec: Spec) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def state_of(vector: IntArray, spec: Spec) -> tuple[IntArray, IntArray]:
     """Inverse of :func:`state_vector`."""
     if isinstance(spec, RandomSpec):
         return vector[:1], vector[1:].reshape(2, -1)
@@ -276,7 +278,7 @@ class SiteSketch:
     checks: dict[str, str] = field(default_factory=dict)
     signed: bool = False
     sketch: DensitySketch | None = None
-    masked: NDArray[np.uint64] | None = None
+    masked: WordArray | None = None
     origins: tuple[Origin, ...] = ()
     files: dict[Path, tuple[str, ...]] = field(default_factory=dict)
 
@@ -315,6 +317,7 @@ class SiteSketch:
             Mask the counts, so that whoever merges learns only the sum.
         """
         sketch.require_own()
+        # A fresh id per run tells a sketch that comes twice from a second count of the same site.
         run = SystemSource().bytes(16).hex()
         me = Member.of(sketch.provenance, site, run, max_contributions=max_contributions, unit=unit, enforced=enforced)
         names = None if columns is None else tuple(map(str, columns))
@@ -326,6 +329,7 @@ class SiteSketch:
         if keys.site != me:
             raise ValueError(f"keys are those of site {keys.site!r}, not of {me!r}")
         context = self._context(keys.sites)
+        # Before the masks are made: a pass that fails now is spent, which is the safe side.
         keys.use_for(self.pass_name)
         checks = {f"{me}+{other}": key_check(me, other, key, context) for other, key in keys.keys.items()}
         assert self.sketch is not None
@@ -403,7 +407,7 @@ class SiteSketch:
         summed = self.masked + other.masked  # modulo 2**64
         return replace(whole, masked=summed) if whole.missing else whole._read(summed)
 
-    def _read(self, summed: NDArray[np.uint64]) -> SiteSketch:
+    def _read(self, summed: WordArray) -> SiteSketch:
         """Read the sum once all masks have cancelled."""
         try:
             state = state_of(summed.view(np.int64), self.spec)
@@ -493,9 +497,10 @@ class SiteSketch:
     # -- the release ----------------------------------------------------------------------------------------
 
     def terms(
-        self, epsilon: Any, delta: Any, neighbours: Any = "add-remove", *, disjoint_persons: bool = False
+        self, epsilon: object, delta: object, neighbours: object = "add-remove", *, disjoint_persons: bool = False
     ) -> ReleaseTerms:
         """What a release of the sum promises, from public facts alone."""
+        # A person may be at every site unless the parties declare otherwise: bounds add up.
         bounds = [member.max_contributions for member in self.members]
         contributions = max(bounds) if disjoint_persons else sum(bounds)
         names = {member.unit for member in self.members}
@@ -516,7 +521,7 @@ class SiteSketch:
         delta: float | None = None,
         neighbours: str = "add-remove",
         disjoint_persons: bool = False,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> PrivateDensity:
         """Add noise once and return the publishable density of all sites' records.
 
@@ -556,7 +561,7 @@ def merge_sites(parts: Sequence[SiteSketch]) -> SiteSketch:
     return whole
 
 
-def release_file(path: str | Path, *, ledger: Any = None, **options: Any) -> PrivateDensity:
+def release_file(path: str | Path, *, ledger: LedgerLike | None = None, **options: Any) -> PrivateDensity:
     """Release the sketch in a file; it is marked as released before any noise is drawn.
 
     The file itself is marked, and the ids of its records are noted in the user's state directory, so that copies of the

@@ -4,9 +4,8 @@ Beside each ``x.py`` stands its proof, ``x.proof.md``.
 """
 
 from fogline.mechanisms.above_threshold import above_threshold
-from fogline.mechanisms.count import NoisyCount, private_count
 from fogline.mechanisms.discrete_gaussian import NoisyVector, add_gaussian, gaussian_scale
-from fogline.mechanisms.discrete_laplace import NoisyCounts, add_laplace, laplace_scale
+from fogline.mechanisms.discrete_laplace import NoisyCount, NoisyCounts, add_laplace, laplace_scale, private_count
 from fogline.mechanisms.exponential import choose
 from fogline.mechanisms.mollified_cells import mollified_cells
 from fogline.mechanisms.mollified_draws import mollified_draws

@@ -24,11 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import IntArray
 from fogline._validation import check_count, check_epsilon, check_level
 from fogline.accounting.events import AboveThresholdEvent
 from fogline.mechanisms.discrete_laplace import laplace_reach, laplace_scale
 from fogline.mechanisms.lattice import LIMIT, exact_integers
-from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, Parameters, ask_provider
 
 __all__ = ["above_threshold", "gamma"]
 
@@ -76,6 +77,7 @@ def above_threshold(
     threshold_scale, query_scale = _scales(bound, event.epsilon)
 
     def sample(source: EntropySource) -> Finish:
+        # Clipped so that the comparison below cannot wrap.
         threshold_noise = np.clip(source.laplace(threshold_scale, 1), -2 * LIMIT, 2 * LIMIT)
         query_noise = np.clip(source.laplace(query_scale, size), -2 * LIMIT, 2 * LIMIT)
 

@@ -6,7 +6,7 @@ with
 .. math:: P(z) \propto e^{-z^2 / (2\sigma^2)}, \quad z \in \mathbb Z, \qquad
           \sigma \ge \frac{\Delta}{\sqrt{2\rho}} .
 
-The answer is :math:`\rho`-zCDP. Proof: ``gaussian.proof.md``, beside this file.
+The answer is :math:`\rho`-zCDP. Proof: ``discrete_gaussian.proof.md``, beside this file.
 
 References
 ----------
@@ -22,6 +22,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from fogline._typing import IntArray
 from fogline._validation import check_count, check_positive
 from fogline.accounting._rounding import round_up, square_root_up
 from fogline.accounting.costs import cost
@@ -32,7 +33,6 @@ from fogline.mechanisms.randomness import (
     Call,
     EntropySource,
     Finish,
-    IntArray,
     Parameters,
     ask_provider,
     current_provider,
@@ -40,7 +40,7 @@ from fogline.mechanisms.randomness import (
 
 __all__ = ["NoisyVector", "add_gaussian", "gaussian_scale"]
 
-# OpenDP rounds its own bound up, by a few units in the last place: so much more noise satisfies it as well.
+# OpenDP rounds its own bound up, by a few units in the last place: with this much more noise it is satisfied as well.
 _MARGIN = 1 + Fraction(1, 2**49)
 
 
@@ -78,6 +78,7 @@ def gaussian_scale(sensitivity: float, rho: float) -> float:
     2.0
     """
     sensitivity, rho = check_positive(sensitivity, "sensitivity"), check_positive(rho, "rho")
+    # In rationals, rounded up once at the end: a float quotient could fall short of the scale that is needed.
     square = sampled_scale(Fraction(sensitivity) ** 2 / (2 * Fraction(rho)), "sensitivity / sqrt(2 rho)", power=2)
     return round_up(Fraction(square_root_up(square)) * _MARGIN)
 
@@ -121,6 +122,7 @@ def add_gaussian(
     sensitivity, rho = in_steps(sensitivity), check_positive(rho, "rho")
     scale = gaussian_scale(sensitivity, rho)
     event = GaussianEvent(sensitivity=sensitivity, scale=scale)
+    # Two opinions before any noise is drawn: our own accounting, and for certified releases OpenDP's map.
     provider = current_provider()
     if cost(event).rho > rho or (provider.certified and _opendp.gaussian_rho(scale, sensitivity) > rho):
         raise RuntimeError("the noise scale does not meet rho: nothing was released")

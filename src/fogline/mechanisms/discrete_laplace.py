@@ -1,4 +1,4 @@
-r"""The discrete Laplace mechanism on integer vectors.
+r"""The discrete Laplace mechanism on integer vectors, and a private count.
 
 To an integer vector that neighbours move by at most :math:`\Delta` in the sum of absolute values, add
 independent noise with
@@ -6,7 +6,11 @@ independent noise with
 .. math:: P(z) = \frac{1 - a}{1 + a}\,a^{|z|}, \quad z \in \mathbb Z, \qquad a = e^{-1/b}, \quad b \ge
           \Delta/\varepsilon .
 
-The answer is :math:`\varepsilon`-DP. Proof: ``laplace.proof.md``, beside this file.
+The answer is :math:`\varepsilon`-DP.
+
+A private count is one noisy integer, never below zero. Under add-remove a unit with at most c records moves the count
+by at most c. With a zCDP budget the noise is a discrete Gaussian, with a pure one a discrete Laplace. Cutting at zero
+afterwards is post-processing. Both proofs: ``discrete_laplace.proof.md``, beside this file.
 
 References
 ----------
@@ -15,32 +19,43 @@ Ghosh, Roughgarden and Sundararajan (2012), Universally utility-maximizing priva
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from fogline._validation import check_count, check_epsilon, check_positive
+from fogline._typing import IntArray
+from fogline._validation import check_count, check_epsilon, check_max_contributions, check_positive
 from fogline.accounting._rounding import round_up
-from fogline.accounting.events import LaplaceEvent
+from fogline.accounting.events import GaussianEvent, LaplaceEvent
 from fogline.mechanisms import randomness as _opendp
+from fogline.mechanisms.discrete_gaussian import add_gaussian
 from fogline.mechanisms.lattice import exact_integers, in_steps, noisy_sum, sampled_scale
 from fogline.mechanisms.randomness import (
     Call,
     EntropySource,
     Finish,
-    IntArray,
     Parameters,
     ask_provider,
     current_provider,
 )
 
-__all__ = ["NoisyCounts", "add_laplace", "laplace_reach", "laplace_scale", "laplace_tail"]
+__all__ = [
+    "NoisyCount",
+    "NoisyCounts",
+    "add_laplace",
+    "laplace_reach",
+    "laplace_scale",
+    "laplace_tail",
+    "private_count",
+]
 
-# OpenDP rounds its own bound up, by a few units in the last place: so much more noise satisfies it as well.
+# OpenDP rounds its own bound up, by a few units in the last place: with this much more noise it is satisfied as well.
 _MARGIN = 1 + Fraction(1, 2**49)
 _DIGITS = Context(prec=60, Emin=-(10**17), Emax=10**17)
 
@@ -121,6 +136,7 @@ def add_laplace(
     sensitivity, epsilon = in_steps(sensitivity), check_epsilon(epsilon)
     scale = laplace_scale(sensitivity, epsilon)
     event = LaplaceEvent(sensitivity=sensitivity, scale=scale)
+    # Two opinions before any noise is drawn: exact rationals, and for certified releases OpenDP's map.
     provider = current_provider()
     spent = Fraction(sensitivity) / Fraction(scale)
     if spent > epsilon or (provider.certified and _opendp.laplace_epsilon(scale, sensitivity) > epsilon):
@@ -169,9 +185,71 @@ def laplace_reach(scale: float, probability: Fraction | float) -> int:
         return Fraction(laplace_tail(scale, start)) > target
 
     low, high = -1, 1
+    # Doubling, then bisection: the tail falls, so the first that does not exceed is the least.
     while exceeds(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if exceeds(middle) else (low, middle)
     return high
+
+
+@dataclass(frozen=True)
+class NoisyCount:
+    """A released count.
+
+    Parameters
+    ----------
+    value : int
+        At least 0.
+    scale : float
+        Of the noise: a discrete Gaussian or Laplace, as `event` says.
+    event : GaussianEvent or LaplaceEvent
+        What was done, for the accounting.
+    """
+
+    value: int
+    scale: float
+    event: GaussianEvent | LaplaceEvent
+
+
+def private_count(
+    query: Callable[[], int],
+    *,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    max_contributions: int = 1,
+) -> NoisyCount:
+    """Release a count under rho-zCDP or epsilon-DP.
+
+    Parameters
+    ----------
+    query : callable
+        Returns the exact count. Called once, after the noise was drawn.
+    rho, epsilon : float
+        Exactly one of them: Gaussian noise for `rho`, Laplace noise for `epsilon`.
+    max_contributions : int
+        By how much one unit may move the count.
+
+    Returns
+    -------
+    NoisyCount
+
+    Examples
+    --------
+    >>> private_count(lambda: 1000, epsilon=1.0).value > 900
+    True
+    """
+    bound = check_max_contributions(max_contributions)
+
+    def exact() -> IntArray:
+        # operator.index refuses floats: a count that was rounded somewhere has another sensitivity.
+        return np.array([operator.index(query())], dtype=np.int64)
+
+    if rho is not None and epsilon is None:
+        gaussian = add_gaussian(exact, size=1, sensitivity=bound, rho=rho)
+        return NoisyCount(max(0, int(gaussian.values[0])), gaussian.scale, gaussian.event)
+    if epsilon is not None and rho is None:
+        laplace = add_laplace(exact, size=1, sensitivity=bound, epsilon=epsilon)
+        return NoisyCount(max(0, int(laplace.values[0])), laplace.scale, laplace.event)
+    raise TypeError("exactly one of rho and epsilon must be given")

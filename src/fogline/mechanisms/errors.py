@@ -20,6 +20,7 @@ __all__ = ["PUBLIC_ERRORS", "ReleaseFailed", "contained", "quiet", "sealed"]
 
 T = TypeVar("T")
 
+# What is listed here is raised by public parameters alone, so its words may be shown.
 PUBLIC_ERRORS: tuple[type[Exception], ...] = (
     ValueError,
     TypeError,

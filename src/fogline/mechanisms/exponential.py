@@ -29,9 +29,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import IntArray
 from fogline._validation import check_count, check_epsilon, check_positive
 from fogline.accounting.events import ExponentialEvent
-from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, Parameters, ask_provider
 
 __all__ = ["choose"]
 
@@ -84,6 +85,7 @@ def choose(
         def finish(exact: NDArray[Any]) -> IntArray:
             exponents, inverse = _exponents(exact, size, rate)
             bits, uniform = _BITS, draw
+            # More bits only where those drawn do not decide: hardly ever, and exactly when they are needed.
             while (index := _decide(exponents, inverse, uniform, bits)) is None:
                 uniform = (uniform << bits) | int.from_bytes(source.bytes(bits // 8))
                 bits *= 2
@@ -103,6 +105,7 @@ def _exponents(exact: NDArray[Any], size: int, rate: Fraction) -> tuple[list[Fra
     if array.shape != (size,):
         raise ValueError(f"utilities must have shape ({size},), got {array.shape}")
     if array.dtype.kind == "f":
+        # A NaN would sort behind all numbers and be the best candidate.
         array = np.where(np.isfinite(array), array, np.finfo(array.dtype).min)
     distinct, inverse = np.unique(array, return_inverse=True)
     values = [Fraction(value) for value in distinct.tolist()]

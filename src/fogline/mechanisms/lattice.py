@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import IntArray
 from fogline._validation import check_positive
-from fogline.mechanisms.randomness import IntArray
 
 __all__ = ["LEAST_SCALE", "LIMIT", "MOST_SCALE", "exact_integers", "in_steps", "noisy_sum", "sampled_scale"]
 
+# Not 2**63: the sum of a clipped value and clipped noise must still fit.
 LIMIT = 2**61
 LEAST_SCALE = Fraction(1, 2**10)
 MOST_SCALE = Fraction(2**200)
@@ -80,6 +81,7 @@ def noisy_sum(exact: IntArray, noise: IntArray) -> IntArray:
     >>> noisy_sum(np.array([1, 2**62]), np.array([5, 2**62])).tolist() == [6, LIMIT]
     True
     """
+    # Each part is clipped before the sum, so that it cannot wrap; the last clip is post-processing.
     return np.clip(np.clip(exact, -LIMIT, LIMIT) + np.clip(noise, -2 * LIMIT, 2 * LIMIT), -LIMIT, LIMIT)
 
 

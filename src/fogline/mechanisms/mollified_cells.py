@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_count, check_epsilon
 from fogline.accounting.events import IntegralDrawEvent
 from fogline.mechanisms.mollified_draws import COIN, Drawable, least_threshold
-from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, Parameters, ask_provider
 
 __all__ = ["AXIS_BITS", "cell_centres", "count_range", "counts_of", "mollified_cells"]
 
-FloatArray = NDArray[np.float64]
 
 AXIS_BITS = {1: 12, 2: 7, 3: 5}
 """An axis is cut into two to this power, by the number of columns."""
@@ -44,7 +44,7 @@ def mollified_cells(
     Parameters
     ----------
     counts : callable
-        Secret: returns one whole number a cell, in the order of `cell_centres`, such as `counts_of` makes. Counts that
+        Secret: returns one whole number per cell, in the order of `cell_centres`, as `counts_of` makes them. Any that
         are not in the mollifier, or do not add up to `COIN`, are replaced by equal ones: draws of the base.
     base : Base
         Public, of at most three columns.
@@ -85,6 +85,7 @@ def mollified_cells(
     def query() -> IntArray:
         exact = np.asarray(counts())
         fits = exact.dtype.kind == "i" and exact.shape == (cells,)
+        # Counts that break a rule are replaced by flat ones: an error here would depend on the records.
         if fits and least <= exact.min() and exact.max() <= most and sum(exact.tolist()) == COIN:
             return exact.astype(np.int64)
         return np.full(cells, COIN // cells, dtype=np.int64)
@@ -135,6 +136,7 @@ def counts_of(log_ratios: FloatArray, *, epsilon: float) -> IntArray:
     cells, half = len(log_ratios), epsilon / 2.0
     values = np.clip(np.nan_to_num(np.asarray(log_ratios, dtype=np.float64)), -700.0, 700.0)
     low, high = values.min() - half, values.max() + half
+    # A fixed number of halvings: stopping early would take a time that depends on the ratios.
     for _ in range(200):
         middle = (low + high) / 2.0
         ratios = np.exp(np.clip(values - middle, -half, half))

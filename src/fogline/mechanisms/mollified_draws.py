@@ -9,7 +9,7 @@ first that is accepted. Its density is
 hence between :math:`e^{-\varepsilon/2}` and :math:`e^{\varepsilon/2}` whatever the data were. The normaliser Z is never
 computed: clamping the acceptance probability itself takes its place.
 
-The number of proposals is public: so many that none is accepted with probability at most 2^-20, and then a further
+The number of proposals is public: large enough that none is accepted with probability at most 2^-20, and then a further
 point of the base is published. Time does not tell how many were looked at if all of them are (``constant_time``).
 Proposals and coins come from the operating system byte by byte, not from a generator that could be run backwards:
 the rejected proposals would tell much more than the accepted one.
@@ -32,19 +32,19 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_count, check_epsilon
 from fogline.accounting.events import IntegralDrawEvent
-from fogline.mechanisms.randomness import Call, EntropySource, Finish, IntArray, Parameters, ask_provider
+from fogline.mechanisms.randomness import Call, EntropySource, Finish, Parameters, ask_provider
 
 __all__ = ["check_drawable", "mollified_draws", "proposals_of"]
 
-FloatArray = NDArray[np.float64]
 
 COIN = 2**53
 """A coin is a whole number below this; a proposal is accepted if its coin is below its threshold."""
 
 GRID = 2**52
-"""Uniform numbers are the middles of so many intervals: with one bit more the middle of the last would round to 1."""
+"""Uniform numbers are the middles of this many intervals: with one bit more the middle of the last would round to 1."""
 
 LOG_STEPS = 2**32
 """Logarithms of acceptance probabilities are whole numbers of one over this."""
@@ -53,7 +53,7 @@ FALLBACK = 2.0**-20
 """At most how often no proposal is accepted."""
 
 MOST_PROPOSALS = 2**16
-"""Beyond so many proposals a draw there is no hope."""
+"""More proposals per draw than this are refused: the acceptance would be hopeless."""
 
 _ROWS = 2**20
 """Proposals made at a time."""
@@ -135,15 +135,15 @@ def check_drawable(epsilon: float) -> int:
     --------
     >>> check_drawable(60.0)
     Traceback (most recent call last):
-    ValueError: epsilon=60 a draw leaves no hope for rejection, which may need exp(epsilon/2) proposals a draw: use at
-    most 16
+    ValueError: epsilon=60 per draw leaves no hope for rejection, which may need exp(epsilon/2) proposals per draw: use
+    at most 16
     """
     proposals = proposals_of(epsilon)
     if proposals > MOST_PROPOSALS:
         most = math.floor(2.0 * math.log(MOST_PROPOSALS / -math.log(FALLBACK)))
         raise ValueError(
-            f"epsilon={epsilon:g} a draw leaves no hope for rejection, which may need exp(epsilon/2) proposals a draw: "
-            f"use at most {most}"
+            f"epsilon={epsilon:g} per draw leaves no hope for rejection, which may need exp(epsilon/2) proposals per "
+            f"draw: use at most {most}"
         )
     return proposals
 
@@ -157,7 +157,7 @@ def _drawn(
     constant_time: bool,
     parameters: Parameters,
 ) -> FloatArray:
-    """Make one batch of draws through the door."""
+    """Make one batch of draws through the provider."""
     widest = log_width(epsilon)
     made: list[tuple[FloatArray, IntArray]] = []
 
@@ -175,6 +175,7 @@ def _drawn(
         return finish
 
     def query() -> IntArray:
+        # Popped, so that a query asked twice fails instead of seeing the same proposals again.
         (offered, coins) = made.pop()
 
         def look(uniforms: FloatArray) -> IntArray:
@@ -201,6 +202,7 @@ def _until_accepted(
         seen = look(offered[waiting, start:stop])
         logs[waiting, start:stop] = seen
         waiting = waiting[~(coins[waiting, start:stop] < thresholds(seen, epsilon)).any(axis=1)]
+        # Doubling keeps the number of calls of a slow model small.
         start, width = stop, 2 * width
     return logs
 

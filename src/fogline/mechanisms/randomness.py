@@ -4,11 +4,11 @@ Integers only: OpenDP samples the discrete Gaussian and the discrete Laplace on 
 arithmetic and the operating system's entropy. A vector of zeros in is a vector of noise out; values beyond
 int64 saturate.
 
-The one door: everything random that privacy rests on comes through here.
+The noise provider: everything random that privacy rests on comes through here.
 
-A mechanism does not draw noise and does not add it. It hands the door a `Call` (what it is about to do:
+A mechanism does not draw noise and does not add it. It hands the provider a `Call` (what it is about to do:
 public), a `query` (the exact value: secret) and a `sample` (how to draw the noise, and with it to finish the
-answer). The door of everyday use draws from the operating system. Other doors can record every call and its
+answer). The provider of everyday use draws from the operating system. Other providers can record every call and its
 answer, replay the answers on a neighbouring data set while comparing the exact values, or draw from a seed
 in tests: all without a word in the mechanisms.
 
@@ -30,6 +30,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import IntArray
 from fogline.accounting.events import Event
 from fogline.mechanisms.errors import quiet, sealed
 
@@ -37,7 +38,6 @@ __all__ = [
     "Call",
     "EntropySource",
     "Finish",
-    "IntArray",
     "NoiseProvider",
     "Parameters",
     "Query",
@@ -54,20 +54,33 @@ __all__ = [
 ]
 
 
+class Measurement(Protocol):
+    """What is asked of a measurement of OpenDP."""
+
+    def __call__(self, argument: list[int], /) -> list[int]: ...
+
+    def map(self, d_in: float, /) -> float:
+        """Return what it costs at this distance of the inputs."""
+
+
 @lru_cache(maxsize=64)
-def _mechanism(kind: str, scale: float) -> Any:
+def _mechanism(kind: str, scale: float) -> Measurement:
     from opendp import measurements, metrics
     from opendp.domains import atom_domain, vector_domain
     from opendp.mod import enable_features
 
+    # OpenDP wants constructors that are not fully vetted to be opted in to; mechanisms check what they get against its
+    # own map.
     enable_features("contrib")
     integers = vector_domain(atom_domain(T="i64"))
     if kind == "gaussian":
-        return measurements.make_gaussian(integers, metrics.l2_distance(T="f64"), scale=scale)
-    return measurements.make_laplace(integers, metrics.l1_distance(T="f64"), scale=scale)
+        gaussian: Measurement = measurements.make_gaussian(integers, metrics.l2_distance(T="f64"), scale=scale)
+        return gaussian
+    laplace: Measurement = measurements.make_laplace(integers, metrics.l1_distance(T="f64"), scale=scale)
+    return laplace
 
 
-def draw(kind: str, scale: float, size: int) -> NDArray[np.int64]:
+def draw(kind: str, scale: float, size: int) -> IntArray:
     """Return `size` draws of discrete noise ("gaussian" or "laplace").
 
     Examples
@@ -102,7 +115,6 @@ def laplace_epsilon(scale: float, sensitivity: float) -> float:
     return float(_mechanism("laplace", scale).map(sensitivity))
 
 
-IntArray = NDArray[np.int64]
 Parameters = tuple[tuple[str, Hashable], ...]
 
 
@@ -161,12 +173,12 @@ Sample = Callable[[EntropySource], Finish]
 class NoiseProvider(Protocol):
     """Through which a mechanism asks for its answer.
 
-    A door may also have an attribute `reason`, which says why its answers cannot be certified.
+    A provider may also have an attribute `reason`, which says why its answers cannot be certified.
     """
 
     @property
     def certified(self) -> bool:
-        """Whether a release through this door may be certified."""
+        """Whether a release through this provider may be certified."""
 
     def answer(self, call: Call, query: Query, sample: Sample) -> NDArray[Any]:
         """Return ``sample(source)(query())``: the noisy answer.
@@ -176,7 +188,7 @@ class NoiseProvider(Protocol):
         call : Call
             What is about to happen; public.
         query : callable
-            Gives the exact value; secret. A door calls it at most once.
+            Gives the exact value; secret. A provider calls it at most once.
         sample : callable
             Draws the noise from a source and returns the function that turns the exact value into the answer.
         """
@@ -214,7 +226,7 @@ class SystemSource:
 
 @dataclass(frozen=True)
 class SystemProvider:
-    """The door of everyday use: noise first, then the data, from the operating system's entropy.
+    """The provider of everyday use: noise first, then the data, from the operating system's entropy.
 
     There is no state, so that a forked process cannot repeat the noise of its parent.
 
@@ -229,11 +241,13 @@ class SystemProvider:
 
     def answer(self, call: Call, query: Query, sample: Sample) -> NDArray[Any]:  # noqa: ARG002
         """Return the noisy answer, having drawn the noise before the exact value was asked for."""
+        # Noise first: the time that an exact sampler takes depends on what it draws, and must not depend on data too.
         finish = sample(SystemSource())
         return finish(query())
 
     def generator(self, purpose: str) -> np.random.Generator:  # noqa: ARG002
         """Return a fresh generator seeded with 256 bits of the operating system's entropy."""
+        # Fresh each time: a generator that was kept would be shared with a forked child.
         return np.random.default_rng(secrets.randbits(256))
 
 
@@ -242,7 +256,7 @@ _PROVIDER: ContextVar[NoiseProvider | None] = ContextVar("fogline_door", default
 
 
 def current_provider() -> NoiseProvider:
-    """Return the door in use here: the system's, unless `use_provider` says otherwise.
+    """Return the provider in use here: the system's, unless `use_provider` says otherwise.
 
     Examples
     --------
@@ -254,7 +268,7 @@ def current_provider() -> NoiseProvider:
 
 @contextmanager
 def use_provider(provider: NoiseProvider) -> Iterator[NoiseProvider]:
-    """Use another door within this context (and only in this thread or task).
+    """Use another provider within this context (and only in this thread or task).
 
     Examples
     --------
@@ -270,7 +284,7 @@ def use_provider(provider: NoiseProvider) -> Iterator[NoiseProvider]:
 
 
 def ask_provider(call: Call, query: Query, sample: Sample) -> NDArray[Any]:
-    """Return the noisy answer of the door in use here: how every mechanism asks.
+    """Return the noisy answer of the provider in use here: how every mechanism asks.
 
     The query is sealed, and the noise is added in the same fixed numeric error state: no setting of the program that
     calls can make an answer fail for the sake of a record.
@@ -296,7 +310,7 @@ def ask_provider(call: Call, query: Query, sample: Sample) -> NDArray[Any]:
 
 
 def provider_reason() -> str:
-    """Return why a release made here cannot be certified; empty for the system's door.
+    """Return why a release made here cannot be certified; empty for the system's provider.
 
     Examples
     --------
@@ -304,6 +318,6 @@ def provider_reason() -> str:
     ''
     """
     provider = current_provider()
-    if type(provider) is SystemProvider:  # what another door says of itself does not count
+    if type(provider) is SystemProvider:  # what another provider says of itself does not count
         return ""
     return str(getattr(provider, "reason", "")) or "the noise did not come from the operating system"

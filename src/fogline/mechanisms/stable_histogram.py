@@ -79,6 +79,7 @@ def stable_threshold(scale: float, delta: float, max_contributions: int) -> int:
     15
     """
     c, target = check_max_contributions(max_contributions), Fraction(check_delta(delta))
+    # All records of a unit may share one key, or each have its own: both must stay hidden.
     one_key = c + laplace_reach(scale, target)
     many_keys = 1 + laplace_reach(scale, target / c)
     return max(one_key, many_keys)
@@ -125,6 +126,7 @@ def stable_histogram(
 
     def sample(source: EntropySource) -> Finish:
         def finish(pairs: NDArray[Any]) -> NDArray[Any]:
+            # After the keys are known: there is one draw per key, and how many there are is secret.
             noise = source.laplace(scale, len(pairs))
             noisy = noisy_sum(pairs[:, 1].astype(np.int64), noise)
             shown = noisy >= threshold

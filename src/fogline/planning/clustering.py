@@ -12,23 +12,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import Any
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import BoundsLike, FloatArray, StepsLike
 from fogline.accounting import zcdp
-from fogline.algorithms.clustering import ClusterPlan, plan_clusters
+from fogline.algorithms.clustering import ClusterPlan, ClusterSettings, plan_clusters
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.modes import EPSILONS, ExpectedError, expected_mode_error
-from fogline.planning.scenarios import Shape
+from fogline.planning.scenarios import Shape, ShapeLike
 from fogline.queries.em_step import offset_noise
 from fogline.queries.moments import DIAGONAL, MomentQuery, Spread, SpreadQuery
 
 __all__ = ["ExpectedClusterError", "NoiseAtEpsilon", "expected_cluster_error"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +75,22 @@ class ExpectedClusterError:
     modes: ExpectedError | None = None
 
 
+class PlannedClusters(ClusterSettings, Protocol):
+    """Parameters of an estimator of which the noise is reckoned, and its public box."""
+
+    epsilon: float | None
+    delta: float | None
+    bounds: BoundsLike
+    level: float
+    steps: StepsLike
+    neighbours: str
+    max_contributions: int
+
+    def _box(self, width: int | None) -> FloatArray: ...
+
+
 def expected_cluster_error(
-    settings: Any, n: int, *, shape: Any = "uniform", epsilons: Sequence[float] | None = None
+    settings: PlannedClusters, n: int, *, shape: ShapeLike = "uniform", epsilons: Sequence[float] | None = None
 ) -> ExpectedClusterError:
     """Noise of a clustering of n records, by epsilon."""
     count = _validation.check_count(n, "n")
@@ -98,8 +110,9 @@ def expected_cluster_error(
     return ExpectedClusterError(count, k, rows)
 
 
-def _modes(settings: Any, n: int, shape: Any, epsilons: Any) -> ExpectedError:
+def _modes(settings: PlannedClusters, n: int, shape: ShapeLike, epsilons: Sequence[float] | None) -> ExpectedError:
     names = ("epsilon", "delta", "bounds", "level", "bandwidth", "steps", "neighbours", "max_contributions")
+    # Up to three columns clusters are read as modes, so their plan is that of modes.
     modes = SimpleNamespace(n_modes=settings.n_clusters, **{name: getattr(settings, name) for name in names})
     return expected_mode_error(modes, n, shape=shape, epsilons=epsilons)
 
@@ -113,7 +126,9 @@ def _guess(plan: ClusterPlan, n: int, sample: FloatArray | None) -> Spread:
     return Spread(float(n), 0.0, np.zeros(d), 0.0, variance, 0.0)
 
 
-def _row(settings: Any, plan: ClusterPlan, guess: Spread, k: int, epsilon: float, rho: float) -> NoiseAtEpsilon:
+def _row(
+    settings: PlannedClusters, plan: ClusterPlan, guess: Spread, k: int, epsilon: float, rho: float
+) -> NoiseAtEpsilon:
     neighbours, c = settings.neighbours, settings.max_contributions
     lattice, n = plan.lattice, guess.count
 
@@ -127,6 +142,7 @@ def _row(settings: Any, plan: ClusterPlan, guess: Spread, k: int, epsilon: float
         second = MomentQuery(lattice, np.zeros(lattice.d), guess.radius(lattice), guess)
         squares = scale(second, "projection")
         again = squares / second.mean_unit / lattice.steps / n
+        # Two releases of the mean are combined by their precisions.
         mean = mean * again / math.hypot(mean, again)
         edge = 2 * squares / DIAGONAL / lattice.steps**2 / n * math.sqrt(lattice.d)
         smallest = edge / guess.variance

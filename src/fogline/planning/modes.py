@@ -19,36 +19,33 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.accounting import zcdp
 from fogline.density.modes.on_grid import ModeTable, make_scale_space
-from fogline.density.modes.significance import kernel_energy, null_of, smooth_reading, tested_scales
-from fogline.density.modes.without_grid import fog_anywhere
+from fogline.density.modes.search import SmallestShare, search_of
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import RandomSpec, plan_spec
+from fogline.density.random_spec import plan_spec
 from fogline.density.spec import as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
-from fogline.planning.scenarios import Guess, Setting, guess_of, width_of
+from fogline.planning.scenarios import Guess, ModeSettings, Setting, ShapeLike, guess_of, width_of
 from fogline.release.density_sketch import lattice_sensitivity
 
 __all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Tried where none are given."""
 
 RUNS = {1: 16, 2: 6, 3: 3}
-"""Simulated fits an epsilon, by dimension; in more dimensions as many as in three."""
+"""Simulated fits per epsilon, by dimension; in more dimensions as many as in three."""
 
 MOST_RECORDS = 5_000_000
 """Records that are drawn at most in one run."""
 
 NEAR = 2.0
-"""A mode found within so many of its bandwidths of a true one, or four of its standard errors, is that one."""
+"""A mode found within this many of its bandwidths of a true one, or four of its standard errors, is that one."""
 
 SEED = 1202056903
 
@@ -107,7 +104,7 @@ class ExpectedError:
     delta, level : float
     neighbours : str
     runs : int
-        Simulated fits an epsilon.
+        Simulated fits per epsilon.
     rows : tuple of AtEpsilon
     """
 
@@ -160,7 +157,7 @@ class ExpectedError:
     def __str__(self) -> str:
         heading = (
             f"Expected for {self.n} records, {self.shape}, delta {self.delta:g}, {self.neighbours} "
-            f"({self.runs} simulated fits an epsilon; no data were touched)"
+            f"({self.runs} simulated fits per epsilon; no data were touched)"
         )
         lines = [heading, f"{'epsilon':>8} {'mode':>5} {'found':>6}  {'privacy error':<18}  {'sampling error':<18}"]
         if not len(self.modes):
@@ -171,7 +168,12 @@ class ExpectedError:
 
 
 def expected_mode_error(
-    estimator: Any, n: int, *, shape: Any = None, epsilons: Sequence[float] | None = None, runs: int | None = None
+    estimator: ModeSettings,
+    n: int,
+    *,
+    shape: ShapeLike = None,
+    epsilons: Sequence[float] | None = None,
+    runs: int | None = None,
 ) -> ExpectedError:
     """Return what fits of `estimator` to n records would show, by epsilon. Free: no data are touched.
 
@@ -187,7 +189,7 @@ def expected_mode_error(
     epsilons : sequence of float, optional
         By default a few from 0.1 to 5, and the estimator's own.
     runs : int, optional
-        Simulated fits an epsilon.
+        Simulated fits per epsilon.
 
     Returns
     -------
@@ -196,7 +198,7 @@ def expected_mode_error(
     Examples
     --------
     >>> from fogline import PrivateModes
-    >>> from fogline.datasets.mixtures import Mixture
+    >>> from fogline.datasets.simulated import Mixture
     >>> guess = Mixture.of([0.6, 0.4], [[3.0], [7.0]], [0.8, 0.8])
     >>> planned = PrivateModes(delta=1e-6, bounds=[(0, 10)])
     >>> expected = expected_mode_error(planned, 2000, shape=guess, epsilons=[0.02, 1.0], runs=4)
@@ -214,6 +216,7 @@ def expected_mode_error(
     contributions = _validation.check_max_contributions(estimator.max_contributions)
     n_modes = None if estimator.n_modes is None else _validation.check_count(estimator.n_modes, "n_modes")
     tried = _epsilons(epsilons, estimator.epsilon)
+    # A shape of another width than the bounds is a mistake that a simulation would hide.
     width = width_of(shape)
     bounds = _validation.check_bounds(estimator.bounds, width=width)
     if width is not None and width != len(bounds):
@@ -224,6 +227,7 @@ def expected_mode_error(
     spec = plan_spec(bounds, estimator.bandwidth if fixed is None else [fixed], estimator.steps)
     if fixed is not None:
         spec.require_readable(fixed)
+    # More dimensions take longer per fit.
     repeats = RUNS[min(spec.d, 3)] if runs is None else _validation.check_count(runs, "runs")
     bandwidth = "auto" if fixed is None else tuple(fixed.tolist())
     setting = Setting(spec, size, delta, level, relation, contributions, n_modes, bandwidth, repeats)
@@ -241,6 +245,7 @@ def _simulated(setting: Setting, guess: Guess, epsilons: tuple[float, ...]) -> E
     first: list[PrivateDensity] = []
     tables: list[list[ModeTable]] = [[] for _ in epsilons]
     for run in range(setting.runs):
+        # The same draws at every epsilon: rows differ by the noise alone, and a plan is repeatable.
         rng = np.random.default_rng([SEED, run])
         exact = setting.sums(guess.draw(setting.n, rng))
         noise = rng.standard_normal(setting.spec.n_coefficients)
@@ -278,7 +283,7 @@ def _at_epsilon(
     spurious = np.mean(
         [len(table.positions) - np.sum(found >= 0) for table, found in zip(tables, matches, strict=True)]
     )
-    level, bandwidth, share = _fog(setting, density)
+    level, bandwidth, share = _smallest_share(setting, density)
     return AtEpsilon(
         epsilon=epsilon,
         rho=rho,
@@ -300,8 +305,10 @@ def _matched(modes: FloatArray, table: ModeTable) -> IntArray:
     if not len(modes) or not len(table.positions):
         return matched
     apart = modes[:, None] - table.positions[None]
+    # A true mode within the bandwidth, or within the stated error, has been found.
     reach = np.maximum(NEAR * table.bandwidths, 4 * table.standard_errors)
     distance = np.linalg.norm(apart / reach, axis=-1)
+    # Greedy by distance: an optimal assignment would pair far ones to please a sum.
     for pair in np.argsort(distance, axis=None, kind="stable"):
         true, found = np.unravel_index(pair, distance.shape)
         if distance[true, found] <= 1 and matched[true] < 0 and found not in matched:
@@ -309,31 +316,17 @@ def _matched(modes: FloatArray, table: ModeTable) -> IntArray:
     return matched
 
 
-def _root_mean(variances: FloatArray, seen: NDArray[np.bool_]) -> FloatArray:
+def _root_mean(variances: FloatArray, seen: BoolArray) -> FloatArray:
     """Root mean square over the runs that saw each mode; NaN where none did."""
     runs = seen.sum(axis=0)[:, None]
     total = np.where(seen[:, :, None], variances, 0.0).sum(axis=0)
     return np.where(runs > 0, np.sqrt(total / np.maximum(runs, 1)), np.nan)
 
 
-def _fog(setting: Setting, density: PrivateDensity) -> tuple[float, FloatArray, float]:
+def _smallest_share(setting: Setting, density: PrivateDensity) -> SmallestShare:
     """Return the fogline where it hides the smallest share, the bandwidth there, and that share."""
     fixed = setting.bandwidth if isinstance(setting.bandwidth, str) else np.array(setting.bandwidth)
-    scale_space = make_scale_space(density, fixed)
-    if isinstance(setting.spec, RandomSpec):
-        return fog_anywhere(density, scale_space, setting.level)
-    scales = tested_scales(scale_space)
-    null = null_of(density, [scale_space.readings[q] for q in scales])
-    height = max(float(smooth_reading(density).on_grid(2.0).values.max()), 0.0)
-    best = (np.inf, 0.0, scale_space.readings[0].bandwidth)
-    for scale, q in enumerate(scales):
-        reading = scale_space.readings[q]
-        sd = np.sqrt(reading.noise_sd**2 + kernel_energy(reading) * height / density.count)
-        prominence = float(null.needed(scale, setting.level) * sd)
-        best = min(
-            best, (prominence * float(scale_space.peak[q]), prominence, reading.bandwidth), key=lambda found: found[0]
-        )
-    return best[1], np.asarray(best[2]), min(best[0], 1.0)
+    return search_of(setting.spec).smallest_share(density, make_scale_space(density, fixed), setting.level)
 
 
 # -- words ---------------------------------------------------------------------------------------------------

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from fogline import _validation
+from fogline._typing import BandwidthLike, FloatArray
 from fogline.accounting import zcdp
 from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
 from fogline.density.branches.branches import grid_places, read_branches
-from fogline.density.spec import as_bandwidth
+from fogline.density.spec import SketchSpec, as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.modes import EPSILONS, MOST_RECORDS
 from fogline.planning.scenarios import Setting
@@ -26,16 +27,15 @@ from fogline.release.density_sketch import lattice_sensitivity
 
 __all__ = ["BranchesAtEpsilon", "ExpectedBranches", "expected_branches"]
 
-FloatArray = NDArray[np.float64]
 
 RUNS = {1: 6, 2: 2}
-"""Simulated fits an epsilon, by the number of axes of x."""
+"""Simulated fits per epsilon, by the number of axes of x."""
 
 PLACES = {1: 41, 2: 9}
 """Places an axis at which the branches are compared with those of the guess."""
 
 NEAR = 1.5
-"""A mode found within so many bandwidths of y of a true one, or four standard errors, is that one."""
+"""A mode found within this many bandwidths of y of a true one, or four standard errors, is that one."""
 
 WIDTH = 0.05
 """Standard deviation around a branch where none is given, in widths of the range of y."""
@@ -90,7 +90,7 @@ class ExpectedBranches:
     shape : str
         The guess, in words.
     runs : int
-        Simulated fits an epsilon.
+        Simulated fits per epsilon.
     rows : tuple of BranchesAtEpsilon
     """
 
@@ -121,8 +121,21 @@ class _Guess:
     modes: FloatArray | None
 
 
+class BranchSettings(Protocol):
+    """Parameters of an estimator of which fits are simulated, and its plan of the release."""
+
+    epsilon: float | None
+    delta: float | None
+    level: float
+    bandwidth: BandwidthLike
+    neighbours: str
+    max_contributions: int
+
+    def _spec(self, width: int | None) -> SketchSpec: ...
+
+
 def expected_branches(
-    estimator: Any, n: int, *, shape: Any = 1, epsilons: Sequence[float] | None = None
+    estimator: BranchSettings, n: int, *, shape: ArrayLike = 1, epsilons: Sequence[float] | None = None
 ) -> ExpectedBranches:
     """Return what fits of `estimator` to n records would show, by epsilon. Free: no data are touched.
 
@@ -144,6 +157,7 @@ def expected_branches(
     relation = _validation.check_neighbours(estimator.neighbours)
     contributions = _validation.check_max_contributions(estimator.max_contributions)
     own = () if estimator.epsilon is None else (estimator.epsilon,)
+    # In order, so that a table reads from little to much.
     tried = sorted({_validation.check_epsilon(e) for e in ((*EPSILONS, *own) if epsilons is None else epsilons)})
     if not tried:
         raise ValueError("epsilons must hold at least one epsilon")
@@ -153,6 +167,7 @@ def expected_branches(
     runs = RUNS[spec.d - 1]
     setting = Setting(spec, size, delta, level, relation, contributions, None, "auto", runs)
     guess = _guess_of(shape, setting)
+    # Errors are those at places x, since a branch as a whole has no single error.
     places = grid_places(tuple(np.linspace(lo, hi, PLACES[spec.d - 1]) for lo, hi in spec.bounds[:-1]))
     true = _true_modes(guess, setting, fixed, places)
     sensitivity = lattice_sensitivity(spec, relation, contributions)
@@ -169,7 +184,7 @@ def expected_branches(
     return ExpectedBranches(size, guess.words, runs, tuple(rows))
 
 
-def _guess_of(shape: Any, setting: Setting) -> _Guess:
+def _guess_of(shape: ArrayLike, setting: Setting) -> _Guess:
     spec = setting.spec
     lower, upper = np.array(spec.bounds).T
     if np.ndim(shape) == 2:
@@ -185,7 +200,9 @@ def _guess_of(shape: Any, setting: Setting) -> _Guess:
             lambda n, rng: rows[rng.integers(len(rows), size=n)] + blur * rng.standard_normal((n, spec.d)),
             None,
         )
-    count, width = shape if np.ndim(shape) == 1 and len(shape) == 2 else (shape, WIDTH * (upper - lower)[-1])
+    # One number is a number of branches; two are that and their width.
+    is_pair = np.ndim(shape) == 1 and np.size(shape) == 2
+    count, width = cast("tuple[int, float]", shape) if is_pair else (shape, WIDTH * (upper - lower)[-1])
     branches = _validation.check_count(count, "shape")
     spread = _validation.check_positive(width, "shape")
     centres = lower[-1] + (upper - lower)[-1] * (np.arange(branches) + 0.5) / branches

@@ -6,11 +6,10 @@ from fogline._lazy import lazy_names
 
 if TYPE_CHECKING:
     from fogline.queries.ball_search import Ball, NotSeparable
-    from fogline.queries.gaussian import Gaussian
+    from fogline.queries.gaussian import Gaussian, SphericalGaussian
     from fogline.queries.lattice import CentredBallLattice, Projection, RecordLattice
     from fogline.queries.moments import PrivateComponents
     from fogline.queries.partition import Partition
-    from fogline.queries.spherical_gaussian import SphericalGaussian
 
 __all__ = [
     "Ball",
@@ -35,6 +34,6 @@ __getattr__, __dir__ = lazy_names(
         "PrivateComponents": "moments",
         "Projection": "lattice",
         "RecordLattice": "lattice",
-        "SphericalGaussian": "spherical_gaussian",
+        "SphericalGaussian": "gaussian",
     },
 )

@@ -7,19 +7,30 @@ The specification is passed as tuples: their length is part of the compiled type
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline.density.random_spec import CellSpec
 
 __all__ = ["add_phases", "count_rows", "write_cells"]
 
+Axes: TypeAlias = tuple[float, ...]
+"""One number per axis, as a tuple: its length is known when a loop is compiled."""
+
 
 @numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def add_phases(phases: Any, table: Any, shift: Any, mask: Any, cosines: Any, sines: Any) -> None:
+def add_phases(
+    phases: FloatArray,
+    table: NDArray[np.int32],
+    shift: np.int32,
+    mask: np.int32,
+    cosines: NDArray[np.int32],
+    sines: NDArray[np.int32],
+) -> None:
     """Add cosine and sine of each column's phases; a table entry holds both, the sine in its lower 16 bits."""
     for i in range(phases.shape[0]):
         for m in range(phases.shape[1]):
@@ -28,13 +39,13 @@ def add_phases(phases: Any, table: Any, shift: Any, mask: Any, cosines: Any, sin
             sines[m] += np.int32(both << 16) >> 16
 
 
-def count_rows(rows: NDArray[np.float64], spec: CellSpec, counts: NDArray[np.int64]) -> None:
+def count_rows(rows: FloatArray, spec: CellSpec, counts: IntArray) -> None:
     """Add the rows to the flat ``counts`` of the grid."""
     lower, upper, widths, shift = _grid(spec)
     _count(rows, lower, upper, widths, shift, spec.cells, counts)
 
 
-def write_cells(rows: NDArray[np.float64], spec: CellSpec, cells: NDArray[np.int64]) -> None:
+def write_cells(rows: FloatArray, spec: CellSpec, cells: IntArray) -> None:
     """Write the flat cell of each row, or the number of cells for a row that falls nowhere."""
     lower, upper, widths, shift = _grid(spec)
     _write(rows, lower, upper, widths, shift, spec.cells, cells)
@@ -45,7 +56,7 @@ def _grid(spec: CellSpec) -> list[tuple[float, ...]]:
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _cell(rows: Any, i: Any, lower: Any, upper: Any, widths: Any, shift: Any, cells: Any) -> Any:
+def _cell(rows: FloatArray, i: int, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...]) -> int:
     """Flat cell of a row, -1 for one that falls nowhere."""
     inside = True
     for j in range(len(lower)):
@@ -62,7 +73,9 @@ def _cell(rows: Any, i: Any, lower: Any, upper: Any, widths: Any, shift: Any, ce
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _count(rows: Any, lower: Any, upper: Any, widths: Any, shift: Any, cells: Any, counts: Any) -> None:
+def _count(
+    rows: FloatArray, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...], counts: IntArray
+) -> None:
     for i in range(rows.shape[0]):
         key = _cell(rows, i, lower, upper, widths, shift, cells)
         if key >= 0:
@@ -70,7 +83,9 @@ def _count(rows: Any, lower: Any, upper: Any, widths: Any, shift: Any, cells: An
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _write(rows: Any, lower: Any, upper: Any, widths: Any, shift: Any, cells: Any, keys: Any) -> None:
+def _write(
+    rows: FloatArray, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...], keys: IntArray
+) -> None:
     nowhere = 1
     for size in cells:
         nowhere *= size

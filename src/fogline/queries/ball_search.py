@@ -1,8 +1,7 @@
-r"""What a search for structure comes back with: a ball, or a plain statement that there is none to be seen.
+r"""Where many records lie close together, at a place nobody knows beforehand: one cluster, a terrific ball, or nothing.
 
-One cluster: a small ball that holds many records, at a place nobody knows beforehand.
-
-The radius first. With :math:`\#_t B_r(x)` the number of records within r of the record x, capped at t,
+**One cluster** is a small ball that holds many records. The radius comes first. With :math:`\#_t B_r(x)` the number of
+records within r of the record x, capped at t,
 
 .. math:: L_X(r) = \frac1t \max_{x_1, \dots, x_m \in X} \sum_{j=1}^{m} \#_t B_r(x_j), \qquad m = \min(t, |X|),
 
@@ -11,14 +10,29 @@ could change. The first radius in a doubling sequence where it passes a noisy th
 heaviest cell of a randomly shifted grid in a random projection to few axes; within that cell, on every axis of a
 randomly turned basis of the *original* space, an interval; and the average, with noise, of the records in the ball
 around those intervals. Only this last ball bounds what a record can do to the average: a cell of the projection alone
-bounds nothing, records far apart can share it.
+bounds nothing, records far apart can share it [1]_, [2]_.
 
-The proof is in ``one_cluster.proof.md`` beside this file.
+**A terrific ball** holds many records, leaves many out, and hardly any lie around it [3]_. For a record x and a radius
+r let
+
+.. math:: Q_X(x, r) = \min\{\#_t B_r(x),\; \#_t\,(X \setminus B_{cr}(x)),\; t - \#_t\,(B_{cr}(x) \setminus B_r(x))\},
+
+counts capped at t. The averages :math:`L_X(r)` of the t largest :math:`Q_X(\cdot, r)` move by at most 2 between
+neighbours, as in the search for one cluster, and the first radius that passes a noisy threshold comes out; radii grow,
+or shrink where the largest such ball is wanted. A ball like that is a cut: what is inside belongs together, what is
+outside its c-fold is something else. The centre is found as for one cluster, and the ball is checked by one more
+threshold on
+
+.. math:: \min\{|B_r(p)|,\; |X \setminus B_{cr}(p)|,\; t - |B_{cr}(p) \setminus B_r(p)|\},
+
+which moves by at most 1. Both proofs are in ``ball_search.proof.md`` beside this file.
 
 References
 ----------
 .. [1] K. Nissim, U. Stemmer, S. Vadhan, "Locating a small cluster privately", PODS 2016.
 .. [2] K. Nissim, U. Stemmer, "Clustering algorithms for the centralized and local models", ALT 2018.
+.. [3] G. Kamath, O. Sheffet, V. Singhal, J. Ullman, "Differentially private algorithms for learning mixtures of
+   separated Gaussians", NeurIPS 2019.
 """
 
 from __future__ import annotations
@@ -27,8 +41,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.queries.lattice import CentredBallLattice, Thinning, drop_nonfinite, near_counts
 from fogline.queries.moments import ExactSum
 from fogline.queries.query import Records, rows_moved
@@ -43,10 +57,10 @@ __all__ = [
     "NotSeparable",
     "RadiusQuery",
     "RingQuery",
+    "SeclusionQuery",
+    "TerrificRadiusQuery",
     "capped_average",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +122,6 @@ class NotSeparable:
         return f"{self.method}: {self.found} of {self.wanted} parts could be told apart; {self.advice}"
 
 
-IntArray = NDArray[np.int64]
-
 AXES = 6
 """Axes of the random projection."""
 
@@ -131,6 +143,7 @@ def capped_average(scores: IntArray, t: int) -> int:
     >>> capped_average(np.array([5, 1, 5, 4]), 3), capped_average(np.array([], dtype=np.int64), 3)
     (4, 0)
     """
+    # Over t even where there are fewer scores: dividing by their number would divide by something secret.
     kept = np.sort(scores)[::-1][:t]
     return int(kept.sum()) // t
 
@@ -181,6 +194,7 @@ class RadiusQuery:
 
     def sample(self, records: Records) -> FloatArray:
         """Lattice vectors of the records that are kept."""
+        # An empty part first: no records must take the same path as some.
         parts: list[FloatArray] = [np.zeros((0, self.frame.d))]
 
         def take(rows: FloatArray) -> None:
@@ -248,7 +262,7 @@ class CellQuery:
         """The heaviest of the frequent cells; None where no cell is frequent."""
         return None if not len(values) else values[np.argmax(values[:, -1]), :-1]
 
-    def near(self, rows: FloatArray, cell: IntArray, margin: float) -> NDArray[np.bool_]:
+    def near(self, rows: FloatArray, cell: IntArray, margin: float) -> BoolArray:
         """Say which finite rows are in a cell, widened by a margin in units of its side."""
         places = self._cells(rows)
         return np.asarray(((places >= cell - margin) & (places <= cell + 1 + margin)).all(axis=1))
@@ -300,6 +314,7 @@ class BoxQuery:
             rows = drop_nonfinite(rows)
             near = rows[self.cells.near(rows, self.cell, self.margin)]
             places = np.floor((self.cells.frame.vectors(near) @ self.basis.T - self.low) / self.width)
+            # A place beyond the last interval counts nowhere on that axis, and may count on others.
             inside = (places >= 0) & (places < BINS)
             bins = (np.where(inside, places, 0).astype(np.int64) + offsets)[inside]
             counts[:] += np.bincount(bins, minlength=self.size)
@@ -354,6 +369,7 @@ class AverageQuery:
         def take(rows: FloatArray) -> None:
             rows = drop_nonfinite(rows)
             q = self.frame.vectors(rows[self.cells.near(rows, self.cell, self.margin)])
+            # Left out, not moved to the surface: far records would pull the average.
             q = q[np.einsum("ij,ij->i", q, q) <= float(self.reach) ** 2]
             total.add(np.concatenate([[float(self.reach * len(q))], q.sum(axis=0)]))
 
@@ -410,6 +426,93 @@ class RingQuery:
         """The ball with the smallest of the radii at which enough records are inside."""
         inside = np.cumsum(values[:-1])
         noise = noise_scale * np.sqrt(np.arange(1, len(self.radii) + 1))
+        # With slack: noise alone must not push the ball to the next, wider radius.
         enough = np.flatnonzero(inside >= self.target - 3 * noise)
         chosen = int(enough[0]) if len(enough) else len(self.radii) - 1
         return Ball(self.centre, float(self.radii[chosen]), float(max(0, inside[chosen])), float(noise[chosen]))
+
+
+@dataclass(frozen=True, eq=False)
+class TerrificRadiusQuery(RadiusQuery):
+    """The averages of Q at radii of a doubling sequence, or of the same sequence from its largest.
+
+    Parameters
+    ----------
+    stretch : float
+        The factor c.
+    largest : bool
+        Whether to begin with the largest radius.
+    """
+
+    stretch: float = 5.0
+    largest: bool = False
+
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
+        """How far one of the averages can move; a replaced row is one that goes and one that comes."""
+        return 2 * rows_moved(neighbours, max_contributions)
+
+    def scores(self, vectors: FloatArray) -> IntArray:
+        """Q of each record at each radius, shape (n, size)."""
+        t = self.target
+        inner = near_counts(vectors, self.smallest, self.size)
+        outer = near_counts(vectors, self.smallest, self.size, self.stretch)
+        around, beyond = outer - inner, len(vectors) - outer
+        scores = np.minimum(np.minimum(inner, t), np.minimum(np.minimum(beyond, t), t - np.minimum(around, t)))
+        return np.asarray(scores[:, ::-1] if self.largest else scores)
+
+    def radius(self, index: int) -> float:
+        """A radius in data units."""
+        return super().radius(self.size - 1 - index if self.largest else index)
+
+
+@dataclass(frozen=True, eq=False)
+class SeclusionQuery:
+    """Whether balls around a released centre are terrific: the least of three counts, for each radius.
+
+    Parameters
+    ----------
+    centre : array of shape (d,)
+    radii : array
+        In data units, in the order in which they are tried.
+    stretch : float
+    target : int
+    """
+
+    centre: FloatArray
+    radii: FloatArray
+    stretch: float
+    target: int
+
+    @property
+    def size(self) -> int:
+        """Number of radii."""
+        return len(self.radii)
+
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
+        """How far one of the numbers can move."""
+        return rows_moved(neighbours, max_contributions)
+
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the least of the three counts, for each radius."""
+        frame = CentredBallLattice(self.centre, 2.0 * self.stretch * float(self.radii.max()))
+        inner = (self.radii / frame.radius * frame.steps) ** 2
+        outer = (self.stretch * self.radii / frame.radius * frame.steps) ** 2
+        counts = np.zeros((3, self.size), dtype=np.int64)
+
+        def take(rows: FloatArray) -> None:
+            q = frame.vectors(drop_nonfinite(rows))
+            squared = np.einsum("ij,ij->i", q, q)[:, None]
+            inside, within = squared <= inner, squared <= outer
+            counts[0] += inside.sum(axis=0)
+            counts[1] += (~within).sum(axis=0)
+            counts[2] += (within & ~inside).sum(axis=0)
+
+        records.each(take)
+        return np.asarray(np.minimum(np.minimum(counts[0], counts[1]), self.target - counts[2]))
+
+    def decode(self, values: IntArray, noise_scale: float) -> Ball | None:  # noqa: ARG002
+        """The ball at the index that was told; None where none is terrific."""
+        index = int(values[0])
+        if index < 0:
+            return None
+        return Ball(self.centre, float(self.radii[index]), float(self.target), 0.5 * self.target, self.stretch)

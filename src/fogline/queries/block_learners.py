@@ -1,30 +1,38 @@
-"""A learner without privacy on each of many blocks of the records: what every block has to say, still secret."""
+"""A learner without privacy on each of many blocks of the records: what every block has to say, still secret.
+
+The proof is in ``block_learners.proof.md`` beside this file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.ball_search import Ball
 from fogline.queries.boosted_density import quiet
 from fogline.queries.lattice import CentredBallLattice, drop_nonfinite, keyed_hash
 from fogline.queries.query import Query, Records, rows_moved
 
-__all__ = ["BlockMeans", "OfferQuery", "Offers", "SpectralLearner", "chosen_learner"]
+__all__ = ["BlockMeans", "MeansLearner", "OfferQuery", "Offers", "SpectralLearner", "chosen_learner"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
 EXPLAINED = 3.0
-"""A mean within so many radii of a released ball is explained by it."""
+"""A mean within this many radii of a released ball is explained by it."""
+
+
+class MeansLearner(Protocol):
+    """What is asked of a learner: scikit-learn's mixtures have it, and so may a class of the user's."""
+
+    def fit(self, X: FloatArray, /) -> object:
+        """Learn from the rows of one block, and set ``means_``, one row per component."""
 
 
 class SpectralLearner:
@@ -61,7 +69,7 @@ class SpectralLearner:
         return self
 
 
-def chosen_learner(wished: Any, k: int, sigma_min: float) -> tuple[Any, str]:
+def chosen_learner(wished: object, k: int, sigma_min: float) -> tuple[MeansLearner, str]:
     """The learner of a block, and what distinguishes it from another in a question; errors name the parameter."""
     if wished is None:
         return GaussianMixture(k, reg_covar=sigma_min**2, max_iter=20, tol=1e-2), "gaussian-mixture"
@@ -75,7 +83,8 @@ def chosen_learner(wished: Any, k: int, sigma_min: float) -> tuple[Any, str]:
         learner = clone(wished, safe=False)
     except Exception as error:
         raise TypeError("learner must be an object that can be copied, once for each block") from error
-    options = wished.get_params() if callable(getattr(wished, "get_params", None)) else getattr(wished, "__dict__", {})
+    told = getattr(wished, "get_params", None)
+    options = told() if callable(told) else getattr(wished, "__dict__", {})
     return learner, f"{type(wished).__module__}.{type(wished).__qualname__} {sorted(options.items())!r}"
 
 
@@ -96,7 +105,7 @@ class BlockMeans:
     """
 
     frame: CentredBallLattice
-    learner: Any
+    learner: MeansLearner
     blocks: int
     key: int
     seed: int
@@ -111,6 +120,7 @@ class BlockMeans:
         parts = [np.zeros((0, frame.d))]
         records.each(lambda rows: parts.append(frame.vectors(drop_nonfinite(rows)) + 0.0))  # no zero has a sign
         vectors = np.concatenate(parts)
+        # Sorted, so that a block has its rows in an order that the file does not decide.
         vectors = vectors[np.lexsort(vectors.T)]
         places = np.arange(len(vectors))
         first = np.ones(len(vectors), dtype=bool)
@@ -134,7 +144,7 @@ class BlockMeans:
         nothing = np.zeros((0, self.frame.d))
         try:
             with quiet():
-                learner = clone(self.learner, safe=False)
+                learner: Any = clone(self.learner, safe=False)
                 options = learner.get_params() if callable(getattr(learner, "get_params", None)) else {}
                 states = [name for name in options if name.rpartition("__")[2] == "random_state"]  # of its parts, too
                 if states:  # numpy's own generator would tell a block how much the others have drawn

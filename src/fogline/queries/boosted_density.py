@@ -7,26 +7,24 @@ density by a power of its odds. After T rounds
           \qquad c_t(x) \in [-\log 2, \log 2] ,
 
 with steps :math:`\theta_t(\varepsilon) = (\varepsilon/(\varepsilon + 4\log 2))^t`, whose sum stays below
-:math:`\varepsilon/(4 \log 2)`, so that the sum of the classifiers stays within :math:`\varepsilon/4` of 0. This file
-has formulas only: who trains, on what, and who may see it is decided elsewhere.
+:math:`\varepsilon/(4 \log 2)`, so that the sum of the classifiers stays within :math:`\varepsilon/4` of 0.
 
-References
-----------
-Husain, Cranko and Nock, Integral privacy for sampling from mollifier densities with approximation guarantees
-(Algorithm 1, Lemmas 9 and 10, section 5).
-
-Training of a boosted density in a mollifier: raw records in, a secret function out.
-
-Each round a classifier learns to tell records from draws of the current density, and what it says is added to the
-logarithm of the density (:mod:`fogline.queries.boosted_density`). Two schedules:
+Training takes raw records and gives a secret function. Each round a classifier learns to tell records from draws of
+the current density, and what it says is added to the logarithm of the density. Two schedules:
 
 - ``"paper"``: steps :math:`\theta_t(\varepsilon)` on outputs clamped to :math:`\pm\log 2`, as in Algorithm 1.
 - ``"full"``: the whole log-odds, shifted so that the clamp to :math:`[-\varepsilon/2, 0]`, which the sampler imposes in
   any case, cuts where it costs least: the shift with the greatest likelihood.
 
 Neither matters for privacy, which is made where points are drawn (``mechanisms/mollified_draws.proof.md``). All
-randomness here stays secret with the model, and comes from one generator of the entropy door. Learners are kept quiet:
-what they would print, log or warn about depends on records.
+randomness here stays secret with the model, and comes from one generator of the noise provider. Learners are kept
+quiet: what they would print, log or warn about depends on records. The proof is in ``boosted_density.proof.md`` beside
+this file.
+
+References
+----------
+Husain, Cranko and Nock, Integral privacy for sampling from mollifier densities with approximation guarantees
+(Algorithm 1, Lemmas 9 and 10, section 5).
 """
 
 from __future__ import annotations
@@ -38,11 +36,11 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import Classifier, FloatArray
 from fogline._validation import check_count, check_epsilon
 from fogline.families.base_measures import Base
 from fogline.mechanisms.mollified_draws import proposals_of
@@ -66,12 +64,31 @@ __all__ = [
     "train",
 ]
 
-FloatArray = NDArray[np.float64]
 
 CLAMP = math.log(2.0)
 """The most that a classifier of the paper's may say, either way."""
 
-EPOCHS = 750
+
+@dataclass(frozen=True)
+class BoostingTuning:
+    """What was tuned in learning; no guarantee rests on it, since draws are clamped whatever was learnt.
+
+    Parameters
+    ----------
+    epochs : int
+        Epochs of the perceptron, as in the paper.
+    shifts : int
+        Candidates for a shift, at even quantiles of the log-odds.
+    rehearsed : int
+        Points of either class that a learner is tried on before any record is touched.
+    """
+
+    epochs: int = 750
+    shifts: int = 64
+    rehearsed: int = 64
+
+
+TUNING = BoostingTuning()
 
 
 def step_sizes(epsilon: float, rounds: int) -> FloatArray:
@@ -97,11 +114,11 @@ def gamma(z: float) -> float:
     return math.log(4.0 / (5.0 - 3.0 * z))
 
 
-def _perceptron() -> Any:
+def _perceptron() -> Classifier:
     """Three layers of 25 tanh units, 750 epochs by Nesterov's rule at rate 0.01; momentum and batch size are ours."""
     from sklearn.neural_network import MLPClassifier
 
-    return MLPClassifier(
+    made: Classifier = MLPClassifier(
         hidden_layer_sizes=(25, 25, 25),
         activation="tanh",
         solver="sgd",
@@ -110,26 +127,28 @@ def _perceptron() -> Any:
         nesterovs_momentum=True,
         alpha=0.0,
         batch_size=2000,
-        max_iter=EPOCHS,
+        max_iter=TUNING.epochs,
         tol=0.0,
         n_iter_no_change=10**9,
     )
+    return made
 
 
-def _trees() -> Any:
+def _trees() -> Classifier:
     """Gradient-boosted trees, a fixed number of them, small enough not to learn records by heart."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    return HistGradientBoostingClassifier(
+    made: Classifier = HistGradientBoostingClassifier(
         max_iter=60, learning_rate=0.15, max_leaf_nodes=24, min_samples_leaf=40, early_stopping=False
     )
+    return made
 
 
 LEARNERS = {"mlp": _perceptron, "boosting": _trees}
 """Learners by name: the paper's, and one that is some hundred times faster."""
 
 
-def seeded_learner(learner: Any, seed: int) -> Any:
+def seeded_learner(learner: Classifier, seed: int) -> Classifier:
     """Return a fresh copy of a learner, all its random states set from one seed.
 
     Examples
@@ -139,12 +158,12 @@ def seeded_learner(learner: Any, seed: int) -> Any:
     """
     from sklearn.base import clone
 
-    copy = clone(learner)
+    copy: Classifier = clone(learner)
     names = [name for name in copy.get_params() if name.rpartition("__")[2] == "random_state"]
     return copy.set_params(**dict.fromkeys(names, seed)) if names else copy
 
 
-def log_odds(fitted: Any, x: FloatArray) -> FloatArray:
+def log_odds(fitted: object, x: FloatArray) -> FloatArray:
     """Return the logarithm of the odds of class 1, by ``decision_function`` or by probabilities; NaN says nothing.
 
     Examples
@@ -155,14 +174,15 @@ def log_odds(fitted: Any, x: FloatArray) -> FloatArray:
     >>> log_odds(Sure(), np.zeros((1, 1))).tolist()
     [inf]
     """
-    if hasattr(fitted, "decision_function"):
-        odds = np.asarray(fitted.decision_function(x), dtype=np.float64)
+    classifier: Any = fitted
+    if hasattr(classifier, "decision_function"):
+        odds = np.asarray(classifier.decision_function(x), dtype=np.float64)
     else:
-        told = np.asarray(fitted.predict_proba(x), dtype=np.float64)
+        told = np.asarray(classifier.predict_proba(x), dtype=np.float64)
         with np.errstate(all="ignore"):
             odds = np.log(told[:, 1]) - np.log(told[:, 0])
     if odds.size != len(x):
-        raise ValueError("learner must give one number a point for two classes")
+        raise ValueError("learner must give one number per point for two classes")
     odds = odds.reshape(len(x))
     return np.where(np.isnan(odds), 0.0, odds)
 
@@ -218,11 +238,6 @@ class BoostedRatio:
 Progress = Callable[[int, int, str], object]
 SCHEDULES = ("paper", "full")
 
-_SHIFTS = 64
-"""Candidates for a shift, at even quantiles of the log-odds."""
-_REHEARSED = 64
-"""Points of either class that a learner is tried on."""
-
 
 @dataclass(frozen=True)
 class TrainingPlan:
@@ -249,7 +264,7 @@ class TrainingPlan:
     draws: int
 
 
-def checked_learner(learner: object) -> Any:
+def checked_learner(learner: object) -> Classifier:
     """Return a classifier by its name or as it was given.
 
     Examples
@@ -267,13 +282,13 @@ def checked_learner(learner: object) -> Any:
         shown = repr(learner) if isinstance(learner, str) else type(learner).__name__
         error = ValueError if isinstance(learner, str) else TypeError
         raise error(f"learner must be {names} or a classifier with decision_function or predict_proba, got {shown}")
-    return learner
+    return cast(Classifier, learner)
 
 
 def rehearse(plan: TrainingPlan, rng: np.random.Generator) -> None:
     """Fit a copy of the learner to points of the base, so that its mistakes show before any record is touched."""
-    points = plan.base.draws(rng, 2 * _REHEARSED)
-    shown, classes = plan.base.shown(points), np.repeat([1, 0], _REHEARSED)
+    points = plan.base.draws(rng, 2 * TUNING.rehearsed)
+    shown, classes = plan.base.shown(points), np.repeat([1, 0], TUNING.rehearsed)
     try:
         with quiet():
             log_odds(seeded_learner(plan.learner, _seed(rng)).fit(shown, classes), shown)
@@ -340,13 +355,13 @@ def _current_draws(plan: TrainingPlan, ratio: BoostedRatio, rng: np.random.Gener
 
 
 def _best_shift(
-    plan: TrainingPlan, ratio: BoostedRatio, classifier: Any, ours: FloatArray, base_draws: FloatArray
+    plan: TrainingPlan, ratio: BoostedRatio, classifier: Classifier, ours: FloatArray, base_draws: FloatArray
 ) -> float:
     """Return the shift before the clamp under which the records are most likely."""
     before = [ratio(points) for points in (ours, base_draws)]
     odds = [log_odds(classifier, plan.base.shown(points)) for points in (ours, base_draws)]
     sums = np.concatenate([total + gain for total, gain in zip(before, odds, strict=True)])
-    marks = np.quantile(np.clip(sums, -1e300, 1e300), np.linspace(0.0, 1.0, _SHIFTS))
+    marks = np.quantile(np.clip(sums, -1e300, 1e300), np.linspace(0.0, 1.0, TUNING.shifts))
     shifts = np.concatenate([marks, marks + plan.epsilon / 4, marks + plan.epsilon / 2])
 
     def gain(shift: float) -> float:
@@ -363,6 +378,7 @@ def _seed(rng: np.random.Generator) -> int:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Keep a learner from printing, logging and warning."""
+    # The level of the whole process is put back, not reset: the program may have set one.
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -378,7 +394,7 @@ def quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def described(learner: Any) -> str:
+def described(learner: Classifier) -> str:
     """Return a learner in words, for a ledger's question.
 
     Examples

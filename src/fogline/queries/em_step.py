@@ -8,7 +8,7 @@ record contributes
 .. math:: \bigl(A R_j,\; M R_j v_j,\; R_j v_jv_j^\top\bigr)_{j \le k}
 
 (the last summed over j where the clusters share one shape, and left out where the noise would drown it). All of it
-is a function of the record and of earlier releases. The proof is in ``mixture_step.proof.md``.
+is a function of the record and of earlier releases. The proof is in ``em_step.proof.md``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi, chi2
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.lattice import Projection, RecordLattice, clipped
 from fogline.queries.moments import BESIDE, DIAGONAL, ExactSum
 from fogline.queries.query import Records
@@ -41,8 +41,6 @@ __all__ = [
     "square_lever",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Kind = Literal["full", "tied", "round"]
 
 OFFSET_BITS = 8
@@ -73,6 +71,28 @@ WEIGHTS: dict[Kind, tuple[float, float]] = {"full": (0.22, 0.45), "tied": (0.33,
 """Lengths of the count and of the offset, as fractions of that of the square (for "round": of the offset)."""
 
 EXPONENTIALS = np.rint(2.0**15 * np.exp(-np.arange(FAR + 1) / SCORE_UNITS)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class StepTuning:
+    """What was tuned in reading a noisy step; none of it enters the sensitivity.
+
+    Parameters
+    ----------
+    pooled : int
+        How far centres move is judged by the coordinates of each, and by those of all as if they were this many more.
+    prior_shape : float
+        Variance with which entries of a whitened covariance are expected to differ from the identity's.
+    eigenvalues : tuple of float
+        A step changes no variance by more than these factors.
+    """
+
+    pooled: int = 4
+    prior_shape: float = 0.15
+    eigenvalues: tuple[float, float] = (0.4, 2.5)
+
+
+TUNING = StepTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +154,7 @@ class CentredRecords:
 
 def imaged(records: Records, image: RecordImage) -> list[FloatArray]:
     """Secret: images of all records, kept from one step to the next as long as the image is the same."""
+    # Kept with the records, so that they are forgotten together.
     kept = records.memory.get("images")
     if kept is None or kept[0] is not image:
         batches: list[FloatArray] = []
@@ -178,6 +199,7 @@ class StepSums:
         inverses = np.linalg.inv(factors * self.steps) * 2.0**WHITENING_BITS
         sizes = np.log(np.einsum("kii->ki", factors) * self.steps).sum(axis=1) - np.log(self.model.weights)
         object.__setattr__(self, "factors", factors)
+        # A nearly singular covariance is a fit to noise; the clip keeps products exact all the same.
         object.__setattr__(self, "whitenings", np.clip(np.rint(inverses), -STEEPEST, STEEPEST))
         centres = np.clip(np.rint(self.model.means * self.steps), -FARTHEST_CENTRE, FARTHEST_CENTRE)
         object.__setattr__(self, "centres", centres)
@@ -227,6 +249,8 @@ class StepSums:
         """How far the sums of neighbours can be apart, in Euclidean norm."""
         count, offset, square = self.units
         q = self.radius
+        # Counts and squares of one record are never negative, so two of them are at most at right angles; offsets can
+        # be opposite.
         twice, opposite = (1, 1) if neighbours == "add-remove" else (2, 4)
         squared = SHARE**2 * (twice * count**2 + opposite * (offset * q) ** 2 + twice * (square * q * q) ** 2)
         return math.nextafter(max_contributions * math.sqrt(squared) * (1 + 1e-12), math.inf)
@@ -242,6 +266,7 @@ class StepSums:
             offsets.append(clipped(y, self.radius))
         behind = np.minimum(scores - scores.min(axis=1, keepdims=True), FAR)
         likely = np.where(behind < FAR, EXPONENTIALS[behind], 0)
+        # Rounded down, so that the shares of a record never sum to more than SHARE.
         return SHARE * likely // likely.sum(axis=1, keepdims=True), offsets
 
     def sums(self, batches: list[FloatArray]) -> IntArray:
@@ -358,9 +383,9 @@ class ClusterStepQuery(StepQuery):
             square[first, second] = square[second, first] = block / divisor / factor
             centred = square - (np.outer(offsets[j], offsets[j]) if self.kind == "full" else 0.0)
             variance = (scale / (SHARE * BESIDE * 4.0**OFFSET_BITS) / divisor / factor) ** 2
-            shrunk = identity + (centred - identity) * PRIOR_SHAPE / (PRIOR_SHAPE + variance)
+            shrunk = identity + (centred - identity) * TUNING.prior_shape / (TUNING.prior_shape + variance)
             values_, vectors = np.linalg.eigh(shrunk)
-            result[j] = (vectors * np.clip(values_, *EIGENVALUES)) @ vectors.T
+            result[j] = (vectors * np.clip(values_, *TUNING.eigenvalues)) @ vectors.T
         return result if self.kind == "full" else np.repeat(result, k, axis=0)
 
 
@@ -368,16 +393,6 @@ def _believable(covariance: FloatArray, step: float) -> FloatArray:
     """Keep a covariance positive definite: no deviation below half a lattice step, none beyond the box."""
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     return np.asarray((vectors * np.clip(values, (step / 2) ** 2, (2.0**16 * step) ** 2)) @ vectors.T)
-
-
-POOLED = 4
-"""How far centres move is judged by the coordinates of each, and by those of all as if they were so many more."""
-
-PRIOR_SHAPE = 0.15
-"""Variance with which entries of a whitened covariance are expected to differ from the identity's."""
-
-EIGENVALUES = (0.4, 2.5)
-"""A step changes no variance by more than these factors."""
 
 
 def _gains(offsets: FloatArray, noise: FloatArray, known: FloatArray) -> FloatArray:
@@ -388,7 +403,7 @@ def _gains(offsets: FloatArray, noise: FloatArray, known: FloatArray) -> FloatAr
     """
     r = offsets.shape[1]
     seen = np.mean(offsets**2, axis=1) - noise**2
-    variance = np.maximum((r * seen + POOLED * seen.mean()) / (r + POOLED), known)
+    variance = np.maximum((r * seen + TUNING.pooled * seen.mean()) / (r + TUNING.pooled), known)
     return np.asarray(variance / (variance + noise**2))
 
 

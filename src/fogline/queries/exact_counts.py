@@ -1,4 +1,7 @@
-"""Exact integer counts of records for a density, whichever features its specification has."""
+"""Exact integer counts of records for a density, whichever features its specification has.
+
+The proof is in ``exact_counts.proof.md`` beside this file.
+"""
 
 from __future__ import annotations
 

@@ -20,18 +20,19 @@ a missing or infinite value, or outside the box, falls nowhere. Counts are integ
 mergeable, and equal to what ``GROUP BY`` gives in any SQL engine that evaluates the same expression in double
 precision.
 
-How far neighbouring data sets can be apart on the lattice of a release, in Euclidean norm.
+How far neighbouring data sets can be apart on the lattice of a release, in Euclidean norm. The proof is in
+``fourier_sums.proof.md`` beside this file.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import compiled_loops, quiet
 from fogline.density.random_spec import CellSpec, FourierSpec, RandomSpec
 from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, SketchSpec
@@ -50,8 +51,6 @@ __all__ = [
     "strata_sensitivity",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 TABLE_BITS = 20
 """Cosines and sines are integers of this many bits."""
@@ -59,6 +58,7 @@ TABLE_BITS = 20
 
 def phase_table(cells: int, period: int, indices: IntArray) -> tuple[IntArray, IntArray]:
     r"""Cosine and sine of :math:`-2\pi m c/N` times :math:`2^{20}`, truncated so that no modulus exceeds it."""
+    # Reduced in integers first: the angle of a large product would lose its low bits.
     residue = np.outer(np.arange(cells), indices) % period
     angle = -2 * np.pi * np.arange(period) / period
     unit = 2**TABLE_BITS
@@ -176,6 +176,7 @@ def cell_keys(rows: FloatArray, spec: CellSpec) -> IntArray:
             if spec.shift[j]:
                 x += spec.shift[j]
             np.floor(x, out=x)
+            # The upper bound itself belongs to the last cell.
             np.minimum(x, cells - 1.0, out=x)
             key *= cells
             key += x
@@ -243,7 +244,7 @@ class CellCounts:
         keys, counts = gone.state()
         self.add_state(keys, -counts)
 
-    def checked(self, keys: Any, counts: Any, *, signed: bool = False) -> tuple[IntArray, IntArray]:
+    def checked(self, keys: ArrayLike, counts: ArrayLike, *, signed: bool = False) -> tuple[IntArray, IntArray]:
         """Return counts from elsewhere, if records can have made them; with ``signed``, some were taken back."""
         cells, numbers = np.asarray(keys), np.asarray(counts)
         if (
@@ -266,6 +267,7 @@ class CellCounts:
         if self.is_dense:
             keys = np.flatnonzero(self._dense)
             return keys.astype(np.int64), self._dense[keys]
+        # Records that were added and taken back leave a zero, which must not tell that they were there.
         keep = self._counts != 0
         return self._keys[keep], self._counts[keep]
 
@@ -331,6 +333,7 @@ def strata_sensitivity(spec: FourierSpec, strata: int, neighbours: str, max_cont
     if isinstance(spec, RandomSpec):
         apart = random_sensitivity(spec, "add-remove", max_contributions)
         return apart if added else max(random_sensitivity(spec, neighbours, max_contributions), _up(SQRT2 * apart))
+    # A floor differs only where a sum does: in strata that are touched.
     per_record = 1.0 if added else max(math.sqrt(2 - 2 * least_kernel(spec)), SQRT2)
     touched = min(strata, (1 if added else 2) * max_contributions)
     return _up(max_contributions * per_record * 2.0**LATTICE_BITS + math.sqrt(spec.n_coefficients * touched))
@@ -362,7 +365,7 @@ def least_kernel(spec: SketchSpec) -> float:
     r"""Give a lower bound of :math:`\langle z(c), z(c')\rangle` over all pairs of cells.
 
     The kernel of the real-valued weights is evaluated at every difference of cells by one FFT; the margin pays
-    for the integer tables (less than three units of :math:`2^{-20}` an axis and side) and the FFT.
+    for the integer tables (less than three units of :math:`2^{-20}` per axis and side) and the FFT.
     """
     pairs = (spec.integer_weights / 2.0**WEIGHT_BITS) ** 2
     spectrum = np.zeros(spec.torus_cells)

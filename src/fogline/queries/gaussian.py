@@ -10,14 +10,24 @@ radius C that a Gaussian of d dimensions rarely exceeds, and
 
 are released. Each step sees eigenvalues that were below the noise of the one before. The deviation of the last one from
 a multiple of the identity is shrunk by the share of it that is noise of known size. This is the iterative scheme of
-[1]_ with the guarantee of the learner that [2]_ asks for. The proof is in ``gaussian.proof.md`` beside this file.
+[1]_ with the guarantee of the learner that [2]_ asks for (Theorem 5.20).
+
+A *spherical* Gaussian in a given ball needs one release for number, mean and variance ([2]_, Algorithm 6). Records are
+centred at the middle c of the ball and drawn into it; their number, sum and squared lengths get noise:
+
+.. math:: \hat n, \quad \hat\mu = c + \frac1{\hat n}\sum v, \quad
+          \hat\sigma^2 = \frac1d\Bigl(\frac1{\hat n}\sum |v|^2 - |\hat\mu - c|^2\Bigr).
+
+Centring comes first, so that a record moves the sum by the radius r and not by |c| + r; and the variance is taken about
+the released mean, not from pairs of neighbouring rows, which one record more would all shift. Both proofs are in
+``gaussian.proof.md`` beside this file.
 
 References
 ----------
 .. [1] S. Biswas, Y. Dong, G. Kamath, J. Ullman, "CoinPress: practical private mean and covariance estimation",
    NeurIPS 2020.
 .. [2] G. Kamath, O. Sheffet, V. Singhal, J. Ullman, "Differentially private algorithms for learning mixtures of
-   separated Gaussians", NeurIPS 2019, Theorem 5.20.
+   separated Gaussians", NeurIPS 2019.
 """
 
 from __future__ import annotations
@@ -27,34 +37,55 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import chi2
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.moments import BESIDE, DIAGONAL
-from fogline.queries.partition import SCATTER_STEPS, Parts, Whitening, block_sensitivity, block_sum, whitening_of
+from fogline.queries.partition import (
+    SCATTER_STEPS,
+    Partition,
+    Parts,
+    Whitening,
+    block_sensitivity,
+    block_sum,
+    whitening_of,
+)
 from fogline.queries.query import Records
 
-__all__ = ["Gaussian", "PlaceQuery", "Scatter", "ScatterQuery", "clip_radius"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+__all__ = ["Gaussian", "PlaceQuery", "Scatter", "ScatterQuery", "SphericalGaussian", "SphericalQuery", "clip_radius"]
 
 RINGS = 24
 """Rings around a centre, each the root of two times narrower than the one outside it."""
 
-COUNT_WEIGHT, MEAN_WEIGHT = 1.0, 2.0
-"""Length of the count and of the record in a record's block, where that of its square is 5."""
 
-CLIP_QUANTILE = 0.95
-"""Part of a Gaussian's records that are not clipped once it is whitened."""
+@dataclass(frozen=True)
+class ScatterTuning:
+    """What was tuned in the release of a shape; the sensitivity is computed from the weights, whatever they are.
 
-WIDEST = 4.0
-"""Variance in whitened units beyond which too much is clipped to say how much there was."""
+    Parameters
+    ----------
+    count_weight : float
+        Length of the count in a record's block, where that of its square is 5.
+    mean_weight : float
+        Length of the record itself in its block.
+    clip_quantile : float
+        Part of a Gaussian's records that are not clipped once it is whitened.
+    widest : float
+        Variance in whitened units beyond which too much is clipped to say how much there was.
+    least_eigenvalue : float
+        A shrunk covariance keeps at least this part of its mean variance in every direction.
+    """
 
-LEAST_EIGENVALUE = 0.05
-"""A shrunk covariance keeps at least this part of its mean variance in every direction."""
+    count_weight: float = 1.0
+    mean_weight: float = 2.0
+    clip_quantile: float = 0.95
+    widest: float = 4.0
+    least_eigenvalue: float = 0.05
+
+
+TUNING = ScatterTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +166,7 @@ class PlaceQuery:
         inside = np.cumsum(block[:RINGS]) / self.steps  # rings are in the order of their radii
         count = max(float(inside[-1]), 2 * noise * math.sqrt(RINGS), 1.0)
         enough = np.flatnonzero(inside >= self.kept * count - 2 * noise)
+        # Where noise hides all records, the frame stays as it is.
         ring = int(enough[0]) if len(enough) else RINGS - 1
         seen = frame.radius * 2.0 ** (-(RINGS - 1 - ring) / 2)
         shift = block[RINGS:] / count / frame.steps * frame.radius
@@ -154,7 +186,7 @@ def clip_radius(d: int) -> float:
     >>> round(clip_radius(20), 2)
     5.6
     """
-    return math.sqrt(float(chi2.ppf(CLIP_QUANTILE, d)))
+    return math.sqrt(float(chi2.ppf(TUNING.clip_quantile, d)))
 
 
 def clipped_variance(d: int, clip: float) -> float:
@@ -174,10 +206,10 @@ def unclipped_variance(d: int, clip: float, seen: float) -> float:
     def left(variance: float) -> float:
         return variance * clipped_variance(d, clip / math.sqrt(variance))
 
-    shown = min(seen, left(WIDEST))
+    shown = min(seen, left(TUNING.widest))
     if shown <= 0:
         return seen
-    found = brentq(lambda variance: left(variance) - shown, shown * (1 - 1e-9), WIDEST * (1 + 1e-9))
+    found = brentq(lambda variance: left(variance) - shown, shown * (1 - 1e-9), TUNING.widest * (1 + 1e-9))
     return float(found) / shown * seen
 
 
@@ -216,12 +248,12 @@ class ScatterQuery:
     @property
     def count_unit(self) -> int:
         """What a record adds to the count."""
-        return int(COUNT_WEIGHT * SCATTER_STEPS**2)
+        return int(TUNING.count_weight * SCATTER_STEPS**2)
 
     @property
     def mean_unit(self) -> int:
         """Weight M of the record itself."""
-        return int(MEAN_WEIGHT * SCATTER_STEPS)
+        return int(TUNING.mean_weight * SCATTER_STEPS)
 
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far the sums of neighbours can be apart."""
@@ -349,9 +381,119 @@ class Scatter:
         """The Gaussian with these moments, in data units."""
         covariance, _ = self.shrunk()
         values, vectors = np.linalg.eigh(covariance)
-        values = np.maximum(values, LEAST_EIGENVALUE * float(values.mean()))
+        values = np.maximum(values, TUNING.least_eigenvalue * float(values.mean()))
         half = self.whitening.root @ (vectors * np.sqrt(values))
         whole = half @ half.T
         noise = self.shift_sd**2 * (self.whitening.root**2).sum(axis=1)
         error = np.sqrt(np.diag(whole) / max(self.count, 1.0) + noise)
         return Gaussian(self.mean, (whole + whole.T) / 2, self.count, self.count_sd, error)
+
+
+SPHERICAL_COUNT_WEIGHT, SQUARE_WEIGHT = 0.5, 0.5
+"""Length of the count and of the squared length in a record's block, as fractions of the longest record."""
+
+
+@dataclass(frozen=True, eq=False)
+class SphericalGaussian:
+    """A released spherical Gaussian.
+
+    Attributes
+    ----------
+    mean : array of shape (d,)
+    sigma : float
+        Standard deviation along every axis.
+    count : float
+        Noisy number of records.
+    count_sd, mean_sd, variance_sd : float
+        Noise of the count, of each coordinate of the mean, and of the variance.
+    """
+
+    mean: FloatArray
+    sigma: float
+    count: float
+    count_sd: float
+    mean_sd: float
+    variance_sd: float
+
+
+@dataclass(frozen=True, eq=False)
+class SphericalQuery:
+    """Number, sum and summed squared length of the records of each part, from the ball of that part.
+
+    Parameters
+    ----------
+    partition : Partition
+    frames : tuple of CentredBallLattice
+        One for each part, all of one dimension.
+    sigma_min : float
+        No sigma is believed to be smaller.
+    """
+
+    partition: Partition
+    frames: tuple[CentredBallLattice, ...]
+    sigma_min: float = 0.0
+
+    @property
+    def steps(self) -> int:
+        """Longest record."""
+        return self.frames[0].steps
+
+    @property
+    def count_unit(self) -> int:
+        """What a record adds to the count."""
+        return int(SPHERICAL_COUNT_WEIGHT * self.steps)
+
+    @property
+    def square_unit(self) -> int:
+        """What a record on the surface adds to the squared length."""
+        return int(SQUARE_WEIGHT * self.steps)
+
+    @property
+    def block(self) -> int:
+        """Length of a block."""
+        return self.partition.d + 2
+
+    @property
+    def size(self) -> int:
+        """Length of the vector."""
+        return self.block * self.partition.parts
+
+    def sensitivity(self, neighbours: str, max_contributions: int) -> float:
+        """How far the sums of neighbours can be apart."""
+        longest = self.count_unit**2 + self.steps**2 + self.square_unit**2
+        return block_sensitivity(longest, neighbours, max_contributions)
+
+    def exact(self, records: Records) -> IntArray:
+        """Secret: the sum over all records."""
+
+        def contribution(part: int, rows: FloatArray) -> FloatArray:
+            q = self.frames[part].vectors(rows)
+            squared = np.einsum("ij,ij->i", q, q) * (SQUARE_WEIGHT / self.steps)
+            capped = np.minimum(np.floor(squared), float(self.square_unit))
+            return np.concatenate([[float(self.count_unit * len(q))], q.sum(axis=0), [capped.sum()]])
+
+        return block_sum(self.partition, records, self.block, contribution)
+
+    def decode(self, values: IntArray, noise_scale: float) -> tuple[SphericalGaussian, ...]:
+        """The Gaussian of each part."""
+        blocks = values.reshape(-1, self.block)
+        return tuple(self._read(frame, block, noise_scale) for frame, block in zip(self.frames, blocks, strict=True))
+
+    def _read(self, frame: CentredBallLattice, block: IntArray, scale: float) -> SphericalGaussian:
+        unit = frame.radius / frame.steps
+        count_sd = scale / self.count_unit
+        count = max(float(block[0]) / self.count_unit, 1.0)
+        safe = max(count, 2 * count_sd)
+        shift = block[1:-1] / safe * unit
+        mean_sd = scale / safe * unit
+        square = float(block[-1]) / safe * self.steps / SQUARE_WEIGHT * unit**2
+        length = max(float(shift @ shift) - frame.d * mean_sd**2, 0.0)  # noise lengthens the shift by so much
+        variance = (square - length) / frame.d
+        return SphericalGaussian(
+            mean=frame.centre + np.clip(shift, -frame.radius, frame.radius),
+            sigma=math.sqrt(max(variance, self.sigma_min**2, unit**2)),
+            count=count,
+            count_sd=count_sd,
+            mean_sd=mean_sd,
+            variance_sd=scale / safe * self.steps / SQUARE_WEIGHT * unit**2 / frame.d,
+        )

@@ -1,8 +1,9 @@
 r"""The public grid of a Hellinger descent, all that is public at one parameter, and the queries of start and steps.
 
-On a grid with weight w a point, with the kernel estimate :math:`g = \frac1n\sum_i k_i`, each record's mass
+On a grid with weight w per point, with the kernel estimate :math:`g = \frac1n\sum_i k_i`, each record's mass
 :math:`\sum_q w\,k_i(x_q) \le 1`, and the family :math:`m_\theta` smoothed by the same kernel, gradient and Hessian of
-the distance are linear in :math:`\sqrt{g}`: what multiplies it is made here. The proof is ``hellinger.proof.md``.
+the distance are linear in :math:`\sqrt{g}`: what multiplies it is made here. The proof is
+in ``hellinger_descent.proof.md`` beside this file.
 """
 
 from __future__ import annotations
@@ -11,29 +12,44 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline.families import Family
 from fogline.queries.query import Records
 
 __all__ = ["BinCounts", "BinCountsQuery", "DescentPlan", "Local", "Quadrature", "RootQuery"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+
+@dataclass(frozen=True)
+class QuadratureTuning:
+    """What was tuned in the quadrature; the sensitivity holds for any grid.
+
+    Parameters
+    ----------
+    cells_per_bandwidth : int
+        Cells per bandwidth of the kernel.
+    start_bins : int
+        Most bins of the counts from which a descent starts.
+    negligible : float
+        Points where the smoothed family is below this part of its peak are left out of the quadrature.
+    """
+
+    cells_per_bandwidth: int = 4
+    start_bins: int = 48
+    negligible: float = 1e-12
+
+
+TUNING = QuadratureTuning()
+
 
 MOST_CELLS = 2048
-CELLS_PER_BANDWIDTH = 4
+"""Most cells of the grid: the proof bounds the rounding of sums of this many doubles."""
 
 COUNT_STEPS = 2.0**20
 """Lattice steps of one record in the counts of the start."""
 
-START_BINS = 48
-
 STEPS_OF_SENSITIVITY = 2.0**24
 """The lattice is so fine that neighbours are at most about this many steps apart."""
-
-NEGLIGIBLE = 1e-12
-"""Points where the smoothed family is below this part of its peak are left out of the quadrature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +94,7 @@ class Quadrature:
 
     def __init__(self, plan: DescentPlan) -> None:
         low, high = plan.bounds
-        cells = min(MOST_CELLS, math.ceil(CELLS_PER_BANDWIDTH * (high - low) / plan.bandwidth))
+        cells = min(MOST_CELLS, math.ceil(TUNING.cells_per_bandwidth * (high - low) / plan.bandwidth))
         self.plan = plan
         self.cells = cells
         self.width = (high - low) / cells
@@ -94,7 +110,7 @@ class Quadrature:
 
     def bins(self) -> tuple[int, IntArray]:
         """Number of the wide bins of the start, and the bin of each cell."""
-        bins = min(START_BINS, self.cells)
+        bins = min(TUNING.start_bins, self.cells)
         return bins, np.arange(self.cells) * bins // self.cells
 
     def cell_of(self, x: FloatArray) -> IntArray:
@@ -124,7 +140,7 @@ class Quadrature:
         family, w = self.plan.family, self.width
         density = family.pdf(theta, self.points) * w
         model = self.kernel @ density
-        used = model > NEGLIGIBLE * float(model.max(initial=0.0))
+        used = model > TUNING.negligible * float(model.max(initial=0.0))
         model = np.where(used, model, 1.0)
         with np.errstate(invalid="ignore", over="ignore"):
             score = np.where(density[:, None] > 0.0, density[:, None] * family.score(theta, self.points), 0.0)
@@ -151,7 +167,7 @@ class Quadrature:
         local = self.local(theta)
         masses = self.plan.family.pdf(theta, self.points) * self.width
         model = self.kernel @ masses
-        root = np.sqrt(np.where(model > NEGLIGIBLE * model.max(), model, math.inf) / self.width)
+        root = np.sqrt(np.where(model > TUNING.negligible * model.max(), model, math.inf) / self.width)
         influence = self.kernel.T @ (local.first / root[:, None])
         spread = (influence * masses[:, None]).T @ influence / max(self.plan.n, 1)
         return np.asarray(local.whitening @ spread @ local.whitening)

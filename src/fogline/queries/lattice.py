@@ -36,12 +36,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fogline import _validation
+from fogline._typing import BoolArray, FloatArray, IntArray, WordArray
 from fogline._validation import check_bounds, check_positive
 
 __all__ = [
@@ -60,8 +60,6 @@ __all__ = [
     "random_directions",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 BLOCK_CELLS = 2**20
 """Most distances that are in memory at a time."""
@@ -97,9 +95,11 @@ def near_counts(vectors: FloatArray, smallest: int, size: int, stretch: float = 
     n = len(vectors)
     squared = np.einsum("ij,ij->i", vectors, vectors)
     counts = np.zeros((n, size), dtype=np.int64)
+    # Blocks of rows, so that memory does not grow with the square of the number of records.
     height = max(1, BLOCK_CELLS // max(n, 1))
     for start in range(0, n, height):
         block = vectors[start : start + height]
+        # Exact in any order of summation: all terms are whole numbers below 2**53.
         distances = (squared[start : start + height, None] + squared) - 2.0 * (block @ vectors.T)
         bins = _radius_index(distances, stretch, smallest, size)
         bins += (size + 1) * np.arange(len(block))[:, None]
@@ -110,6 +110,8 @@ def near_counts(vectors: FloatArray, smallest: int, size: int, stretch: float = 
 
 def _radius_index(squared_distances: FloatArray, stretch: float, smallest: int, size: int) -> IntArray:
     """Index of the first radius that reaches so far; `size` if none does."""
+    # Half a unit less: a whole number that is a power of two then has the exponent of those below it, so that the
+    # exponent alone decides what is "at most".
     shifted = np.maximum(squared_distances - 0.5, 0.5)
     if stretch != 1.0:
         shifted /= stretch**2
@@ -134,7 +136,7 @@ class RecordLattice:
     Parameters
     ----------
     bounds : tuple of (float, float)
-        The box, one pair a column.
+        The box, one pair per column.
 
     Examples
     --------
@@ -181,6 +183,7 @@ class RecordLattice:
     @cached_property
     def steps(self) -> int:
         """Steps T from the middle of a column to its end: a power of two with T sqrt(d) up to 2**15."""
+        # A power of two, so that dividing by it is exact.
         return 1 << (NORM_BITS - math.ceil(math.log2(self.d) / 2))
 
     @property
@@ -214,10 +217,12 @@ def clipped(vectors: FloatArray, radius: int) -> FloatArray:
     [[3.0, 4.0], [2.0, 3.0]]
     """
     squared = np.einsum("ij,ij->i", vectors, vectors)
+    # A little too short, and then truncated: rounding must not lengthen a vector.
     factor = np.minimum(1.0, radius * (1 - 1e-9) / np.sqrt(np.maximum(squared, 1.0)))
     inside = squared <= float(radius) ** 2
     shrunk = np.where(inside[:, None], vectors, np.trunc(vectors * factor[:, None]))
     fits = np.einsum("ij,ij->i", shrunk, shrunk) <= float(radius) ** 2  # exact: whole numbers below 2**53
+    # The sensitivity rests on this test, not on the floats before it.
     return np.asarray(np.where(fits[:, None], shrunk, 0.0))
 
 
@@ -246,7 +251,7 @@ class Projection:
         return cls(lattice, start, whole)
 
     @classmethod
-    def public(cls, lattice: RecordLattice, matrix: Any) -> Projection:
+    def public(cls, lattice: RecordLattice, matrix: ArrayLike) -> Projection:
         """Project on the row space of a public matrix (r, d) in data units; rows are made orthonormal.
 
         Examples
@@ -311,11 +316,11 @@ class BallLattice(RecordLattice):
     """
 
     @classmethod
-    def around(cls, centre: Any, radius: Any) -> BallLattice:
+    def around(cls, centre: ArrayLike, radius: object) -> BallLattice:
         """Check centre and radius and make the lattice of their ball."""
         middle = np.asarray(centre, dtype=np.float64)
         if middle.ndim != 1 or not len(middle) or not np.isfinite(middle).all():
-            raise ValueError("center must be one finite number a column")
+            raise ValueError("center must be one finite number per column")
         reach = _validation.check_positive(radius, "radius")
         bounds = tuple((float(m - reach), float(m + reach)) for m in middle)
         if not all(0 < high - low < math.inf for low, high in bounds):
@@ -395,11 +400,11 @@ class CentredBallLattice:
     radius: float
 
     @classmethod
-    def around(cls, centre: Any, radius: Any) -> CentredBallLattice:
+    def around(cls, centre: ArrayLike, radius: object) -> CentredBallLattice:
         """Check a public centre and radius."""
         middle = np.asarray(centre, dtype=np.float64)
         if middle.ndim != 1 or not len(middle) or not np.isfinite(middle).all():
-            raise ValueError("center must be one finite number a column")
+            raise ValueError("center must be one finite number per column")
         return cls(middle, check_positive(radius, "radius"))
 
     @property
@@ -442,7 +447,7 @@ def random_directions(generator: np.random.Generator, rows: int, d: int) -> Floa
     return integer_directions((basis * np.sign(np.diag(upper))).T)
 
 
-def keyed_hash(vectors: FloatArray, key: int) -> NDArray[np.uint64]:
+def keyed_hash(vectors: FloatArray, key: int) -> WordArray:
     """Keyed hash of each vector of whole numbers: 32 bits, a function of the vector and the key alone.
 
     Examples
@@ -488,7 +493,7 @@ class Thinning:
     key: int
     share: float
 
-    def kept(self, vectors: FloatArray) -> NDArray[np.bool_]:
+    def kept(self, vectors: FloatArray) -> BoolArray:
         """Say of each lattice vector whether it is kept."""
         if self.share >= 1.0:
             return np.ones(len(vectors), dtype=bool)

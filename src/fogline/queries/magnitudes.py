@@ -22,10 +22,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.query import Records
 
 __all__ = [
@@ -41,8 +41,6 @@ __all__ = [
     "counts_sensitivity",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 LEAST_POWER, MOST_POWER = -32, 64
 POWERS = MOST_POWER - LEAST_POWER
@@ -52,17 +50,30 @@ BINS = 2 * POWERS + 1
 CELLS = 128
 """Cells of the second count."""
 
-MISTAKE = 1e-3
-"""Chance that noise alone makes any bin, or any block of cells, look occupied."""
 
-DEVIATIONS = 2.0
-"""Noise deviations by which a count is taken to be larger than it looks before a tail is cut off."""
+@dataclass(frozen=True)
+class BoundsTuning:
+    """What was tuned in reading bounds from noisy counts; none of it enters the sensitivity.
 
-UNSEEN = 0.025
-"""Share of the values that a tail in which nothing stands out may hold, in the worst case, to be cut off."""
+    Parameters
+    ----------
+    mistake : float
+        Chance that noise alone makes any bin, or any block of cells, look occupied.
+    deviations : float
+        Noise deviations by which a count is taken to be larger than it looks before a tail is cut off.
+    unseen : float
+        Share of the values that a tail in which nothing stands out may hold, in the worst case, to be cut off.
+    few : float
+        With fewer values than this many noise deviations of a cell, a good part of them may go unseen.
+    """
 
-FEW = 100.0
-"""With fewer values than so many noise deviations of a cell, a good part of them may go unseen."""
+    mistake: float = 1e-3
+    deviations: float = 2.0
+    unseen: float = 0.025
+    few: float = 100.0
+
+
+TUNING = BoundsTuning()
 
 
 def bin_counts(column: FloatArray) -> IntArray:
@@ -72,6 +83,7 @@ def bin_counts(column: FloatArray) -> IntArray:
         counted = size < 2.0**MOST_POWER  # false for NaN and infinities
         _, exponent = np.frexp(np.where(counted, size, 0.0))  # exact: size = m 2^exponent, 1/2 <= m < 1
         power = np.where(size >= 2.0**LEAST_POWER, exponent - 1 - LEAST_POWER, -1)
+        # Zero, and what is smaller than the least power, is the bin in the middle, for either sign.
         index = POWERS + np.where(column < 0, -1, 1) * (power + 1)
     return np.bincount(index[counted], minlength=BINS).astype(np.int64)
 
@@ -103,10 +115,11 @@ def coarse_range(noisy: IntArray, scale: float) -> tuple[float, float] | None:
 
     It reaches on over neighbours at least one noise deviation above zero: tails seldom end with a power of two.
     """
-    occupied = np.flatnonzero(noisy > scale * norm.isf(MISTAKE / BINS))
+    occupied = np.flatnonzero(noisy > scale * norm.isf(TUNING.mistake / BINS))
     if not len(occupied):
         return None
     first, last = int(occupied[0]), int(occupied[-1])
+    # One deviation is enough beside a bin that is certain.
     while first > 0 and noisy[first - 1] > scale:
         first -= 1
     while last < BINS - 1 and noisy[last + 1] > scale:
@@ -188,7 +201,9 @@ class ColumnCells:
         first, last = self._occupied()
         ends = []
         for noisy, start in ((self.noisy, first), (self.noisy[::-1], CELLS - 1 - last)):
-            safe, unseen = (_cut(noisy, self.scale, share * self.total) for share in ((1 - coverage) / 2, UNSEEN))
+            safe, unseen = (
+                _cut(noisy, self.scale, share * self.total) for share in ((1 - coverage) / 2, TUNING.unseen)
+            )
             ends.append(max(safe, min(unseen, start)))
         first, last = ends[0], CELLS - 1 - ends[1]
         return (first, last) if first <= last else (0, CELLS - 1)
@@ -196,7 +211,7 @@ class ColumnCells:
     def _occupied(self) -> tuple[int, int]:
         """Ends of the smallest blocks of cells whose counts cannot be noise."""
         first, last = CELLS, -1
-        level = norm.isf(MISTAKE / (2 * CELLS))
+        level = norm.isf(TUNING.mistake / (2 * CELLS))
         below = np.zeros(CELLS, dtype=bool)
         size = 1
         while size <= CELLS:
@@ -218,10 +233,11 @@ class ColumnCells:
         first, last = self.inner(coverage)
         cells = first + CELLS - 1 - last
         counted = float(self.noisy.sum() - self.noisy[first : last + 1].sum())
-        return max(counted, 0.0) + DEVIATIONS * self.scale * math.sqrt(cells)
+        return max(counted, 0.0) + TUNING.deviations * self.scale * math.sqrt(cells)
 
     def quantile(self, q: float) -> float:
         """Quantile by the rising line that fits the noisy cumulative counts best, straight within a cell."""
+        # Noise makes cumulative counts fall here and there; true ones cannot.
         rising = isotonic_regression(np.concatenate([[0.0], np.cumsum(self.noisy)]))
         span = rising[-1] - rising[0]
         if span <= 0:
@@ -235,7 +251,7 @@ class ColumnCells:
     @property
     def is_few(self) -> bool:
         """Whether so few values stand out that a good part may lie outside the range, unseen."""
-        return self.total < FEW * self.scale
+        return self.total < TUNING.few * self.scale
 
     def rank_error(self, q: float) -> float:
         """Standard deviation that the noise gives to the rank of a quantile, as a share of the values."""
@@ -243,8 +259,8 @@ class ColumnCells:
 
 
 def _cut(noisy: IntArray, scale: float, allowed: float) -> int:
-    """How many cells of the lower end can go before so many values might be lost."""
-    lost = np.cumsum(noisy) + DEVIATIONS * scale * np.sqrt(np.arange(1, CELLS + 1))
+    """How many cells of the lower end can go before this many values might be lost."""
+    lost = np.cumsum(noisy) + TUNING.deviations * scale * np.sqrt(np.arange(1, CELLS + 1))
     return int(np.argmax(lost > allowed)) if (lost > allowed).any() else 0
 
 

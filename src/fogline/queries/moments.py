@@ -7,7 +7,7 @@ the box: with Gaussian noise this gives the count :math:`\hat n`, the mean and t
 the square of the box's diagonal: in many columns that is what lets components be seen at all. A direction is kept
 where its eigenvalue exceeds :math:`2\sigma\sqrt d`, the edge of the spectrum of the noise alone [1]_.
 
-Columns are measured in half widths of their bounds. The proof is in ``private_pca.proof.md`` beside this file.
+Columns are measured in half widths of their bounds. The proof is in ``moments.proof.md`` beside this file.
 
 References
 ----------
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline.queries.lattice import Projection, RecordLattice, clipped
 from fogline.queries.query import Records
 
@@ -40,8 +41,6 @@ __all__ = [
     "components_of",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 LIMIT = 2**61
 """Sums are cut to plus and minus this, which the mechanism can add noise to."""
@@ -52,20 +51,37 @@ MOST_COLUMNS = 1024
 LOW = 2**32 - 1
 """The lower half of an integer."""
 
-COUNT_WEIGHT, SPREAD_WEIGHT = 0.8, 0.45
-"""Length of the count and of the squared distance in a record's first vector, as fractions of the longest record."""
 
-MEAN_WEIGHT = 0.7
-"""Length of the record itself in its second vector, as a fraction of that of its square."""
+@dataclass(frozen=True)
+class MomentsTuning:
+    """What was tuned in the release of moments; the sensitivity is computed from the weights, whatever they are.
+
+    Parameters
+    ----------
+    count_weight : float
+        Length of the count in a record's first vector, as a fraction of the longest record.
+    spread_weight : float
+        Length of the squared distance in that vector, as a fraction of the longest record.
+    mean_weight : float
+        Length of the record itself in its second vector, as a fraction of that of its square.
+    clip : float
+        Radius of the clip in root mean square distances.
+    least_spread : float
+        The squared spread is not believed to be below this fraction of the box's.
+    """
+
+    count_weight: float = 0.8
+    spread_weight: float = 0.45
+    mean_weight: float = 0.7
+    clip: float = 1.25
+    least_spread: float = 2e-4
+
+
+TUNING = MomentsTuning()
+
 
 DIAGONAL, BESIDE = 5, 7
 """Weights of the entries of the second moment on and above the diagonal: 7/5 is just below the square root of two."""
-
-CLIP = 1.25
-"""Radius of the clip in root mean square distances."""
-
-LEAST_SPREAD = 2e-4
-"""The squared spread is not believed to be below this fraction of the box's."""
 
 
 class ExactSum:
@@ -88,6 +104,7 @@ class ExactSum:
 
     def add(self, part: FloatArray) -> None:
         """Add whole numbers below 2**53."""
+        # The carry goes up before the low half is masked.
         self._low += part.astype(np.int64) & LOW
         self._high += (part.astype(np.int64) >> 32) + (self._low >> 32)
         self._low &= LOW
@@ -117,7 +134,7 @@ class SpreadQuery:
     @property
     def count_unit(self) -> int:
         """What a record adds to the count."""
-        return int(COUNT_WEIGHT * self.longest)
+        return int(TUNING.count_weight * self.longest)
 
     @property
     def size(self) -> int:
@@ -126,7 +143,7 @@ class SpreadQuery:
 
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far the sums of neighbours can be apart, in Euclidean norm."""
-        spread = int(SPREAD_WEIGHT * self.longest) ** 2
+        spread = int(TUNING.spread_weight * self.longest) ** 2
         squared = self.count_unit**2 + self.longest**2 + spread
         if neighbours != "add-remove":
             squared = max(squared, 4 * self.longest**2 + spread)
@@ -135,8 +152,8 @@ class SpreadQuery:
     def vectors(self, q: FloatArray) -> FloatArray:
         """Contribution of each record."""
         squared = np.einsum("ij,ij->i", q, q)
-        spread = np.floor(squared * (SPREAD_WEIGHT / self.longest))
-        capped = np.minimum(spread, float(int(SPREAD_WEIGHT * self.longest)))
+        spread = np.floor(squared * (TUNING.spread_weight / self.longest))
+        capped = np.minimum(spread, float(int(TUNING.spread_weight * self.longest)))
         return np.column_stack([np.full(len(q), float(self.count_unit)), q, capped])
 
     def exact(self, records: Records) -> IntArray:
@@ -154,15 +171,17 @@ class SpreadQuery:
         mean = values[1:-1] / steps / safe
         mean_sd = noise_scale / steps / safe
         length = float(mean @ mean)
-        squared = float(values[-1]) * self.longest / SPREAD_WEIGHT / steps**2 / safe
+        squared = float(values[-1]) * self.longest / TUNING.spread_weight / steps**2 / safe
         spread = squared - max(length - d * mean_sd**2, 0.0)
         return Spread(
             count=count,
             count_sd=count_sd,
             mean=np.clip(mean, -1.0, 1.0),
             mean_sd=mean_sd,
-            variance=float(np.clip(spread, LEAST_SPREAD * d, max((self.longest / steps) ** 2, 2 * LEAST_SPREAD * d))),
-            variance_sd=noise_scale * self.longest / SPREAD_WEIGHT / steps**2 / safe,
+            variance=float(
+                np.clip(spread, TUNING.least_spread * d, max((self.longest / steps) ** 2, 2 * TUNING.least_spread * d))
+            ),
+            variance_sd=noise_scale * self.longest / TUNING.spread_weight / steps**2 / safe,
         )
 
 
@@ -180,7 +199,7 @@ class Spread:
     def radius(self, lattice: RecordLattice) -> int:
         """Radius of the clip around the mean, in lattice steps: from released numbers alone."""
         wide = self.variance + 0.5 * self.variance_sd + lattice.d * self.mean_sd**2
-        return max(1, int(min(CLIP * math.sqrt(wide) * lattice.steps, 2 * lattice.longest)))
+        return max(1, int(min(TUNING.clip * math.sqrt(wide) * lattice.steps, 2 * lattice.longest)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +233,7 @@ class MomentQuery:
     @property
     def mean_unit(self) -> int:
         """Weight M of the record itself."""
-        return max(1, int(MEAN_WEIGHT * DIAGONAL * self.radius))
+        return max(1, int(TUNING.mean_weight * DIAGONAL * self.radius))
 
     @property
     def size(self) -> int:
@@ -225,6 +244,8 @@ class MomentQuery:
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:
         """How far the sums of neighbours can be apart, in Euclidean norm."""
         linear, quadratic = (self.mean_unit * self.radius) ** 2, (DIAGONAL * self.radius**2) ** 2
+        # Replaced, v may turn into -v, which doubles the linear part; squares of v and v' cannot point against each
+        # other.
         squared = linear + quadratic if neighbours == "add-remove" else 4 * linear + 2 * quadratic
         return math.nextafter(max_contributions * math.sqrt(squared) * (1 + 1e-12), math.inf)
 
@@ -246,6 +267,7 @@ class MomentQuery:
     def decode(self, values: IntArray, noise_scale: float) -> Moments:
         """Mean and covariance from the released sum."""
         d, steps, spread = self.lattice.d, float(self.lattice.steps), self.spread
+        # A count within its noise may be zero or below, and would blow up what it divides.
         count = max(spread.count, 2 * spread.count_sd)
         shift = values[:d] / self.mean_unit / steps / count
         shift_sd = noise_scale / self.mean_unit / steps / count
@@ -325,7 +347,7 @@ def components_of(moments: Moments, lattice: RecordLattice, most: int, exactly: 
     signs = np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(lattice.d)])  # else left to the library
     vectors = vectors * signs
     shrunk = (top + np.sqrt(np.maximum(top**2 - edge**2, 0.0))) / 2
-    floor = max(LEAST_SPREAD, 0.05 * edge)
+    floor = max(TUNING.least_spread, 0.05 * edge)
     return PrivateComponents(
         projection=Projection.on(lattice, vectors[:, :r].T, moments.mean),
         variances=np.maximum(shrunk, floor),

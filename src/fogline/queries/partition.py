@@ -14,7 +14,7 @@ a one-dimensional projection is an interval, and from these counts every interva
 for some m: the valley is lower than a part b of what is on either side, by five deviations of the noise, and it may
 well be lower than the smaller part a that the tails of separate components would leave (two deviations allowed). Both
 sides must hold enough records. This is the three-fold test of a terrific ball (many inside, many outside, next to none
-around) in time linear in the number of records. The proof is in ``slabs.proof.md`` beside this file.
+around) in time linear in the number of records. The proof is in ``partition.proof.md`` beside this file.
 
 Whitened records in whole numbers, and parts by whitened distance.
 
@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.queries.lattice import DIRECTION_BITS, CentredBallLattice, clipped, drop_nonfinite
 from fogline.queries.moments import ExactSum
 from fogline.queries.query import Records
@@ -55,9 +55,6 @@ __all__ = [
     "valleys",
     "whitening_of",
 ]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class Parts(Protocol):
@@ -136,6 +133,7 @@ class Partition:
         labels = np.zeros(len(rows), dtype=np.int64)
         for cut in self.cuts:
             here = np.flatnonzero(labels == cut.part)
+            # Cuts are replayed in their order: a later one divides a part that an earlier one made.
             slabs = np.searchsorted(cut.edges, cut.frame.vectors(rows[here]) @ cut.direction, side="right")
             labels[here] = np.array([cut.part, *cut.children])[slabs]
         return labels
@@ -174,6 +172,7 @@ class NearestParts:
         """Part of each of these finite rows."""
         q = self.frame.vectors(rows)
         squares = [((q - centre) ** 2).sum(axis=1) for centre in self.frame.vectors(self.centres)]
+        # Ties go to the first centre, in whole numbers: no batch decides them otherwise.
         return np.asarray(np.argmin(np.stack(squares), axis=0), dtype=np.int64)
 
 
@@ -254,6 +253,7 @@ class SlabsQuery:
     @property
     def width(self) -> float:
         """Of an interval, in the units of the products of lattice vectors and directions."""
+        # A little more than the diameter: directions are unit vectors up to rounding only.
         return 2.002 * self.frames[0].steps * 2.0**DIRECTION_BITS / BINS
 
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:
@@ -314,7 +314,7 @@ class Slabs:
     counted: FloatArray
 
     def best(self, most: int) -> FloatArray:
-        """The clearest edges, at most so many."""
+        """The clearest edges, at most this many."""
         return np.sort(self.edges[np.argsort(-self.scores, kind="stable")[: max(most, 0)]])
 
     def middle(self, low: float, high: float) -> float:
@@ -426,7 +426,7 @@ def _clearest(
     return best
 
 
-def _run(low: NDArray[np.bool_], at: int) -> tuple[int, int]:
+def _run(low: BoolArray, at: int) -> tuple[int, int]:
     """First and last index of the run of true values around one of them."""
     ends = np.flatnonzero(~low)
     before, after = ends[ends < at], ends[ends > at]

@@ -1,12 +1,13 @@
-"""Random features of records on a few released directions: the density that clusters and components are read from."""
+"""Random features of records on a few released directions: the density that clusters and components are read from.
+
+The proof is in ``projected_density.proof.md`` beside this file.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fogline._typing import IntArray
 from fogline._validation import records as checked_records
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.private_density import PrivateDensity
@@ -17,9 +18,6 @@ from fogline.queries.query import Records
 from fogline.queries.random_feature_sums import PhaseSums
 
 __all__ = ["ProjectedDensityQuery"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+from fogline._typing import FloatArray, IntArray
 
 __all__ = ["CountQuery", "Query", "Records", "rows_moved"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 T_co = TypeVar("T_co", covariant=True)
 
 

@@ -8,7 +8,7 @@ turn, choose a direction from a table of integer cosines and sines that were cut
 for any order, batching and partition of the records, with and without the compiled loop.
 
 A record with a missing or infinite value, or outside the box, contributes nothing. The proof is in
-``random_features.proof.md`` beside this file.
+``random_feature_sums.proof.md`` beside this file.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import quiet
 from fogline.density.random_spec import COORDINATE_BITS, PHASE_BITS, TABLE_BITS, UNIT, RandomSpec
 
 __all__ = ["PhaseSums", "add_phases", "direction_table", "lattice_vector", "random_sensitivity"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 BLOCK_ROWS = 256
 """Rows multiplied at a time."""
@@ -130,7 +128,7 @@ class PhaseSums:
         count, sums = gone.state()
         self.add_state(-count, -sums)
 
-    def checked(self, count: Any, sums: Any, *, signed: bool = False) -> tuple[IntArray, IntArray]:
+    def checked(self, count: ArrayLike, sums: ArrayLike, *, signed: bool = False) -> tuple[IntArray, IntArray]:
         """Return sums from elsewhere, if records can have made them; with ``signed``, some were taken back."""
         number, array = np.asarray(count), np.asarray(sums)
         if number.dtype.kind not in "iu" or array.dtype.kind not in "iu" or number.size != 1:
@@ -140,9 +138,10 @@ class PhaseSums:
         total = int(number.reshape(-1)[0])
         if not (-MOST_DECLARED if signed else 0) <= total <= MOST_DECLARED:
             raise ValueError(f"count must be that of at most {MOST_DECLARED} records")
+        # Where rows were taken back the count bounds nothing: what is left may be the difference of many.
         most = UNIT * (MOST_DECLARED if signed else total)
         if int(array.max()) > most or int(array.min()) < -most:
-            raise ValueError("sums are larger than so many records can make them")
+            raise ValueError("sums are larger than this many records can make them")
         return np.array([total]), array.astype(np.int64)
 
     def state(self) -> tuple[IntArray, IntArray]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import records
 from fogline.density.leaves import LeafSpec
 from fogline.density.random_spec import RandomSpec, Spec
@@ -22,8 +22,6 @@ from fogline.queries.fourier_sums import CHUNK_ROWS, cell_keys, lattice_sums
 
 __all__ = ["WEIGHT_PARTS_BITS", "StrataCounts", "weight_parts"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 WEIGHT_PARTS_BITS = 10
 """A weight at its bound is 2**10 parts."""
@@ -37,7 +35,7 @@ def weight_parts(weights: FloatArray, bound: float) -> IntArray:
 
 
 class StrataCounts:
-    """Exact counts of so many strata.
+    """Exact counts of several strata.
 
     Parameters
     ----------

@@ -6,10 +6,9 @@ from fogline._lazy import lazy_names
 
 if TYPE_CHECKING:
     from fogline.report.clusters import ClusterFindings
-    from fogline.report.findings import Findings
     from fogline.report.fit import FitFindings
     from fogline.report.mixture import MixtureFindings
-    from fogline.report.modes import WideFindings
+    from fogline.report.modes import Findings, WideFindings
     from fogline.report.page import document, find, render_report, write_report
     from fogline.report.regression import BranchFindings
 
@@ -31,7 +30,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "BranchFindings": "regression",
         "ClusterFindings": "clusters",
-        "Findings": "findings",
+        "Findings": "modes",
         "FitFindings": "fit",
         "MixtureFindings": "mixture",
         "WideFindings": "modes",

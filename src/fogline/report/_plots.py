@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt, gaussian_filter
 from scipy.special import gammaincinv
 
+from fogline._typing import BoolArray, FloatArray, IntArray
+from fogline.density.modes.search import search_of
 from fogline.density.private_density import PrivateDensity
-from fogline.density.random_spec import RandomSpec
 from fogline.report._svg import (
     HUES,
     PlotArea,
@@ -42,7 +42,7 @@ from fogline.report._svg import (
     tick_label,
     ticks,
 )
-from fogline.report.findings import Findings, Standing
+from fogline.report.modes import Findings, Standing
 
 __all__ = [
     "FOG",
@@ -76,7 +76,6 @@ __all__ = [
     "telling_columns",
 ]
 
-FloatArray = NDArray[np.float64]
 
 OTHER = "#8a98a1"
 WIDTH = 320
@@ -91,6 +90,7 @@ def standing_chart(findings: Findings) -> str:
     if findings.standings.other is not None:
         label = "next peak" if rows else "clearest peak"
         rows.append((label, OTHER, findings.standings.other))
+    # Room to the right of the clearest mode for its number, and never less than twice the fogline.
     top = max([2.0, *(1.35 * standing.ratio for _, _, standing in rows)])
     low = 0.2
     height = 34 * len(rows) + 56
@@ -110,6 +110,7 @@ def standing_chart(findings: Findings) -> str:
         parts.append(element("text", text=label, x=LEFT - 10, y=y + 4, class_="row-label end"))
         parts.append(element("line", x1=LEFT, x2=x, y1=y, y2=y, stroke=hue, class_="stem"))
         parts.append(element("circle", cx=x, cy=y, r=6.5, fill=hue, class_="badge"))
+        # Near the right edge there is no room beside the dot.
         inside = x > RIGHT - 46
         parts.append(
             element(
@@ -146,6 +147,7 @@ def standing_chart(findings: Findings) -> str:
 def share_bar(findings: Findings) -> str:
     """Draw the shares of the released mass as one bar."""
     shares = np.clip(findings.basins.shares, 0, None)
+    # Noise may let shares add up to more than one, which a bar cannot show.
     shares = shares / max(float(shares.sum()), 1.0)
     parts = [(f"{k + 1} · {share:.0%}", share, HUES[k % len(HUES)]) for k, share in enumerate(shares.tolist())]
     return slab_bar(parts, label="Share of the released mass in each cluster", rest="in no cluster")
@@ -157,6 +159,7 @@ def slab_bar(parts: Sequence[tuple[str, float, str]], *, label: str, rest: str =
     left = 0.0
     for words, share, hue in parts:
         drawn.append(element("rect", x=left, y=0, width=900 * share, height=26, fill=hue, class_="slab"))
+        # Words that would not fit are left out: the table has them.
         if 900 * share > 14 + 6.5 * len(words):
             drawn.append(element("text", text=words, x=left + 10, y=17.5, class_="slab-label"))
         left += 900 * share
@@ -241,6 +244,7 @@ def density_levels(values: FloatArray, floor: float) -> FloatArray:
     top = float(values.max())
     if top <= 0:
         return np.zeros(0)
+    # Below the floor there is noise; but a peak lost in it still gets a shape.
     low = min(max(floor, 0.03 * top), 0.5 * top)
     return np.linspace(low, top, LEVELS + 1)[:-1]
 
@@ -306,6 +310,7 @@ def free_spot(
                 and frame.top + 12 < y < frame.top + frame.height - 12
             )
             clearance = min((float(np.hypot(x - a, y - b)) for a, b in taken), default=99.0)
+            # Beyond a badge's width more room is worth nothing; nearer spots and those to the upper right come first.
             worth = min(clearance, 24.0) - 6 * stretch - 0.05 * step - (0 if inside else 50)
             if worth > score:
                 best, score = (x, y), worth
@@ -316,8 +321,6 @@ def line(frame: PlotArea, x: FloatArray, y: FloatArray) -> str:
     """Path along a curve, not closed."""
     return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in frame.at(np.stack([x, y], axis=1)).tolist())
 
-
-IntArray = NDArray[np.int64]
 
 MARGIN = 3.0
 BLUE = "#3d6a86"
@@ -363,6 +366,7 @@ def plane_map(plane: Plane) -> str:
     defs = [element("path", id=f"level-{i}", d=shape) for i, shape in enumerate(shapes) if shape]
     borders = []
     for k in range(len(plane.places)):
+        # Basins clip copies of the same contours, so a page holds each contour once.
         region = outline(frame, plane.axes, _soft_region(plane.labels, k), 0.5)
         defs.append(element("clipPath", element("path", d=region, clip_rule="evenodd"), id=f"basin-{k}"))
         borders.append(element("path", d=region, class_="basin"))
@@ -409,6 +413,7 @@ def _stack(levels: int, hue: str) -> str:
 
 def _soft_region(labels: IntArray, k: int) -> FloatArray:
     """Region of a mode with a margin into the fog, each place to the nearest region, smoothed for the eye."""
+    # Without a margin the lowest contour would be cut where the labels end.
     away, nearest = distance_transform_edt(labels < 0, return_indices=True)
     mine = (labels[tuple(nearest)] == k) & (away <= MARGIN)
     return np.asarray(gaussian_filter(mine.astype(np.float64), 1.0, mode="nearest"))
@@ -440,7 +445,7 @@ class Profile:
     axis: FloatArray
     values: FloatArray
     sd: FloatArray
-    labels: NDArray[np.int64]
+    labels: IntArray
     places: FloatArray
     errors: FloatArray
 
@@ -449,6 +454,7 @@ def profile_curve(profile: Profile, *, fog_band: tuple[FloatArray, FloatArray] |
     """Draw the curve, and the fog between two curves if there is one."""
     x, f, sd = profile.axis, profile.values, profile.sd
     shore = f if fog_band is None else fog_band[1]
+    # An empty release has a flat curve at zero; the frame still needs a height.
     top = 1.14 * float(max((f + 2 * sd).max(), shore.max(), np.finfo(float).tiny))
     bottom = min(0.0, 1.05 * float((f - 2 * sd).min()))
     frame = PlotArea(78, 10, 780, 330, profile.bounds, (bottom, top))
@@ -493,7 +499,7 @@ def _fog(frame: PlotArea, x: FloatArray, base: FloatArray, shore: FloatArray) ->
     return "".join(parts)
 
 
-def _runs(mask: NDArray[np.bool_]) -> list[slice]:
+def _runs(mask: BoolArray) -> list[slice]:
     """Give stretches of a mask, each one point longer than it is, so that neighbours touch."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
     return [slice(int(a), int(b) + 1) for a, b in edges.reshape(-1, 2)]
@@ -606,7 +612,7 @@ MOST_COLUMNS = 6
 """A table of more columns than this shows those in which what it lists differs most."""
 
 RESOLUTION = 60
-"""Points an axis of a picture that is not read from a grid."""
+"""Points per axis of a picture that is not read from a grid."""
 
 DRAWN_BASIN_FLOOR = 2.0
 """A place is someone's where the density is at least this many deviations of its privacy noise."""
@@ -655,14 +661,16 @@ def telling_columns(centers: FloatArray, bounds: FloatArray, most: int) -> list[
     """
     d = len(bounds)
     if d <= most or len(centers) < 2:
+        # One centre, or none, does not tell columns apart.
         return list(range(min(d, most)))
+    # Differences are compared in parts of the public ranges: columns have different units.
     spread = np.ptp(centers, axis=0) / (bounds[:, 1] - bounds[:, 0])
     return sorted(np.argsort(-spread, kind="stable")[:most].tolist())
 
 
 def is_sliced(density: PrivateDensity) -> bool:
     """Whether a map of the density is made of planes through the centres."""
-    return isinstance(density.spec, RandomSpec) and density.spec.d > 2
+    return density.spec.d > 2 and not search_of(density.spec).has_grid
 
 
 def picture_of(space: Space, bandwidth: FloatArray) -> Plane | Profile:
@@ -673,6 +681,7 @@ def picture_of(space: Space, bandwidth: FloatArray) -> Plane | Profile:
 def _profile(space: Space, bandwidth: FloatArray) -> Profile:
     density = space.density
     low, high = (float(end) for end in density.spec.bounds[0])
+    # A curve has room for more points than a map has along each axis.
     axis = np.linspace(low, high, 4 * RESOLUTION)
     values = density.pdf(axis[:, None], bandwidth)
     kernel = 1 / (2 * np.sqrt(np.pi) * float(bandwidth[0]))
@@ -692,7 +701,7 @@ def _profile(space: Space, bandwidth: FloatArray) -> Profile:
 def read_plane(space: Space, bandwidth: FloatArray) -> Plane:
     """Read a map of two axes; costs no privacy."""
     i, j = space.pair
-    read = _sliced if isinstance(space.density.spec, RandomSpec) else _from_grid
+    read = _from_grid if search_of(space.density.spec).has_grid else _sliced
     axes, values, places, floor = read(space, bandwidth)
     bounds = [(float(low), float(high)) for low, high in space.density.spec.bounds]
     return Plane(
@@ -719,6 +728,7 @@ def _from_grid(space: Space, bandwidth: FloatArray) -> Field:
     if density.spec.d == 2:
         return axes, grid.values, flat, DRAWN_BASIN_FLOOR * density.noise_sd(bandwidth)
     (other,) = {0, 1, 2} - {i, j}
+    # Whose a place of the map is, is asked where the column that was summed over is densest.
     best = grid.axes[other][np.argmax(grid.values, axis=other)].ravel()
     values = grid.values.sum(axis=other) * float(grid.axes[other][1] - grid.axes[other][0])
     return axes, values, np.insert(flat, other, best, axis=1), 0.05 * float(values.max())
@@ -730,6 +740,7 @@ def _sliced(space: Space, bandwidth: FloatArray) -> Field:
     across, up = (np.linspace(bounds[a, 0], bounds[a, 1], RESOLUTION) for a in pair)
     flat = np.stack(np.meshgrid(across, up, indexing="ij"), axis=-1).reshape(-1, 2)
     through = space.centers if len(space.centers) else bounds.mean(axis=1)[None]
+    # One plane through each centre; a map shows at each place the plane in which it is densest.
     planes = np.repeat((through if density.spec.d > 2 else through[:1])[:, None], len(flat), axis=1)
     planes[:, :, pair] = flat
     read = np.stack([density.pdf(plane, bandwidth) for plane in planes])

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fogline._typing import FloatArray
 
 __all__ = [
     "HUES",
@@ -27,8 +28,6 @@ __all__ = [
     "tick_label",
     "ticks",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 def contour_loops(values: FloatArray, level: float) -> list[FloatArray]:
@@ -57,6 +56,7 @@ def contour_loops(values: FloatArray, level: float) -> list[FloatArray]:
     []
     """
     low = min(float(values.min()), level) - float(np.ptp(values)) - abs(level) - 1.0
+    # A rim below every level closes each region by itself.
     field = np.pad(values, 1, constant_values=low)
     links = _links(field, level)
     last = np.array(values.shape) - 1
@@ -75,6 +75,7 @@ def contour_loops(values: FloatArray, level: float) -> list[FloatArray]:
             loop.append(edge)
         links.pop(start, None)
         points = np.array([_crossing(field, level, e) for e in loop])
+        # Crossings with the rim come back onto the edge of the grid.
         loops.append(np.clip(points - 1, 0, last))
     return loops
 
@@ -113,7 +114,7 @@ def _crossing(field: FloatArray, level: float, edge: int) -> tuple[float, float]
 
 
 HUES = ("#1d6996", "#b8620e", "#2f7d4f", "#7a4fa0", "#b03a48", "#0f7f83", "#8a6d1a", "#5b6470", "#b5527e", "#5d7f1d")
-"""One colour a mode, then again from the first."""
+"""One colour per mode, then again from the first."""
 
 Attribute = str | float | int
 
@@ -183,7 +184,7 @@ class PlotArea:
 
     @property
     def pixels(self) -> FloatArray:
-        """Drawing units a unit of each axis; y is negative."""
+        """Drawing units per unit of each axis; y is negative."""
         return np.array([self.width / (self.x[1] - self.x[0]), -self.height / (self.y[1] - self.y[0])])
 
     def axes(self, names: tuple[str, str], *, wanted: int = 6) -> str:
@@ -219,7 +220,7 @@ class PlotArea:
 
 
 def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
-    """Round values between two ends, about so many.
+    """Round values between two ends, about this many.
 
     Examples
     --------
@@ -249,7 +250,7 @@ def tick_label(value: float) -> str:
 
 
 def error_ellipse(frame: PlotArea, centre: FloatArray, covariance: FloatArray, radius: float, class_: str) -> str:
-    """Draw the ellipse of so many standard errors around a point."""
+    """Draw the ellipse of this many standard errors around a point."""
     values, vectors = np.linalg.eigh(covariance * np.outer(frame.pixels, frame.pixels))
     rx, ry = radius * np.sqrt(np.maximum(values, 0))
     angle = math.degrees(math.atan2(vectors[1, 0], vectors[0, 0]))
@@ -270,7 +271,7 @@ def short(text: str, most: int = 42) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Return a number with so many significant digits and a real minus sign.
+    """Return a number with this many significant digits and a real minus sign.
 
     Examples
     --------

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, IntArray
 from fogline.report._plots import (
     MOST_COLUMNS,
     Plane,
@@ -29,9 +29,18 @@ from fogline.report._plots import (
     telling_columns,
 )
 from fogline.report._svg import HUES, plus_minus, significant, tick_label
-from fogline.report.console import ConsoleTable, count_words, left_out_words, values_with_errors
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report.frame import few_listed, frame_content, listed
+from fogline.report.frame import (
+    ConsoleTable,
+    column_names,
+    count_words,
+    few_listed,
+    frame_content,
+    left_out_words,
+    listed,
+    python_call,
+    values_with_errors,
+    versions,
+)
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModeClustering
@@ -45,8 +54,6 @@ __all__ = [
     "find_clusters",
     "shown_columns",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,24 +101,28 @@ def find_clusters(estimator: PrivateModeClustering, columns: Sequence[str] | Non
     return ClusterFindings(estimator, names, picture_of(space, bandwidth), bandwidth)
 
 
-def _columns(estimator: Any, names: tuple[str, ...]) -> Space:
+def _columns(estimator: PrivateModeClustering, names: tuple[str, ...]) -> Space:
     """Return the columns themselves, the map in those in which the centres differ most."""
-    density, found = estimator.density_, estimator.regions_.modes
+    density, regions = estimator.density_, estimator.regions_
+    assert regions is not None  # without a projection there is a grid
+    found = regions.modes
     shown = telling_columns(found.positions, np.asarray(density.spec.bounds), 2)
     pair = (shown[0], shown[-1])
     return Space(density, names, found.positions, found.covariances, pair, estimator.predict)
 
 
-def _components(estimator: Any) -> Space:
+def _components(estimator: PrivateModeClustering) -> Space:
     """Return the components that the columns were projected on, measured in half ranges of the columns."""
     components, errors = estimator.components_, estimator.projected_standard_errors_
     box = np.broadcast_to(np.asarray(estimator.bounds, dtype=np.float64), (int(estimator.n_features_in_), 2))
+    # Labels are asked for in data units; a place of the map stands for the point of the columns that projects on it.
     back = np.linalg.pinv(components).T * (box[:, 1] - box[:, 0]) / 2
 
-    def label(places: FloatArray) -> NDArray[np.int64]:
+    def label(places: FloatArray) -> IntArray:
         return np.asarray(estimator.predict(estimator.mean_ + places @ back))
 
     names = tuple(f"component {j + 1}" for j in range(len(components)))
+    # Errors along the components are about independent: they are the axes of the noise.
     covariances = errors[:, :, None] ** 2 * np.eye(len(names))
     return Space(estimator.density_, names, estimator.projected_centers_, covariances, (0, 1), label)
 
@@ -135,7 +146,7 @@ def cluster_document(findings: ClusterFindings, command: str | None = None) -> d
     }
 
 
-def _projection(estimator: Any) -> dict[str, Any] | None:
+def _projection(estimator: PrivateModeClustering) -> dict[str, Any] | None:
     if estimator.components_ is None:
         return None
     return {"components": estimator.components_.tolist(), "mean": estimator.mean_.tolist(), "unit": "half ranges"}

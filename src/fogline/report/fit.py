@@ -13,17 +13,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline.accounting import HellingerBudget
 from fogline.families import Family, MultivariateNormal
 from fogline.report._plots import INK, canvas, ellipse_radius, heat, line
 from fogline.report._svg import HUES, PlotArea, element, error_ellipse, path, plus_minus, short, significant, tick_label
-from fogline.report.console import ConsoleTable, count_words
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report.frame import count_content, listed, promise_content
+from fogline.report.frame import (
+    ConsoleTable,
+    column_names,
+    count_content,
+    count_words,
+    listed,
+    promise_content,
+    python_call,
+    versions,
+)
 
 if TYPE_CHECKING:
+    from fogline.density.hellinger.inference import Explained
     from fogline.estimators import PrivateHellinger
 
 __all__ = [
@@ -40,7 +48,6 @@ __all__ = [
     "privacy_words",
 ]
 
-FloatArray = NDArray[np.float64]
 
 POINTS = 500
 """Points of a curve."""
@@ -178,6 +185,7 @@ def _curve(estimator: PrivateHellinger, family: Family, bounds: FloatArray) -> F
     if density is None or explained is None:
         return FitCurve(axis, None, None, None, plain)
     released = density.pdf(axis[:, None], bandwidth)
+    # Integral of the squared kernel: sampling variance is this times density over count.
     kernel = 1.0 / (2.0 * math.sqrt(math.pi) * float(bandwidth[0]))
     sampling = kernel * np.maximum(released, 0.0) / density.count
     return FitCurve(
@@ -196,6 +204,7 @@ def _limits(estimator: PrivateHellinger, family: Family, theta: FloatArray, boun
         return low, high
     ends = [float(end) for end in family.quantile(theta, [TAIL, 1.0 - TAIL])]
     lumps = () if estimator.explained_ is None else estimator.explained_.lumps
+    # What the family does not explain must be in the picture too.
     ends += [end for lump in lumps for end in (lump.low[0], lump.high[0])]
     margin = 0.12 * (max(ends) - min(ends)) + 2.0 * float(estimator.bandwidth_[0])
     least, greatest = max(low, min(ends) - margin), min(high, max(ends) + margin)
@@ -217,6 +226,7 @@ def privacy_words(estimator: PrivateHellinger) -> list[str]:
     meaning = f"epsilon = {guarantee.epsilon:.4g} at delta = {guarantee.delta:g}"
     if estimator.hdp is not None:
         budget = HellingerBudget(estimator.hdp)
+        # Rounded up: a chance that is stated must not be exceeded.
         chance = math.ceil(500 * (1 + budget.total_variation) + 1e-9) / 1000
         return [
             f"The budget was given as {estimator.hdp:g}-HDP: the squared Hellinger distance between what is published "
@@ -271,7 +281,7 @@ def fit_document(findings: FitFindings, command: str | None = None) -> dict[str,
     }
 
 
-def _explained_document(explained: Any) -> dict[str, Any] | None:
+def _explained_document(explained: Explained | None) -> dict[str, Any] | None:
     if explained is None:
         return None
     lumps = [{"low": list(lump.low), "high": list(lump.high), "share": lump.share} for lump in explained.lumps]
@@ -283,7 +293,7 @@ HELD = (0.5, 0.95)
 """Parts of the fitted law that the ellipses of a map hold."""
 
 ROOM = 1.6
-"""A law that is infinite somewhere is drawn up to so many times the rest of the picture."""
+"""A law that is infinite somewhere is drawn up to this many times the rest of the picture."""
 
 
 def fit_content(findings: FitFindings) -> dict[str, Any]:

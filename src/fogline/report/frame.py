@@ -1,35 +1,81 @@
-"""What every page has: the frame with guarantee, count, versions and receipt, and numbers as people write them."""
+"""What every page and every terminal shows: guarantee, count, versions, receipt, and numbers as people write them."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import platform
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import resources
-from typing import Any
+from importlib import metadata, resources
+from typing import Any, Protocol
 
+import numpy as np
+
+import fogline
 from fogline.accounting.cautions import budget_cautions
+from fogline.accounting.guarantee import Guarantee
 from fogline.density.private_density import PrivateDensity
+from fogline.estimators._base import default_parameters
+from fogline.estimators.mode_fit import ModeFit
 from fogline.report._svg import plus_minus, significant
-from fogline.report.findings import python_call, versions
 
 __all__ = [
+    "ConsoleTable",
+    "FittedEstimator",
+    "JudgedEstimator",
     "as_sentence",
+    "column_names",
     "count_content",
+    "count_words",
     "few_listed",
     "frame_content",
+    "left_out_words",
     "listed",
     "p_value",
     "percent",
     "power_of_ten",
     "promise_content",
+    "python_call",
     "render_page",
+    "values_with_errors",
+    "versions",
 ]
 
 
-def render_page(template: str, estimator: Any, content: dict[str, Any], *, title: str, command: str | None) -> str:
+class FittedEstimator(Protocol):
+    """What every page asks of a fitted estimator."""
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """What is promised, and to whom."""
+
+    @property
+    def message_(self) -> str:
+        """What would help, and what to check."""
+
+    @property
+    def density_(self) -> PrivateDensity | None:
+        """The released density, if there is one."""
+
+
+class JudgedEstimator(FittedEstimator, Protocol):
+    """A fitted estimator that tells findings from noise at a level."""
+
+    @property
+    def level(self) -> float:
+        """Chance of a finding where only noise is."""
+
+
+def render_page(
+    template: str, estimator: FittedEstimator, content: dict[str, Any], *, title: str, command: str | None
+) -> str:
     """Return a page that needs nothing else: one of the templates that extend the frame, filled.
 
     Drawings in ``content`` stand under ``figures``, ``chart`` and ``bar`` as SVG and are not escaped; all else is.
@@ -47,6 +93,7 @@ def render_page(template: str, estimator: Any, content: dict[str, Any], *, title
         lstrip_blocks=True,
     )
     style = resources.files("fogline.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    # Drawings are made here, with escaped text; everything else is escaped by the template.
     drawings: dict[str, Any] = {"figures": [Markup(drawing) for drawing in content["figures"]]}
     drawings |= {name: Markup(content[name]) for name in ("chart", "bar") if name in content}
     call = python_call(estimator)
@@ -56,12 +103,15 @@ def render_page(template: str, estimator: Any, content: dict[str, Any], *, title
         command=command or call,
         call=textwrap.fill(call, 100, subsequent_indent="    ", break_long_words=False),
         style=Markup(style),
+        # The page's content policy allows this one style and nothing from elsewhere.
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
     )
     return page
 
 
-def frame_content(estimator: Any, density: PrivateDensity, count: tuple[float, float] | None = None) -> dict[str, Any]:
+def frame_content(
+    estimator: JudgedEstimator, density: PrivateDensity, count: tuple[float, float] | None = None
+) -> dict[str, Any]:
     """Return what the frame says of any fitted estimator; the count is the density's unless it is told."""
     value, sd = (density.count, density.count_sd) if count is None else count
     return {
@@ -80,7 +130,7 @@ def count_content(value: float, sd: float) -> dict[str, str]:
     }
 
 
-def promise_content(estimator: Any, receipt: Any) -> dict[str, Any]:
+def promise_content(estimator: FittedEstimator, receipt: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what every page says of guarantee, versions and receipt."""
     guarantee = estimator.guarantee_
     return {
@@ -173,3 +223,110 @@ def few_listed(names: Sequence[str]) -> str:
     """
     words = listed(names)
     return words if len(words) <= MOST_LETTERS else f"{len(names)} columns"
+
+
+def column_names(estimator: FittedEstimator, columns: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Names given, else those of the fitted frame or file, else x1, x2, ..."""
+    d = int(estimator.n_features_in_)
+    if columns is None:
+        columns = [str(n) for n in getattr(estimator, "feature_names_in_", [f"x{j + 1}" for j in range(d)])]
+    names = tuple(str(name) for name in columns)
+    if len(names) != d:
+        raise ValueError(f"columns must name the {d} column{'' if d == 1 else 's'} of the release, got {len(names)}")
+    return names
+
+
+def python_call(estimator: object) -> str:
+    """Return the call that makes such an estimator; parameters only, the data is X, or X and y.
+
+    Examples
+    --------
+    >>> from fogline import PrivateModes
+    >>> python_call(PrivateModes(epsilon=1.0, delta=1e-6, bounds=[(0, 1)]))
+    'PrivateModes(epsilon=1.0, delta=1e-06, bounds=[(0, 1)]).fit(X)'
+    """
+    # What was left at its default is left out: a reader sees what was chosen.
+    defaults = default_parameters(type(estimator))
+    first = [name for name in ("epsilon", "delta", "bounds", "x_bounds", "y_bounds") if name in defaults]
+    shown = []
+    for name in (*first, *(n for n in defaults if n not in first)):
+        value = getattr(estimator, name)
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        if repr(value) != repr(defaults[name]):
+            shown.append(f"{name}={'...' if name == 'ledger' else repr(value)}")
+    data = "X, y" if "y_bounds" in defaults else "X"
+    # The command line fits the class without scikit-learn, which users do not import.
+    name = "PrivateModes" if type(estimator) is ModeFit else type(estimator).__name__
+    return f"{name}({', '.join(shown)}).fit({data})"
+
+
+def versions() -> dict[str, str]:
+    """Versions of what made the numbers.
+
+    Examples
+    --------
+    >>> sorted(versions())
+    ['fogline', 'numpy', 'opendp', 'python', 'scipy']
+    """
+    found = {"fogline": fogline.__version__}
+    found |= {name: metadata.version(name) for name in ("numpy", "scipy", "opendp")}
+    return found | {"python": platform.python_version()}
+
+
+@dataclass(frozen=True)
+class ConsoleTable:
+    """A table and what is said below it.
+
+    Parameters
+    ----------
+    title : str
+    headings : tuple of str
+    rows : tuple of rows of texts
+        Without any, no table is shown.
+    left : tuple of int
+        Columns that are flush left; all others are numbers.
+    left_out : str
+        What the table does not show.
+    remarks : tuple of str
+        Long lines, which are not broken.
+    sentences : tuple of str
+        The message, the count, the guarantee.
+    """
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: tuple[int, ...] = ()
+    left_out: str = ""
+    remarks: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
+
+
+def values_with_errors(values: Iterable[float], errors: Iterable[float]) -> list[str]:
+    """Numbers and their errors for people.
+
+    Examples
+    --------
+    >>> values_with_errors([1.2345], [0.01])
+    ['1.234 ± 0.010']
+    """
+    return [" ± ".join(plus_minus(float(v), [float(e)])) for v, e in zip(values, errors, strict=True)]
+
+
+def left_out_words(columns: Sequence[str], shown: Sequence[int]) -> str:
+    """Say how many columns a table leaves out; nothing if it has them all."""
+    more = len(columns) - len(shown)
+    if not more:
+        return ""
+    return f"{more} more column{'' if more == 1 else 's'}, of less difference, are in the document of --json."
+
+
+def count_words(estimator: FittedEstimator, *, counted: bool = True) -> tuple[str, ...]:
+    """Return what is said below every table: the message, the released count if there is one, the guarantee."""
+    density = estimator.density_ if counted else None
+    found = [as_sentence(estimator.message_)] if estimator.message_ else []
+    if density is not None:  # where records were projected, the density's own count leaves some of them out
+        count = getattr(estimator, "count_", density.count)
+        error = getattr(estimator, "count_standard_error_", density.count_sd)
+        found.append(f"Records within the bounds, as released: {count:.0f} ± {error:.0f}.")
+    return (*found, str(estimator.guarantee_))

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline.report._plots import (
     MOST_COLUMNS,
     badge,
@@ -27,9 +27,18 @@ from fogline.report._plots import (
     telling_columns,
 )
 from fogline.report._svg import HUES, PlotArea, element, error_ellipse, plus_minus, short, significant, tick_label
-from fogline.report.console import ConsoleTable, count_words, left_out_words, values_with_errors
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report.frame import count_content, few_listed, promise_content
+from fogline.report.frame import (
+    ConsoleTable,
+    column_names,
+    count_content,
+    count_words,
+    few_listed,
+    left_out_words,
+    promise_content,
+    python_call,
+    values_with_errors,
+    versions,
+)
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateGaussianMixture
@@ -43,7 +52,6 @@ __all__ = [
     "mixture_title",
 ]
 
-FloatArray = NDArray[np.float64]
 
 MOST_DRAWN = 4
 """Most columns whose pairs are drawn."""
@@ -129,7 +137,7 @@ HELD = (0.5, 0.95)
 """Shares of a component that its ellipses hold."""
 
 POINTS = 90
-"""Points an axis of a picture."""
+"""Points per axis of a picture."""
 
 BOUGHT = {
     "scale": "number of records, their mean and their spread",
@@ -171,7 +179,7 @@ def mixture_content(findings: MixtureFindings) -> dict[str, Any]:
     }
 
 
-def _budget(estimator: Any) -> list[tuple[str, str, str]]:
+def _budget(estimator: PrivateGaussianMixture) -> list[tuple[str, str, str]]:
     """Say what each part of the budget bought, where the method divides it so."""
     if estimator.method != "sketch":
         return []

@@ -1,42 +1,62 @@
-"""The page of modes.
+"""Modes: what a page, a terminal or a JSON document says of them, from released values and public configuration.
 
-Modes in more axes than a grid can have: what a page or a JSON document says of them.
+A peak is judged at a few bandwidths; the one at which it stands out most counts
+(:mod:`fogline.density.modes.significance`), and its *standing* is its prominence against the fogline there. Reading
+this again costs nothing: the simulations are kept with the density.
 
-The map shows the two columns in which the modes differ most, for their ranges. There are no basins, hence no shares,
-and no fogline for the whole box: each peak was tested where it is, and its p-value says how that went.
+In more axes than a grid can have there are no basins, hence no shares, and no fogline for the whole box: each peak was
+tested where it is, and its p-value says how that went. The map then shows the two columns in which the modes differ
+most, for their ranges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
+from fogline.density.modes.on_grid import make_scale_space
+from fogline.density.modes.peaks import Basins, basins, find_peaks
+from fogline.density.modes.search import search_of
+from fogline.density.modes.significance import null_of, tested_scales
+from fogline.density.private_density import PrivateDensity
 from fogline.estimators.mode_fit import ModeFit
-from fogline.report._plots import (
-    MOST_COLUMNS,
-    Plane,
-    Space,
-    figures,
-    plane_map,
-    read_plane,
-    share_bar,
-    standing_chart,
-    telling_columns,
-)
 from fogline.report._svg import HUES, plus_minus, significant, tick_label
-from fogline.report.console import ConsoleTable, count_words, left_out_words, values_with_errors
-from fogline.report.findings import Findings, column_names, estimator_document, mode_values
-from fogline.report.frame import frame_content, listed, p_value
+from fogline.report.frame import (
+    ConsoleTable,
+    column_names,
+    count_words,
+    frame_content,
+    left_out_words,
+    listed,
+    p_value,
+    python_call,
+    values_with_errors,
+    versions,
+)
+
+if TYPE_CHECKING:
+    from fogline.density.modes.significance import NoiseField
+    from fogline.report._plots import Plane
 
 __all__ = [
+    "Findings",
+    "Standing",
+    "Standings",
     "WideFindings",
+    "estimator_document",
+    "find_modes",
     "find_wide_modes",
+    "mode_values",
     "modes_content",
+    "modes_document",
+    "modes_table",
     "modes_title",
+    "standings",
     "wide_modes_content",
     "wide_modes_document",
     "wide_modes_table",
@@ -44,8 +64,320 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True)
+class Standing:
+    """A peak's prominence and the fogline it is held against, in density units, at its clearest bandwidth."""
+
+    prominence: float
+    fogline: float
+    bandwidth: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float:
+        """Prominence over fogline: above 1 the peak cannot well be noise."""
+        return self.prominence / self.fogline
+
+
+@dataclass(frozen=True)
+class Standings:
+    """Standing of each mode, of the clearest other peak if there is one, and the fogline at each tested scale.
+
+    ``scales`` holds pairs of a bandwidth and the fogline there, where the noise is largest.
+    """
+
+    modes: tuple[Standing, ...]
+    other: Standing | None
+    scales: tuple[tuple[tuple[float, ...], float], ...]
+
+
+def standings(
+    density: PrivateDensity, modes: ArrayLike, *, level: float, bandwidth: BandwidthLike = "auto"
+) -> Standings:
+    """Hold the modes, and the clearest peak that is none, against the fogline.
+
+    Parameters
+    ----------
+    density : PrivateDensity
+    modes : array-like of shape (k, d)
+    level : float
+        Chance that noise alone reaches the fogline anywhere.
+    bandwidth : "auto", float or array-like
+        As the modes were read.
+
+    Examples
+    --------
+    >>> from fogline import PrivateModes
+    >>> from fogline.datasets.simulated import gaussian_mixture4
+    >>> found = PrivateModes(epsilon=2.0, delta=1e-5, bounds=[(-10, 10)] * 2)
+    >>> found = found.fit(gaussian_mixture4(5000, random_state=0).X)
+    >>> seen = standings(found.density_, found.modes_, level=0.05)
+    >>> all(standing.ratio > 1 for standing in seen.modes)
+    True
+    """
+    places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
+    scale_space = make_scale_space(density, bandwidth)
+    null = null_of(density, [scale_space.readings[q] for q in tested_scales(scale_space)])
+    best: list[Standing | None] = [None] * len(places)
+    other: Standing | None = None
+    scales = []
+    for scale, noise_field in enumerate(null.noise_fields):
+        # A level near one needs no prominence at all; ratios must stay finite.
+        needed = max(null.needed(scale, level), 1e-12)
+        h = tuple(noise_field.reading.bandwidth.tolist())
+        scales.append((h, float(needed * noise_field.sd_released.max())))
+        seen = _Peaks.of(noise_field)
+        # A mode was located at its own best bandwidth, so it may lie beside the peak of this one.
+        near = seen.near(places)
+        for k in range(len(places)):
+            for i in np.flatnonzero(near[k]):
+                best[k] = _clearer(best[k], Standing(seen.prominence[i], needed * seen.sd[i], h))
+        for i in np.flatnonzero(~near.any(axis=0) & ~seen.holds(places)):
+            other = _clearer(other, Standing(seen.prominence[i], needed * seen.sd[i], h))
+    # With a number of modes given, some of them may be no peak at any tested bandwidth.
+    flat = [Standing(0.0, scales[-1][1], scales[-1][0]) if s is None else s for s in best]
+    return Standings(tuple(flat), other, tuple(scales))
+
+
+def _clearer(known: Standing | None, new: Standing) -> Standing:
+    return new if known is None or new.ratio > known.ratio else known
+
+
+@dataclass(frozen=True)
+class _Peaks:
+    """Peaks of the released density within the box at one tested bandwidth."""
+
+    ground: NoiseField
+    points: FloatArray
+    number: IntArray
+    basin: IntArray
+    prominence: list[float]
+    sd: list[float]
+
+    @classmethod
+    def of(cls, noise_field: NoiseField) -> _Peaks:
+        reading = noise_field.reading
+        peaks, standardised_prominence, _ = noise_field.measure_released()
+        kept = np.flatnonzero(np.isfinite(standardised_prominence))
+        axes = reading.grid_axes(noise_field.shape)
+        index = np.unravel_index(peaks.cell[kept], tuple(len(a) for a in axes))
+        points = np.stack([a[i] for a, i in zip(axes, index, strict=True)], axis=1)
+        sd = noise_field.sd_released.ravel()[peaks.cell[kept]]
+        return cls(
+            noise_field, points, kept, peaks.basin[0], (standardised_prominence[kept] * sd).tolist(), sd.tolist()
+        )
+
+    def near(self, places: FloatArray) -> BoolArray:
+        """Whether each place lies within a bandwidth of each peak, shape (places, peaks)."""
+        offset = (places[:, None] - self.points[None]) / self.ground.reading.bandwidth
+        return np.asarray(np.sum(offset**2, axis=2) <= 1)
+
+    def holds(self, places: FloatArray) -> BoolArray:
+        """Whether the basin of each peak holds one of the places."""
+        axes = self.ground.reading.grid_axes(self.ground.shape)
+        cells = tuple(
+            np.clip(np.rint((places[:, j] - a[0]) / (a[1] - a[0])).astype(np.int64), 0, len(a) - 1)
+            for j, a in enumerate(axes)
+        )
+        return np.isin(self.number, self.basin[cells])
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What was released, read at one bandwidth for the picture.
+
+    Attributes
+    ----------
+    estimator : ModeFit
+        Fitted.
+    columns : tuple of str
+    bandwidth : array of shape (d,)
+        At which the picture is read: the finest at which a mode was located, or the clearest peak if none was.
+    basins : Basins
+    standings : Standings
+    noise_sd : float
+        Privacy noise of the picture.
+    sampling_sd : array of the grid's shape
+        Noise of the draw of the records.
+    fog_base, fog_height : arrays of the grid's shape
+        From where a peak is measured, and how far above it must rise.
+    """
+
+    kind: ClassVar[str] = "modes"
+    estimator: ModeFit
+    columns: tuple[str, ...]
+    bandwidth: FloatArray
+    basins: Basins
+    standings: Standings
+    noise_sd: float
+    sampling_sd: FloatArray
+    fog_base: FloatArray
+    fog_height: FloatArray
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
+
+    @property
+    def k(self) -> int:
+        """Number of modes."""
+        return len(self.modes)
+
+    @property
+    def modes(self) -> FloatArray:
+        """Positions, shape (k, d)."""
+        return np.asarray(self.estimator.modes_)
+
+    @property
+    def covariances(self) -> FloatArray:
+        """Error of each position, shape (k, d, d)."""
+        return np.asarray(self.estimator.covariances_)
+
+    @property
+    def bounds(self) -> tuple[tuple[float, float], ...]:
+        """Public range of each column."""
+        return tuple((float(low), float(high)) for low, high in self.estimator.density_.spec.bounds)
+
+
+def find_modes(estimator: ModeFit, columns: Sequence[str] | None = None) -> Findings | WideFindings:
+    """Read what a page shows from a fitted estimator; costs no privacy."""
+    has_grid = search_of(estimator.density_.spec).has_grid
+    return _find_on_grid(estimator, columns) if has_grid else find_wide_modes(estimator, columns)
+
+
+def _find_on_grid(estimator: ModeFit, columns: Sequence[str] | None) -> Findings:
+    density = estimator.density_
+    names = column_names(estimator, columns)
+    seen = standings(density, estimator.modes_, level=estimator.level, bandwidth=estimator.bandwidth)
+    bandwidth = _picture_bandwidth(estimator, seen)
+    reading = density.reading(bandwidth)
+    found = basins(density, estimator.modes_, bandwidth)
+    squared = 1 / float(np.prod(2 * np.sqrt(np.pi) * bandwidth))
+    values = found.grid.values
+    # Fog is drawn under a curve only: a map has no height to draw it at.
+    base, height = _fog(estimator, found, bandwidth, seen) if len(names) == 1 else (0 * values, 0 * values)
+    return Findings(
+        estimator=estimator,
+        columns=names,
+        bandwidth=bandwidth,
+        basins=found,
+        standings=seen,
+        noise_sd=reading.noise_sd,
+        sampling_sd=np.sqrt(squared * np.maximum(values, 0) / density.count),
+        fog_base=base,
+        fog_height=height,
+    )
+
+
+def _picture_bandwidth(estimator: ModeFit, seen: Standings) -> FloatArray:
+    if len(estimator.modes_):
+        return np.asarray(np.min(estimator.bandwidth_, axis=0))
+    return estimator.density_.bandwidth if seen.other is None else np.array(seen.other.bandwidth)
+
+
+def _fog(estimator: ModeFit, found: Basins, bandwidth: FloatArray, seen: Standings) -> tuple[FloatArray, FloatArray]:
+    """Where the fog begins and how thick it is, along one column: it lies in the passes between the peaks.
+
+    Without a mode all is fog, up to where the highest summit would have to rise.
+    """
+    values, axis = found.grid.values, found.grid.axes[0]
+    if not len(estimator.modes_):
+        # How far the clearest peak would still have to rise.
+        missing = 0.0 if seen.other is None else max(seen.other.fogline - seen.other.prominence, 0.0)
+        base = np.full(values.shape, min(float(values.min()), 0.0))
+        return base, float(values.max()) + missing - base
+    peaks = find_peaks(values[None])
+    base = (peaks.height - peaks.prominence)[peaks.basin[0]]
+    for k, mode in enumerate(estimator.modes_):
+        home = peaks.basin[0][int(np.argmin(np.abs(axis - mode[0])))]
+        base[found.labels == k] = peaks.height[home] - peaks.prominence[home]
+    return np.maximum(base, 0.0), np.asarray(estimator.density_.fogline(bandwidth, estimator.level, at=axis[:, None]))
+
+
+def modes_document(findings: Findings, command: str | None = None) -> dict[str, Any]:
+    """Return the findings as plain values for JSON."""
+    estimator = findings.estimator
+    scales = [{"bandwidth": list(h), "prominence": value} for h, value in findings.standings.scales]
+    found = []
+    for k, standing in enumerate(findings.standings.modes):
+        beside = {
+            "prominence": standing.prominence,
+            "fogline": standing.fogline,
+            "share": float(findings.basins.shares[k]),
+            "share_error": float(findings.basins.share_errors[k]),
+        }
+        found.append({**mode_values(estimator, k), **beside})
+    bounds = [list(pair) for pair in findings.bounds]
+    return estimator_document(estimator, findings.columns, bounds, found, command, scales=scales)
+
+
+def estimator_document(
+    estimator: ModeFit,
+    columns: Sequence[str],
+    bounds: list[list[float]],
+    found: list[dict[str, Any]],
+    command: str | None,
+    *,
+    scales: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the document of modes that are described already."""
+    density = estimator.density_
+    low, high = density.bandwidth_range
+    return {
+        "format": "fogline-modes-1",
+        "command": command or python_call(estimator),
+        "columns": list(columns),
+        "bounds": bounds,
+        "modes": found,
+        "message": estimator.message_,
+        "count": {"value": density.count, "standard_error": density.count_sd},
+        "guarantee": {**estimator.guarantee_.to_dict(), "statement": str(estimator.guarantee_)},
+        "fogline": {"level": estimator.level, "scales": scales},
+        "bandwidths": {
+            "planned": density.spec.planned.tolist(),
+            "smallest": low.tolist(),
+            "largest": high.tolist(),
+            "steps": list(density.spec.steps),
+        },
+        "versions": versions(),
+    }
+
+
+def mode_values(estimator: ModeFit, k: int) -> dict[str, Any]:
+    """Return one mode as plain values."""
+    return {
+        "position": estimator.modes_[k].tolist(),
+        "standard_errors": estimator.standard_errors_[k].tolist(),
+        "privacy_errors": np.sqrt(np.diag(estimator.privacy_covariances_[k])).tolist(),
+        "sampling_errors": np.sqrt(np.diag(estimator.sampling_covariances_[k])).tolist(),
+        "covariance": estimator.covariances_[k].tolist(),
+        "height": float(estimator.heights_[k]),
+        "p_value": float(estimator.p_values_[k]),
+        "bandwidth": estimator.bandwidth_[k].tolist(),
+    }
+
+
+def modes_table(findings: Findings) -> ConsoleTable:
+    """Modes with their errors and shares, the count, the guarantee, and what would help."""
+    estimator, rows = findings.estimator, []
+    shares, errors = findings.basins.shares, findings.basins.share_errors
+    for k in range(findings.k):
+        where = values_with_errors(estimator.modes_[k], estimator.standard_errors_[k])
+        height = [significant(float(estimator.heights_[k])), p_value(float(estimator.p_values_[k]))]
+        standing = f"{significant(findings.standings.modes[k].ratio, 2)} × fogline"
+        rows.append((str(k + 1), *where, *height, standing, f"{100 * shares[k]:.0f}% ± {100 * errors[k]:.0f}%"))
+    return ConsoleTable(
+        "Modes, highest first",
+        ("mode", *findings.columns, "density", "p-value", "prominence", "share of mass"),
+        tuple(rows),
+        sentences=count_words(estimator),
+    )
+
+
 def modes_content(findings: Findings) -> dict[str, Any]:
     """Return what the page says, for its template."""
+    from fogline.report._plots import figures, share_bar, standing_chart
+
     estimator, density = findings.estimator, findings.estimator.density_
     rest = 1 - float(findings.basins.shares.sum())
     return {
@@ -99,10 +431,6 @@ def _mode(findings: Findings, k: int) -> dict[str, Any]:
     }
 
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-
 @dataclass(frozen=True, eq=False)
 class WideFindings:
     """What was released, and a map of it.
@@ -133,17 +461,22 @@ class WideFindings:
     @property
     def shown(self) -> list[int]:
         """Columns of a table."""
+        from fogline.report._plots import MOST_COLUMNS, telling_columns
+
         return telling_columns(self.estimator.modes_, np.asarray(self.bounds), MOST_COLUMNS)
 
 
 def find_wide_modes(estimator: ModeFit, columns: Sequence[str] | None = None) -> WideFindings:
     """Read what a page shows from a fitted estimator; costs no privacy."""
+    from fogline.report._plots import Space, read_plane, telling_columns
+
     density, modes = estimator.density_, estimator.modes_
     names = column_names(estimator, columns)
     bandwidth = np.min(estimator.bandwidth_, axis=0) if len(modes) else density.bandwidth
     first, second = telling_columns(modes, np.asarray(density.spec.bounds), 2)
 
     def label(places: FloatArray) -> IntArray:
+        # Without basins the nearest mode, in bandwidths, owns a place of the map.
         offset = (places[:, None] - modes) / bandwidth
         return np.asarray(np.argmin(np.sum(offset**2, axis=2), axis=1))
 
@@ -160,6 +493,8 @@ def wide_modes_document(findings: WideFindings, command: str | None = None) -> d
 
 def wide_modes_content(findings: WideFindings) -> dict[str, Any]:
     """Return what the page says, for its template."""
+    from fogline.report._plots import plane_map
+
     estimator, shown = findings.estimator, findings.shown
     rows = []
     for k in range(findings.k):

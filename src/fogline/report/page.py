@@ -1,18 +1,166 @@
-"""The report: one HTML file that needs nothing else, for people who were not there when it was made."""
+"""The report: one HTML file that needs nothing else, for people who were not there when it was made.
+
+Each kind of release is registered once, in ``FINDERS`` and ``KINDS``. A kind's functions are named, not imported:
+``fogline modes --json`` loads no drawing, and no page of another kind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from fogline.report.frame import render_page
-from fogline.report.kinds import finder_of, kind_of
+from fogline.report.frame import FittedEstimator, render_page
 
-__all__ = ["document", "find", "render_report", "write_report"]
+__all__ = ["KINDS", "FindingsLike", "Kind", "document", "find", "finder_of", "kind_of", "render_report", "write_report"]
 
 
-def find(estimator: Any, columns: Sequence[str] | None = None) -> Any:
+class FindingsLike(Protocol):
+    """What is read from a fitted estimator for a page, a terminal or a document."""
+
+    kind: ClassVar[str]
+
+    @property
+    def estimator(self) -> FittedEstimator:
+        """What was fitted."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is said of one kind of release. Functions stand as ``"module:function"``, of modules of ``fogline.report``.
+
+    Parameters
+    ----------
+    findings : str
+        The class of what a page shows, ``"module:Class"``; its ``kind`` is the name of this kind.
+    document : str
+        Takes findings and a command, and returns plain values for JSON.
+    table : str
+        Takes findings, and returns a :class:`~fogline.report.modes.ConsoleTable`.
+    content : str
+        Takes findings, and returns what the page says, for its template.
+    title : str
+        Takes findings, and returns the page's title where none is given.
+    template : str
+        Name of the page's template.
+    """
+
+    findings: str
+    document: str
+    table: str
+    content: str
+    title: str
+    template: str
+
+    def get(self, part: str) -> Callable[..., Any]:
+        """Import a part of this kind by its name, such as ``"document"``.
+
+        Examples
+        --------
+        >>> KINDS["modes"].get("document").__name__
+        'modes_document'
+        """
+        return _imported(getattr(self, part))
+
+
+FINDERS = {
+    "fogline.estimators.mode_fit:ModeFit": "modes:find_modes",
+    "fogline.estimators.clustering:PrivateModeClustering": "clusters:find_clusters",
+    "fogline.estimators.regression:PrivateModalRegression": "regression:find_branches",
+    "fogline.estimators.hellinger:PrivateHellinger": "fit:find_fit",
+    "fogline.estimators.mixture:PrivateGaussianMixture": "mixture:find_mixture",
+}
+"""For each estimator what reads the findings from it, once it is fitted."""
+
+
+KINDS = {
+    "modes": Kind(
+        findings="modes:Findings",
+        document="modes:modes_document",
+        table="modes:modes_table",
+        content="modes:modes_content",
+        title="modes:modes_title",
+        template="modes.html.j2",
+    ),
+    "wide modes": Kind(
+        findings="modes:WideFindings",
+        document="modes:wide_modes_document",
+        table="modes:wide_modes_table",
+        content="modes:wide_modes_content",
+        title="modes:wide_modes_title",
+        template="wide_modes.html.j2",
+    ),
+    "clusters": Kind(
+        findings="clusters:ClusterFindings",
+        document="clusters:cluster_document",
+        table="clusters:cluster_table",
+        content="clusters:cluster_content",
+        title="clusters:cluster_title",
+        template="clusters.html.j2",
+    ),
+    "regression": Kind(
+        findings="regression:BranchFindings",
+        document="regression:branch_document",
+        table="regression:branch_table",
+        content="regression:branch_content",
+        title="regression:branch_title",
+        template="regression.html.j2",
+    ),
+    "fit": Kind(
+        findings="fit:FitFindings",
+        document="fit:fit_document",
+        table="fit:fit_table",
+        content="fit:fit_content",
+        title="fit:fit_title",
+        template="fit.html.j2",
+    ),
+    "mixture": Kind(
+        findings="mixture:MixtureFindings",
+        document="mixture:mixture_document",
+        table="mixture:mixture_table",
+        content="mixture:mixture_content",
+        title="mixture:mixture_title",
+        template="mixture.html.j2",
+    ),
+}
+"""By the ``kind`` of their findings."""
+
+
+def finder_of(estimator: object) -> Callable[[Any, Sequence[str] | None], FindingsLike]:
+    """Return the function that reads the findings of such an estimator.
+
+    Examples
+    --------
+    >>> from fogline import PrivateModes
+    >>> finder_of(PrivateModes()).__name__
+    'find_modes'
+    """
+    # By names along the classes: to import all estimators for an isinstance would load scikit-learn.
+    for cls in type(estimator).__mro__:
+        place = FINDERS.get(f"{cls.__module__}:{cls.__qualname__}")
+        if place is not None:
+            return _imported(place)
+    raise TypeError(f"estimator: there is no report for {type(estimator).__name__}")
+
+
+def kind_of(findings: FindingsLike) -> Kind:
+    """Return the kind of some findings."""
+    return KINDS[findings.kind]
+
+
+def _imported(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"fogline.report.{module}"), name)
+    return found
+
+
+def find(estimator: object, columns: Sequence[str] | None = None) -> FindingsLike:
     """Read what a page shows from a fitted estimator; costs no privacy.
 
     Examples
@@ -25,7 +173,7 @@ def find(estimator: Any, columns: Sequence[str] | None = None) -> Any:
     return finder_of(estimator)(estimator, columns)
 
 
-def document(findings: Any, command: str | None = None) -> dict[str, Any]:
+def document(findings: FindingsLike, command: str | None = None) -> dict[str, Any]:
     """Return the findings as plain values for JSON.
 
     Examples
@@ -40,7 +188,7 @@ def document(findings: Any, command: str | None = None) -> dict[str, Any]:
 
 
 def write_report(
-    estimator: Any,
+    estimator: object,
     path: str | Path,
     *,
     columns: Sequence[str] | None = None,
@@ -85,7 +233,7 @@ def write_report(
     return target
 
 
-def render_report(findings: Any, *, title: str | None = None, command: str | None = None) -> str:
+def render_report(findings: FindingsLike, *, title: str | None = None, command: str | None = None) -> str:
     """Return the page as a string.
 
     Examples

@@ -6,15 +6,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline.planning.modes import ExpectedError
 from fogline.report._svg import HUES, PlotArea, element, short
 from fogline.report.ledger import STYLE
 
 __all__ = ["outlook_picture"]
 
-FloatArray = NDArray[np.float64]
 
 PRIVACY, SAMPLING = "#16232c", "#8a98a1"
 """Greys for the parts of an error; the colours belong to the modes."""

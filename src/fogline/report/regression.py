@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.special import ndtri
 
+from fogline._typing import BoolArray, FloatArray
 from fogline.report._plots import badge, canvas, free_spot, heat, line, outline
 from fogline.report._svg import HUES, PlotArea, element, path, plus_minus, short, significant, tick_label
-from fogline.report.console import ConsoleTable, count_words
-from fogline.report.findings import column_names, python_call, versions
-from fogline.report.frame import frame_content, listed
+from fogline.report.frame import ConsoleTable, column_names, count_words, frame_content, listed, python_call, versions
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModalRegression
@@ -40,7 +38,6 @@ __all__ = [
     "find_branches",
 ]
 
-FloatArray = NDArray[np.float64]
 
 COVERAGE = 0.9
 QUERIES = 101
@@ -56,7 +53,7 @@ HELD = (0.25, 0.5, 0.75)
 """Where a second x is held, in parts of its range."""
 
 SPARSE = 3
-"""With two x, of so many points of a panel one is read along each axis."""
+"""With two x, of this many points of a panel one is read along each axis."""
 
 NARROW = 0.6
 """A prediction set is shown where it is at most this part of the range of y."""
@@ -94,7 +91,7 @@ class Panel:
     values: FloatArray
     floor: float
     set_axes: tuple[FloatArray, FloatArray]
-    inside: NDArray[np.bool_]
+    inside: BoolArray
     strands: tuple[Strand, ...]
 
 
@@ -373,7 +370,7 @@ def branch_map(findings: BranchFindings, panel: Panel) -> str:
     )
 
 
-def _within(frame: PlotArea, points: Any) -> Any:
+def _within(frame: PlotArea, points: FloatArray) -> FloatArray:
     """Keep points of a drawing inside of its frame."""
     low = np.array([frame.left, frame.top])
     return np.clip(points, low, low + np.array([frame.width, frame.height]))

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeAlias
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, IntArray, WordArray
+
 __all__ = ["FastSampler"]
+
+Digests: TypeAlias = NDArray[np.uint32] | WordArray
+Chain: TypeAlias = NDArray[np.int32]
 
 BUCKET_BITS = 10
 """There are 2**10 buckets."""
@@ -25,7 +30,7 @@ CHUNK = 264
 """Records of a chunk. An odd number of cache lines: chunks of 256 would all begin in the same few sets of a cache."""
 
 FEW = 32
-"""Up to so many records of a unit the smallest ranks are found one after the other."""
+"""Up to this many records of a unit, the smallest ranks are found one after the other."""
 
 LAST_SEEN_BITS = 12
 """Equal marks of a unit are looked for in a table of 2**12 places; what meets there is then compared."""
@@ -34,7 +39,7 @@ TASKS = 16
 """Shares of the buckets that threads take."""
 
 MANY = 2**17
-"""From so many records on it is worth to have threads."""
+"""From this many records on, threads are worth their start."""
 
 
 class FastSampler:
@@ -47,27 +52,29 @@ class FastSampler:
         self._columns: Any = ()
         self._used = 0
 
-    def add(self, values: NDArray[np.int64], record_digests: Any, wanted: NDArray[np.bool_], first: int) -> None:
+    def add(self, values: IntArray, record_digests: Digests, wanted: BoolArray, first: int) -> None:
         """Take the wanted records of a batch."""
         if not self._used:
             self._start(record_digests.dtype)
         while self._used + len(values) // CHUNK + 2**BUCKET_BITS >= len(self._after):
             self._grow()
+        # Contiguous and writeable: for any other kind of array numba would compile the loop once more.
         ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
         self._used = _scatter_to_buckets(
             ids, record_digests, wanted, first, self._key[0], self._next, self._after, self._used, *self._columns
         )
 
-    def kept(self, names: NDArray[np.uint64] | None) -> tuple[Any, NDArray[np.int64]]:
+    def kept(self, names: WordArray | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept."""
         if not self._used:
             return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
         hashes = np.zeros(0, dtype=np.uint64) if names is None else names
         words = _words(np.arange(len(hashes), dtype=np.uint64), self._key[0])
+        # Sorted once, so that a unit's hash is found by bisection.
         order = np.argsort(words)
         words, hashes = words[order], hashes[order]
 
-        def choose(task: int) -> Any:
+        def choose(task: int) -> tuple[Digests, IntArray | None]:
             low, high = (2**BUCKET_BITS * t // TASKS for t in (task, task + 1))
             return _choose(low, high, self._key[1], self._most, words, hashes, self._next, self._after, *self._columns)
 
@@ -82,7 +89,7 @@ class FastSampler:
             return record_digests, np.zeros(0, dtype=np.int64)
         return record_digests, np.concatenate([part[1] for part in parts])
 
-    def _start(self, digest_type: Any) -> None:
+    def _start(self, digest_type: np.dtype[Any]) -> None:
         row = 8 + digest_type.itemsize + 8 * self._has_places
         chunks = max(self._most_bytes // (row * CHUNK), 2) + 2**BUCKET_BITS
         self._after = np.full(chunks, -1, dtype=np.int32)
@@ -99,14 +106,14 @@ class FastSampler:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _mixed(word: Any) -> Any:
+def _mixed(word: np.uint64) -> np.uint64:
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _words(ids: Any, key: Any) -> Any:
+def _words(ids: WordArray, key: np.uint64) -> WordArray:
     words = np.empty_like(ids)
     for i in range(len(ids)):
         words[i] = _mixed(ids[i] ^ key)
@@ -115,18 +122,18 @@ def _words(ids: Any, key: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _scatter_to_buckets(
-    ids: Any,
-    record_digests: Any,
-    wanted: Any,
-    first: Any,
-    key: Any,
-    following: Any,
-    after: Any,
-    used: Any,
-    words: Any,
-    bucket_digests: Any,
-    bucket_places: Any,
-) -> Any:
+    ids: WordArray,
+    record_digests: Digests,
+    wanted: BoolArray,
+    first: int,
+    key: np.uint64,
+    following: IntArray,
+    after: Chain,
+    used: int,
+    words: WordArray,
+    bucket_digests: Digests,
+    bucket_places: IntArray | None,
+) -> int:
     """Put the wanted records of a batch into their buckets; returns the number of chunks in use.
 
     ``following`` is where the next record of each bucket goes, ``after`` the chunk after each chunk of a bucket, which
@@ -152,18 +159,18 @@ def _scatter_to_buckets(
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _choose(
-    low: Any,
-    high: Any,
-    key: Any,
-    most: Any,
-    names: Any,
-    name_hashes: Any,
-    following: Any,
-    after: Any,
-    words: Any,
-    record_digests: Any,
-    places: Any,
-) -> Any:
+    low: int,
+    high: int,
+    key: np.uint64,
+    most: int,
+    names: WordArray,
+    name_hashes: WordArray,
+    following: IntArray,
+    after: Chain,
+    words: WordArray,
+    record_digests: Digests,
+    places: IntArray | None,
+) -> tuple[Digests, IntArray | None]:
     """Marks and places of what is kept of the units in some buckets."""
     total, largest = _sizes(following, after, low, high)
     kept_digests = np.empty(total, record_digests.dtype)
@@ -222,7 +229,7 @@ def _choose(
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _sizes(following: Any, after: Any, low: Any, high: Any) -> Any:
+def _sizes(following: IntArray, after: Chain, low: int, high: int) -> tuple[int, int]:
     """Records of some buckets together, and of the largest."""
     total, largest = 0, 0
     for bucket in range(low, high):
@@ -236,17 +243,17 @@ def _sizes(following: Any, after: Any, low: Any, high: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _sort_bucket(
-    bucket: Any,
-    following: Any,
-    after: Any,
-    words: Any,
-    record_digests: Any,
-    places: Any,
-    bits: Any,
-    ends: Any,
-    sorted_words: Any,
-    sorted_digests: Any,
-    sorted_places: Any,
+    bucket: int,
+    following: int,
+    after: Chain,
+    words: WordArray,
+    record_digests: Digests,
+    places: IntArray | None,
+    bits: int,
+    ends: Chain,
+    sorted_words: WordArray,
+    sorted_digests: Digests,
+    sorted_places: IntArray,
 ) -> None:
     """Sort one bucket by some bits of its words, else as they came; ``ends`` are the ends of those with equal bits."""
     shift, mask = np.uint64(64 - BUCKET_BITS - bits), np.uint64((1 << bits) - 1)
@@ -275,15 +282,15 @@ def _sort_bucket(
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _bring_forward(
-    record_digests: Any,
-    places: Any,
-    size: Any,
-    unit: Any,
-    key: Any,
-    most: Any,
-    ranks: Any,
-    last_seen: Any,
-    round_number: Any,
+    record_digests: Digests,
+    places: IntArray | None,
+    size: int,
+    unit: np.uint64,
+    key: np.uint64,
+    most: int,
+    ranks: WordArray,
+    last_seen: Chain,
+    round_number: int,
 ) -> None:
     """Bring the records of one unit that have the smallest ranks to the front; there are more than are kept."""
     if size > FEW:
@@ -315,7 +322,9 @@ def _bring_forward(
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _bring_many_forward(record_digests: Any, places: Any, size: Any, unit: Any, key: Any, most: Any) -> None:
+def _bring_many_forward(
+    record_digests: Digests, places: IntArray | None, size: int, unit: np.uint64, key: np.uint64, most: int
+) -> None:
     by_digest = np.argsort(record_digests[:size], kind="mergesort")
     ranks = np.empty(size, np.uint64)
     number = key

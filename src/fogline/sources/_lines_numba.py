@@ -8,17 +8,28 @@ the range, is read by Python's ``float``. All of them give the nearest double, s
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, Ids, IntArray, WordArray
 from fogline.sources.reading import NumberRule
 from fogline.sources.tables import BATCH_ROWS
-from fogline.sources.text_lines import MAX_LINE, Layout, ids_of
+from fogline.sources.text_lines import MAX_LINE, Batch, Layout, ids_of
 
 __all__ = ["FastReader"]
+
+F = TypeVar("F", bound=Callable[..., object])
+ByteArray: TypeAlias = NDArray[np.uint8]
+Whole: TypeAlias = int | np.int64
+Places: TypeAlias = tuple[IntArray, np.int64, BoolArray]
+"""For each cell of a line the column of its number, or -1; the place of the id, or -1; which signs end a line."""
+
+Rule: TypeAlias = tuple[np.uint8, np.uint8, ByteArray, ByteArray, IntArray, bool]
+"""Delimiter, decimal mark, thousands separator, null words one after the other and their ends, whether it is UTF-8."""
 
 LEAST_POWER, MOST_POWER = -290, 270
 """Powers of ten between which no number of 19 digits is subnormal or infinite."""
@@ -35,7 +46,7 @@ NO_ID, WHOLE, TEXT, QUOTED = 0, 1, 2, 3
 _QUOTE, _FEED, _RETURN, _ZERO = 34, 10, 13, 48
 
 
-def _power_table() -> NDArray[np.uint64]:
+def _power_table() -> WordArray:
     """128 bits of 5^q, normalised, truncated but for the inverses of what has at most 64 bits, which are rounded up."""
     table = np.empty((MOST_POWER - LEAST_POWER + 1, 2), dtype=np.uint64)
     for q in range(LEAST_POWER, MOST_POWER + 1):
@@ -87,14 +98,16 @@ class FastReader:
         )
         self._stops = stops
 
-    def batches(self, block: bytes) -> list[tuple[NDArray[np.float64], Any]]:
+    def batches(self, block: bytes) -> list[Batch]:
         """Rows of the block, with the ids where there is a unit."""
-        found, at = [], 0
+        found: list[Batch] = []
+        at: Whole = 0
         content = np.frombuffer(block, dtype=np.uint8)
         capacity = min(BATCH_ROWS, len(block))
         while at < len(block):
             rows = np.empty((capacity, len(self._layout.numbers)))
             ids = np.zeros((0 if self._layout.unit is None else capacity, 4), dtype=np.int64)
+            # Room for one more line: a line is finished before its cells are counted against HARD.
             hard = np.empty((HARD + rows.shape[1], 4), dtype=np.int64)
             count, at, left = _read(content, at, self._places, self._rule, self._stops, rows, ids, hard)
             for row, column, begin, end in hard[:left].tolist():
@@ -102,7 +115,7 @@ class FastReader:
             found.append((rows[:count], self._ids(block, ids[:count])))
         return found
 
-    def _ids(self, block: bytes, ids: NDArray[np.int64]) -> Any:
+    def _ids(self, block: bytes, ids: IntArray) -> Ids | None:
         if self._layout.unit is None:
             return None
         forms = ids[:, 0]
@@ -115,17 +128,26 @@ class FastReader:
         return ids_of(cells, self._layout.options, self._number_rule)
 
 
-def _compiled(function: Any) -> Any:
-    return numba.njit(cache=True, nogil=True)(function)
+def _compiled(function: F) -> F:
+    return cast(F, numba.njit(cache=True, nogil=True)(function))
 
 
-def _inlined(function: Any) -> Any:
+def _inlined(function: F) -> F:
     """For what is called for every cell: to pass arrays would take longer than to read it."""
-    return numba.njit(cache=True, nogil=True, inline="always")(function)
+    return cast(F, numba.njit(cache=True, nogil=True, inline="always")(function))
 
 
 @_compiled
-def _read(block: Any, at: Any, places: Any, rule: Any, stops: Any, rows: Any, ids: Any, hard: Any) -> Any:
+def _read(
+    block: ByteArray,
+    at: Whole,
+    places: Places,
+    rule: Rule,
+    stops: BoolArray,
+    rows: FloatArray,
+    ids: IntArray,
+    hard: IntArray,
+) -> tuple[Whole, Whole, Whole]:
     """Read lines from a place on until there is no more room; returns rows, the next place, and cells that are left.
 
     Tuples are taken apart here, once: to do so for every line would count references for longer than it takes to read.
@@ -133,7 +155,8 @@ def _read(block: Any, at: Any, places: Any, rule: Any, stops: Any, rows: Any, id
     slots, unit, line_ends = places
     delimiter, decimal, separator, words, ends, has_marks = rule
     has_null = len(ends) > 1
-    row, left = 0, 0
+    row = 0
+    left: Whole = 0
     while at < len(block) and row < len(rows) and left < HARD:
         begin, left_before = at, left
         for j in range(rows.shape[1]):
@@ -170,6 +193,7 @@ def _read(block: Any, at: Any, places: Any, rule: Any, stops: Any, rows: Any, id
             at += place >= 0
             if place == len(slots):
                 at, place = _next_stop(block, at, line_ends), -1
+        # Too long a line contributes nothing, so what was noted of it is taken back.
         if at - begin > MAX_LINE:
             left = left_before
             for j in range(rows.shape[1]):
@@ -183,21 +207,21 @@ def _read(block: Any, at: Any, places: Any, rule: Any, stops: Any, rows: Any, id
 
 @_compiled
 def _read_cell(
-    block: Any,
-    begin: Any,
-    is_unit: Any,
-    slot: Any,
-    decimal: Any,
-    separator: Any,
-    words: Any,
-    ends: Any,
-    stops: Any,
-    rows: Any,
-    ids: Any,
-    hard: Any,
-    row: Any,
-    left: Any,
-) -> Any:
+    block: ByteArray,
+    begin: Whole,
+    is_unit: bool | np.bool_,
+    slot: Whole,
+    decimal: np.uint8,
+    separator: ByteArray,
+    words: ByteArray,
+    ends: IntArray,
+    stops: BoolArray,
+    rows: FloatArray,
+    ids: IntArray,
+    hard: IntArray,
+    row: Whole,
+    left: Whole,
+) -> tuple[Whole, Whole]:
     """Read one cell of a line; returns where it ends, and how many cells are left to ``float``."""
     first, last, at, form = _find_cell(block, begin, stops)
     if is_unit:
@@ -217,7 +241,7 @@ def _read_cell(
 
 
 @_compiled
-def _find_cell(block: Any, begin: Any, stops: Any) -> Any:
+def _find_cell(block: ByteArray, begin: Whole, stops: BoolArray) -> tuple[Whole, Whole, Whole, int]:
     """Where the content of a cell begins and ends, where the cell itself ends, and whether it was in quotes."""
     at = begin
     if block[begin] == _QUOTE:
@@ -236,7 +260,7 @@ def _find_cell(block: Any, begin: Any, stops: Any) -> Any:
 
 
 @_inlined
-def _next_stop(block: Any, begin: Any, stops: Any) -> Any:
+def _next_stop(block: ByteArray, begin: Whole, stops: BoolArray) -> np.int64:
     """Next place of a sign that stops; by an unsigned index, which need not be looked at for being negative."""
     at = np.uint64(begin)
     while not stops[block[at]]:
@@ -245,7 +269,7 @@ def _next_stop(block: Any, begin: Any, stops: Any) -> Any:
 
 
 @_compiled
-def _trimmed(block: Any, first: Any, last: Any) -> Any:
+def _trimmed(block: ByteArray, first: Whole, last: Whole) -> tuple[Whole, Whole]:
     while first < last and (block[first] == 32 or block[first] == 9):
         first += 1
     while last > first and (block[last - 1] == 32 or block[last - 1] == 9):
@@ -254,7 +278,7 @@ def _trimmed(block: Any, first: Any, last: Any) -> Any:
 
 
 @_compiled
-def _is_null(block: Any, first: Any, last: Any, words: Any, ends: Any) -> Any:
+def _is_null(block: ByteArray, first: Whole, last: Whole, words: ByteArray, ends: IntArray) -> bool:
     for i in range(len(ends) - 1):
         if ends[i + 1] - ends[i] == last - first:
             same = True
@@ -266,7 +290,7 @@ def _is_null(block: Any, first: Any, last: Any, words: Any, ends: Any) -> Any:
 
 
 @_compiled
-def _note_id(block: Any, first: Any, last: Any, form: Any, ids: Any, row: Any) -> None:
+def _note_id(block: ByteArray, first: Whole, last: Whole, form: Whole, ids: IntArray, row: Whole) -> None:
     """Write down an id: its form, where it is, and its value if it is a plain integer of at most 18 digits."""
     ids[row, 0], ids[row, 1], ids[row, 2] = form, first, last
     at = first + 1 if first < last and block[first] == 45 else first
@@ -275,7 +299,7 @@ def _note_id(block: Any, first: Any, last: Any, form: Any, ids: Any, row: Any) -
         ids[row, 0] = NO_ID
     if size < 1 or size > 18 or (block[at] == _ZERO and last - first > 1):
         return
-    value: Any = 0
+    value: Whole = 0
     for i in range(at, last):
         digit = np.int64(block[i]) - _ZERO
         if digit < 0 or digit > 9:
@@ -285,7 +309,7 @@ def _note_id(block: Any, first: Any, last: Any, form: Any, ids: Any, row: Any) -
 
 
 @_inlined
-def _plain_number(block: Any, begin: Any, decimal: Any, stops: Any) -> Any:
+def _plain_number(block: ByteArray, begin: Whole, decimal: np.uint8, stops: BoolArray) -> tuple[np.int64, int, float]:
     """Read sign, digits, decimal mark, digits, if that is all of a cell; returns its end, what it is, and its value."""
     at, one, ten, zero = np.uint64(begin), np.uint64(1), np.uint64(10), np.uint8(_ZERO)
     sign = block[at]
@@ -320,7 +344,7 @@ def _plain_number(block: Any, begin: Any, decimal: Any, stops: Any) -> Any:
 
 
 @_compiled
-def _number(block: Any, at: Any, last: Any, decimal: Any, separator: Any) -> Any:
+def _number(block: ByteArray, at: Whole, last: Whole, decimal: np.uint8, separator: ByteArray) -> tuple[int, float]:
     """Read what stands between two places by the whole rule; returns what it is, and its value."""
     negative = at < last and block[at] == 45
     if at < last and (negative or block[at] == 43):
@@ -328,7 +352,7 @@ def _number(block: Any, at: Any, last: Any, decimal: Any, separator: Any) -> Any
     at, word, size, whole = _whole_part(block, at, last, separator)
     if whole < 0:
         return MISSING, np.nan
-    fraction = 0
+    fraction: Whole = 0
     if at < last and block[at] == decimal:
         start = at + 1
         at, word, size = _digits(block, start, last, word, size)
@@ -342,9 +366,9 @@ def _number(block: Any, at: Any, last: Any, decimal: Any, separator: Any) -> Any
         if at < last and (minus or block[at] == 43):
             at += 1
         start = at
-        exponent: Any = 0
+        exponent = np.int64(0)
         while at < last and _ZERO <= block[at] <= 57:
-            exponent = min(10 * exponent + np.int64(block[at]) - _ZERO, 10**8)
+            exponent = min(10 * exponent + np.int64(block[at]) - _ZERO, np.int64(10**8))
             at += 1
         if at == start:
             return MISSING, np.nan
@@ -358,7 +382,7 @@ def _number(block: Any, at: Any, last: Any, decimal: Any, separator: Any) -> Any
 
 
 @_compiled
-def _digits(block: Any, at: Any, last: Any, word: Any, size: Any) -> Any:
+def _digits(block: ByteArray, at: Whole, last: Whole, word: np.uint64, size: Whole) -> tuple[Whole, np.uint64, Whole]:
     """Read digits; returns their end, the integer that they continue, and how many of its digits count."""
     while at < last and _ZERO <= block[at] <= 57:
         digit = np.uint64(block[at] - np.uint8(_ZERO))
@@ -369,7 +393,9 @@ def _digits(block: Any, at: Any, last: Any, word: Any, size: Any) -> Any:
 
 
 @_compiled
-def _whole_part(block: Any, at: Any, last: Any, separator: Any) -> Any:
+def _whole_part(
+    block: ByteArray, at: Whole, last: Whole, separator: ByteArray
+) -> tuple[Whole, np.uint64, Whole, Whole]:
     """Read the digits before a decimal mark, perhaps in groups; their number is -1 where the groups are wrong."""
     start = at
     at, word, size = _digits(block, at, last, np.uint64(0), 0)
@@ -393,7 +419,7 @@ def _whole_part(block: Any, at: Any, last: Any, separator: Any) -> Any:
 
 
 @_inlined
-def _rounded(word: Any, power: Any) -> Any:
+def _rounded(word: np.uint64, power: Whole) -> tuple[int, float]:
     """The double nearest to word * 10^power; left where that is not decided here."""
     if word == 0:
         return NUMBER, 0.0
@@ -422,7 +448,7 @@ def _rounded(word: Any, power: Any) -> Any:
 
 
 @_inlined
-def _leading_zeros(word: Any) -> Any:
+def _leading_zeros(word: np.uint64) -> tuple[int, np.uint64]:
     """How many zero bits come first, and the word without them."""
     zeros = 0
     for step in (32, 16, 8, 4, 2, 1):
@@ -433,7 +459,7 @@ def _leading_zeros(word: Any) -> Any:
 
 
 @_inlined
-def _product(a: Any, b: Any) -> Any:
+def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """The 128 bits of a product."""
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half

@@ -110,6 +110,7 @@ class CellSql:
             lower = dialect.number(float(spec.lower[j]))
             inside.append(f"x{j} >= {lower} AND x{j} <= {dialect.number(float(spec.upper[j]))}")
             steps = dialect.quotient(f"(x{j} - {lower})", float(spec.cell_widths[j]))
+            # Row-major, as cell_keys numbers them.
             cell = f"({cell}) * {cells} + {dialect.index(f'{steps} + {dialect.number(float(spec.shift[j]))}', cells)}"
         return cls(" AND ".join(inside), cell, spec.d)
 

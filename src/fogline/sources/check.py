@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fogline.sources.files import FileTable
-from fogline.sources.headers import Header
 from fogline.sources.paths import COMPRESSED
 from fogline.sources.reading import ReadingOptions
+from fogline.sources.text_lines import Header
 
 __all__ = ["FileCheck", "check"]
 

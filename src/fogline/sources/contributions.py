@@ -6,29 +6,27 @@ numbering them, 0, 1, 2, ...: which is which does not matter. Then
 .. math:: h = H_{key}(\text{id}, \text{mark}, \text{number})
 
 is a keyed 64-bit hash, and of each unit the c records with the smallest hashes are kept: a uniform draw of c of its
-records, by a key from the entropy door. Only records that could count compete. What is kept of a unit depends
+records, by a key from the noise provider. Only records that could count compete. What is kept of a unit depends
 on that unit's records alone, so removing a unit removes at most c records, whatever the key; the proof is in
 ``contributions.proof.md`` beside this file. The key is there so that nobody can arrange to be kept.
 
 All records of a unit are brought together in memory, a part of the units at a time: when a part grows too large it is
 split by a hash of the id and the source is read again, for each part.
 
-Which records of a unit are kept: the c with the smallest keyed hashes.
-
-With :math:`\mu` a bijection of 64 bits that mixes them and a key :math:`(k_0, k_1)`, a unit with id i has the hash
-:math:`h = \mu(\mu(i \oplus k_0) + k_1)`, and its record with a mark m, the number j of its equals, has the rank
+**The hash.** With :math:`\mu` a bijection of 64 bits that mixes them and a key :math:`(k_0, k_1)`, a unit with id i has
+the hash :math:`h = \mu(\mu(i \oplus k_0) + k_1)`, and its record with a mark m, the number j of its equals, has the
+rank
 
 .. math:: \mu\bigl(\mu(h + m s) + j + k_1\bigr),
 
-s an odd constant. The proof is in ``contributions.proof.md`` beside this file.
+s an odd constant.
 
-Whose record a row is: ids of any engine as integers, equal in every engine for equal ids.
-
-An id is an integer or a text. A text that is an integer in its plain decimal form counts as that integer, so that a
-table and the CSV file exported from it have the same people; a floating-point id that is a whole number does too, since
-some frames hold integers with gaps that way. An integer that does not fit into 64 bits counts as its text. Anything
-else (NULL, the empty text, NaN, a float of 2^63 or more, a type that is no id) is missing, and a row whose id is
-missing contributes nothing: it cannot be said whose contribution it would be.
+**Ids** of any engine become integers, equal in every engine for equal ids. An id is an integer or a text. A text that
+is an integer in its plain decimal form counts as that integer, so that a table and the CSV file exported from it have
+the same people; a floating-point id that is a whole number does too, since some frames hold integers with gaps that
+way. An integer that does not fit into 64 bits counts as its text. Anything else (NULL, the empty text, NaN, a float of
+2^63 or more, a type that is no id) is missing, and a row whose id is missing contributes nothing: it cannot be said
+whose contribution it would be.
 
 Every id is read alone: what others are beside it, and of which types, does not matter. A text need not be UTF-8: of one
 that is not, each byte that cannot be read stands for itself, so that ids that differ stay apart.
@@ -38,22 +36,29 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import ArrowColumn, BoolArray, FloatArray, Ids, IntArray, WordArray, is_arrow
 from fogline._validation import records
 from fogline.density.random_spec import RandomSpec, Spec
+from fogline.density.spec import SketchSpec
 from fogline.mechanisms.randomness import current_provider
 from fogline.queries.exact_counts import exact_counts
 from fogline.queries.fourier_sums import CellCounts, row_cells
 from fogline.sources.tables import BATCH_ROWS, Source, State, Take
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fogline.sources._contributions_numba import FastSampler
 
 __all__ = [
     "INTEGER",
@@ -66,7 +71,6 @@ __all__ = [
     "Digests",
     "Identities",
     "UnitBuckets",
-    "Words",
     "escaped",
     "id_cells",
     "kept_records",
@@ -77,9 +81,7 @@ __all__ = [
     "unit_hashes",
 ]
 
-IntArray = NDArray[np.int64]
-Words = NDArray[np.uint64]
-Digests = NDArray[np.uint32] | NDArray[np.uint64]
+Digests = NDArray[np.uint32] | WordArray
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -103,24 +105,25 @@ class ContributionBound:
 
     @classmethod
     def draw(cls, most: int) -> ContributionBound:
-        """A bound with a fresh key from the entropy door."""
+        """A bound with a fresh key from the noise provider."""
+        # Through the provider, so that an audit can replay the choice; privacy does not rest on the key.
         words = current_provider().generator("contribution bound").integers(0, 2**64, size=2, dtype=np.uint64)
         return cls(most, (int(words[0]), int(words[1])))
 
 
-def mixed(words: Words) -> Words:
+def mixed(words: WordArray) -> WordArray:
     """Mix the bits of each word: a bijection of 64 bits in which every bit of the input moves half of the output."""
     words = (words ^ (words >> np.uint64(30))) * _FIRST
     words = (words ^ (words >> np.uint64(27))) * _SECOND
     return np.asarray(words ^ (words >> np.uint64(31)))
 
 
-def unit_hashes(words: Words, key: tuple[int, int]) -> Words:
+def unit_hashes(words: WordArray, key: tuple[int, int]) -> WordArray:
     """Keyed hashes of units, from a word for each."""
     return mixed(mixed(words ^ np.uint64(key[0])) + np.uint64(key[1]))
 
 
-def kept_records(people: IntArray, hashes: Words, record_digests: Digests, bound: ContributionBound) -> IntArray:
+def kept_records(people: IntArray, hashes: WordArray, record_digests: Digests, bound: ContributionBound) -> IntArray:
     """Places of the records that are kept, by unit.
 
     Parameters
@@ -132,11 +135,13 @@ def kept_records(people: IntArray, hashes: Words, record_digests: Digests, bound
     record_digests : array of shape (n,)
     bound : ContributionBound
     """
+    # Sorted by what a record is, never by where it stood: rows in another order keep the same records.
     order = np.lexsort((record_digests, people))
     units, sorted_digests = people[order], record_digests[order]
     places = np.arange(len(order))
     fresh = np.ones(len(order), dtype=bool)
     fresh[1:] = (units[1:] != units[:-1]) | (sorted_digests[1:] != sorted_digests[:-1])
+    # Equal records are numbered, so that copies have different ranks and are not all kept or all dropped.
     number = places - np.maximum.accumulate(np.where(fresh, places, 0))
     seeds = mixed(hashes[units] + sorted_digests.astype(np.uint64) * STEP)
     ranks = mixed(seeds + (number.astype(np.uint64) + np.uint64(bound.key[1])))
@@ -151,10 +156,10 @@ def kept_records(people: IntArray, hashes: Words, record_digests: Digests, bound
 class ContributionSampler(Protocol):
     """Takes records batch by batch, all of one kind of id, and gives those that are kept."""
 
-    def add(self, values: IntArray, record_digests: Digests, wanted: NDArray[np.bool_], first: int) -> None:
+    def add(self, values: IntArray, record_digests: Digests, wanted: BoolArray, first: int) -> None:
         """Take the wanted records of a batch; `first` is the place of its first."""
 
-    def kept(self, names: Words | None) -> tuple[Digests, IntArray]:
+    def kept(self, names: WordArray | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept; with `names`, values are numbers of texts, whose hashes these are."""
 
 
@@ -172,8 +177,7 @@ def new_sampler(bound: ContributionBound, has_places: bool, most_bytes: int) -> 
     fast = _fast_sampler()
     if fast is None:
         return PlainSampler(bound)
-    made: ContributionSampler = fast.FastSampler(bound.most, bound.key, has_places, most_bytes)
-    return made
+    return fast(bound.most, bound.key, has_places, most_bytes)
 
 
 class PlainSampler:
@@ -183,11 +187,11 @@ class PlainSampler:
         self._bound = bound
         self._batches: list[tuple[IntArray, Digests, IntArray]] = []
 
-    def add(self, values: IntArray, record_digests: Digests, wanted: NDArray[np.bool_], first: int) -> None:
+    def add(self, values: IntArray, record_digests: Digests, wanted: BoolArray, first: int) -> None:
         """Take the wanted records of a batch."""
         self._batches.append((values[wanted], record_digests[wanted], first + np.flatnonzero(wanted)))
 
-    def kept(self, names: Words | None) -> tuple[Digests, IntArray]:
+    def kept(self, names: WordArray | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept."""
         if not self._batches:
             return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
@@ -200,13 +204,13 @@ class PlainSampler:
 
 
 @cache
-def _fast_sampler() -> Any:
+def _fast_sampler() -> type[FastSampler] | None:
     """Give the module of compiled loops where the ``fast`` extra is installed, else nothing."""
     try:
-        from fogline.sources import _contributions_numba as _fast_choice
+        from fogline.sources._contributions_numba import FastSampler
     except ImportError:
         return None
-    return _fast_choice
+    return FastSampler
 
 
 MISSING, INTEGER, TEXT = -1, 0, 1
@@ -240,11 +244,12 @@ class Identities:
         """Texts by their numbers."""
         return list(self._numbers)
 
-    def read(self, ids: Any) -> tuple[IntArray, NDArray[np.int8]]:
+    def read(self, ids: Ids) -> tuple[IntArray, NDArray[np.int8]]:
         """Values and kinds of a batch of ids: a numpy or Arrow array, or a list."""
-        if hasattr(ids, "to_pylist"):
+        if is_arrow(ids):
             return self._arrow(ids)
         array = ids if isinstance(ids, np.ndarray) else None
+        # The common case: no cell need be looked at as an object.
         if array is not None and array.dtype.kind in "iu" and not _is_beyond(array):
             return array.astype(np.int64), np.zeros(len(array), dtype=np.int8)
         if array is not None and array.dtype.kind == "f":
@@ -252,7 +257,7 @@ class Identities:
                 return _whole(array.astype(np.float64))
         return self._objects(id_cells(ids))
 
-    def _arrow(self, ids: Any) -> tuple[IntArray, NDArray[np.int8]]:
+    def _arrow(self, ids: ArrowColumn) -> tuple[IntArray, NDArray[np.int8]]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -268,6 +273,7 @@ class Identities:
             return _whole(np.asarray(ids.cast("float64").to_numpy(zero_copy_only=False)))
         if _is_text(ids.type):
             texts = ids.cast(pa.large_binary())
+            # A shortcut where all texts are plain integers; else each cell is judged alone, with the same result.
             if pc.all(pc.match_substring_regex(texts, f"^({SHORT})$"), skip_nulls=False).as_py():
                 return self._arrow(texts.cast(pa.large_string()).cast(pa.int64()))
         return self._objects(id_cells(ids))
@@ -283,12 +289,12 @@ class Identities:
         return values, kinds
 
 
-def id_cells(ids: Any) -> list[Any]:
+def id_cells(ids: Ids) -> list[Any]:
     """Cells of a batch of ids one by one: of a numpy or Arrow array, or of a list."""
     if isinstance(ids, np.ndarray):
         return list(ids.tolist())
-    if not hasattr(ids, "to_pylist"):
-        return list(ids)
+    if not is_arrow(ids):
+        return list(cast("Sequence[Any]", ids))
     import pyarrow as pa
 
     ids = _undictionaried(ids)
@@ -298,13 +304,13 @@ def id_cells(ids: Any) -> list[Any]:
     return [None if text is None else escaped(text) for text in texts]
 
 
-def _undictionaried(ids: Any) -> Any:
+def _undictionaried(ids: ArrowColumn) -> ArrowColumn:
     import pyarrow as pa
 
     return ids.cast(ids.type.value_type) if pa.types.is_dictionary(ids.type) else ids
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
@@ -315,7 +321,7 @@ def escaped(text: bytes) -> str:
     return text.decode("utf-8", "surrogateescape")
 
 
-def _identity(cell: Any) -> int | str | None:
+def _identity(cell: object) -> int | str | None:
     """An id in its one form: an integer of 64 bits, a text that is none, or nothing."""
     try:
         found = _integer(cell)
@@ -329,7 +335,7 @@ def _identity(cell: Any) -> int | str | None:
         return None
 
 
-def _integer(cell: Any) -> int | None:
+def _integer(cell: object) -> int | None:
     """The integer that an id stands for, if it does."""
     if isinstance(cell, str):
         return int(cell) if _PLAIN.fullmatch(cell) else None
@@ -347,7 +353,7 @@ def _is_beyond(ids: NDArray[Any]) -> bool:
     return bool(ids.dtype.kind == "u" and len(ids) and ids.max() > _MOST)
 
 
-def _whole(ids: NDArray[np.float64]) -> tuple[IntArray, NDArray[np.int8]]:
+def _whole(ids: FloatArray) -> tuple[IntArray, NDArray[np.int8]]:
     """Floating-point ids: whole numbers alone are ids."""
     with np.errstate(all="ignore"):
         usable = (np.abs(ids) < 2.0**63) & (np.floor(ids) == ids)
@@ -355,8 +361,7 @@ def _whole(ids: NDArray[np.float64]) -> tuple[IntArray, NDArray[np.int8]]:
     return values, np.where(usable, np.int8(INTEGER), np.int8(MISSING))
 
 
-FloatArray = NDArray[np.float64]
-Admit = Callable[[FloatArray], tuple[NDArray[np.bool_], Digests, FloatArray | None]]
+Admit = Callable[[FloatArray], tuple[BoolArray, Digests, FloatArray | None]]
 """Says which rows of a batch could count, their marks, and what is to be handed over of them."""
 
 MOST_BYTES = 2**28
@@ -391,7 +396,7 @@ class UnitBuckets:
         self._samplers: dict[int, ContributionSampler] = {}
         self.bytes = 0
 
-    def add(self, rows: FloatArray, ids: Any) -> None:
+    def add(self, rows: FloatArray, ids: Ids) -> None:
         """Take the records of a batch that could count and belong to the part."""
         usable, record_digests, payload = self._admit(rows)
         values, kinds = self._identities.read(ids)
@@ -436,7 +441,7 @@ class UnitBuckets:
             self._samplers[kind] = new_sampler(self._bound, has_places, MOST_BYTES)
         return self._samplers[kind]
 
-    def _hashes(self, values: IntArray, kinds: NDArray[np.int8]) -> Words:
+    def _hashes(self, values: IntArray, kinds: NDArray[np.int8]) -> WordArray:
         """Keyed hashes of ids: the same for equal ids, whatever number a text has here."""
         words = values.view(np.uint64).copy()
         texts = kinds == TEXT
@@ -447,7 +452,7 @@ class UnitBuckets:
         return unit_hashes(words, self._bound.key)
 
 
-def unit_buckets(ids: Any, bound: ContributionBound) -> IntArray:
+def unit_buckets(ids: Ids, bound: ContributionBound) -> IntArray:
     """A number for each id, the same for the same unit: for engines that bring rows together by it."""
     people = UnitBuckets(_rows_within(0.0, 0.0, bound), bound)
     values, kinds = people._identities.read(ids)
@@ -462,10 +467,10 @@ def _digest(text: str, key: bytes) -> int:
 # -- what competes --------------------------------------------------------------------------------------------
 
 
-def _cells_of(spec: Any) -> Admit:
+def _cells_of(spec: SketchSpec) -> Admit:
     total = CellCounts(spec).total_cells
 
-    def admit(rows: FloatArray) -> tuple[NDArray[np.bool_], Digests, None]:
+    def admit(rows: FloatArray) -> tuple[BoolArray, Digests, None]:
         cells = row_cells(rows, spec)
         return cells < total, cells.astype(np.uint32), None
 
@@ -475,7 +480,7 @@ def _cells_of(spec: Any) -> Admit:
 def _rows_within(lower: FloatArray | float, upper: FloatArray | float, bound: ContributionBound) -> Admit:
     start = np.uint64(bound.key[0])  # so that nobody can make unlike rows with equal marks
 
-    def admit(rows: FloatArray) -> tuple[NDArray[np.bool_], Words, FloatArray]:
+    def admit(rows: FloatArray) -> tuple[BoolArray, WordArray, FloatArray]:
         with np.errstate(all="ignore"):
             inside = np.all((rows >= lower) & (rows <= upper), axis=1)  # false for NaN
             words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # one zero, not two
@@ -517,16 +522,18 @@ def _each_part(
     buckets = UnitBuckets(admit, bound, part, parts)
     divisible = rereadable and parts < MOST_PARTS
 
-    def take(rows: FloatArray, ids: Any) -> None:
-        buckets.add(rows, ids)
+    def take(rows: FloatArray, ids: Ids | None) -> None:
+        buckets.add(rows, cast(Ids, ids))  # a table that is cut has a unit, and so ids
         if divisible and buckets.bytes > MOST_BYTES:
             raise _TooMuch
 
     try:
         scan(take)
     except _TooMuch:
+        # Freed before the parts are read, which need the memory.
         del buckets
         for smaller in range(SPLIT):
+            # The residue modulo the finer number refines the coarser one: together the parts are exactly this part.
             _each_part(admit, bound, scan, rereadable, use, part + smaller * parts, parts * SPLIT)
         return
     record_digests, rows = buckets.kept()
@@ -551,6 +558,7 @@ class BoundedTable(Source):
     def __init__(self, table: Source, bound: ContributionBound) -> None:
         super().__init__(table.columns, table.declared_width, table.unit_column)
         self._table, self._bound = table, bound
+        # Errors and the guarantee speak of the table that is cut, not of this wrapper.
         self._failure, self._row = table._failure, table._row
         self.rereadable = table.rereadable
 

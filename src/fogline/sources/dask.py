@@ -8,10 +8,12 @@ record does not have them. A partition's result is taken once, however often its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, Ids, SourceLike
 from fogline._validation import quiet, records
 from fogline.density.random_spec import Spec
 from fogline.queries.exact_counts import exact_counts
@@ -27,7 +29,14 @@ from fogline.sources.contributions import (
 from fogline.sources.frames import ArrayTable, FrameTable, PartTable, numbers_or_missing
 from fogline.sources.tables import BATCH_ROWS, Progress, Source, State, Take, chosen_columns
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from dask.array import Array as DaskArray
+    from dask.dataframe import DataFrame as DaskFrame
+
 __all__ = ["DaskTable", "adapt"]
+
+T = TypeVar("T")
 
 BUCKET, VALUE, NAME = "bucket", "value", "name"
 """Columns of what is shuffled, beside the numbers x0, x1, ...: where a row goes (equal for equal ids, whatever types
@@ -38,11 +47,12 @@ FAN_IN = 4
 """States that one task adds up."""
 
 
-def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Source:
+def adapt(source: SourceLike, columns: Sequence[str] | None, unit: str | None, progress: Progress | None) -> Source:
     """Table of a Dask data frame or array."""
     if not hasattr(type(source), "to_delayed"):
         raise TypeError(f"X: pass a data frame or an array of Dask, not {type(source).__name__}")
-    return DaskTable(source, columns, unit, progress)
+    given: Any = source
+    return DaskTable(given, columns, unit, progress)
 
 
 class DaskTable(ClusterTable):
@@ -57,19 +67,22 @@ class DaskTable(ClusterTable):
 
     _failure = "Dask could not read the records"
 
-    def __init__(self, source: Any, columns: Sequence[str] | None, unit: str | None, progress: Progress | None) -> None:
-        self._source = source = _as_given(source)
-        if not hasattr(source, "columns"):
+    def __init__(
+        self, source: DaskFrame | DaskArray, columns: Sequence[str] | None, unit: str | None, progress: Progress | None
+    ) -> None:
+        given: Any = _as_given(source)
+        self._source = given
+        if not hasattr(given, "columns"):
             if columns is not None or unit is not None:
                 raise TypeError("columns and unit: an array has no names of columns")
-            if source.ndim not in (1, 2):
-                raise ValueError(f"X must have one or two dimensions (records, columns), got {source.ndim}")
-            records(np.empty((0, 1), dtype=source.dtype))
-            super().__init__(None, 1 if source.ndim == 1 else int(source.shape[1]), None, progress)
+            if given.ndim not in (1, 2):
+                raise ValueError(f"X must have one or two dimensions (records, columns), got {given.ndim}")
+            records(np.empty((0, 1), dtype=given.dtype))
+            super().__init__(None, 1 if given.ndim == 1 else int(given.shape[1]), None, progress)
             return
-        chosen = chosen_columns(columns, unit, [str(name) for name in source.columns])
+        chosen = chosen_columns(columns, unit, [str(name) for name in given.columns])
         super().__init__(chosen, len(chosen), unit, progress)
-        FrameTable(source._meta, chosen, unit, None)  # the types of the columns
+        FrameTable(given._meta, chosen, unit, None)  # the types of the columns
 
     def _partitions(self) -> list[Any]:
         """Delayed partitions, each with all columns, and with all rows of a unit if its rows are to be cut."""
@@ -86,10 +99,13 @@ class DaskTable(ClusterTable):
     def _state(self, spec: Spec) -> State:
         from dask.delayed import delayed
 
+        # Not pure: a pure task is named by a hash of its arguments, and a cluster may reuse what it has under that
+        # name.
         partial, join = delayed(_partition_state, pure=False), delayed(_joined, pure=False)
         states = [partial(part, self.columns, self.unit_column, spec, self._bound) for part in self._partitions()]
         while len(states) > 1:
             states = [join(states[i : i + FAN_IN], spec) for i in range(0, len(states), FAN_IN)]
+        # A frame without partitions is a data set without records, and an answer like any other.
         total: State = states[0].compute() if states else exact_counts(spec).state()
         return total
 
@@ -98,7 +114,7 @@ class DaskTable(ClusterTable):
             _partition(part.compute(), self.columns, self.unit_column, self.width)._scan(take)
 
 
-def _as_given(source: Any) -> Any:
+def _as_given(source: T) -> T:
     """A frame without the step by which Dask makes Arrow's texts of all objects, where nothing was computed of them.
 
     Dask puts it there unless told otherwise. It takes a partition at once, and one cell that is bytes and no UTF-8
@@ -108,26 +124,28 @@ def _as_given(source: Any) -> Any:
     node = whole
     while type(node).__name__ == "Projection":
         node = node.frame
-    kind = type(node).__name__
-    if kind == "ArrowStringConversion":
+    step = type(node).__name__
+    if step == "ArrowStringConversion":
         plain = node.frame
-    elif kind == "FromPandas" and "pyarrow_strings_enabled" in node._parameters:
+    elif step == "FromPandas" and "pyarrow_strings_enabled" in node._parameters:
         plain = node.substitute_parameters({"pyarrow_strings_enabled": False})
     else:
         return source
-    return type(source)(whole.substitute(node, plain))
+    kind: Any = type(source)
+    remade: T = kind(whole.substitute(node, plain))
+    return remade
 
 
-def _with_buckets(part: Any, columns: Sequence[str], unit: str, bound: ContributionBound) -> Any:
+def _with_buckets(part: pd.DataFrame, columns: Sequence[str], unit: str, bound: ContributionBound) -> pd.DataFrame:
     """Numbers of a partition's rows and the ids of their units, as columns whose types no record decides."""
     import pandas as pd
 
     parts = [_named_rows(np.zeros((0, len(columns))), [], bound)]
-    PartTable(part, columns, unit)._scan(lambda rows, ids: parts.append(_named_rows(rows, ids, bound)))
+    PartTable(part, columns, unit)._scan(lambda rows, ids: parts.append(_named_rows(rows, cast(Ids, ids), bound)))
     return pd.concat(parts, ignore_index=True)
 
 
-def _named_rows(rows: Any, ids: Any, bound: ContributionBound) -> Any:
+def _named_rows(rows: FloatArray, ids: Ids, bound: ContributionBound) -> pd.DataFrame:
     import pandas as pd
 
     people = Identities()
@@ -138,11 +156,12 @@ def _named_rows(rows: Any, ids: Any, bound: ContributionBound) -> Any:
     frame = pd.DataFrame({f"x{j}": rows[:, j] for j in range(rows.shape[1])})
     frame[BUCKET] = unit_buckets(ids, bound)
     frame[VALUE] = values
+    # A declared type, the same in every partition: an object column would be guessed from its cells.
     frame[NAME] = pd.array(names, dtype="string")
     return frame[kinds != MISSING]
 
 
-def _scan_named(part: Any, width: int, take: Take) -> None:
+def _scan_named(part: pd.DataFrame, width: int, take: Take) -> None:
     """Hand over the rows of a partition that :func:`_with_buckets` made."""
     names = part[NAME].to_list()
     ids = [
@@ -154,14 +173,20 @@ def _scan_named(part: Any, width: int, take: Take) -> None:
         take(rows[here], ids[here])
 
 
-def _partition(part: Any, columns: Sequence[str] | None, unit: str | None, width: int) -> Source:
+def _partition(
+    part: pd.DataFrame | NDArray[Any], columns: Sequence[str] | None, unit: str | None, width: int
+) -> Source:
     if columns is not None:
         return PartTable(part, columns, unit)
     return ArrayTable(numbers_or_missing(part, width))
 
 
 def _partition_state(
-    part: Any, columns: Sequence[str] | None, unit: str | None, spec: Spec, bound: ContributionBound | None
+    part: pd.DataFrame | NDArray[Any],
+    columns: Sequence[str] | None,
+    unit: str | None,
+    spec: Spec,
+    bound: ContributionBound | None,
 ) -> State:
     with quiet():
         if bound is None:

@@ -13,16 +13,21 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
 import numpy as np
 
+from fogline._typing import FloatArray, Ids, SourceLike
 from fogline._validation import source_text
 from fogline.density.random_spec import CellSpec, Spec
 from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
-from fogline.sources.contributions import escaped
+from fogline.sources.contributions import escaped, id_cells
 from fogline.sources.tables import BATCH_ROWS, Progress, Source, State, Take, chosen_columns
+
+if TYPE_CHECKING:
+    import psycopg
 
 __all__ = ["PostgresTable", "SqliteTable", "adapt", "require_psycopg"]
 
@@ -65,7 +70,7 @@ UNREACHABLE = "source: Postgres does not let us in: is a server there, are user,
 
 
 def adapt(
-    source: Any, columns: Sequence[str] | None, *, query: str | None, unit: str | None, progress: Progress | None
+    source: SourceLike, columns: Sequence[str] | None, *, query: str | None, unit: str | None, progress: Progress | None
 ) -> Source:
     """Table of a query to a database, by its address or a connection to it."""
     if query is None or not query.strip():
@@ -75,6 +80,13 @@ def adapt(
     return kind(source, columns, query=query, unit=unit, progress=progress)
 
 
+class Cursor(Protocol):
+    """What is asked of a cursor: rows, some at a time."""
+
+    def fetchmany(self, size: int, /) -> list[Any]:
+        """Return the next rows."""
+
+
 class _QueryTable(Source):
     """Some columns of a query."""
 
@@ -82,14 +94,14 @@ class _QueryTable(Source):
 
     def __init__(
         self,
-        source: Any,
+        source: SourceLike,
         columns: Sequence[str] | None,
         *,
         query: str,
         unit: str | None,
         progress: Progress | None,
     ) -> None:
-        self._source = source
+        self._source: Any = source
         self._query = query.strip().rstrip(";").rstrip()
         self._relation = _relation(self._query)
         self._kinds = self._schema()
@@ -131,7 +143,7 @@ class _QueryTable(Source):
         unit = [] if self.unit_column is None else [f"{self._id(self.unit_column)} AS unit"]
         return f"SELECT {', '.join([*self._doubles(), *unit])} FROM {self._relation}"
 
-    def _hand_over(self, cursor: Any, take: Take) -> None:
+    def _hand_over(self, cursor: Cursor, take: Take) -> None:
         while rows := cursor.fetchmany(BATCH_ROWS):
             has_unit = self.unit_column is not None
             numbers = [row[: self.width] for row in rows]
@@ -155,6 +167,7 @@ class SqliteTable(_QueryTable):
         dialect = SqliteDialect()
         sql = CellSql.of(spec, dialect).query(self._doubles(), self._relation)
         with self._connected() as connection, closing(connection.cursor()) as cursor:
+            # The caller's connection may make dictionaries of rows, or run code of its own for each.
             cursor.row_factory = None
             return _counts(cursor.execute(sql, dialect.parameters).fetchall())
 
@@ -188,6 +201,7 @@ class SqliteTable(_QueryTable):
         with self._connected() as connection, closing(connection.cursor()) as cursor:
             cursor.row_factory = None
             try:
+                # A temporary view touches no table, and only a view tells the declared types of a query.
                 cursor.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT * FROM {self._relation}")
                 try:
                     rows = cursor.execute(f"PRAGMA temp.table_info({VIEW})").fetchall()
@@ -236,16 +250,17 @@ class PostgresTable(_QueryTable):
 
     def _scan(self, take: Take) -> None:
         with self._connected() as connection, _cursor(connection, "fogline_rows", binary=True) as cursor:
+            # Latin-1 reads any byte, so ids of an unknown encoding stay apart.
             encoding = TEXT_CODECS.get(connection.info.parameter_status("server_encoding") or "", "latin-1")
 
-            def take_texts(rows: Any, ids: Any) -> None:
-                take(rows, ids and [_decoded(cell, encoding) for cell in ids])
+            def take_texts(rows: FloatArray, ids: Ids | None) -> None:
+                take(rows, None if ids is None else [_decoded(cell, encoding) for cell in id_cells(ids)])
 
             cursor.execute(self._encoded(connection, self._select()))
             self._hand_over(cursor, take_texts)
 
     @contextmanager
-    def _connected(self) -> Iterator[Any]:
+    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
         """A transaction that can only read, and sees one state of the database."""
         psycopg = require_psycopg()
         if not isinstance(self._source, str):
@@ -257,7 +272,9 @@ class PostgresTable(_QueryTable):
         except (psycopg.Error, ValueError):  # whose message may quote the address, and a password in it
             raise ConnectionError(UNREACHABLE) from None
         with opened as connection:
+            # A query that writes must fail at the server, whatever it says.
             connection.read_only = True
+            # All rows of a pass are of one state: a record that changes between two reads would count twice or never.
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             yield connection
 
@@ -268,7 +285,7 @@ class PostgresTable(_QueryTable):
                 cursor.execute(self._encoded(connection, f"SELECT * FROM {self._relation} LIMIT 0"))
             except psycopg.Error as error:
                 raise ValueError(f"query: Postgres refuses it: {error.diag.message_primary}") from None
-            return [(column.name, column.type_code) for column in cursor.description]
+            return [(column.name, column.type_code) for column in cursor.description or ()]
 
     def _require_number(self, name: str) -> None:
         if dict(self._kinds)[name] not in POSTGRES_NUMBERS:
@@ -296,7 +313,7 @@ class PostgresTable(_QueryTable):
         return f"convert_to({column}::text, getdatabaseencoding())"
 
     @staticmethod
-    def _encoded(connection: Any, sql: str) -> bytes:
+    def _encoded(connection: psycopg.Connection[Any], sql: str) -> bytes:
         """A query without parameters: bytes are not searched for them."""
         try:
             return sql.encode(connection.info.encoding)
@@ -304,7 +321,7 @@ class PostgresTable(_QueryTable):
             raise ValueError("query: it has signs that the connection's client_encoding does not have") from None
 
 
-def require_psycopg() -> Any:
+def require_psycopg() -> ModuleType:
     """Return the driver, or say what to install."""
     try:
         import psycopg
@@ -320,19 +337,21 @@ def _relation(query: str) -> str:
     return ".".join(quoted(part.strip('"')) for part in query.split("."))
 
 
-def _cursor(connection: Any, *name: str, **options: Any) -> Any:
+def _cursor(connection: psycopg.Connection[Any], *name: str, **options: Any) -> psycopg.Cursor[tuple[Any, ...]]:
     """A cursor that gives tuples, whatever kind of rows the connection was made for."""
     from psycopg.rows import tuple_row
 
-    return connection.cursor(*name, row_factory=tuple_row, **options)
+    made: psycopg.Cursor[tuple[Any, ...]] = connection.cursor(*name, row_factory=tuple_row, **options)
+    return made
 
 
-def _decoded(cell: Any, encoding: str) -> Any:
+def _decoded(cell: object, encoding: str) -> object:
     """An id of Postgres: a text comes as the bytes that the server holds, which can always be read."""
     return cell.decode(encoding, "surrogateescape") if isinstance(cell, bytes) else cell
 
 
 def _counts(rows: list[Any]) -> State:
     answer = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 2)
+    # In one order: that of the server depends on its plan, and would show in a state that is compared.
     answer = answer[np.argsort(answer[:, 0])]
     return answer[:, 0].copy(), answer[:, 1].copy()

@@ -10,11 +10,9 @@ A line of a text file is a record. Quotes are honoured within a line and nowhere
 must not swallow the lines after it, since one record could then remove many. A quoted cell with a line break in it is
 therefore two lines, of which the first is read as far as it goes.
 
-DuckDB as a reader: rows of a query in batches, through Arrow where pyarrow is installed.
-
-Parquet files with a column of text ids, by pyarrow: DuckDB fails on a file in which one text is not UTF-8.
-
-Files whose number of rows is declared by their owner: for what needs a public number of rows.
+DuckDB reads Parquet in batches, through Arrow where pyarrow is installed. A file with a column of text ids is read by
+pyarrow itself: DuckDB fails on a file in which one text is not UTF-8. :class:`CountedFile` has a number of rows that
+its owner declares, for algorithms that need a public one.
 """
 
 from __future__ import annotations
@@ -22,23 +20,23 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from threading import Lock
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import ArrowBatch, FloatArray, Ids, SourceLike
 from fogline._validation import check_count, records, source_text
 from fogline.density.random_spec import CellSpec, Spec
 from fogline.sources.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql, quoted
-from fogline.sources.headers import Header, opened, read_header
 from fogline.sources.paths import is_parquet, matching_files
 from fogline.sources.reading import ReadingOptions, require_text_source
 from fogline.sources.tables import BATCH_ROWS, Progress, ReadFailed, Source, State, Take, chosen_columns
-from fogline.sources.text_lines import Layout, blocks_of, scan_blocks
+from fogline.sources.text_lines import Header, Layout, blocks_of, opened, read_header, scan_blocks
 
 if TYPE_CHECKING:
     import duckdb
@@ -76,7 +74,7 @@ _databases: dict[bool, duckdb.DuckDBPyConnection] = {}
 _opening = Lock()
 
 
-def require_duckdb() -> Any:
+def require_duckdb() -> ModuleType:
     """Return the library, or say what to install."""
     try:
         import duckdb
@@ -91,6 +89,7 @@ def connect(*, ordered: bool = True) -> duckdb.DuckDBPyConnection:
     To start a database takes as long as to count some millions of rows, so one is kept for either order, empty.
     """
     duckdb = require_duckdb()
+    # Under a lock: two threads would else start two databases and leave one of them open.
     with _opening:
         if ordered not in _databases:
             _databases[ordered] = duckdb.connect(config={**CLOSED, "preserve_insertion_order": ordered})
@@ -135,7 +134,7 @@ def scan_query(sql: str, take: Take, *, has_unit: bool, ordered: bool = True) ->
         connection.close()
 
 
-def scan_batches(batches: Any, take: Take, *, has_unit: bool) -> None:
+def scan_batches(batches: Iterable[ArrowBatch], take: Take, *, has_unit: bool) -> None:
     """Hand over Arrow batches; the last column is the unit's id, if there is a unit."""
     for batch in batches:
         width = batch.num_columns - has_unit
@@ -333,9 +332,10 @@ class FileTable(Source):
         self._header = common_header(self._files, self._options)
         return tuple((name, "") for name in self._header.names)
 
-    def _check_names(self, wanted: Any, parameter: str, available: Sequence[str] | None = None) -> None:
+    def _check_names(self, wanted: object, parameter: str, available: Sequence[str] | None = None) -> None:
         """Refuse names that there are not, without those that there are: a first line may be a record after all."""
         names = self._names if available is None else list(available)
+        # What is no list of names is refused by chosen_columns, which knows the words for it.
         for name in wanted if isinstance(wanted, list | tuple) else ():
             if isinstance(name, str) and names.count(name) != 1:
                 what = "no" if name not in names else "more than one"
@@ -366,6 +366,7 @@ def _parquet_schema(files: list[Path]) -> Schema:
                 raise ValueError(f"path: {file.name} has other columns or types than {files[0].name}")
     except ValueError:
         raise
+    # DuckDB's message may quote bytes of the file.
     except Exception:
         raise ValueError(f"path: {files[len(found)].name} is not a readable Parquet file") from None
     finally:
@@ -380,6 +381,7 @@ def require_kind(what: str, kind: str, allowed: Sequence[str], wanted: str) -> N
 
 def _literals(files: list[Path]) -> str:
     """Paths as DuckDB takes them for these files alone: `*`, `?` and `[` of a name would be a pattern for others."""
+    # A sign in brackets stands for itself.
     texts = (re.sub(r"([*?\[])", r"[\1]", str(file)).replace("'", "''") for file in files)
     return "[" + ", ".join(f"'{text}'" for text in texts) + "]"
 
@@ -417,9 +419,11 @@ class CountedFile(FileTable):
 
     def _scan(self, take: Take) -> None:
         """Hand over the first `rows` records."""
+        # Rows that are missing are not made up here: a record without a value contributes nothing, as an absent row
+        # does.
         left = self.rows
 
-        def take_some(batch: NDArray[np.float64], ids: Any) -> None:
+        def take_some(batch: FloatArray, ids: Ids | None) -> None:
             nonlocal left
             take(batch[:left], ids)
             left -= min(left, len(batch))
@@ -427,7 +431,7 @@ class CountedFile(FileTable):
         super()._scan(take_some)
 
 
-def rows_of(source: Any) -> int:
+def rows_of(source: SourceLike) -> int:
     """Public number of rows, under replacement; usable or not."""
     if isinstance(source, CountedFile):
         return source.rows

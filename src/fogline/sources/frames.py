@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence, Sized
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fogline._typing import FloatArray, Ids, SourceLike, is_arrow
 from fogline._validation import contained, records
 from fogline.sources.cell_sql import quoted
 from fogline.sources.files import IDS, NUMBERS, PLAIN_IDS, has_arrow, require_kind, scan_batches
-from fogline.sources.tables import BATCH_ROWS, FloatArray, Progress, Source, Take, chosen_columns
+from fogline.sources.tables import BATCH_ROWS, Progress, Source, Take, chosen_columns, unit_name
+
+if TYPE_CHECKING:
+    import duckdb
+    import narwhals as nw
+    import polars as pl
+    import pyarrow as pa
 
 __all__ = [
     "ArrayTable",
@@ -25,23 +33,26 @@ __all__ = [
 ]
 
 
-def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Source:
+def adapt(
+    source: SourceLike, columns: Sequence[str] | None, unit: str | Ids | None, progress: Progress | None
+) -> Source:
     """Table of anything that is not a path, a database or a cluster's."""
     kind = type(source).__module__.partition(".")[0]
+    given: Any = source  # told by what it has: its library may not be installed here
     if kind in ("duckdb", "_duckdb"):
-        return RelationTable(source, columns, unit, progress)
+        return RelationTable(given, columns, unit_name(unit), progress)
     if hasattr(source, "collect_batches"):
-        return LazyTable(source, columns, unit, progress)
+        return LazyTable(given, columns, unit, progress)
     if hasattr(source, "read_next_batch"):
-        return _stream(source, columns, unit, progress)
+        return _stream(given, columns, unit_name(unit), progress)
     if hasattr(source, "columns") or hasattr(source, "schema"):
         return FrameTable(source, columns, unit, progress)
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__array__"):
-        return _stream(source, columns, unit, progress)
+        return _stream(given, columns, unit_name(unit), progress)
     if columns is not None:
         raise TypeError("columns: an array has no names of columns; pass the columns that are wanted")
     plain = isinstance(source, Sequence) and not isinstance(source, str | bytes) and not hasattr(source, "__array__")
-    return (ListTable if plain else ArrayTable)(source, unit, progress)
+    return (ListTable if plain else ArrayTable)(given, unit, progress)
 
 
 class ArrayTable(Source):
@@ -55,9 +66,10 @@ class ArrayTable(Source):
     progress : callable, optional
     """
 
-    def __init__(self, array: Any, ids: Any = None, progress: Progress | None = None) -> None:
+    def __init__(self, array: ArrayLike, ids: str | Ids | None = None, progress: Progress | None = None) -> None:
+        given: Any = array
         self._sparse = hasattr(array, "tocsr")
-        self._array: Any = array.tocsr() if self._sparse else records(array)
+        self._array: Any = given.tocsr() if self._sparse else records(array)
         if self._sparse:
             if self._array.ndim != 2:
                 raise ValueError(f"X must have two dimensions (records, columns), got {self._array.ndim}")
@@ -84,7 +96,7 @@ class ListTable(Source):
     progress : callable, optional
     """
 
-    def __init__(self, rows: Sequence[Any], ids: Any = None, progress: Progress | None = None) -> None:
+    def __init__(self, rows: Sequence[Any], ids: str | Ids | None = None, progress: Progress | None = None) -> None:
         self._rows = rows
         self._ids = _given_ids(ids, len(rows))
         super().__init__(None, None, None if ids is None else "unit", progress)
@@ -108,9 +120,9 @@ class FrameTable(Source):
 
     def __init__(
         self,
-        frame: Any,
+        frame: SourceLike,
         columns: Sequence[str] | None,
-        unit: Any,
+        unit: str | Ids | None,
         progress: Progress | None,
         *,
         _declared: bool = True,
@@ -129,6 +141,7 @@ class FrameTable(Source):
             raise TypeError(f"X must be an array, a frame, a path or a table, got {type(frame).__name__}") from None
         names = [str(name) for name in self._frame.columns]
         self._column = nw.col
+        # Errors and public facts use texts; the frame itself is asked by its own labels.
         self._labels = dict(zip(names, self._frame.columns, strict=True))  # pandas may name columns by numbers
         column = unit if isinstance(unit, str) else None
         chosen = chosen_columns(columns, column, names)
@@ -139,6 +152,7 @@ class FrameTable(Source):
 
     def _require_kinds(self, column: str | None) -> None:
         """Raise an error unless the declared types are those of numbers, and the unit's one of ids."""
+        # On no rows: whether this fails depends on declared types, not on a record.
         records(self._chosen(self._frame.head(0)))
         if column is not None:
             kind = self._frame.schema[self._labels[column]]
@@ -150,13 +164,13 @@ class FrameTable(Source):
             part = self._frame[start : start + BATCH_ROWS]
             take(self._numbers(part), self._ids(part, start))
 
-    def _numbers(self, part: Any) -> FloatArray:
+    def _numbers(self, part: nw.DataFrame[Any]) -> FloatArray:
         return records(self._chosen(part))
 
-    def _chosen(self, part: Any) -> Any:
+    def _chosen(self, part: nw.DataFrame[Any]) -> Any:
         return part.select([self._column(self._labels[name]) for name in self.columns or ()]).to_native()
 
-    def _ids(self, part: Any, start: int) -> Any:
+    def _ids(self, part: nw.DataFrame[Any], start: int) -> Ids | None:
         if self._given is not None:
             return self._given[start : start + len(part)]
         if self.unit_column is None:
@@ -176,16 +190,16 @@ class PartTable(FrameTable):
         As for :class:`FrameTable`.
     """
 
-    def __init__(self, frame: Any, columns: Sequence[str] | None, unit: Any) -> None:
+    def __init__(self, frame: SourceLike, columns: Sequence[str] | None, unit: str | Ids | None) -> None:
         super().__init__(frame, columns, unit, None, _declared=False)
 
-    def _numbers(self, part: Any) -> FloatArray:
+    def _numbers(self, part: nw.DataFrame[Any]) -> FloatArray:
         chosen = self._chosen(part)
         columns = [chosen[[label]] for label in (self._labels[name] for name in self.columns or ())]
         return np.column_stack([numbers_or_missing(column, 1) for column in columns])
 
 
-def numbers_or_missing(part: Any, width: int) -> FloatArray:
+def numbers_or_missing(part: Sized, width: int) -> FloatArray:
     """Records of a part of a source, without a value where its type is none of numbers."""
     try:
         return records(part, width)
@@ -193,20 +207,20 @@ def numbers_or_missing(part: Any, width: int) -> FloatArray:
         return np.full((len(part), width), np.nan)
 
 
-def column_ids(column: Any) -> Any:
+def column_ids(column: nw.Series[Any]) -> Ids:
     """Ids of a column that narwhals knows: integers as they are, since a gap would make floats of them."""
     whole = column.dtype.is_integer() and not column.is_null().any()
     return column.to_numpy() if whole else _listed(column.to_native())
 
 
-def _listed(column: Any) -> Any:
+def _listed(column: object) -> Ids:
     """Cells of a column one by one; a column on Arrow as Arrow's, since a text need not be UTF-8."""
-    if hasattr(column, "to_pylist"):
+    if is_arrow(column):
         return column
-    on_arrow = (
-        hasattr(column.dtype, "pyarrow_dtype") or getattr(column.dtype, "storage", None) == "pyarrow"
-    )  # of pandas
-    return column.array.__arrow_array__() if on_arrow else column.to_list()
+    series: Any = column  # of pandas or polars
+    on_arrow = hasattr(series.dtype, "pyarrow_dtype") or getattr(series.dtype, "storage", None) == "pyarrow"
+    cells: Ids = series.array.__arrow_array__() if on_arrow else series.to_list()
+    return cells
 
 
 TEXTS = ("String", "Categorical", "Enum", "Object")
@@ -222,9 +236,12 @@ class LazyTable(Source):
         As for :func:`fogline.sources.registry.table`.
     """
 
-    def __init__(self, frame: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> None:
+    def __init__(
+        self, frame: pl.LazyFrame, columns: Sequence[str] | None, unit: str | Ids | None, progress: Progress | None
+    ) -> None:
         if unit is not None and not isinstance(unit, str):
             raise TypeError("unit: of a lazy frame, name the column of the ids")
+        # Polars' own message may quote the query, and what is in it.
         schema = contained(frame.collect_schema, lambda: ValueError("X: polars cannot tell the columns of this query"))
         declared = FrameTable(schema.to_frame(), columns, unit, None)
         super().__init__(declared.columns, declared.width, unit, progress)
@@ -253,9 +270,9 @@ class StreamTable(Source):
     def __init__(
         self,
         open_batches: Callable[[list[str]], Iterable[Any]],
-        schema: Any,
+        schema: pa.Schema,
         columns: Sequence[str] | None,
-        unit: Any,
+        unit: str | None,
         progress: Progress | None,
         *,
         rereadable: bool,
@@ -265,12 +282,14 @@ class StreamTable(Source):
         self._open = open_batches
         self.rereadable = rereadable
         self._is_open = False
+        # Checked on an empty table, so that no batch is read before the guarantee is fixed.
         empty = schema.empty_table()
         records(empty.select(list(chosen)))
         if unit is not None:
             require_id_type(schema.field(unit).type, unit)
 
     def _scan(self, take: Take) -> None:
+        # A second pass over a spent stream would count no records, and say so as if there were none.
         if self._is_open and not self.rereadable:
             raise RuntimeError("the stream was read before")
         self._is_open = True
@@ -279,13 +298,13 @@ class StreamTable(Source):
         scan_batches((batch.select(wanted) for batch in self._open(wanted)), take, has_unit=has_unit)
 
 
-def require_id_type(kind: Any, unit: str) -> None:
+def require_id_type(kind: pa.DataType, unit: str) -> None:
     """Raise an error unless an Arrow type is one of ids."""
     if not _is_id_type(kind):
         raise TypeError(f"unit: column {unit!r} holds {kind}, not integers or texts")
 
 
-def _is_id_type(kind: Any) -> bool:
+def _is_id_type(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -294,14 +313,16 @@ def _is_id_type(kind: Any) -> bool:
     return any(getattr(pa.types, f"is_{name}")(kind) for name in kinds)
 
 
-def _stream(source: Any, columns: Any, unit: Any, progress: Any) -> Source:
+def _stream(
+    source: pa.RecordBatchReader, columns: Sequence[str] | None, unit: str | None, progress: Progress | None
+) -> Source:
     """An Arrow reader, or anything that can export an Arrow stream."""
     import pyarrow as pa
 
     if hasattr(source, "read_next_batch"):
         return StreamTable(lambda _: source, source.schema, columns, unit, progress, rereadable=False)
 
-    def read_schema() -> Any:
+    def read_schema() -> pa.Schema:
         has_schema = hasattr(source, "__arrow_c_schema__")
         return pa.schema(source) if has_schema else pa.RecordBatchReader.from_stream(source).schema
 
@@ -321,7 +342,13 @@ class RelationTable(Source):
         As for :func:`fogline.sources.registry.table`.
     """
 
-    def __init__(self, relation: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        relation: duckdb.DuckDBPyRelation,
+        columns: Sequence[str] | None,
+        unit: str | None,
+        progress: Progress | None,
+    ) -> None:
         if not hasattr(relation, "project"):
             raise TypeError("X: pass a relation of DuckDB, such as connection.sql('SELECT ...'), not the connection")
         if not has_arrow():
@@ -337,6 +364,7 @@ class RelationTable(Source):
         self._unit_text = unit is not None and kinds[unit] not in (*PLAIN_IDS, "VARCHAR")
 
     def _scan(self, take: Take) -> None:
+        # TRY_CAST, not CAST: one cell that is no number must be missing and must not fail the query.
         wanted = [f"TRY_CAST({quoted(name)} AS DOUBLE) AS x{j}" for j, name in enumerate(self.columns or ())]
         if self.unit_column is not None:
             wanted.append(f"{quoted(self.unit_column)}{'::VARCHAR' if self._unit_text else ''} AS unit")
@@ -344,7 +372,7 @@ class RelationTable(Source):
         scan_batches(reader, take, has_unit=self.unit_column is not None)
 
 
-def _given_ids(ids: Any, rows: int) -> Any:
+def _given_ids(ids: object, rows: int) -> Ids | None:
     """Ids of rows as something that can be cut into batches, one for each row; None where there are none."""
     if ids is None:
         return None
@@ -356,12 +384,12 @@ def _given_ids(ids: Any, rows: int) -> Any:
     return found
 
 
-def _id_array(ids: Any) -> Any:
+def _id_array(ids: object) -> Ids:
     """Ids of rows as an array of numpy or Arrow: what an array declares stays, a list is taken cell by cell.
 
     A list becomes an array of objects: made an array of texts, one text in it would turn every integer into another id.
     """
-    if hasattr(ids, "to_pylist"):
+    if is_arrow(ids):
         if not _is_id_type(ids.type):
             raise TypeError(f"unit must be one column of integers or texts, got type {ids.type}")
         return ids
@@ -375,12 +403,13 @@ def _id_array(ids: Any) -> Any:
         raise TypeError("unit must be one column of integers or texts")
     of_frame = hasattr(ids, "dtype") and hasattr(ids, "to_list")
     refusal = "unit must be one column of integers or texts"
-    cells = contained(lambda: _listed(ids) if of_frame else list(ids), lambda: TypeError(refusal))
-    return _id_array(cells) if hasattr(cells, "to_pylist") else _object_array(cells)
+    iterable: Any = ids
+    cells = contained(lambda: _listed(ids) if of_frame else list(iterable), lambda: TypeError(refusal))
+    return _id_array(cells) if is_arrow(cells) else _object_array(cast("Sequence[object]", cells))
 
 
-def _object_array(cells: Sequence[Any]) -> Any:
-    array = np.empty(len(cells), dtype=object)
+def _object_array(cells: Sequence[Any]) -> NDArray[np.object_]:
+    array = np.empty(len(cells), dtype=np.object_)
     for i, cell in enumerate(cells):  # one by one: numpy would make a table of cells that are lists of one length
         array[i] = cell
     return array

@@ -82,7 +82,7 @@ class ReadingOptions:
         if self.delimiter is not None:
             self.check_delimiter(self.delimiter)
 
-    def _check_thousands(self, character: Any) -> None:
+    def _check_thousands(self, character: object) -> None:
         if not isinstance(character, str) or len(character) != 1 or character.isalnum() or character in '+-"\r\n\t\x00':
             raise ValueError(f"thousands must be one character that is no letter, digit or sign, got {character!r}")
         if character == self.decimal:
@@ -92,7 +92,7 @@ class ReadingOptions:
         except UnicodeEncodeError:
             raise ValueError(f"thousands: there is no {character!r} in {self.encoding}") from None
 
-    def check_delimiter(self, character: Any) -> str:
+    def check_delimiter(self, character: object) -> str:
         """Return the delimiter, stated or found in a header, unless the other options contradict it."""
         if (
             not isinstance(character, str)
@@ -153,6 +153,7 @@ class NumberRule:
     def value(self, cell: bytes) -> float:
         """The number that a cell is, NaN where it is none."""
         bare = cell.strip(BLANKS)
+        # By a pattern of our own: float() would also read "1_000" and "infinity".
         if bare in self.null or self._pattern.fullmatch(bare) is None:
             return math.nan
         if self.separator:
@@ -181,12 +182,13 @@ def require_text_source(options: ReadingOptions, source: str) -> None:
         raise TypeError(f"{name} is for text files; {source} states its own types")
 
 
-def _checked_encoding(encoding: Any) -> str:
+def _checked_encoding(encoding: object) -> str:
     """Name of a codec in which bytes below 128 are always the ASCII character, so that lines can be cut as bytes."""
     if not isinstance(encoding, str):
         raise TypeError(f"encoding must be the name of an encoding, got {type(encoding).__name__}")
     try:
         name = codecs.lookup(encoding).name
+        # An encoding in which each byte is one character has as many characters as bytes.
         single = bytes(range(256)).decode(name, "replace")
     except (LookupError, UnicodeError, ValueError):
         raise ValueError(f"encoding: there is no text encoding {encoding!r}") from None
@@ -201,7 +203,7 @@ def _checked_encoding(encoding: Any) -> str:
     return name
 
 
-def _checked_words(words: Any, encoding: str) -> tuple[str, ...]:
+def _checked_words(words: object, encoding: str) -> tuple[str, ...]:
     found = (words,) if isinstance(words, str) else tuple(words) if isinstance(words, Sequence) else None
     if found is None or not all(isinstance(word, str) for word in found):
         raise TypeError("null must be a list of words")
@@ -215,7 +217,7 @@ def _checked_words(words: Any, encoding: str) -> tuple[str, ...]:
     return tuple(word.strip(" \t") for word in found)
 
 
-def _checked_names(names: Any) -> tuple[str, ...]:
+def _checked_names(names: object) -> tuple[str, ...]:
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise TypeError("header must be a list of names, one for each column of the file")
     if not names or not all(name.strip() for name in names) or len(set(names)) != len(names):

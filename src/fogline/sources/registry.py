@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fogline._typing import Ids, SourceLike
 from fogline.sources.files import FileTable
 from fogline.sources.paths import ADDRESSES
 from fogline.sources.reading import ReadingOptions, require_text_source
-from fogline.sources.tables import Progress, Source
+from fogline.sources.tables import Progress, Source, unit_name
 
 __all__ = ["as_source", "table"]
 
@@ -28,11 +29,11 @@ ADAPTERS = {
 
 
 def table(
-    source: Any,
+    source: SourceLike,
     columns: Sequence[str] | None = None,
     *,
     query: str | None = None,
-    unit: Any = None,
+    unit: str | Ids | None = None,
     progress: Progress | None = None,
     delimiter: str | None = None,
     decimal: str = ".",
@@ -92,22 +93,23 @@ def table(
     is_address = isinstance(source, str) and source.startswith(ADDRESSES)
     module = _adapter(source)
     if is_address or not isinstance(source, str | Path):
+        # An option that has no effect would be a silent misreading of the caller's wish.
         require_text_source(ReadingOptions(**reading), "this source")
     if is_address or module == "fogline.sources.databases":
         from fogline.sources.databases import adapt
 
-        return adapt(source, columns, query=query, unit=_named(unit), progress=progress)
+        return adapt(source, columns, query=query, unit=unit_name(unit), progress=progress)
     if isinstance(source, str) and (other := re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", source)):
         raise ValueError(f"source: expected postgres:// or sqlite:// of addresses, got {other.group()}")
     if query is not None:
         raise TypeError("query is for databases, by a connection or an address")
     if isinstance(source, str | Path):
-        return FileTable(source, columns, unit=_named(unit), progress=progress, **reading)
+        return FileTable(source, columns, unit=unit_name(unit), progress=progress, **reading)
     found: Source = importlib.import_module(module or "fogline.sources.frames").adapt(source, columns, unit, progress)
     return found
 
 
-def as_source(X: Any) -> Any:
+def as_source(X: SourceLike) -> SourceLike:
     """Turn what has an engine of its own into a table of all its columns; arrays, frames and lists stay as they are."""
     if isinstance(X, str) and X.startswith(ADDRESSES):
         raise TypeError("X: name what to read, by fogline.sources.registry.table(address, query=...)")
@@ -127,16 +129,11 @@ def as_source(X: Any) -> Any:
     return X
 
 
-def _adapter(source: Any) -> str | None:
+def _adapter(source: object) -> str | None:
     """Module that adapts sources of this type; by the names of its classes' modules alone."""
+    # By names of modules: importing a library in order to ask isinstance would load all of them for every array.
     for cls in type(source).__mro__:
         module = ADAPTERS.get(cls.__module__.partition(".")[0])
         if module is not None:
             return module
     return None
-
-
-def _named(unit: Any) -> str | None:
-    if unit is not None and not isinstance(unit, str):
-        raise TypeError(f"unit must be the name of a column, got {type(unit).__name__}")
-    return unit

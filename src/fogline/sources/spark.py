@@ -1,20 +1,19 @@
 """Spark data frames, by the data frame interface alone, so that Spark Connect serves too.
 
 For a grid the cells are grouped and counted by Spark. Random features are summed partition by partition and the sums
-are added up in two rounds. With a unit its rows are
-brought together by Spark's grouping and cut there. What comes back
-are rows of results, which Spark takes from tasks that were finished and from each once: a task that dies or runs twice
-does not count twice.
+are added up in two rounds. With a unit, Spark's grouping brings its rows together and they are cut there. What comes
+back are rows of results, which Spark takes once from each task that was finished: a task that dies or runs twice does
+not count twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import ArrowBatch, IntArray, SourceLike
 from fogline._validation import quiet, records
 from fogline.density.random_spec import CellSpec, Spec
 from fogline.queries.exact_counts import ExactCounts, exact_counts
@@ -23,6 +22,9 @@ from fogline.sources.contributions import ClusterTable, ContributionBound, kept_
 from fogline.sources.files import has_arrow, scan_batches
 from fogline.sources.tables import Progress, Source, State, Take, chosen_columns
 
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
 __all__ = ["SparkTable", "adapt"]
 
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "boolean")
@@ -30,15 +32,19 @@ IDS = ("tinyint", "smallint", "int", "bigint", "float", "double", "string", "var
 FAN_IN = 4
 """Tasks that add up the sums of others."""
 
+Step = Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]]
+"""What a task of Spark does with the batches of its partition."""
+
 STATE = "part int, first binary, second binary"
 """A state on its way: the second array has the rows of the first, or two."""
 
 
-def adapt(source: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> Source:
+def adapt(source: SourceLike, columns: Sequence[str] | None, unit: str | None, progress: Progress | None) -> Source:
     """Table of a Spark data frame."""
     if not hasattr(source, "mapInArrow"):
         raise TypeError(f"X: pass a data frame of Spark, not {type(source).__name__}")
-    return SparkTable(source, columns, unit, progress)
+    frame: Any = source
+    return SparkTable(frame, columns, unit, progress)
 
 
 class SparkTable(ClusterTable):
@@ -54,7 +60,9 @@ class SparkTable(ClusterTable):
 
     _failure = "Spark could not read the records"
 
-    def __init__(self, frame: Any, columns: Sequence[str] | None, unit: Any, progress: Progress | None) -> None:
+    def __init__(
+        self, frame: DataFrame, columns: Sequence[str] | None, unit: str | None, progress: Progress | None
+    ) -> None:
         kinds = dict(frame.dtypes)
         if not has_arrow():
             raise ImportError("Spark needs pyarrow: pip install 'fogline[arrow]'")
@@ -67,7 +75,7 @@ class SparkTable(ClusterTable):
         if unit is not None and kinds[unit].split("(")[0] not in IDS:
             raise TypeError(f"unit: column {unit!r} holds {kinds[unit]}, not integers or texts")
 
-    def _doubles(self) -> Any:
+    def _doubles(self) -> DataFrame:
         """The numbers as doubles x0, x1, ..., and the unit."""
         numbers = [f"CAST({quoted(name, '`')} AS DOUBLE) AS x{j}" for j, name in enumerate(self.columns or ())]
         unit = [] if self.unit_column is None else [f"{quoted(self.unit_column, '`')} AS unit"]
@@ -84,10 +92,11 @@ class SparkTable(ClusterTable):
         cells = self._doubles().where(sql.inside).selectExpr(f"{sql.cell} AS cell")
         answer = cells.groupBy("cell").count().toArrow()
         keys = answer.column("cell").to_numpy().astype(np.int64)
+        # Spark gives groups in an order that depends on its tasks.
         order = np.argsort(keys)
         return keys[order], answer.column("count").to_numpy().astype(np.int64)[order]
 
-    def _reduced(self, frame: Any, spec: Spec, step: Callable[[Any], Any]) -> State:
+    def _reduced(self, frame: DataFrame, spec: Spec, step: Step) -> State:
         """Sum of the states of all partitions, by way of a few tasks that add up those of others."""
         partial = frame.mapInArrow(step, STATE).repartition(FAN_IN, "part")
         answer = partial.mapInArrow(_merge_step(spec), STATE).toArrow()
@@ -100,10 +109,10 @@ class SparkTable(ClusterTable):
         scan_batches(self._doubles().toArrow().to_batches(), take, has_unit=self.unit_column is not None)
 
 
-def _state_step(spec: Spec) -> Callable[[Any], Any]:
+def _state_step(spec: Spec) -> Step:
     """What a task does without a unit: batches of doubles to one row, its state."""
 
-    def step(batches: Iterator[Any]) -> Iterator[Any]:
+    def step(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         counts = exact_counts(spec)
         for batch in batches:
             counts.add_rows(records(batch, spec.d))
@@ -112,10 +121,10 @@ def _state_step(spec: Spec) -> Callable[[Any], Any]:
     return step
 
 
-def _bounded_step(spec: Spec, bound: ContributionBound) -> Callable[[Any], Any]:
+def _bounded_step(spec: Spec, bound: ContributionBound) -> Step:
     """What a task does with units that each come with all of their rows, so that no unit can be torn apart."""
 
-    def step(batches: Iterator[Any]) -> Iterator[Any]:
+    def step(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         def scan(take: Take) -> None:
             for batch in batches:
                 lists = batch.column("rows")
@@ -123,16 +132,17 @@ def _bounded_step(spec: Spec, bound: ContributionBound) -> Callable[[Any], Any]:
                 take(np.column_stack(numbers), batch.column("unit").take(lists.value_parent_indices()))
 
         with quiet():
+            # A task's batches come once: they cannot be read again in parts.
             state = kept_state(spec, bound, scan, rereadable=False)
         yield _packed(state)
 
     return step
 
 
-def _merge_step(spec: Spec) -> Callable[[Any], Any]:
+def _merge_step(spec: Spec) -> Step:
     """What a task does that adds up states."""
 
-    def step(batches: Iterator[Any]) -> Iterator[Any]:
+    def step(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         total = exact_counts(spec)
         for batch in batches:
             _add_packed(total, batch)
@@ -141,31 +151,33 @@ def _merge_step(spec: Spec) -> Callable[[Any], Any]:
     return step
 
 
-def _packed(state: State) -> Any:
+def _packed(state: State) -> ArrowBatch:
     """A state as one row."""
     import pyarrow as pa
     from pyspark import TaskContext
 
     task = TaskContext.get()
+    # By the number of the partition: nothing in the data decides which task adds it up.
     part = 0 if task is None else int(task.partitionId()) % FAN_IN
     content = {"first": state[0], "second": state[1]}
     arrays = {
         name: pa.array([np.ascontiguousarray(a, dtype="<i8").tobytes()], pa.binary()) for name, a in content.items()
     }
-    return pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), **arrays})
+    row: ArrowBatch = pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), **arrays})
+    return row
 
 
-def _add_packed(total: ExactCounts, batch: Any) -> None:
+def _add_packed(total: ExactCounts, batch: ArrowBatch) -> None:
     shape = total.state()[1].shape if not isinstance(total.spec, CellSpec) else (-1,)
     for first, second in zip(batch.column("first").to_pylist(), batch.column("second").to_pylist(), strict=True):
         total.add_state(*total.checked(_words(first), _words(second).reshape(shape)))
 
 
-def _expression(sql: str) -> Any:
+def _expression(sql: str) -> Column:
     from pyspark.sql.functions import expr
 
     return expr(sql)
 
 
-def _words(content: bytes) -> NDArray[np.int64]:
+def _words(content: bytes) -> IntArray:
     return np.frombuffer(content, dtype="<i8").astype(np.int64)

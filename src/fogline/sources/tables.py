@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, Ids, IntArray
 from fogline._validation import check_columns, contained, records
 from fogline.accounting.guarantee import ROWS
 from fogline.density.random_spec import Spec
@@ -27,12 +27,21 @@ from fogline.queries.exact_counts import exact_counts
 if TYPE_CHECKING:
     from fogline.sources.contributions import ContributionBound
 
-__all__ = ["BATCH_ROWS", "Progress", "ReadFailed", "Source", "State", "Take", "chosen_columns", "read_public"]
+__all__ = [
+    "BATCH_ROWS",
+    "Progress",
+    "ReadFailed",
+    "Source",
+    "State",
+    "Take",
+    "chosen_columns",
+    "read_public",
+    "unit_name",
+]
 
 T = TypeVar("T")
-FloatArray = NDArray[np.float64]
-State = tuple[NDArray[np.int64], NDArray[np.int64]]
-Take = Callable[[FloatArray, Any], object]
+State = tuple[IntArray, IntArray]
+Take = Callable[[FloatArray, Ids | None], object]
 """Takes a batch: its numbers, shape (rows, columns), and the ids of its rows (None where there is no unit)."""
 
 Progress = Callable[[int], object]
@@ -51,11 +60,16 @@ class ReadFailed(RuntimeError):
     """The records could not be read. It says nothing more, since a reader's message may quote the data."""
 
 
-def chosen_columns(columns: Any, unit: Any, names: Sequence[str]) -> tuple[str, ...]:
-    """Names of the wanted columns, by default all but the unit's; errors where a schema has no such names."""
+def unit_name(unit: object) -> str | None:
+    """Name of the unit's column, for sources whose ids are a column of theirs."""
     if unit is not None and not isinstance(unit, str):
         raise TypeError(f"unit must be the name of a column, got {type(unit).__name__}")
-    if unit is not None:
+    return unit
+
+
+def chosen_columns(columns: object, unit: object, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of the wanted columns, by default all but the unit's; errors where a schema has no such names."""
+    if unit_name(unit) is not None:
         check_columns([unit], names, name="unit")
     return check_columns([name for name in names if name != unit] if columns is None else columns, names)
 
@@ -103,6 +117,7 @@ class Source(ABC):
         unit = f", unit={self.unit_column!r}" if self.unit_column is not None else ""
         return f"{type(self).__name__}(columns={None if self.columns is None else list(self.columns)}{unit})"
 
+    # A pickle would carry records, or the way to them, into a file that nobody guards.
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a table leads to secret records and is not pickled")
 
@@ -138,6 +153,8 @@ class Source(ABC):
         return other
 
     def __copy__(self) -> Self:
+        # By hand: the way of copy.copy asks __getstate__, which refuses. A copy in this process leads nowhere that the
+        # original does not.
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other
@@ -166,6 +183,7 @@ class Source(ABC):
     def state(self, spec: Spec) -> State:
         """Secret: exact state of the sketch of all records, as :meth:`fogline.DensitySketch.state` gives it."""
         self.require_width(spec.d)
+        # Before the data are touched: an unbounded unit would void the guarantee, not only weaken it.
         self._require_bound()
         return self._guarded(lambda: self._state(spec))
 
@@ -208,7 +226,7 @@ class Source(ABC):
             self._scan(take)
             return
 
-        def take_and_tell(rows: FloatArray, ids: Any) -> None:
+        def take_and_tell(rows: FloatArray, ids: Ids | None) -> None:
             nonlocal done
             take(rows, ids)
             done += len(rows)

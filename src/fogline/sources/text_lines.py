@@ -7,28 +7,51 @@ is written, quotes and all, and no number. What cells are worth is the rule of :
 more than :data:`MAX_LINE` bytes contributes nothing; a byte order mark at the beginning of any line is no part of it.
 
 Every line gives exactly one row, an empty one too, so that no line moves another. The compiled loops of
-``_fast_lines.py`` read the same numbers where numba is installed. The proof that a record cannot see its neighbours
+``_lines_numba.py`` read the same numbers where numba is installed. The proof that a record cannot see its neighbours
 is in ``text_lines.proof.md`` beside this file.
+
+The first line holds the names of the columns. Its bytes are read one by one up to its line end, so that nothing of a
+record is touched. A first line that looks like values is refused, and its cells appear in no message: a file without a
+header begins with a record.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray, Ids
 from fogline._validation import compiled_loops
+from fogline.sources.paths import COMPRESSED
 from fogline.sources.reading import NumberRule, ReadingOptions
 from fogline.sources.tables import Take
 
-__all__ = ["BOM", "MAX_LINE", "Layout", "blocks_of", "cells_of", "plain_batches", "scan_blocks"]
+if TYPE_CHECKING:
+    from fogline.sources._lines_numba import FastReader
+
+__all__ = [
+    "BOM",
+    "MAX_LINE",
+    "Header",
+    "Layout",
+    "blocks_of",
+    "cells_of",
+    "looks_like_value",
+    "opened",
+    "plain_batches",
+    "read_header",
+    "scan_blocks",
+]
 
 BOM = b"\xef\xbb\xbf"
 MAX_LINE = 2_000_000
@@ -40,7 +63,7 @@ BLOCK_BYTES = 2**20
 PLAIN_ROWS = 2**12
 """Lines whose cells are held as Python objects at a time."""
 
-Batch = tuple[NDArray[np.float64], Any]
+Batch = tuple[FloatArray, Ids | None]
 
 
 @dataclass(frozen=True)
@@ -162,6 +185,7 @@ def _columns(lines: list[bytes], layout: Layout) -> Callable[[int], list[bytes]]
     text = delimiter.join(lines)
     most = len(lines[0].split(delimiter))
     alike = most >= wanted and {line.count(delimiter) for line in lines} == {most - 1}
+    # A shortcut for speed alone: its cells are those of the rule below, line by line.
     if alike and len(text) <= MAX_LINE and not (b'"' in text or BOM in text):
         cells = text.split(delimiter)
         return lambda place: cells[place::most]
@@ -201,6 +225,7 @@ def scan_blocks(blocks: Iterable[bytes], layout: Layout, take: Take) -> None:
         waiting: deque[Future[Sequence[Batch]]] = deque()
         for block in blocks:
             waiting.append(pool.submit(reader.batches, block))
+            # Blocks are handed over in their order and few are held, so memory does not grow with the file.
             if len(waiting) > threads + 1:
                 _hand_over(waiting.popleft(), take)
         while waiting:
@@ -213,10 +238,146 @@ def _hand_over(batches: Future[Sequence[Batch]], take: Take) -> None:
 
 
 @cache
-def _fast_reader() -> Callable[[Layout, NumberRule], Any] | None:
+def _fast_reader() -> type[FastReader] | None:
     """Give the compiled reader where the ``fast`` extra is installed, else nothing."""
     try:
         from fogline.sources._lines_numba import FastReader
     except ImportError:
         return None
     return FastReader
+
+
+# -- the header -----------------------------------------------------------------------------------------------
+
+DELIMITERS = (",", ";", "\t", "|")
+MAX_HEADER = 1_000_000
+
+_VALUE = re.compile(
+    r"""\s*[-+(\[<>=~#$€£¥'.,]*\s*\d.*                    # begins with a digit: numbers, dates, times, amounts, codes
+    |\s*[-+]?(?:inf|infinity|nan|null|none|true|false|n/a|\#n/a)\s*     # words for what is no name
+    |.*\S@\S.*                                            # addresses
+    |\s*[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-.*            # identifiers
+    |\s*(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+\d.*""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first line of a text file says.
+
+    Parameters
+    ----------
+    names : tuple of str
+    delimiter : str
+    line_end : str or None
+        ``"LF"``, ``"CR"`` (perhaps followed by a line feed, which is not looked for), ``"none"`` for a file that ends
+        there; None where the names were stated and no byte was read.
+    has_bom : bool or None
+        Whether a byte order mark comes first.
+    """
+
+    names: tuple[str, ...]
+    delimiter: str
+    line_end: str | None = None
+    has_bom: bool | None = None
+
+
+def opened(file: Path) -> BinaryIO:
+    """Bytes of a text file, decompressed where its name says so."""
+    suffix = file.suffix.lower()
+    if suffix == ".gz":
+        return gzip.open(file, "rb")  # type: ignore[return-value]
+    if suffix == ".zst":
+        return _zstd(file)
+    # Unbuffered: a buffer would read records behind the header.
+    raw: Any = file.open("rb", buffering=0)
+    content: BinaryIO = raw
+    return content
+
+
+def _zstd(file: Path) -> BinaryIO:
+    stream: Any
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]  # from Python 3.14 on
+    except ImportError:
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise ImportError("reading .zst files needs Python 3.14 or pyarrow: pip install 'fogline[arrow]'") from None
+        stream = pa.input_stream(str(file), compression="zstd")
+    else:
+        stream = zstd.open(file, "rb")
+    found: BinaryIO = stream
+    return found
+
+
+def read_header(file: Path, options: ReadingOptions) -> Header:
+    """Names and delimiter from stated options, or from the first line alone."""
+    if options.header is not None:
+        stem = Path(file.stem) if file.suffix.lower() in COMPRESSED else file
+        usual = "\t" if stem.suffix.lower() == ".tsv" else ","
+        return Header(options.header, options.check_delimiter(options.delimiter or usual))
+    line, line_end = _first_line(file)
+    # In UTF-16 a line feed is a part of other characters: lines could not be cut.
+    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError(f"path: {file.name} is UTF-16; write it in UTF-8, or as Parquet")
+    if line.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
+        raise ValueError(f"path: {file.name} is compressed; its name must then end in .gz or .zst")
+    has_bom = options.encoding == "utf-8" and line.startswith(BOM)
+    line = line.removeprefix(BOM) if has_bom else line
+    try:
+        text = line.decode(options.encoding)
+    except UnicodeDecodeError:
+        raise ValueError(f"path: the header of {file.name} cannot be read as {options.encoding.upper()}") from None
+    # A delimiter within quotes is part of a name.
+    bare = re.sub('"[^"]*"', "", text)
+    found = max(DELIMITERS, key=lambda delimiter: (bare.count(delimiter), -DELIMITERS.index(delimiter)))
+    delimiter = options.check_delimiter(options.delimiter or found)
+    names = [name.decode(options.encoding).strip() for name in cells_of(line, delimiter.encode())]
+    if not any(names) or '"' in bare or "\x00" in text:
+        raise ValueError(f"path: {file.name} must begin with one line of column names")
+    if any(map(looks_like_value, names)):
+        raise ValueError(
+            f"path: the first line of {file.name} looks like values, not like names of columns, and is not shown; "
+            "if it is a record, name the columns by header (--header A,B), else let every name begin with a letter"
+        )
+    return Header(tuple(names), delimiter, line_end, has_bom)
+
+
+def looks_like_value(name: str) -> bool:
+    """Whether a cell of a first line is more likely a value than the name of a column.
+
+    Examples
+    --------
+    >>> [looks_like_value(cell) for cell in ("12.5", "2026-01-31", "NaN", "ann@example.org", "$ 5", "5 kg")]
+    [True, True, True, True, True, True]
+    >>> [looks_like_value(cell) for cell in ("age", "", "x1", "income (net)", "größe", "May", "Na")]
+    [False, False, False, False, False, False, False]
+    """
+    return name.strip() == "NA" or _VALUE.fullmatch(name) is not None
+
+
+def _first_line(file: Path) -> tuple[bytes, str]:
+    """First line without its end, and what that is."""
+    found = bytearray()
+    try:
+        with opened(file) as content:
+            for byte in _bytes(content):
+                if byte in b"\r\n":
+                    return bytes(found), "LF" if byte == b"\n" else "CR"
+                found += byte
+    except (OSError, EOFError):
+        raise ValueError(f"path: the header of {file.name} cannot be read") from None
+    if len(found) == MAX_HEADER:
+        raise ValueError(f"path: {file.name} must begin with one line of column names")
+    return bytes(found), "none"
+
+
+def _bytes(content: BinaryIO) -> Iterable[bytes]:
+    """Bytes of a header one by one: reading ahead would touch records."""
+    for _ in range(MAX_HEADER):
+        byte = content.read(1)
+        if not byte:
+            return
+        yield byte

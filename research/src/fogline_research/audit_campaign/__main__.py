@@ -25,6 +25,7 @@ from fogline_research.audit_campaign.as_published import check_diffprivlib, chec
 from fogline_research.audit_campaign.estimators import (
     check_draws,
     check_event_kinds,
+    check_leaf_ratio,
     check_likelihood_ratio,
     check_mechanisms,
     check_mixture_outlier,
@@ -179,6 +180,7 @@ CHECKS: tuple[Check, ...] = (
     check_published,
     check_published_draws,
     check_likelihood_ratio,
+    check_leaf_ratio,
     check_outlier,
     check_outlier_elsewhere,
     check_mixture_outlier,

@@ -25,12 +25,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fogline.accounting.cautions import PrivacyWarning
 from fogline.accounting.guarantee import Guarantee, IntegralGuarantee
-from fogline.audit.attack import AttackReport, attack, sketch_attack, vector_attack
+from fogline.audit.attack import AttackReport, attack, sketch_attack, stage_attack, vector_attack
 from fogline.audit.neighbour_pairs import Pair, canary_pairs, random_pairs
 from fogline.audit.noise_fit import noise_fit
 from fogline.audit.noise_laws import pooled_failures
 from fogline.audit.replay import MechanismStep, RecordingProvider, ReplayReport, replay
 from fogline.datasets.simulated import gaussian_mixture4
+from fogline.density.leaves import LeafSpec
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
 from fogline.density.strata import Strata
@@ -65,6 +66,7 @@ from fogline_research.baselines import BernsteinDensity
 __all__ = [
     "check_draws",
     "check_event_kinds",
+    "check_leaf_ratio",
     "check_likelihood_ratio",
     "check_mechanisms",
     "check_mixture_outlier",
@@ -169,7 +171,17 @@ def _groups(box: Any, relation: str) -> Callable[[Any], Strata]:
     return release
 
 
+def _leaves(box: Any, relation: str) -> Callable[[Any], PrivateDensity]:
+    def release(data: Any) -> PrivateDensity:
+        return DensitySketch(box, features="leaves").update(data).release(epsilon=1.0, neighbours=relation)
+
+    return release
+
+
 _READERS: tuple[tuple[str, int, Callable[[Any, str], Any]], ...] = (
+    ("DensitySketch on leaves", 1, _leaves),
+    ("DensitySketch on leaves", 2, _leaves),
+    ("DensitySketch on leaves", 3, _leaves),
     ("PrivateModes", 5, _wide_modes),
     ("PrivateModeClustering", 2, _clusters),
     ("PrivateModeClustering", 5, _clusters),
@@ -270,6 +282,36 @@ def check_likelihood_ratio(seed: int, short: bool) -> Iterator[Line]:
         claim = f"mu = sqrt(2 rho) = {report.mu:.4f}; epsilon {epsilon:g}, delta 1e-5"
         passed = not report.broken and (short or ratio >= 0.8)
         yield Line(f"DensitySketch, PrivateModes, {relation}: likelihood ratio", found, passed, claim)
+
+
+def check_leaf_ratio(seed: int, short: bool) -> Iterator[Line]:
+    """Attack both stages of a release on leaves; the attack must have power and must stay below the claim.
+
+    Two leaves: however many there are, a record is in one box of each stage, and the ratio has the same law.
+    """
+    spec = LeafSpec.plan([(0.0, 10.0)], leaves=[2])
+    crowd = np.random.default_rng(seed).normal(4, 1, (100, 1))
+    after = np.append(crowd, [[10.0]], axis=0)
+    runs = 20_000 if short else 200_000
+    for relation, epsilon in itertools.product(RELATIONS, (1.0, 3.0)):
+
+        def release(data: Any, epsilon: float = epsilon, relation: str = relation) -> PrivateDensity:
+            return DensitySketch.of(spec).update(data).release(epsilon=epsilon, neighbours=relation)
+
+        before = crowd if relation == "add-remove" else np.append(crowd, [[0.0]], axis=0)
+        report = stage_attack(
+            release,
+            before,
+            after,
+            runs=runs,
+            source=SystemSource(),
+            confidence=CONFIDENCE,
+        )
+        ratio = report.epsilon_lower / epsilon
+        found = f"epsilon at least {report.epsilon_lower:.3f}: {ratio:.2f} of the claim ({runs:,} runs a side)"
+        passed = not report.broken and (short or ratio >= 0.8)
+        check = f"DensitySketch on leaves, {relation}: likelihood ratio of both stages"
+        yield Line(check, found, passed, f"epsilon {epsilon:g}, delta 0")
 
 
 def check_outlier(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001

@@ -22,7 +22,7 @@ PAIRS = 10_000
 """Pairs for each source that is read in this process."""
 
 SERVER_PAIRS = 1_000
-"""Pairs for each server, and for random features and strata of files and frames, which the same readers read."""
+"""Pairs for each server, and for random features, leaves and strata of files and frames, read by the same readers."""
 
 PROCESSES = 2
 

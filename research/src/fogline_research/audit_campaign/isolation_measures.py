@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline import DensitySketch, release, sources
-from fogline.density.random_spec import RandomSpec
+from fogline.density.leaves import LeafSpec
+from fogline.density.random_spec import CellSpec, RandomSpec
 from fogline.density.spec import SketchSpec
 from fogline.estimators.strata import private_strata
 from fogline.mechanisms.randomness import Call, Query, Sample, use_provider
@@ -27,7 +28,7 @@ from fogline.testing import seeded_noise
 from fogline_research.audit_campaign.forms.base import Opened
 from fogline_research.audit_campaign.reference_reader import NOBODY, NOWHERE, UNSURE, Item, cell_of
 
-__all__ = ["BOUNDS", "GridMeasure", "Measure", "RandomMeasure", "Reading", "StrataMeasure", "look"]
+__all__ = ["BOUNDS", "GridMeasure", "LeafMeasure", "Measure", "RandomMeasure", "Reading", "StrataMeasure", "look"]
 
 IntArray = NDArray[np.int64]
 Public = Mapping[str, Any]
@@ -88,7 +89,7 @@ class GridMeasure:
     slack: float = 0.0
 
     @cached_property
-    def spec(self) -> SketchSpec:
+    def spec(self) -> CellSpec:
         """The grid: 32 cells an axis."""
         width = BOUNDS[1] - BOUNDS[0]
         return SketchSpec.plan([BOUNDS] * self.columns, bandwidths=[[8 * width / CELLS] * self.columns])
@@ -109,6 +110,16 @@ class GridMeasure:
         if cell is not NOWHERE:
             vector[cell] = 1
         return vector
+
+
+@dataclass(frozen=True)
+class LeafMeasure(GridMeasure):
+    """Counts of public leaves."""
+
+    @cached_property
+    def spec(self) -> CellSpec:
+        """The leaves: 32 per axis."""
+        return LeafSpec.plan([BOUNDS] * self.columns, leaves=[CELLS] * self.columns)
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import (
     check_bounds,
     check_count,
@@ -42,12 +43,11 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.mechanisms.discrete_laplace import add_laplace
 from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.lattice import LIMIT
-from fogline.mechanisms.randomness import IntArray, provider_reason
+from fogline.mechanisms.randomness import provider_reason
 from fogline_research.baselines.noisy_histogram import _cell_counts
 
 __all__ = ["BernsteinDensity", "lattice_sensitivity"]
 
-Array = NDArray[np.float64]
 
 _DEGREES = {1: 80, 2: 40, 3: 16}
 _CELLS_A_BANDWIDTH = 8
@@ -89,9 +89,9 @@ class BernsteinDensity:
     (3, 1)
     """
 
-    bounds: Array
+    bounds: FloatArray
     values: IntArray
-    coefficients: Array
+    coefficients: FloatArray
     shift: float
     floor: float
     total: float
@@ -181,7 +181,7 @@ class BernsteinDensity:
             ),
         )
 
-    def pdf(self, x: ArrayLike) -> Array:
+    def pdf(self, x: ArrayLike) -> FloatArray:
         """Density at points of shape (m, d); zero outside the box."""
         points = records(x, len(self.bounds), name="x")
         low, high = self.bounds.T
@@ -191,7 +191,7 @@ class BernsteinDensity:
         result[inside] = self._unit_density(unit[inside]) / float(np.prod(high - low))
         return result
 
-    def sample(self, k: int, *, random_state: int | np.random.Generator | None = None) -> Array:
+    def sample(self, k: int, *, random_state: int | np.random.Generator | None = None) -> FloatArray:
         """Draw k points by rejection; free, and as private as the density itself."""
         size, rng = check_count(k, "k", minimum=0), np.random.default_rng(random_state)
         low, high = self.bounds.T
@@ -205,7 +205,7 @@ class BernsteinDensity:
             missing -= len(accepted)
         return np.asarray(low + (high - low) * np.concatenate(kept))
 
-    def _unit_density(self, unit: Array) -> Array:
+    def _unit_density(self, unit: FloatArray) -> FloatArray:
         values = np.maximum(_polynomial(self.coefficients, unit) + self.shift, self.floor)
         return np.asarray(values / self.total)
 
@@ -272,18 +272,18 @@ def _lattice_sums(counts: IntArray, table: IntArray, d: int) -> IntArray:
 # -- the polynomial: post-processing ----------------------------------------------------------------------------
 
 
-def _basis(degree: int, unit: Array) -> Array:
+def _basis(degree: int, unit: FloatArray) -> FloatArray:
     """Bernstein polynomials of one axis (columns) at points in the unit interval."""
     return np.asarray(binom.pmf(np.arange(degree + 1), degree, unit[:, None]))
 
 
-def _along_axes(values: Array, matrix: Array) -> Array:
+def _along_axes(values: FloatArray, matrix: FloatArray) -> FloatArray:
     for _ in range(values.ndim):
         values = np.tensordot(values, matrix, axes=(0, 1))
     return values
 
 
-def _iterated(values: Array, rounds: int) -> Array:
+def _iterated(values: FloatArray, rounds: int) -> FloatArray:
     """Coefficients of the iterated polynomial: the values, then what the polynomial so far leaves of them."""
     degree = values.shape[0] - 1
     at_lattice = _basis(degree, np.arange(degree + 1) / degree)
@@ -294,7 +294,7 @@ def _iterated(values: Array, rounds: int) -> Array:
     return coefficients
 
 
-def _polynomial(coefficients: Array, unit: Array) -> Array:
+def _polynomial(coefficients: FloatArray, unit: FloatArray) -> FloatArray:
     degree, d = coefficients.shape[0] - 1, coefficients.ndim
     bases = [_basis(degree, unit[:, j]) for j in range(d)]
     letters = "abc"[:d]
@@ -302,7 +302,7 @@ def _polynomial(coefficients: Array, unit: Array) -> Array:
     return np.asarray(np.einsum(formula, coefficients, *bases, optimize=True))
 
 
-def _positive(coefficients: Array) -> tuple[float, float, float]:
+def _positive(coefficients: FloatArray) -> tuple[float, float, float]:
     """Shift that lifts the polynomial above a small floor, the floor, and the integral of the result."""
     degree = coefficients.shape[0] - 1
     fine = _along_axes(coefficients, _basis(degree, np.linspace(0.0, 1.0, 4 * degree + 1)))

@@ -41,19 +41,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln, logsumexp
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_bounds, check_count, check_delta, check_epsilon, check_positive, records
 from fogline.accounting.guarantee import Guarantee
 from fogline.accounting.zcdp import rho_of
 from fogline.mechanisms.discrete_gaussian import add_gaussian
-from fogline.mechanisms.randomness import IntArray, current_provider, provider_reason
+from fogline.mechanisms.randomness import current_provider, provider_reason
 
 __all__ = ["DPGAN", "LATTICE", "Critic", "Generator", "Optimiser", "sampled_gaussian_epsilon"]
 
-Array = NDArray[np.float64]
 
 HIDDEN = 32
 """Units of each hidden layer."""
@@ -93,13 +92,13 @@ class Critic:
         self.size = sum(int(np.prod(shape)) for shape in self.shapes)
         self.weights = rng.uniform(-clip, clip, self.size)
 
-    def _parts(self) -> list[Array]:
+    def _parts(self) -> list[FloatArray]:
         """Weights and offsets of the layers, in whole steps."""
         steps = np.rint(np.clip(self.weights, -self.clip, self.clip) * STEPS)
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1]
         return [part.reshape(shape) for part, shape in zip(np.split(steps, ends), self.shapes, strict=True)]
 
-    def _forward(self, unit: Array) -> tuple[Array, Array, Array, Array, Array]:
+    def _forward(self, unit: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         """Inputs, first and second sums, and both activations, in steps; the sums in squared steps."""
         w1, b1, w2, b2, _, _ = self._parts()
         u = np.rint(np.clip(unit, -1.0, 1.0) * STEPS)
@@ -108,7 +107,7 @@ class Critic:
         z2 = a1 @ w2 + b2 * STEPS
         return u, z1, a1, z2, _activated(z2)
 
-    def _pieces(self, unit: Array) -> tuple[Array, Array, Array, Array, Array]:
+    def _pieces(self, unit: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         """Inputs, activations (in steps) and slopes at both layers (in steps / SLOPE): whole numbers."""
         u, z1, a1, z2, a2 = self._forward(unit)
         _, _, w2, _, w3, _ = self._parts()
@@ -116,7 +115,7 @@ class Critic:
         slope1 = np.floor(slope2 @ w2.T / (STEPS * SLOPE)) * _slope(z1)
         return u, a1, a2, slope1, slope2
 
-    def gradients(self, unit: Array) -> Array:
+    def gradients(self, unit: FloatArray) -> FloatArray:
         """Derivative of the critic by its weights, one row a record; each row a function of its record alone.
 
         Parameters
@@ -126,7 +125,7 @@ class Critic:
         """
         return _outer(*self._pieces(unit))
 
-    def clipped(self, unit: Array, bound: float) -> IntArray:
+    def clipped(self, unit: FloatArray, bound: float) -> IntArray:
         """Gradients cut to a norm of `bound`, rounded toward zero to the lattice of bound / LATTICE."""
         pieces = self._pieces(unit)
         factor = LATTICE / np.maximum(_norms(*pieces), bound)
@@ -135,29 +134,29 @@ class Critic:
         kept = (whole * whole).sum(axis=1) <= LATTICE**2
         return np.asarray(whole * kept[:, None])
 
-    def input_slopes(self, unit: Array) -> Array:
+    def input_slopes(self, unit: FloatArray) -> FloatArray:
         """Derivative of the critic by its input, one row a point: what the generator climbs."""
         _, z1, _, z2, _ = self._forward(unit)
         w1, _, w2, _, w3, _ = (part / STEPS for part in self._parts())
         return np.asarray(((w3 * _slope(z2) / SLOPE) @ w2.T * _slope(z1) / SLOPE) @ w1.T)
 
-    def scores(self, unit: Array) -> Array:
+    def scores(self, unit: FloatArray) -> FloatArray:
         """Values of the critic."""
         *_, a2 = self._forward(unit)
         *_, w3, b3 = self._parts()
         return np.asarray(a2 @ w3 / STEPS**2 + b3 / STEPS)
 
 
-def _activated(sums: Array) -> Array:
+def _activated(sums: FloatArray) -> FloatArray:
     """Leaky rectifier of sums in squared steps, rounded down to steps."""
     return np.floor(np.where(sums > 0, sums, sums / SLOPE) / STEPS)
 
 
-def _slope(sums: Array) -> Array:
+def _slope(sums: FloatArray) -> FloatArray:
     return np.where(sums > 0, float(SLOPE), 1.0)
 
 
-def _outer(u: Array, a1: Array, a2: Array, slope1: Array, slope2: Array) -> Array:
+def _outer(u: FloatArray, a1: FloatArray, a2: FloatArray, slope1: FloatArray, slope2: FloatArray) -> FloatArray:
     """Gradients from the pieces: products, an element at a time."""
     m = len(u)
     back1, back2 = slope1 / (STEPS * SLOPE), slope2 / (STEPS * SLOPE)
@@ -174,7 +173,7 @@ def _outer(u: Array, a1: Array, a2: Array, slope1: Array, slope2: Array) -> Arra
     )
 
 
-def _norms(u: Array, a1: Array, a2: Array, slope1: Array, slope2: Array) -> Array:
+def _norms(u: FloatArray, a1: FloatArray, a2: FloatArray, slope1: FloatArray, slope2: FloatArray) -> FloatArray:
     """Euclidean norms of the gradients, from sums of squares of whole numbers, which are exact."""
     u2, a1_2, a2_2, slope1_2, slope2_2 = ((piece * piece).sum(axis=1) for piece in (u, a1, a2, slope1, slope2))
     first = (u2 / STEPS**2 + 1.0) * (slope1_2 / (STEPS * SLOPE) ** 2)
@@ -197,7 +196,7 @@ class Generator:
     (3, 2)
     """
 
-    layers: tuple[tuple[Array, Array], ...]
+    layers: tuple[tuple[FloatArray, FloatArray], ...]
 
     @classmethod
     def first(cls, d: int, rng: np.random.Generator) -> Generator:
@@ -217,19 +216,19 @@ class Generator:
         """Number of weights."""
         return sum(matrix.size + offset.size for matrix, offset in self.layers)
 
-    def __call__(self, latent: Array) -> Array:
+    def __call__(self, latent: FloatArray) -> FloatArray:
         """Points of latent draws."""
         return self._activations(latent)[-1]
 
-    def draw(self, k: int, rng: np.random.Generator) -> Array:
+    def draw(self, k: int, rng: np.random.Generator) -> FloatArray:
         """Draw k points."""
         return self(rng.standard_normal((k, self.latent)))
 
-    def pulled_back(self, latent: Array, slopes: Array) -> Array:
+    def pulled_back(self, latent: FloatArray, slopes: FloatArray) -> FloatArray:
         """Gradient by the weights of the mean of a function of the points, from its slopes at the points."""
         activations = self._activations(latent)
         back = slopes / len(latent)
-        parts: list[Array] = []
+        parts: list[FloatArray] = []
         for (matrix, _), before, after in reversed(
             list(zip(self.layers, activations[:-1], activations[1:], strict=True))
         ):
@@ -238,7 +237,7 @@ class Generator:
             back = back @ matrix.T
         return np.concatenate(parts)
 
-    def moved(self, change: Array) -> Generator:
+    def moved(self, change: FloatArray) -> Generator:
         """Give the generator whose weights differ by `change`."""
         layers, start = [], 0
         for matrix, offset in self.layers:
@@ -247,7 +246,7 @@ class Generator:
             start = end
         return Generator(tuple(layers))
 
-    def _activations(self, latent: Array) -> list[Array]:
+    def _activations(self, latent: FloatArray) -> list[FloatArray]:
         found = [latent]
         for matrix, offset in self.layers:
             found.append(np.tanh(found[-1] @ matrix + offset))
@@ -267,7 +266,7 @@ class Optimiser:
         self.rate, self.memory = rate, memory
         self.mean, self.weight = np.zeros(size), 0.0
 
-    def step(self, gradient: Array) -> Array:
+    def step(self, gradient: FloatArray) -> FloatArray:
         """Return the step uphill."""
         self.mean = self.memory * self.mean + (1.0 - self.memory) * gradient**2
         self.weight = self.memory * self.weight + (1.0 - self.memory)
@@ -307,7 +306,7 @@ class DPGAN:
     ((5, 2), 2, True)
     """
 
-    bounds: Array
+    bounds: FloatArray
     generator: Generator
     steps: int
     noise_multiplier: float
@@ -375,7 +374,7 @@ class DPGAN:
         )
         return cls(box, generator, steps, scale / LATTICE, _guarantee(accountant, epsilon, delta, cost))
 
-    def sample(self, k: int, *, random_state: int | np.random.Generator | None = None) -> Array:
+    def sample(self, k: int, *, random_state: int | np.random.Generator | None = None) -> FloatArray:
         """Draw k points of the generator; free, and as private as the training."""
         size, rng = check_count(k, "k", minimum=0), np.random.default_rng(random_state)
         low, high = self.bounds.T
@@ -443,9 +442,7 @@ def _guarantee(accountant: Accountant, epsilon: float, delta: float, rho: float)
     )
 
 
-def _batches(
-    accountant: Accountant, n: int, size: int, epochs: int, rng: np.random.Generator
-) -> Iterator[NDArray[np.int64]]:
+def _batches(accountant: Accountant, n: int, size: int, epochs: int, rng: np.random.Generator) -> Iterator[IntArray]:
     """Places of the records of each batch; of the number of records and of public randomness only."""
     for _ in range(epochs):
         order = rng.permutation(n)
@@ -453,7 +450,7 @@ def _batches(
             yield order[start : start + size] if accountant == "zcdp" else rng.permutation(n)[:size]
 
 
-def _real_gradient(rows: Array, box: Array, critic: Critic, bound: float) -> IntArray:
+def _real_gradient(rows: FloatArray, box: FloatArray, critic: Critic, bound: float) -> IntArray:
     """Exact sum over a batch of the records' clipped gradients, in steps of the lattice."""
     low, high = box.T
     inside = ((low <= rows) & (high >= rows)).all(axis=1)
@@ -465,10 +462,10 @@ def _real_gradient(rows: Array, box: Array, critic: Critic, bound: float) -> Int
 
 
 def _train(
-    real: Callable[[NDArray[np.int64], Critic], IntArray],
+    real: Callable[[IntArray, Critic], IntArray],
     *,
     bound: float,
-    batches: Iterator[NDArray[np.int64]],
+    batches: Iterator[IntArray],
     d: int,
     size: int,
     rho: float,

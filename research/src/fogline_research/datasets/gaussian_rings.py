@@ -19,8 +19,7 @@ import math
 import numpy as np
 
 from fogline._validation import check_count, check_positive
-from fogline.datasets.mixtures import Mixture, Sample
-from fogline.datasets.simulated import Seed, _draw, _generator
+from fogline.datasets.simulated import Mixture, Sample, Seed, _draw, _generator
 
 __all__ = [
     "PLANE_BOUNDS",

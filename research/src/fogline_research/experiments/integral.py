@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import check_count
-from fogline.datasets.mixtures import Mixture
+from fogline.datasets.simulated import Mixture
 from fogline_research.baselines import DPGAN, BernsteinDensity
 from fogline_research.datasets.gaussian_rings import RING, THREE_GAUSSIANS, random_mixture
 from fogline_research.experiments._shared import Progress, check_methods, fresh_seed, reported

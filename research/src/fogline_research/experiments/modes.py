@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline._validation import check_count
-from fogline.datasets.mixtures import Sample
-from fogline.datasets.simulated import gaussian_mixture4, t_mixture5
+from fogline.datasets.simulated import Sample, gaussian_mixture4, t_mixture5
 from fogline.estimators import PrivateModes
 from fogline_research.as_published import dp_grams, mean_shift
 from fogline_research.baselines import noisy_histogram_modes

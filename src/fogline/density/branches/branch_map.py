@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fogline._typing import FloatArray, IntArray
 
 __all__ = ["BranchMap", "Branches", "branches_at"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +19,7 @@ class BranchMap:
     Attributes
     ----------
     axes : tuple of arrays
-        Grid of x, one array an axis.
+        Grid of x, one array per axis.
     place : array of int, shape (K,)
         Flat index of each node's place in the grid.
     branch : array of int, shape (K,)
@@ -107,6 +105,7 @@ def branches_at(found: BranchMap, x: FloatArray) -> Branches:
             ahead = np.einsum("bpj,pj->bp", found.slopes[k], (cell - low - corner) * step)
             values = [c[k] + (ahead if c is found.positions else 0.0) for c in columns]
             total += share * np.stack([*values, *np.moveaxis(found.slopes[k], 2, 0)])
+    # Beside an end only some corners have a node: half of the weight must.
     branch, rows = np.nonzero(weight >= 0.5 - 1e-9)
     mean = total[:, branch, rows] / weight[branch, rows]
     order = np.lexsort((-mean[1], rows))

@@ -3,10 +3,10 @@ r"""Conditional modes of a released joint density, as branches over x.
 At each x the local maxima of the profile :math:`y \mapsto \hat f(x, y)` are conditional modes. Four steps lead from
 them to branches, all on released numbers.
 
-1. *Detection* on a grid of x. A peak's relief is its prominence over the local deviation of the noise, privacy and
-   sampling together. Peaks of neighbouring x are linked into branches, and a branch counts if its relief, summed along
-   it, exceeds what noise alone reaches, anywhere, with probability `level`: simulated on responses that are flat.
-   Then it grows from place to place, turning as it must.
+1. *Detection* on a grid of x. A peak's standardised prominence is its prominence over the local deviation of the noise,
+   privacy and sampling together. Peaks of neighbouring x are linked into branches, and a branch counts if its
+   prominence, summed along it, exceeds what noise alone reaches, anywhere, with probability `level`: simulated on
+   responses that are flat. Then it grows from place to place, turning as it must.
 2. *Slopes* by a local quadratic fit along the branch, then the profiles are read again along these slopes. A ridge is
    then neither blurred across nor pulled aside at the walls of x, where the kernel sees one side only.
 3. *Bias*. Smoothing with bandwidth h along a branch of curvature c moves it by :math:`c h^2/2`. The branch m is
@@ -14,8 +14,8 @@ them to branches, all on released numbers.
    :math:`h^4` only (twicing [2]_). Then it is smoothed as far as that does not bend it (Mallows' Cp [3]_).
 4. *Ends*. Where a branch ends abruptly, its smoothed ridge goes on and fades: it is cut where half its height is left.
 
-With one axis of x, unless records are so many that a small bandwidth is clear of the noise, steps 2 to 4 are done at
-once by a fit of all branches to the released sums: see ``branch_fit`` and ``branch_ends``.
+With one axis of x, unless there are so many records that a small bandwidth is clear of the noise, steps 2 to 4 are
+done at once by a fit of all branches to the released sums: see :mod:`fogline.density.branches.ridge_fit`.
 
 References
 ----------
@@ -27,11 +27,13 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.branches.branch_map import BranchMap
 from fogline.density.branches.detection import BranchLinks, BranchPoints, find_branch_points, local_fit
 from fogline.density.branches.profiles import Lines, Profiles, mirror_basis
@@ -40,54 +42,74 @@ from fogline.density.branches.ridge_fit import fitted_branches
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ["choose_bandwidth", "grid_places", "read_branches", "x_grid"]
+__all__ = ["BRANCHES", "BranchTuning", "choose_bandwidth", "grid_places", "read_branches", "x_grid"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
-BANDWIDTHS = ((0.03, 0.035), (0.04, 0.045), (0.055, 0.05), (0.075, 0.06), (0.1, 0.07))
-"""Bandwidths of x and of y that are tried, in widths of the box."""
+@dataclass(frozen=True)
+class BranchTuning:
+    """What is tuned of branches: bandwidths, slopes and ends.
 
-ALLOWANCE = 1.35
-"""Errors are this much larger than the noise by itself makes them: slopes and bandwidths are estimated too."""
+    Attributes
+    ----------
+    bandwidths : tuple
+        Bandwidths of x and of y that are tried, in widths of the box.
+    allowance : float
+        Errors are this much larger than the noise by itself makes them: slopes and bandwidths are estimated
+        too.
+    fitted_from : float
+        Branches are fitted where the noise asks for so large a bandwidth of x, in widths of its range.
+    clear : float
+        The smallest bandwidth is taken at which the highest peak stands this many noise deviations high at most
+        x.
+    x_places_per_bandwidth : mapping by dimension
+        Places of the grid of x per bandwidth, by the number of axes of x.
+    slope_width : float
+        Slopes are fitted with a window of this many bandwidths.
+    final_slope_width : float
+        The slopes that are reported, once the bias is gone.
+    steepest : float
+        Slopes beyond this many bandwidths of y per bandwidth of x are cut.
+    smoothers : tuple
+        Windows (in bandwidths) and degrees of the local fits that may smooth a branch further.
+    faintest, least_share : float
+        A node is kept where the density is this many noise deviations high, and this part of the height of the highest
+        branch at its place.
+    end_height, end_reach, end_quantile : float or tuple
+        A branch is cut where it has less than this part of the height that most of it has between this many bandwidths
+        off: half of the 94 percent that a kernel sees 1.5 bandwidths inside of an end. Not the highest of it, which
+        noise would raise.
+    """
 
-FITTED_FROM = 0.05
-"""Branches are fitted where the noise asks for so large a bandwidth of x, in widths of its range."""
+    bandwidths: tuple[tuple[float, float], ...] = (
+        (0.03, 0.035),
+        (0.04, 0.045),
+        (0.055, 0.05),
+        (0.075, 0.06),
+        (0.1, 0.07),
+    )
+    allowance: float = 1.35
+    fitted_from: float = 0.05
+    clear: float = 18.0
+    x_places_per_bandwidth: Mapping[int, float] = field(default_factory=lambda: {1: 6.0, 2: 1.5})
+    slope_width: float = 1.2
+    final_slope_width: float = 0.5
+    steepest: float = 4.0
+    smoothers: tuple[tuple[float, int], ...] = ((1.0, 2), (1.5, 2), (2.5, 2), (5.0, 2), (3.0, 1), (10.0, 1))
+    faintest: float = 3.0
+    least_share: float = 0.2
+    end_height: float = 0.53
+    end_reach: tuple[float, float] = (1.0, 2.5)
+    end_quantile: float = 0.7
 
-CLEAR = 18.0
-"""The smallest bandwidth is taken at which the highest peak stands so many noise deviations high at most x."""
 
-X_PLACES_PER_BANDWIDTH = {1: 6.0, 2: 1.5}
-"""Places of the grid of x a bandwidth, by the number of axes of x."""
-
-SLOPE_WIDTH = 1.2
-"""Slopes are fitted with a window of so many bandwidths."""
-
-FINAL_SLOPE_WIDTH = 0.5
-"""The slopes that are reported, once the bias is gone."""
-
-STEEPEST = 4.0
-"""Slopes beyond so many bandwidths of y a bandwidth of x are cut."""
-
-SMOOTHERS = ((1.0, 2), (1.5, 2), (2.5, 2), (5.0, 2), (3.0, 1), (10.0, 1))
-"""Windows (in bandwidths) and degrees of the local fits that may smooth a branch further."""
-
-FAINTEST = 3.0
-LEAST_SHARE = 0.2
-"""A node is kept where the density is so many noise deviations high, and so high as the highest branch at its place."""
-
-END_HEIGHT = 0.53
-END_REACH = (1.0, 2.5)
-END_QUANTILE = 0.7
-"""A branch is cut where it is less than so high as most of it is between so many bandwidths off: half of the 94 percent
-that a kernel sees 1.5 bandwidths inside of an end. Not the highest of it, which noise would raise."""
+BRANCHES = BranchTuning()
 
 
 def x_grid(density: PrivateDensity, bandwidth: FloatArray) -> tuple[FloatArray, ...]:
     """Grid of x over its box, walls included."""
     dx = density.spec.d - 1
     return tuple(
-        np.linspace(low, high, int(np.ceil((high - low) / h * X_PLACES_PER_BANDWIDTH[dx])) + 1)
+        np.linspace(low, high, int(np.ceil((high - low) / h * BRANCHES.x_places_per_bandwidth[dx])) + 1)
         for (low, high), h in zip(density.spec.bounds[:dx], bandwidth[:dx], strict=True)
     )
 
@@ -97,18 +119,23 @@ def grid_places(axes: tuple[FloatArray, ...]) -> FloatArray:
     return np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
-def choose_bandwidth(density: PrivateDensity, clear: float = CLEAR) -> FloatArray:
-    """Smallest bandwidth of the ladder at which the highest peak is `clear` of the noise at four of five x."""
+def choose_bandwidth(density: PrivateDensity, clear: float = BRANCHES.clear) -> FloatArray:
+    """Smallest of the bandwidths tried at which the highest peak is `clear` of the noise at four of five x."""
     low, high = density.spec.readable
     dx = density.spec.d - 1
-    bandwidths = [np.clip(np.append(np.full(dx, a), b) * density.spec.widths, low, high) for a, b in BANDWIDTHS]
+    bandwidths = [
+        np.clip(np.append(np.full(dx, a), b) * density.spec.widths, low, high) for a, b in BRANCHES.bandwidths
+    ]
+    # Two axes of x leave too few records per place for the finer bandwidths.
     if dx > 1:
         bandwidths = bandwidths[-1:]
     for bandwidth in bandwidths:
         profiles = Profiles(density, bandwidth)
         y = profiles.y_axis(2.0)
+        # Half as many places as branches are read at: this look only compares bandwidths.
         values, variance = profiles.lines(grid_places(x_grid(density, 2 * bandwidth))).on(mirror_basis(profiles, y))
         clearest = np.max(values / np.sqrt(variance), axis=1)
+        # Four of five: where hardly anyone is, no bandwidth is clear.
         if np.quantile(clearest, 0.2) >= clear:
             return np.asarray(bandwidth)
     return np.asarray(bandwidths[-1])
@@ -124,8 +151,9 @@ def read_branches(density: PrivateDensity, level: float, bandwidth: FloatArray |
     fitted = None
     if (
         density.spec.d == 2
+        # A bandwidth that the user fixed is taken at its word: the branches of that smoothing, without a fit behind it.
         and bandwidth is None
-        and h[0] >= FITTED_FROM * density.spec.widths[0]
+        and h[0] >= BRANCHES.fitted_from * density.spec.widths[0]
         and len(branch_points.place)
     ):
         fitted = fitted_branches(density, profiles, axes[0], branch_points, branch_links)
@@ -145,18 +173,7 @@ def _located(
 ) -> BranchMap:
     places = grid_places(axes)
     x = places[seen.place]
-    position = seen.position
-    slopes = np.zeros_like(x)
-    lines = profiles.lines(x)
-    for _ in range(2):
-        for branch_points in branch_links.groups():
-            slopes[branch_points] = local_fit(
-                x[branch_points], position[branch_points], SLOPE_WIDTH * profiles.x_bandwidth, 2
-            ).slopes
-        steepest = STEEPEST * profiles.y_bandwidth / profiles.x_bandwidth
-        slopes = np.clip(slopes, -steepest, steepest)
-        lines = profiles.lines(x, slopes)
-        position = _climb(profiles, lines, position)
+    position, slopes, lines = _along_slopes(profiles, x, seen.position, branch_links)
     inside = profiles.inside(x)
     height = lines.at(position)
     privacy, sampling = _errors(density, profiles, lines, position, inside)
@@ -174,13 +191,15 @@ def _located(
         weights = _weights(x[branch_points], position[branch_points], np.asarray(covariance), profiles.x_bandwidth)
         position[branch_points] = weights @ position[branch_points]
         slopes[branch_points] = local_fit(
-            x[branch_points], position[branch_points], FINAL_SLOPE_WIDTH * profiles.x_bandwidth, 2
+            x[branch_points], position[branch_points], BRANCHES.final_slope_width * profiles.x_bandwidth, 2
         ).slopes
+        # The weights mix errors along the branch, so the correlated sum is what is left of each part.
         for part, shared in parts:
             scaled = weights * part[branch_points]
             part[branch_points] = np.sqrt(np.einsum("ij,ij->i", scaled @ shared, scaled))
         kept[branch_points] = _within_ends(height[branch_points] / inside[branch_points], apart)
     bandwidth = np.append(profiles.x_bandwidth, profiles.y_bandwidth)
+    # An end is cut by heights, which are noisy: no place may lose its last branch by that.
     kept = _never_none(kept, seen.place, height)
     low, high = profiles.spec.bounds[-1]
     kept &= (position >= low) & (position <= high)
@@ -202,10 +221,31 @@ def _located(
     )
 
 
+def _along_slopes(
+    profiles: Profiles, x: FloatArray, position: FloatArray, branch_links: BranchLinks
+) -> tuple[FloatArray, FloatArray, Lines]:
+    """Positions read along the slopes of their branches, these slopes, and the profiles."""
+    # Slopes need positions and positions need slopes: two rounds, from level lines.
+    slopes = np.zeros_like(x)
+    lines = profiles.lines(x)
+    for _ in range(2):
+        for branch_points in branch_links.groups():
+            slopes[branch_points] = local_fit(
+                x[branch_points], position[branch_points], BRANCHES.slope_width * profiles.x_bandwidth, 2
+            ).slopes
+        # Along a steeper line the kernel would reach across the whole of y.
+        steepest = BRANCHES.steepest * profiles.y_bandwidth / profiles.x_bandwidth
+        slopes = np.clip(slopes, -steepest, steepest)
+        lines = profiles.lines(x, slopes)
+        position = _climb(profiles, lines, position)
+    return position, slopes, lines
+
+
 def _climb(profiles: Profiles, lines: Lines, position: FloatArray) -> FloatArray:
     """Guarded Newton steps to the top of each profile."""
     b = profiles.y_bandwidth
     for _ in range(12):
+        # The curvature of a Gaussian six times as wide as the kernel is the least that is believed.
         bend = np.maximum(np.abs(lines.at(position, 2)), np.maximum(lines.at(position), 1e-300) / (6 * b**2))
         position = position + np.clip(lines.at(position, 1) / bend, -b / 2, b / 2)
     return position
@@ -221,12 +261,13 @@ def _errors(
     b = profiles.y_bandwidth
     height = np.maximum(lines.at(position), 1e-300)
     bend = np.maximum(np.abs(lines.at(position, 2)), height / (6 * b**2))
+    # A noisy curvature may suggest a ridge narrower than nothing, or endlessly wide.
     spread = np.clip(height / bend - b**2, 0.1 * b**2, 5 * b**2)
     mass = height * np.sqrt(spread + b**2)
     across = spread * b**2 / 2 / (spread + b**2 / 2)
     derivative = mass * across / np.sqrt(spread + b**2 / 2) / b**4 * profiles.kernel_energy / np.maximum(inside, 0.5)
     # At a wall of x the kernel sees one side: what the slope is wrong by moves the position as well.
-    sides = ALLOWANCE**2 * (1 + ((1 - inside) / 0.5 * 0.8) ** 2)
+    sides = BRANCHES.allowance**2 * (1 + ((1 - inside) / 0.5 * 0.8) ** 2)
     return lines.noise_sd(1) / bend * np.sqrt(sides), np.sqrt(derivative / density.count * sides) / bend
 
 
@@ -236,12 +277,14 @@ def _weights(x: FloatArray, position: FloatArray, covariance: FloatArray, width:
     With t the twiced positions and C the covariance of their errors, the smoother S of least
     :math:`|t - S t|^2 + 2\,\mathrm{tr}\,S C` is taken: an unbiased estimate of its risk, up to a constant.
     """
+    # Twicing: what smoothing once more takes away is an estimate of what the first smoothing took.
     twice = 2 * np.eye(len(x)) - local_fit(x, position, width, 1).weights
     corrected = twice @ position
     covariance = twice @ covariance @ twice.T
     after = np.sqrt(np.diag(covariance))
+    # No further smoothing is one of the candidates, so a branch is never bent for nothing.
     best, chosen = 2 * float(np.trace(covariance)), np.eye(len(x))
-    for window, degree in SMOOTHERS:
+    for window, degree in BRANCHES.smoothers:
         smoother = local_fit(x, corrected, window * width, degree, errors=after).weights
         risk = float(np.sum((corrected - smoother @ corrected) ** 2) + 2 * np.trace(smoother @ covariance))
         if risk < best:
@@ -249,7 +292,7 @@ def _weights(x: FloatArray, position: FloatArray, covariance: FloatArray, width:
     return np.asarray(chosen @ twice)
 
 
-def _never_none(kept: NDArray[np.bool_], place: IntArray, height: FloatArray) -> NDArray[np.bool_]:
+def _never_none(kept: BoolArray, place: IntArray, height: FloatArray) -> BoolArray:
     """Keep the highest node of a place where all lie beyond their ends: some response must be the likeliest."""
     lost = np.flatnonzero(~np.isin(place, place[kept]))
     best: dict[int, int] = {}
@@ -260,7 +303,7 @@ def _never_none(kept: NDArray[np.bool_], place: IntArray, height: FloatArray) ->
     return full
 
 
-def _standing(density: PrivateDensity, bandwidth: FloatArray, points: FloatArray, place: IntArray) -> NDArray[np.bool_]:
+def _standing(density: PrivateDensity, bandwidth: FloatArray, points: FloatArray, place: IntArray) -> BoolArray:
     """Which nodes stand out by themselves: above the noise and not dwarfed by another branch at their place.
 
     A branch as a whole may be clear and still have been followed beyond its end, into the noise.
@@ -271,14 +314,17 @@ def _standing(density: PrivateDensity, bandwidth: FloatArray, points: FloatArray
     height = reading.value(points)
     highest = np.full(int(place.max()) + 1, -np.inf)
     np.maximum.at(highest, place, height)
-    return np.asarray((height >= FAINTEST * reading.noise_sd) & (height >= LEAST_SHARE * highest[place]))
+    return np.asarray(
+        (height >= BRANCHES.faintest * reading.noise_sd) & (height >= BRANCHES.least_share * highest[place])
+    )
 
 
-def _within_ends(height: FloatArray, apart: FloatArray) -> NDArray[np.bool_]:
+def _within_ends(height: FloatArray, apart: FloatArray) -> BoolArray:
     """Which nodes of a branch are not the fading tail of an abrupt end."""
-    near = (apart >= END_REACH[0]) & (apart <= END_REACH[1])
+    near = (apart >= BRANCHES.end_reach[0]) & (apart <= BRANCHES.end_reach[1])
+    # A node without neighbours at this distance has nothing to fade from: it stays.
     highest = np.full(len(height), -np.inf)
     some = near.any(axis=1)
     around = np.where(near[some], height[None, :], np.nan)
-    highest[some] = np.nanquantile(around, END_QUANTILE, axis=1)
-    return np.asarray(height >= END_HEIGHT * highest)
+    highest[some] = np.nanquantile(around, BRANCHES.end_quantile, axis=1)
+    return np.asarray(height >= BRANCHES.end_height * highest)

@@ -5,9 +5,9 @@ one goes on and the other ends.
 
 How much of a branch noise alone would raise, anywhere along x.
 
-A branch is judged as a whole: by its *strength*, the sum over its places of what their relief exceeds a threshold t by,
-so that a long faint branch counts as much as a short clear one. Excursions of Gaussian noise by u above t are as long
-as :math:`\sqrt u` in each axis of x, so that the strength of noise, to the power :math:`1/(1 + d_x/2)`, has
+A branch is judged as a whole: by its *strength*, the sum over its places of what their prominence exceeds a threshold t
+by, so that a long faint branch counts as much as a short clear one. Excursions of Gaussian noise by u above t are as
+long as :math:`\sqrt u` in each axis of x, so that the strength of noise, to the power :math:`1/(1 + d_x/2)`, has
 exponential tails. Privacy noise and sampling noise are simulated together for responses that are flat in y, and the
 quantile of an exponential law, fitted to the upper half of the largest strengths, is what a branch must reach.
 
@@ -18,31 +18,35 @@ References
 
 Conditional modes on a grid of x: which peaks of the profiles there are, and how branches grow from the clear ones.
 
-A peak's relief is its prominence over the local deviation of the noise, privacy and sampling together. Branches that
-noise alone would hardly raise are kept, and grown: at the places next to them the profile is read along the branch's
-slope, and a peak where the branch would go on is taken in at a lower relief, since it is not looked for everywhere.
+A peak's standardised prominence is its prominence over the local deviation of the noise, privacy and sampling together.
+Branches that noise alone would hardly raise are kept, and grown: at the places next to them the profile is read along
+the branch's slope, and a peak where the branch would go on is taken in at a lower prominence, since it is not looked
+for everywhere.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.branches.profiles import Profiles, mirror_basis
 from fogline.density.counted_records import nothing_counted
 from fogline.density.modes.peaks import find_peaks
+from fogline.density.shortfall import NOTHING, Shortfall
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = [
-    "LEAST_STANDARDISED_PROMINENCE",
+    "DETECTION",
     "BranchLinks",
     "BranchPoints",
+    "DetectionTuning",
     "Fit",
     "by_length",
     "find_branch_points",
@@ -52,11 +56,64 @@ __all__ = [
     "strengths",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
-SHRINKAGE = 1e-3
-"""Ridge of a local fit, relative to its weights: a branch of few places gets a slope of zero."""
+@dataclass(frozen=True)
+class DetectionTuning:
+    """What is tuned of the detection of branches and their growth.
+
+    Attributes
+    ----------
+    shrinkage : float
+        Ridge of a local fit, relative to its weights: a branch of few places gets a slope of zero.
+    least_standardised_prominence : float
+        Peaks of less standardised prominence do not count towards a branch's strength: the threshold t.
+    link_reach : float
+        Peaks at neighbouring places within this many bandwidths of y may be one branch.
+    simulations : mapping by dimension
+        Simulated fields, by the number of axes of x.
+    caution : float
+        The quantile is taken at the level over this: measured on even responses, faint releases let through
+        about twice as many branches as the simulation says.
+    y_per_bandwidth : float
+        Grid points per bandwidth of y.
+    least_prominence, least_height : float
+        A peak that may start a branch: its prominence over its height, its height over the highest at x.
+    growing_standardised_prominence, growing_height, growing_reach : float
+        A peak that continues a branch: its standardised prominence, its height over that of the branch nearby, and its
+        distance from where the branch leads, in bandwidths of y.
+    turns : mapping by dimension
+        Turns of a branch that are tried as it grows, in bandwidths of y a bandwidth of x, by the number of axes
+        of x.
+    same : float
+        Peaks at one place within this many bandwidths of y are one: two kernels closer than this have a single
+        top.
+    shortest : float
+        Branches are at least this many bandwidths of x long.
+    most_help : float
+        Where a branch would have to stand out this many times more, it is not said what would help beyond that.
+    fit_width : float
+        Branches are continued by local fits with a window of this many bandwidths.
+    """
+
+    shrinkage: float = 1e-3
+    least_standardised_prominence: float = 3.0
+    link_reach: float = 1.5
+    simulations: Mapping[int, int] = field(default_factory=lambda: {1: 120, 2: 24})
+    caution: float = 2.5
+    y_per_bandwidth: float = 5.0
+    least_prominence: float = 0.1
+    least_height: float = 0.2
+    growing_standardised_prominence: float = 0.3
+    growing_height: float = 0.45
+    growing_reach: float = 1.4
+    turns: Mapping[int, tuple[float, ...]] = field(default_factory=lambda: {1: (-0.75, 0.0, 0.75), 2: (0.0,)})
+    same: float = 2.0
+    shortest: float = 1.0
+    most_help: float = 20.0
+    fit_width: float = 1.2
+
+
+DETECTION = DetectionTuning()
 
 
 @dataclass(frozen=True)
@@ -66,7 +123,7 @@ class BranchLinks:
     member: IntArray
     count: int
 
-    def only(self, kept: NDArray[np.bool_]) -> BranchLinks:
+    def only(self, kept: BoolArray) -> BranchLinks:
         """Branches of some of the peaks."""
         names, member = np.unique(self.member[kept], return_inverse=True)
         return BranchLinks(member.astype(np.int64), len(names))
@@ -75,12 +132,12 @@ class BranchLinks:
         """Peaks of each branch."""
         return [np.flatnonzero(self.member == k) for k in range(self.count)]
 
-    def renumbered(self, kept: NDArray[np.bool_]) -> IntArray:
+    def renumbered(self, kept: BoolArray) -> IntArray:
         """Numbers of the branches by how many of their peaks are kept, the longest first."""
         return by_length(self.member, kept)
 
 
-def by_length(branch: IntArray, kept: NDArray[np.bool_] | None = None) -> IntArray:
+def by_length(branch: IntArray, kept: BoolArray | None = None) -> IntArray:
     """Numbers of branches by how many places they have (of those that are kept), the longest first."""
     size = np.bincount(branch, kept)
     rank = np.empty(len(size), dtype=np.int64)
@@ -102,8 +159,10 @@ def link(shape: tuple[int, ...], place: IntArray, position: FloatArray, reach: f
     owner = list(range(len(place)))
     members = [{i} for i in range(len(place))]
     taken = [{int(p)} for p in place]
+    # Closest pairs first, so that where branches cross each goes on along its own line.
     for distance, i, j in sorted(pairs):
         a, b = owner[i], owner[j]
+        # A branch has one response at each place: two that share a place are two branches.
         if distance <= reach and a != b and not taken[a] & taken[b]:
             for k in members[b]:
                 owner[k] = a
@@ -136,6 +195,7 @@ def local_fit(
     A fit is made around each of the places `at`, by default those of the data; `errors` are standard errors of y.
     """
     away = (x[None, :, :] - (x if at is None else at)[:, None, :]) / width
+    # Far away all weights vanish; a trace of them keeps the equations solvable.
     kernel = np.exp(-0.5 * np.sum(away**2, axis=2)) + 1e-12
     if errors is not None:
         kernel = kernel * (np.median(errors) / errors) ** 2
@@ -148,7 +208,9 @@ def local_fit(
         columns += [away[:, :, i] * away[:, :, j] for i, j in combinations(axes, 2)]
     design = np.stack(columns, axis=2)
     weighted = design * kernel[:, :, None]
-    ridge = SHRINKAGE * kernel.sum(axis=1)[:, None, None] * np.diag(np.append(0.0, np.ones(design.shape[2] - 1)))
+    ridge = (
+        DETECTION.shrinkage * kernel.sum(axis=1)[:, None, None] * np.diag(np.append(0.0, np.ones(design.shape[2] - 1)))
+    )
     solved = np.linalg.solve(np.einsum("pqi,pqj->pij", weighted, design) + ridge, weighted.transpose(0, 2, 1))
     slopes = (
         np.einsum("piq,q->pi", solved[:, 1 : 1 + x.shape[1]], y) / width
@@ -158,26 +220,14 @@ def local_fit(
     return Fit(solved[:, 0] @ y, slopes, solved[:, 0])
 
 
-LEAST_STANDARDISED_PROMINENCE = 3.0
-"""Peaks of less relief do not count towards a branch's strength: the threshold t."""
-
-LINK_REACH = 1.5
-"""Peaks at neighbouring places within so many bandwidths of y may be one branch."""
-
-SIMULATIONS = {1: 120, 2: 24}
-"""Simulated fields, by the number of axes of x."""
-
-CAUTION = 2.5
-"""The quantile is taken at the level over this: measured on even responses, faint releases let through about twice as
-many branches as the simulation says."""
-
 SEED = 1618033988
 """Simulations only calibrate a threshold: a fixed seed makes reading a release repeatable."""
 
 
 def strengths(standardised_prominence: FloatArray, branch_links: BranchLinks) -> FloatArray:
-    """Strength of each branch, from the relief of its nodes."""
-    excess = np.maximum(standardised_prominence - LEAST_STANDARDISED_PROMINENCE, 0.0)
+    """Strength of each branch, from the standardised prominence of its nodes."""
+    # Only what exceeds the threshold adds up, so that length alone makes no branch strong.
+    excess = np.maximum(standardised_prominence - DETECTION.least_standardised_prominence, 0.0)
     return np.bincount(branch_links.member, weights=excess, minlength=branch_links.count).astype(np.float64)
 
 
@@ -192,65 +242,36 @@ def needed_strength(
     """Strength that some branch of noise reaches with probability `level`."""
     spec = density.spec
     rng = np.random.default_rng(SEED)
-    fields = SIMULATIONS[spec.d - 1]
+    fields = DETECTION.simulations[spec.d - 1]
     size = (fields, len(spec.frequencies))
     # A sum over n records of exp(i w x) has parts of variance n/2, beside the privacy noise.
     deviation = np.sqrt((density.noise_scale**2 / density.weights) + density.count / 2)
     sums = deviation * (rng.standard_normal(size) + 1j * rng.standard_normal(size))
     y = profiles.y_axis(per_bandwidth)
     values = (profiles.simulated(sums, places) @ mirror_basis(profiles, y)).real
+    # On flat responses the deviation does not depend on y, so averaging over it steadies the estimate.
     standard = values / values.std(axis=0, ddof=1).mean(axis=0)
     peaks = find_peaks(standard.reshape(-1, standard.shape[2]))
-    counted = peaks.interior & (peaks.prominence >= LEAST_STANDARDISED_PROMINENCE)
+    counted = peaks.interior & (peaks.prominence >= DETECTION.least_standardised_prominence)
     field, place = np.divmod(peaks.field[counted], len(places))
     standardised_prominence, position = peaks.prominence[counted], y[peaks.cell[counted]]
+    # A strength is an area or a volume; a power of it has a tail that is about exponential.
     power = 1 / (1 + (spec.d - 1) / 2)
     largest = np.zeros(fields)
     for k in range(fields):
         own = field == k
-        branch_links = link(shape, place[own], position[own], LINK_REACH * profiles.y_bandwidth)
+        branch_links = link(shape, place[own], position[own], DETECTION.link_reach * profiles.y_bandwidth)
         largest[k] = strengths(standardised_prominence[own], branch_links).max(initial=0.0) ** power
     # Many fields have no branch at all, so only the upper half is fitted: an exponential law above the median.
     middle = float(np.median(largest))
     excess = float(np.mean(np.maximum(largest - middle, 0.0))) / max(float(np.mean(largest > middle)), 1 / fields)
-    quantile = middle + excess * max(np.log(0.5 * CAUTION / level), 0.0)
+    quantile = middle + excess * max(np.log(0.5 * DETECTION.caution / level), 0.0)
     return float(quantile ** (1 / power))
-
-
-BoolArray = NDArray[np.bool_]
-
-Y_PER_BANDWIDTH = 5.0
-"""Grid points a bandwidth of y."""
-
-LEAST_PROMINENCE = 0.1
-LEAST_HEIGHT = 0.2
-"""A peak that may start a branch: its prominence over its height, its height over the highest at x."""
-
-GROWING_STANDARDISED_PROMINENCE = 0.3
-GROWING_HEIGHT = 0.45
-GROWING_REACH = 1.4
-"""A peak that continues a branch: its relief, its height over that of the branch nearby, and its distance from where
-the branch leads, in bandwidths of y."""
-
-TURNS = {1: (-0.75, 0.0, 0.75), 2: (0.0,)}
-"""Turns of a branch that are tried as it grows, in bandwidths of y a bandwidth of x, by the number of axes of x."""
-
-SAME = 2.0
-"""Peaks at one place within so many bandwidths of y are one: two kernels closer than this have a single top."""
-
-SHORTEST = 1.0
-"""Branches are at least so many bandwidths of x long."""
-
-MOST_HELP = 20.0
-"""Where a branch would have to stand out so many times more, it is not said what would help beyond that."""
-
-FIT_WIDTH = 1.2
-"""Branches are continued by local fits with a window of so many bandwidths."""
 
 
 @dataclass(frozen=True)
 class BranchPoints:
-    """Peaks of the profiles: place in the grid of x, position in y, height, prominence and relief.
+    """Peaks of the profiles: place in the grid of x, position in y, height, prominence, and prominence over the noise.
 
     Heights and prominences are of the joint density, heights as they would be without walls of x.
     """
@@ -275,9 +296,10 @@ def find_branch_points(
     density: PrivateDensity, profiles: Profiles, shape: tuple[int, ...], places: FloatArray, level: float
 ) -> tuple[BranchPoints, BranchLinks, str]:
     """Nodes of all branches that stand above the fog, how they hang together, and what would help if there are none."""
-    needed = needed_strength(density, profiles, shape, places, level, Y_PER_BANDWIDTH)
-    seen = _peaks(density, profiles, places, None, LEAST_STANDARDISED_PROMINENCE)
-    branch_links = link(shape, seen.place, seen.position, LINK_REACH * profiles.y_bandwidth)
+    needed = needed_strength(density, profiles, shape, places, level, DETECTION.y_per_bandwidth)
+    # First along level lines: no slope is known yet.
+    seen = _peaks(density, profiles, places, None, DETECTION.least_standardised_prominence)
+    branch_links = link(shape, seen.place, seen.position, DETECTION.link_reach * profiles.y_bandwidth)
     kept = (strengths(seen.standardised_prominence, branch_links) >= needed)[branch_links.member]
     if not kept.any():
         return (
@@ -292,8 +314,10 @@ def find_branch_points(
         if not len(grown.place):
             break
         branch_points = branch_points.joined(grown)
-        branch_links = link(shape, branch_points.place, branch_points.position, LINK_REACH * profiles.y_bandwidth)
-    lasting = _extents(places, branch_points, branch_links) >= SHORTEST * profiles.x_bandwidth.max()
+        branch_links = link(
+            shape, branch_points.place, branch_points.position, DETECTION.link_reach * profiles.y_bandwidth
+        )
+    lasting = _extents(places, branch_points, branch_links) >= DETECTION.shortest * profiles.x_bandwidth.max()
     if lasting.any():  # a kernel makes anything real as long as itself: what is shorter was left over as branches grew
         kept = lasting[branch_links.member]
         branch_points, branch_links = branch_points.only(kept), branch_links.only(kept)
@@ -309,7 +333,7 @@ def _peaks(
     density: PrivateDensity, profiles: Profiles, x: FloatArray, slopes: FloatArray | None, least: float
 ) -> BranchPoints:
     """Peaks of the profiles at places x; their `place` counts these."""
-    y = profiles.y_axis(Y_PER_BANDWIDTH)
+    y = profiles.y_axis(DETECTION.y_per_bandwidth)
     values, privacy = profiles.lines(x, slopes).on(mirror_basis(profiles, y))
     peaks = find_peaks(values)
     height = values[peaks.field, peaks.cell]
@@ -318,11 +342,12 @@ def _peaks(
     kept = (
         peaks.interior
         & (standardised_prominence >= least)
-        & (peaks.prominence >= LEAST_PROMINENCE * height)
-        & (height >= LEAST_HEIGHT * values.max(axis=1)[peaks.field])
+        & (peaks.prominence >= DETECTION.least_prominence * height)
+        & (height >= DETECTION.least_height * values.max(axis=1)[peaks.field])
     )
     field, cell = peaks.field[kept], peaks.cell[kept]
     before, here, after = (values[field, cell + step] for step in (-1, 0, 1))
+    # A parabola through three points places the top between grid points.
     bend = np.maximum(2 * here - before - after, 1e-300)
     top = y[cell] + (y[1] - y[0]) * np.clip((after - before) / (2 * bend), -0.5, 0.5)
     return BranchPoints(
@@ -342,7 +367,7 @@ def _grown(
     fronts, leads, slopes, heights = [], [], [], []
     for members in branch_links.groups():
         front = _frontier(shape, branch_points.place[members])
-        width = FIT_WIDTH * profiles.x_bandwidth
+        width = DETECTION.fit_width * profiles.x_bandwidth
         x = places[branch_points.place[members]]
         ahead = local_fit(x, branch_points.position[members], width, 1, at=places[front])
         fronts.append(front)
@@ -353,18 +378,26 @@ def _grown(
     if not len(front):
         return branch_points.only(front)
     height = np.concatenate(heights)
-    turns = np.array(TURNS[len(shape)])
+    turns = np.array(DETECTION.turns[len(shape)])
+    # A branch may turn: each front is read along a few slopes around the one so far.
     fan = slope[:, None, :] + turns[None, :, None] * profiles.y_bandwidth / profiles.x_bandwidth
     every = np.repeat(front, len(turns))
-    found = _peaks(density, profiles, places[every], fan.reshape(len(every), -1), GROWING_STANDARDISED_PROMINENCE)
+    found = _peaks(
+        density, profiles, places[every], fan.reshape(len(every), -1), DETECTION.growing_standardised_prominence
+    )
     found = replace(found, place=found.place // len(turns))
     away = np.abs(found.position - lead[found.place]) / profiles.y_bandwidth
     chosen: list[int] = []
+    # Strongest first, and not where another branch already has a node.
     taken = {int(p): branch_points.position[branch_points.place == p].tolist() for p in front}
     for k in np.argsort(-found.standardised_prominence, kind="stable").tolist():
         there = taken[int(front[found.place[k]])]
-        same = any(abs(found.position[k] - other) <= SAME * profiles.y_bandwidth for other in there)
-        if away[k] <= GROWING_REACH and not same and found.height[k] >= GROWING_HEIGHT * height[found.place[k]]:
+        same = any(abs(found.position[k] - other) <= DETECTION.same * profiles.y_bandwidth for other in there)
+        if (
+            away[k] <= DETECTION.growing_reach
+            and not same
+            and found.height[k] >= DETECTION.growing_height * height[found.place[k]]
+        ):
             chosen.append(k)
             there.append(float(found.position[k]))
     kept = found.only(np.array(chosen, dtype=np.int64))
@@ -397,22 +430,15 @@ def _shortfall_message(
     if said := nothing_counted(density):
         return said
     if not branch_links.count:
-        return "nothing stands above the fog: at no x is any response seen more often than its neighbours"
-    factors = np.geomspace(1.0, MOST_HELP, 101)
+        return f"{NOTHING}: at no x is any response seen more often than its neighbours"
+    # Strength is not proportional to the signal, since peaks below the threshold do not count: so it is tried out.
+    factors = np.geomspace(1.0, DETECTION.most_help, 101)
     reached = np.array(
         [strengths(seen.standardised_prominence * factor, branch_links).max() >= needed for factor in factors]
     )
-    factor = float(factors[np.argmax(reached)]) if reached.any() else MOST_HELP
+    factor = float(factors[np.argmax(reached)]) if reached.any() else DETECTION.most_help
     lines = profiles.lines(places)
     level = max(float(profiles.marginal(lines)[0].max()), 0.0) / float(profiles.spec.widths[-1])
     privacy = float(lines.noise_sd()[0]) ** 2
     share = privacy / (privacy + profiles.kernel_energy * level / density.count)
-    advice = (
-        f"about {factor:.1f} times the epsilon (or the records) would show it if it is real"
-        if share > 0.5
-        else f"about {factor**2:.1f} times the records would show it if it is real, more epsilon alone would not"
-    )
-    return (
-        f"nothing stands above the fog: the clearest branch has {1 / factor:.0%} of the prominence needed; "
-        f"{share:.0%} of the noise is privacy noise; {advice}"
-    )
+    return Shortfall("branch", factor, share).message()

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import FloatArray
 from fogline.density.branches.branches import grid_places, x_grid
 from fogline.density.branches.profiles import Profiles, mirror_basis
 from fogline.density.modes.significance import noise_sums
@@ -23,34 +23,46 @@ from fogline.density.modes.significance import noise_sums
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ["CLEAR", "PredictionSets"]
+__all__ = ["PREDICTION", "PredictionSets", "PredictionTuning"]
 
-FloatArray = NDArray[np.float64]
 
-CLEAR = 20.0
-"""The shape is read at the smallest bandwidth at which peaks stand so many noise deviations high."""
+@dataclass(frozen=True)
+class PredictionTuning:
+    """What is tuned of prediction sets and their calibration.
 
-SET_POINTS_PER_BANDWIDTH = 8.0
-"""Grid points a bandwidth of y."""
+    Attributes
+    ----------
+    clear : float
+        The shape is read at the smallest bandwidth at which peaks stand this many noise deviations high.
+    set_points_per_bandwidth : float
+        Grid points per bandwidth of y.
+    least_snr : float
+        Density below this many noise deviations counts as none.
+    known_snr : float
+        Where the density of x is below this many noise deviations, nothing is known: the set is the whole range.
+    finer : tuple
+        Calibration is tried at this many times the finest bandwidth of the release.
+    coverage_sd : float
+        Noise of the coverage that is accepted for a finer kernel.
+    simulations, smoother : int or float
+        Simulated fields of noise, and how much smoother the density is that the noise is added to.
+    """
 
-LEAST_SNR = 1.5
-"""Density below so many noise deviations counts as none."""
+    clear: float = 20.0
+    set_points_per_bandwidth: float = 8.0
+    least_snr: float = 1.5
+    known_snr: float = 3.0
+    finer: tuple[float, ...] = (1.0, 1.5, 2.25, 3.4)
+    coverage_sd: float = 0.02
+    simulations: int = 16
+    smoother: float = 1.6
 
-KNOWN_SNR = 3.0
-"""Where the density of x is below so many noise deviations, nothing is known: the set is the whole range."""
 
-FINER = (1.0, 1.5, 2.25, 3.4)
-"""Calibration is tried at so many times the finest bandwidth of the release."""
+PREDICTION = PredictionTuning()
 
-COVERAGE_SD = 0.02
-"""Noise of the coverage that is accepted for a finer kernel."""
 
 DEPTHS = np.concatenate([np.linspace(0.0, 1.0, 401), np.linspace(1.0, 2.0, 51)[1:]])
 """Ranks that are tried as the last to belong to a set."""
-
-SIMULATIONS = 16
-SMOOTHER = 1.6
-"""Simulated fields of noise, and how much smoother the density is that the noise is added to."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,7 @@ class PredictionSets:
     def __init__(self, density: PrivateDensity, bandwidth: FloatArray, coverage: float) -> None:
         self.coverage = coverage
         self._profiles = Profiles(density, bandwidth)
-        self._y = self._profiles.y_axis(SET_POINTS_PER_BANDWIDTH)
+        self._y = self._profiles.y_axis(PREDICTION.set_points_per_bandwidth)
         self._basis = mirror_basis(self._profiles, self._y)
         axes = x_grid(density, bandwidth)
         weights = [_trapezoid(len(a)) for a in axes]
@@ -106,7 +118,8 @@ class PredictionSets:
         marginal, sd = self._profiles.marginal(lines)
         values, variance = lines.on(self._basis)
         ranks = _ranks_of(values, np.sqrt(variance))
-        ranks[marginal < KNOWN_SNR * sd] = 0.0
+        # Rank zero belongs to every set, so all of the range is in it.
+        ranks[marginal < PREDICTION.known_snr * sd] = 0.0
         return ranks
 
     def _calibrated(self, density: PrivateDensity, grid: _Grid) -> float:
@@ -116,6 +129,7 @@ class PredictionSets:
         basis = mirror_basis(fine, self._y)
         share = grid.weights * (self._y[1] - self._y[0]) / total
         mass = fine.lines(grid.places).on(basis)[0] * share
+        # The finer reading shares its noise with the sets, which were drawn where that noise is positive.
         covered = _cumulated(ranks, mass) - self._optimism(density, grid, fine, share)
         reached = np.flatnonzero(covered >= self.coverage)
         return float(DEPTHS[reached[0]]) if len(reached) else 2.0
@@ -123,13 +137,14 @@ class PredictionSets:
     def _fine(self, density: PrivateDensity, grid: _Grid, ranks: FloatArray) -> tuple[Profiles, float]:
         """The finest reading in which noise hardly moves the coverage, and its total mass."""
         finest = density.spec.readable[0]
+        # Never coarser than the sets themselves: then nothing would be gained.
         coarsest = np.maximum(np.append(self._profiles.x_bandwidth, self._profiles.y_bandwidth), finest)
-        for factor in FINER:
+        for factor in PREDICTION.finer:
             fine = Profiles(density, np.minimum(factor * finest, coarsest), sharpened=True)
             marginal = fine.marginal(fine.lines(grid.places))[0]
             total = max(float(marginal @ grid.place_weights), 1e-300)
             weights = grid.weights * (ranks <= self.coverage) * (self._y[1] - self._y[0])
-            if fine.sum_sd(grid.places, weights, mirror_basis(fine, self._y)) <= COVERAGE_SD * total:
+            if fine.sum_sd(grid.places, weights, mirror_basis(fine, self._y)) <= PREDICTION.coverage_sd * total:
                 break
         return fine, total
 
@@ -139,9 +154,9 @@ class PredictionSets:
         The sets prefer places where the noise is positive, and the finer reading holds the same noise.
         """
         finest = density.reading(density.spec.readable[0])
-        sums = noise_sums(density, finest.grid_shape(2.0))[:SIMULATIONS]
+        sums = noise_sums(density, finest.grid_shape(2.0))[: PREDICTION.simulations]
         bandwidth = np.append(self._profiles.x_bandwidth, self._profiles.y_bandwidth)
-        smooth = Profiles(density, np.minimum(SMOOTHER * bandwidth, density.spec.readable[1]))
+        smooth = Profiles(density, np.minimum(PREDICTION.smoother * bandwidth, density.spec.readable[1]))
         values = smooth.lines(grid.places).on(mirror_basis(smooth, self._y))[0]
         variance = self._profiles.lines(grid.places).on(self._basis)[1]
         moved = (self._profiles.simulated(sums, grid.places) @ self._basis).real
@@ -152,7 +167,7 @@ class PredictionSets:
 
 
 def _ranks_of(values: FloatArray, sd: FloatArray) -> FloatArray:
-    positive = np.where(values > LEAST_SNR * sd, values, 0.0) * _trapezoid(values.shape[1])
+    positive = np.where(values > PREDICTION.least_snr * sd, values, 0.0) * _trapezoid(values.shape[1])
     order = np.argsort(-values, axis=1, kind="stable")
     descending = np.take_along_axis(positive, order, axis=1)
     above = np.cumsum(descending, axis=1) - descending / 2

@@ -18,16 +18,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
+
+from fogline._typing import BoolArray, ComplexArray, FloatArray
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = ["Lines", "Profiles", "mirror_basis"]
 
-FloatArray = NDArray[np.float64]
-ComplexArray = NDArray[np.complex128]
 
 NEGLIGIBLE = 1e-5
 """Frequencies of y at which the kernel's spectrum is below this are left out."""
@@ -36,7 +35,7 @@ BLOCK = 2**20
 """Entries of the largest matrix that is made at a time."""
 
 FADE = (1.5, 3.0)
-"""A mirror image counts in full up to so many bandwidths from a wall of y, and beyond so many not at all."""
+"""A mirror image counts in full up to this many bandwidths from a wall of y, and beyond this many not at all."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +106,7 @@ class Profiles:
         self._x_angular = angular[kept, :-1]
         self._y_angular = angular[kept, -1]
         level = (sign * spec.frequencies[:, -1])[order][kept]
+        # Frequencies are in the order of y, so the sum over those of x is a sum over runs.
         self._starts = np.flatnonzero(np.concatenate([[True], level[1:] != level[:-1]]))
         self._row = np.cumsum(np.concatenate([[0], level[1:] != level[:-1]]))
         self.angular = self._y_angular[self._starts]
@@ -114,7 +114,7 @@ class Profiles:
         self._noise = self._gain * (density.noise_scale / np.sqrt(density.weights))[self._order]
         self._flipped = flipped
 
-    def _chosen(self, sums: ComplexArray, flipped: NDArray[np.bool_]) -> ComplexArray:
+    def _chosen(self, sums: ComplexArray, flipped: BoolArray) -> ComplexArray:
         return np.asarray(np.where(flipped, np.conj(sums), sums)[..., self._order] * self._gain)
 
     def _smoothing(self, slopes: FloatArray | None) -> FloatArray:
@@ -135,6 +135,7 @@ class Profiles:
             smooth = self._smoothing(None if slopes is None else slopes[part])
             terms.append(np.add.reduceat(self._phases(x[part]) * smooth * self._sums, self._starts, axis=1))
             noise = np.add.reduceat((smooth * self._noise) ** 2, self._starts, axis=1)
+            # Level profiles have the same noise at every x.
             variances.append(np.broadcast_to(noise, terms[-1].shape))
         return Lines(np.concatenate(terms), np.concatenate(variances), self.angular, float(self.spec.origin[-1]))
 
@@ -202,6 +203,7 @@ def mirror_basis(profiles: Profiles, y: FloatArray) -> ComplexArray:
     basis = np.exp(1j * np.outer(profiles.angular, y - origin))
     for wall in (low, high):
         distance = np.abs(y - wall) / profiles.y_bandwidth
+        # Deep inside, a mirror image is a second copy of the records: it fades out before it counts.
         weight = np.clip((FADE[1] - distance) / (FADE[1] - FADE[0]), 0.0, 1.0)
         basis = basis + weight * np.exp(1j * np.outer(profiles.angular, 2 * wall - y - origin))
     return np.asarray(basis)

@@ -41,6 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
+from fogline._typing import BoolArray, ComplexArray, FloatArray, IntArray
 from fogline.density.branches.branch_map import BranchMap
 from fogline.density.branches.detection import BranchLinks, BranchPoints, by_length
 from fogline.density.branches.profiles import Lines, Profiles, mirror_basis
@@ -50,9 +51,10 @@ if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = [
-    "KNOTS",
+    "RIDGES",
     "FittedRidges",
     "Ridge",
+    "RidgeTuning",
     "Solution",
     "Sums",
     "fit_ridges",
@@ -61,40 +63,102 @@ __all__ = [
     "solve",
 ]
 
-FloatArray = NDArray[np.float64]
-ComplexArray = NDArray[np.complex128]
 
-KNOTS = 0.6
-"""Distance of the splines' knots, in bandwidths of x."""
+@dataclass(frozen=True)
+class RidgeTuning:
+    """What is tuned of the fit of ridges to the released sums, and of their ends.
 
-QUADRATURE = 4
-"""Points of the integral over x a knot."""
+    Attributes
+    ----------
+    knots : float
+        Distance of the splines' knots, in bandwidths of x.
+    quadrature : int
+        Points of the integral over x per knot.
+    steps, tolerance : int or float
+        Gauss-Newton steps, and the largest last one, in standard errors of what it moves.
+    least_signal : float
+        Sums whose largest possible value is below this many deviations of their noise are left out.
+    penalties, strongest : tuple or float
+        Penalties of positions and masses at first, and the strongest, which leaves lines straight and masses
+        even.
+    charge : float
+        Where two fits are compared, a degree of freedom of a position must lower the misfit by this much.
+    floor : float
+        Relative to the information, what keeps the equations solvable where a branch has no mass.
+    widths, typical, known : tuple or float
+        Least, largest and typical width of a ridge, in bandwidths of y, and how much the logarithm of its
+        square is held to that: a ridge that is free to be thin winds its way through the noise.
+    farthest : float
+        A step moves a ridge at most so far, and half its width.
+    passes : int
+        Turns of fitting and looking for ends.
+    fine : float
+        Ends are tried at this many places per bandwidth.
+    reach : float
+        They are tried up to this many bandwidths beyond the ridge as it is.
+    edge, plateau, least_level : float or tuple
+        The mass is taken to be even for `edge` bandwidths inside of an end: as it is between this many bandwidths
+        inside, and at least so large a share of what is typical of the ridge.
+    margin : float
+        How much worse an end may fit and still be possible: two and a half standard errors, squared.
+    wall : float
+        The same for the wall: a branch ends before it only if that fits better by more than this.
+    shortest : float
+        A ridge is at least this many bandwidths long.
+    waist : float
+        Where a ridge has less than this share of its typical mass, it is cut.
+    least_clearness : float
+        A ridge whose mass is less than this many standard errors is dropped.
+    join_reach, join : tuple or float
+        Two ridges may be one if their ends are this many bandwidths of x and y apart, and one scores at most so
+        much worse.
+    straight : float
+        A straight ridge may score worse by this much.
+    enough : float
+        A branch is lengthened over a place where there is no other if the density of x there is at least this
+        share of its mass.
+    allowance : float
+        Errors are this much larger than the fit by itself says: ends, widths and bends are estimated too.
+    ridge_places_per_bandwidth : int
+        Places of the grid of x per bandwidth.
+    y_per_bandwidth : float
+        Grid points per bandwidth of y on which prominences are read.
+    """
 
-STEPS = 10
-SETTLED = 0.05
-"""Gauss-Newton steps, and the largest last one, in standard errors of what it moves."""
+    knots: float = 0.6
+    quadrature: int = 4
+    steps: int = 10
+    tolerance: float = 0.05
+    least_signal: float = 0.7
+    penalties: tuple[float, float] = (0.16, 0.16)
+    strongest: float = 1e8
+    charge: float = 4.5
+    floor: float = 1e-6
+    widths: tuple[float, float] = (0.05, 2.0)
+    typical: float = 0.6
+    known: float = 0.25
+    farthest: float = 0.025
+    passes: int = 3
+    fine: float = 20.0
+    reach: float = 1.0
+    edge: float = 1.0
+    plateau: tuple[float, float] = (0.5, 2.5)
+    least_level: float = 0.5
+    margin: float = 6.25
+    wall: float = 4.0
+    shortest: float = 0.6
+    waist: float = 0.25
+    least_clearness: float = 4.5
+    join_reach: tuple[float, float] = (1.5, 2.5)
+    join: float = 6.0
+    straight: float = 4.0
+    enough: float = 0.5
+    allowance: float = 1.1
+    ridge_places_per_bandwidth: int = 20
+    y_per_bandwidth: float = 5.0
 
-LEAST_SIGNAL = 0.7
-"""Sums whose largest possible value is below so many deviations of their noise are left out."""
 
-PENALTIES = (0.16, 0.16)
-STRONGEST = 1e8
-"""Penalties of positions and masses at first, and the strongest, which leaves lines straight and masses even."""
-
-CHARGE = 4.5
-"""Where two fits are compared, a degree of freedom of a position must lower the misfit by so much."""
-
-FLOOR = 1e-6
-"""Relative to the information, what keeps the equations solvable where a branch has no mass."""
-
-WIDTHS = (0.05, 2.0)
-TYPICAL = 0.6
-KNOWN = 0.25
-"""Least, largest and typical width of a ridge, in bandwidths of y, and how much the logarithm of its square is held to
-that: a ridge that is free to be thin winds its way through the noise."""
-
-FARTHEST = 0.025
-"""A step moves a ridge at most so far, and half its width."""
+RIDGES = RidgeTuning()
 
 
 @dataclass(frozen=True)
@@ -123,7 +187,8 @@ class Sums:
         """Sums of a release; both parts of one have the variance of half a record each from sampling."""
         noise = density.noise_scale**2 / density.weights
         total = noise + density.count / 2
-        kept = density.count / np.sqrt(total) >= LEAST_SIGNAL
+        # No density has a sum above its count, so these could say nothing, whatever the branches are.
+        kept = density.count / np.sqrt(total) >= RIDGES.least_signal
         root = np.sqrt(total[kept])
         return cls(
             density.coefficients[kept] / root,
@@ -173,28 +238,31 @@ class Ridge:
         pieces = max(1, round((high - low) / knot))
         knots = np.linspace(low, high, pieces + 1)
         step = (high - low) / pieces
+        # Three knots beyond either end make the cubic splines whole up to the ends.
         knots = np.concatenate([low - step * np.arange(3.0, 0.0, -1.0), knots, high + step * np.arange(1.0, 4.0)])
         size = len(knots) - 4
         basis = np.asarray(BSpline(knots, np.eye(size), 3)(x))
+        # Splines without a point under them follow their neighbours instead of being undetermined.
         even = 1e-6 * np.diff(np.eye(size), 2, axis=0)
         start = [
             np.linalg.lstsq(np.vstack([basis, even]), np.append(v, np.zeros(size - 2)), rcond=None)[0]
             for v in (y, mass)
         ]
-        return cls(low, high, knots, start[0], start[1], width, PENALTIES)
+        return cls(low, high, knots, start[0], start[1], width, RIDGES.penalties)
 
     def straightened(self, width: float) -> Ridge:
         """A straight ridge of another width between the same ends."""
         x = self.points()
         masses = self.masses(x)
-        line = np.polynomial.Polynomial.fit(x, self.positions(x), 1, w=np.sqrt(np.maximum(masses, 0.0) + FLOOR))
+        # Weighted by the mass: a tail that holds nobody must not turn the line.
+        line = np.polynomial.Polynomial.fit(x, self.positions(x), 1, w=np.sqrt(np.maximum(masses, 0.0) + RIDGES.floor))
         knot = float(self.knots[1] - self.knots[0])
         ridge = Ridge.through(x, line(x), masses, (self.low, self.high), knot, width)
-        return replace(ridge, penalties=(STRONGEST, self.penalties[1]), straight=True)
+        return replace(ridge, penalties=(RIDGES.strongest, self.penalties[1]), straight=True)
 
     def between(self, low: float, high: float, knot: float) -> Ridge:
         """The same ridge with other ends."""
-        x = np.linspace(low, high, max(8, QUADRATURE * round((high - low) / knot)))
+        x = np.linspace(low, high, max(8, RIDGES.quadrature * round((high - low) / knot)))
         ridge = Ridge.through(x, self.positions(x), self.masses(x), (low, high), knot, self.width)
         return replace(ridge, penalties=self.penalties, straight=self.straight)
 
@@ -206,16 +274,17 @@ class Ridge:
     def positions(self, x: FloatArray) -> FloatArray:
         """Where the ridge is; beyond its ends it goes straight on."""
         within = np.clip(x, self.low, self.high)
+        # A cubic runs away beyond its last knot; its tangent does not.
         slope = self.basis(within, 1) @ self.position
         return np.asarray(self.basis(within) @ self.position + (x - within) * slope)
 
     def masses(self, x: FloatArray) -> FloatArray:
-        """Mass of the ridge a unit of x; beyond its ends as at them."""
+        """Mass of the ridge per unit of x; beyond its ends as at them."""
         return np.asarray(self.basis(np.clip(x, self.low, self.high)) @ self.mass)
 
     def points(self) -> FloatArray:
         """Points of the integral over x."""
-        size = (len(self.knots) - 7) * QUADRATURE
+        size = (len(self.knots) - 7) * RIDGES.quadrature
         return np.asarray(self.low + (self.high - self.low) * (np.arange(size) + 0.5) / size)
 
 
@@ -247,7 +316,7 @@ class Solution:
     @property
     def score(self) -> float:
         """Misfit, and a charge for each degree of freedom: lower is better."""
-        return self.misfit + CHARGE * sum(self.freedom(k) for k in range(len(self.ridges)))
+        return self.misfit + RIDGES.charge * sum(self.freedom(k) for k in range(len(self.ridges)))
 
     def clearness(self, k: int) -> float:
         """Mass of a ridge over its standard error."""
@@ -261,21 +330,29 @@ def solve(sums: Sums, ridges: list[Ridge], bandwidth: float) -> Solution:
     """Fit all ridges together by Gauss-Newton steps; `bandwidth`, of y, limits their widths."""
     across = [sums.axis_waves(0, r.points()) for r in ridges]
     bases = [r.basis(r.points()) for r in ridges]
-    for _ in range(STEPS):
-        model, jacobian, penalty, coefficients, most = _linearised(sums, ridges, across, bases, TYPICAL * bandwidth)
+    for _ in range(RIDGES.steps):
+        model, jacobian, penalty, coefficients, most = _linearised(
+            sums, ridges, across, bases, RIDGES.typical * bandwidth
+        )
         residual = sums.observed - model
         design, target = real_over_imaginary(jacobian), real_over_imaginary(residual)
         information = design.T @ design
-        floor = np.maximum(np.diag(information), FLOOR * np.median(np.diag(information)) + FLOOR)
-        inverse = np.asarray(np.linalg.inv(information + penalty + FLOOR * np.diag(floor)), dtype=np.float64)
+        # A ridge that has lost its mass says nothing of its position: the floor keeps the step finite.
+        floor = np.maximum(np.diag(information), RIDGES.floor * np.median(np.diag(information)) + RIDGES.floor)
+        inverse = np.asarray(np.linalg.inv(information + penalty + RIDGES.floor * np.diag(floor)), dtype=np.float64)
         step = inverse @ (design.T @ target - penalty @ coefficients)
+        # Sums are periodic in the position: a longer step could land on the next crest of a wave.
         ridges = _moved(ridges, coefficients + np.clip(step, -most, most), bandwidth, inverse)
-        if np.max(np.abs(step) / np.sqrt(np.diag(inverse))) < SETTLED:
+        if np.max(np.abs(step) / np.sqrt(np.diag(inverse))) < RIDGES.tolerance:
             break
     share = np.tile(sums.privacy, 2)
+    # The sandwich with the privacy share alone; the rest of the covariance is the draw and the penalty.
     privacy = np.asarray(inverse @ (design.T * share) @ design @ inverse, dtype=np.float64)
     return Solution(
-        ridges, sums.observed - _linearised(sums, ridges, across, bases, TYPICAL * bandwidth)[0], inverse, privacy
+        ridges,
+        sums.observed - _linearised(sums, ridges, across, bases, RIDGES.typical * bandwidth)[0],
+        inverse,
+        privacy,
     )
 
 
@@ -297,9 +374,13 @@ def _linearised(
         columns.append((-0.5 * angular**2 * own * ridge.width**2)[:, None])
         size = len(ridge.position)
         bend, even = _penalties(size)
-        blocks += [ridge.penalties[0] * bend, ridge.penalties[1] * even, np.full((1, 1), KNOWN)]
+        blocks += [ridge.penalties[0] * bend, ridge.penalties[1] * even, np.full((1, 1), RIDGES.known)]
         values += [ridge.position, ridge.mass, np.full(1, 2 * np.log(ridge.width / typical))]
-        most += [np.full(size, 0.5 * ridge.width + FARTHEST), np.full(size, np.abs(ridge.mass).max()), np.full(1, 0.3)]
+        most += [
+            np.full(size, 0.5 * ridge.width + RIDGES.farthest),
+            np.full(size, np.abs(ridge.mass).max()),
+            np.full(1, 0.3),
+        ]
     size = sum(len(block) for block in blocks)
     penalty = np.zeros((size, size))
     place = 0
@@ -325,68 +406,27 @@ def _moved(ridges: list[Ridge], coefficients: FloatArray, b: float, inverse: Flo
     for ridge in ridges:
         size = len(ridge.position)
         parts = [coefficients[place + k * size : place + (k + 1) * size] for k in (0, 1)]
-        width = TYPICAL * b * float(np.exp(coefficients[place + 2 * size] / 2))
+        width = RIDGES.typical * b * float(np.exp(coefficients[place + 2 * size] / 2))
         penalties = []
         for k, (matrix, values) in enumerate(zip(_penalties(size), parts, strict=True)):
             own = slice(place + k * size, place + (k + 1) * size)
+            # A penalty on second differences leaves lines free (two degrees), one on first differences levels (one).
             free = max(size - 2 + k - ridge.penalties[k] * float(np.sum(inverse[own, own] * matrix)), 1e-6)
-            strength = min(free / max(float(values @ matrix @ values), 1e-12), STRONGEST)
-            penalties.append(STRONGEST if k == 0 and ridge.straight else strength)
+            # Fixed point of restricted likelihood: the roughness that the free coefficients have, each with variance
+            # one over the penalty.
+            strength = min(free / max(float(values @ matrix @ values), 1e-12), RIDGES.strongest)
+            penalties.append(RIDGES.strongest if k == 0 and ridge.straight else strength)
         moved.append(
             replace(
                 ridge,
                 position=parts[0],
                 mass=parts[1],
-                width=float(np.clip(width, WIDTHS[0] * b, WIDTHS[1] * b)),
+                width=float(np.clip(width, RIDGES.widths[0] * b, RIDGES.widths[1] * b)),
                 penalties=(penalties[0], penalties[1]),
             )
         )
         place += 2 * size + 1
     return moved
-
-
-BoolArray = NDArray[np.bool_]
-
-PASSES = 3
-"""Turns of fitting and looking for ends."""
-
-FINE = 20.0
-"""Ends are tried at so many places a bandwidth."""
-
-REACH = 1.0
-"""They are tried up to so many bandwidths beyond the ridge as it is."""
-
-EDGE = 1.0
-PLATEAU = (0.5, 2.5)
-LEAST_LEVEL = 0.5
-"""The mass is taken to be even for `EDGE` bandwidths inside of an end: as it is between so many bandwidths inside, and
-at least so large a share of what is typical of the ridge."""
-
-MARGIN = 6.25
-"""How much worse an end may fit and still be possible: two and a half standard errors, squared."""
-
-WALL = 4.0
-"""The same for the wall: a branch ends before it only if that fits better by more than this."""
-
-SHORTEST = 0.6
-"""A ridge is at least so many bandwidths long."""
-
-WAIST = 0.25
-"""Where a ridge has less than this share of its typical mass, it is cut."""
-
-LEAST_CLEARNESS = 4.5
-"""A ridge whose mass is less than so many standard errors is dropped."""
-
-JOIN_REACH = (1.5, 2.5)
-JOIN = 6.0
-"""Two ridges may be one if their ends are so many bandwidths of x and y apart, and one scores at most so much worse."""
-
-STRAIGHT = 4.0
-"""A straight ridge may score worse by so much."""
-
-ENOUGH = 0.5
-"""A branch is lengthened over a place where there is no other if the density of x there is at least this share of its
-mass."""
 
 
 @dataclass(frozen=True)
@@ -405,10 +445,11 @@ class FittedRidges:
         tiny = 1e-9
         claimed = (x >= self.lower[:, :1] - tiny) & (x <= self.upper[:, :1] + tiny)
         beyond = np.maximum(np.maximum(self.lower[:, 1:2] - x, x - self.upper[:, 1:2]), 0.0)
-        enough = np.stack([marginal >= ENOUGH * ridge.masses(x) for ridge in self.solution.ridges])
+        enough = np.stack([marginal >= RIDGES.enough * ridge.masses(x) for ridge in self.solution.ridges])
         possible = (x >= self.lower[:, 2:] - tiny) & (x <= self.upper[:, 2:] + tiny)
         beyond = np.where(possible | (enough & (beyond <= reach)), beyond, np.inf)
         nearest = np.argmin(beyond, axis=0)
+        # Some response is the likeliest at every x that has records: the nearest ridge is lengthened to it.
         bare = np.flatnonzero(~claimed.any(axis=0) & np.isfinite(beyond.min(axis=0)))
         claimed[nearest[bare], bare] = True
         return np.asarray(claimed)
@@ -417,10 +458,11 @@ class FittedRidges:
 def fit_ridges(sums: Sums, starts: list[Ridge], bandwidth: FloatArray) -> FittedRidges | None:
     """Fit ridges and their ends; None if nothing is left of them. The bandwidth is in widths of the box."""
     h, b = float(bandwidth[0]), float(bandwidth[1])
+    # More coefficients than released numbers: such a fit would explain the noise.
     if 2 * len(sums.observed) < sum(2 * len(ridge.position) + 1 for ridge in starts):
         return None
     ridges = starts
-    for turn in range(PASSES):
+    for turn in range(RIDGES.passes):
         if turn and ridges:  # at first a ridge may be too short, and its mass pile up at its ends
             ridges = _clear_parts(solve(sums, ridges, b), h)
         if not ridges:
@@ -428,14 +470,15 @@ def fit_ridges(sums: Sums, starts: list[Ridge], bandwidth: FloatArray) -> Fitted
         solution = solve(sums, ridges, b)
         ends = [_ends(sums, solution, ridge, h) for ridge in solution.ridges]
         ridges = [
-            ridge.between(low[1], high[1], KNOTS * h)
+            ridge.between(low[1], high[1], RIDGES.knots * h)
             for ridge, (low, high) in zip(solution.ridges, ends, strict=True)
-            if high[1] - low[1] >= SHORTEST * h
+            if high[1] - low[1] >= RIDGES.shortest * h
         ]
         ridges = _joined(sums, ridges, h, b)
     ridges = _clear_parts(solve(sums, ridges, b), h) if ridges else []
     if not ridges:
         return None
+    # Straight lines come last: while ends still move, a bend may be a wrong end.
     solution = _straightened(sums, solve(sums, ridges, b), b)
     lower, upper = zip(*(_ends(sums, solution, ridge, h) for ridge in solution.ridges), strict=True)
     return FittedRidges(solution, np.array(lower), np.array(upper))
@@ -453,10 +496,11 @@ def _ends(
         wall = 0.0 if side == 1 else 1.0
         places, misfit = _profile(sums, solution, ridge, h, side)
         best = int(np.argmin(misfit))
-        if abs(places[0] - wall) < h / FINE and misfit[0] - misfit[best] < WALL:
+        # Near a wall the records simply stop: a ridge that may reach it is taken to reach it.
+        if abs(places[0] - wall) < h / RIDGES.fine and misfit[0] - misfit[best] < RIDGES.wall:
             found.append((wall, wall, wall))
         else:
-            possible = np.flatnonzero(misfit <= misfit[best] + MARGIN)
+            possible = np.flatnonzero(misfit <= misfit[best] + RIDGES.margin)
             found.append((float(places[possible[-1]]), float(places[best]), float(places[possible[0]])))
     return found[0], found[1]
 
@@ -464,20 +508,21 @@ def _ends(
 def _profile(sums: Sums, solution: Solution, ridge: Ridge, h: float, side: int) -> tuple[FloatArray, FloatArray]:
     """Places for the lower (side 1) or upper end of a ridge, from outside inwards, and the sum of squares at each."""
     end, wall = (ridge.low, 0.0) if side == 1 else (ridge.high, 1.0)
-    step = h / FINE
+    step = h / RIDGES.fine
     length = ridge.high - ridge.low
-    outside = int(np.floor(min(REACH * h, side * (end - wall)) / step + 1e-9))
-    innermost = max(length - SHORTEST * h, 0.0)
-    cells = np.arange(-outside, int(min(innermost + EDGE * h, length) / step))
+    outside = int(np.floor(min(RIDGES.reach * h, side * (end - wall)) / step + 1e-9))
+    innermost = max(length - RIDGES.shortest * h, 0.0)
+    cells = np.arange(-outside, int(min(innermost + RIDGES.edge * h, length) / step))
     away = np.asarray((cells + 0.5) * step, dtype=np.float64)
     x = np.asarray(end + side * away, dtype=np.float64)
     mass = ridge.masses(x)
     fitted = np.where(away > 0, mass, 0.0)
-    near = (away >= PLATEAU[0] * h) & (away <= PLATEAU[1] * h)
-    level = max(float(np.median(mass[near if near.any() else away > 0])), LEAST_LEVEL * _typical_mass(ridge))
+    near = (away >= RIDGES.plateau[0] * h) & (away <= RIDGES.plateau[1] * h)
+    # The mass near an end is blurred by it, so the plateau behind it says how high the end must be.
+    level = max(float(np.median(mass[near if near.any() else away > 0])), RIDGES.least_level * _typical_mass(ridge))
     tried = np.asarray(np.arange(-outside, int(innermost / step) + 1) * step, dtype=np.float64)
     even = np.where(away >= tried[:, None], level, 0.0)
-    masses = np.where(away >= tried[:, None] + EDGE * h, fitted, even)
+    masses = np.where(away >= tried[:, None] + RIDGES.edge * h, fitted, even)
     waves = real_over_imaginary(sums.waves(x, ridge.positions(x), ridge.width)) * step
     residual = real_over_imaginary(solution.residual)
     change = masses - fitted
@@ -487,7 +532,7 @@ def _profile(sums: Sums, solution: Solution, ridge: Ridge, h: float, side: int) 
 
 
 def _typical_mass(ridge: Ridge) -> float:
-    """Mean of the mass a unit of x, weighted by itself: a tail without mass does not lower it."""
+    """Mean of the mass per unit of x, weighted by itself: a tail without mass does not lower it."""
     mass = np.maximum(ridge.masses(ridge.points()), 0.0)
     return float(np.sum(mass**2) / max(float(np.sum(mass)), 1e-12))
 
@@ -500,8 +545,9 @@ def _clear_parts(solution: Solution, h: float) -> list[Ridge]:
     parts = []
     for k, ridge in enumerate(solution.ridges):
         x = np.linspace(ridge.low, ridge.high, 4 * len(ridge.points()) + 1)
-        full = ridge.masses(x) >= WAIST * _typical_mass(ridge)
-        if solution.clearness(k) < LEAST_CLEARNESS:
+        full = ridge.masses(x) >= RIDGES.waist * _typical_mass(ridge)
+        # Mass within its own error is what the other ridges left over.
+        if solution.clearness(k) < RIDGES.least_clearness:
             continue
         if full.all():
             parts.append(ridge)
@@ -509,9 +555,9 @@ def _clear_parts(solution: Solution, h: float) -> list[Ridge]:
         change = np.diff(np.concatenate([[0], full.astype(np.int8), [0]]))
         first, last = np.flatnonzero(change == 1), np.flatnonzero(change == -1) - 1
         parts += [
-            ridge.between(float(x[i]), float(x[j]), KNOTS * h)
+            ridge.between(float(x[i]), float(x[j]), RIDGES.knots * h)
             for i, j in zip(first, last, strict=True)
-            if x[j] - x[i] >= SHORTEST * h
+            if x[j] - x[i] >= RIDGES.shortest * h
         ]
     return parts
 
@@ -521,9 +567,9 @@ def _straightened(sums: Sums, solution: Solution, b: float) -> Solution:
     for k, ridge in enumerate(solution.ridges):
         if ridge.straight:
             continue
-        ridges = [*solution.ridges[:k], ridge.straightened(TYPICAL * b), *solution.ridges[k + 1 :]]
+        ridges = [*solution.ridges[:k], ridge.straightened(RIDGES.typical * b), *solution.ridges[k + 1 :]]
         tried = solve(sums, ridges, b)
-        if tried.score <= solution.score + STRAIGHT:
+        if tried.score <= solution.score + RIDGES.straight:
             solution = tried
     return solution
 
@@ -537,7 +583,8 @@ def _joined(sums: Sums, ridges: list[Ridge], h: float, b: float) -> list[Ridge]:
             others = [ridge for k, ridge in enumerate(ridges) if k not in (i, j)]
             tried.append(solve(sums, [*others, _bridged(ridges[i], ridges[j], h)], b))
         best = min(tried, key=lambda solution: solution.score)
-        if best.score > before + JOIN:
+        # Two ridges that one explains nearly as well are one, which a reader follows more easily.
+        if best.score > before + RIDGES.join:
             break
         ridges = best.ridges
     return ridges
@@ -548,13 +595,14 @@ def _meeting(ridges: list[Ridge], h: float, b: float) -> list[tuple[int, int]]:
     pairs = []
     for i, first in enumerate(ridges):
         for j, second in enumerate(ridges):
+            # Side by side is not one after the other: the second must begin and end later.
             ahead = min(second.low - first.low, second.high - first.high)
-            follows = i != j and ahead >= SHORTEST * h / 2
-            if follows and abs(second.low - first.high) <= JOIN_REACH[0] * h:
+            follows = i != j and ahead >= RIDGES.shortest * h / 2
+            if follows and abs(second.low - first.high) <= RIDGES.join_reach[0] * h:
                 middle = np.array([(first.high + second.low) / 2])
                 led = float(np.abs(first.positions(middle) - second.positions(middle))[0])
                 ends = first.positions(np.array([first.high])) - second.positions(np.array([second.low]))
-                if min(led, float(np.abs(ends)[0])) <= JOIN_REACH[1] * b:
+                if min(led, float(np.abs(ends)[0])) <= RIDGES.join_reach[1] * b:
                     pairs.append((i, j))
     return pairs
 
@@ -573,19 +621,7 @@ def _bridged(first: Ridge, second: Ridge, h: float) -> Ridge:
         )
     ]
     width = (first.width + second.width) / 2
-    return Ridge.through(x, columns[0], columns[1], (first.low, second.high), KNOTS * h, width)
-
-
-IntArray = NDArray[np.int64]
-
-ALLOWANCE = 1.1
-"""Errors are this much larger than the fit by itself says: ends, widths and bends are estimated too."""
-
-RIDGE_PLACES_PER_BANDWIDTH = 20
-"""Places of the grid of x a bandwidth."""
-
-Y_PER_BANDWIDTH = 5.0
-"""Grid points a bandwidth of y on which prominences are read."""
+    return Ridge.through(x, columns[0], columns[1], (first.low, second.high), RIDGES.knots * h, width)
 
 
 def fitted_branches(
@@ -601,7 +637,7 @@ def fitted_branches(
     if found is None:
         return None
     low, high = spec.bounds[0]
-    axis = np.linspace(low, high, int(np.ceil(RIDGE_PLACES_PER_BANDWIDTH / h)) + 1)
+    axis = np.linspace(low, high, int(np.ceil(RIDGES.ridge_places_per_bandwidth / h)) + 1)
     t = (axis - spec.lower[0]) / spec.widths[0]
     level = profiles.marginal(profiles.lines(axis[:, None]))[0] / profiles.inside(axis[:, None])
     branch, place = np.nonzero(found.within(t, level * spec.widths[0], h))
@@ -612,7 +648,7 @@ def fitted_branches(
     slopes = (columns[1] * spec.widths[1] / spec.widths[0])[:, None]
     lines = profiles.lines(axis[place][:, None], slopes)
     normal = profiles.normal(lines)
-    errors = ALLOWANCE * np.sqrt(columns[2:]) * spec.widths[1]
+    errors = RIDGES.allowance * np.sqrt(columns[2:]) * spec.widths[1]
     return BranchMap(
         axes=(axis,),
         place=place,
@@ -635,13 +671,16 @@ def _starts(
     spec = profiles.spec
     h, b = map(float, bandwidth)
     y = (seen.position - spec.lower[1]) / spec.widths[1]
-    mass = seen.height * float(np.prod(spec.widths)) * np.sqrt(2 * np.pi * (1 + TYPICAL**2)) * b
+    mass = seen.height * float(np.prod(spec.widths)) * np.sqrt(2 * np.pi * (1 + RIDGES.typical**2)) * b
     starts = []
     for branch_points in branch_links.groups():
-        longer = max(KNOTS * h - float(np.ptp(x[branch_points])), 0.0) / 2
+        # A spline needs one knot of room; what it does not need it loses again when ends are fitted.
+        longer = max(RIDGES.knots * h - float(np.ptp(x[branch_points])), 0.0) / 2
         ends = float(x[branch_points].min()) - longer, float(x[branch_points].max()) + longer
         starts.append(
-            Ridge.through(x[branch_points], y[branch_points], mass[branch_points], ends, KNOTS * h, TYPICAL * b)
+            Ridge.through(
+                x[branch_points], y[branch_points], mass[branch_points], ends, RIDGES.knots * h, RIDGES.typical * b
+            )
         )
     return starts
 
@@ -651,6 +690,7 @@ def _columns(found: FittedRidges, branch: IntArray, x: FloatArray) -> FloatArray
     columns = np.zeros((4, len(x)))
     for k, (ridge, own) in enumerate(zip(found.solution.ridges, found.solution.blocks(), strict=True)):
         mine = branch == k
+        # Beyond an end the error is that at the end; the tangent adds one that the release says nothing about.
         nearest = np.clip(x[mine], ridge.low, ridge.high)
         basis = ridge.basis(nearest)
         whole, privacy = (
@@ -664,7 +704,7 @@ def _columns(found: FittedRidges, branch: IntArray, x: FloatArray) -> FloatArray
 
 def _prominences(profiles: Profiles, lines: Lines, position: FloatArray) -> FloatArray:
     """Prominence of the peak of each profile that is nearest to a position; 0 if none is within a bandwidth."""
-    y = profiles.y_axis(Y_PER_BANDWIDTH)
+    y = profiles.y_axis(RIDGES.y_per_bandwidth)
     peaks = find_peaks(lines.on(mirror_basis(profiles, y))[0])
     away = np.abs(y[peaks.cell] - position[peaks.field])
     order = np.argsort(-away, kind="stable")

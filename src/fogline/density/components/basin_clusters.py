@@ -12,20 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt
 
+from fogline._typing import BandwidthLike, FloatArray, IntArray
 from fogline.density.grid_reading import Reading
 from fogline.density.modes import significance
 from fogline.density.modes.on_grid import ModeTable, make_scale_space, make_table, no_modes
 from fogline.density.modes.peaks import Basins, basins, find_peaks
 from fogline.density.modes.scale_space import ScaleSpace, locate_modes, track_modes
 from fogline.density.private_density import PrivateDensity
+from fogline.density.shortfall import separation_words
 
 __all__ = ["GridClusters", "read_grid_clusters"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 VISIBLE_PROMINENCE = 2.0
 """A peak is seen where its prominence is this many deviations of the noise."""
@@ -54,6 +53,7 @@ class GridClusters:
         result = np.full(len(points), -1, dtype=np.int64)
         if not len(self.modes.positions):
             return result
+        # Whoever asks for a label gets one: a point in the fog is nearest to some cluster.
         nearest = distance_transform_edt(marks < 0, return_distances=False, return_indices=True)
         filled = marks[tuple(nearest)]
         whole = np.isfinite(points).all(axis=1)
@@ -66,7 +66,7 @@ class GridClusters:
 
 
 def read_grid_clusters(
-    density: PrivateDensity, n_clusters: int | None, level: float, bandwidth: object
+    density: PrivateDensity, n_clusters: int | None, level: float, bandwidth: BandwidthLike
 ) -> GridClusters:
     """Find the clusters of a density that was released on a grid of frequencies."""
     if n_clusters is not None:
@@ -80,7 +80,7 @@ def read_grid_clusters(
     return GridClusters(modes, basins(density, modes.positions, width), width)
 
 
-def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: object) -> GridClusters:
+def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: BandwidthLike) -> GridClusters:
     """Give the k clusters that stand out most, or as many as can be seen."""
     scale_space = make_scale_space(density, bandwidth)
     starts, scale = most_prominent(scale_space, k)
@@ -90,7 +90,7 @@ def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: obj
         return GridClusters(table, basins(density, starts, width), width)
     mode_tracks = track_modes(scale_space, starts, np.full(len(starts), scale))
     located = locate_modes(scale_space, mode_tracks)
-    message = "" if len(starts) == k else f"only {len(starts)} of {k} clusters stand above the noise"
+    message = separation_words(k, len(starts), k, level)
     table = make_table(
         scale_space, located, significance.peak_p_values(density, scale_space, located.position), message
     )
@@ -100,14 +100,16 @@ def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: obj
 
 
 def most_prominent(scale_space: ScaleSpace, k: int) -> tuple[FloatArray, int]:
-    """Give the k most prominent peaks, and the rung at which the k-th stands out most against the next."""
+    """Give the k most prominent peaks, and the scale at which the k-th stands out most against the next."""
     scores, found = np.empty(len(scale_space.readings)), []
     for q, reading in enumerate(scale_space.readings):
         places, prominence = prominent_peaks(reading)
         padded = np.concatenate([prominence, np.zeros(k + 1)])
+        # A next peak below what can be seen is noise: no credit for standing clear of less.
         kth, following = padded[k - 1], max(float(padded[k]), VISIBLE_PROMINENCE * reading.noise_sd)
         scores[q] = (kth - following) / reading.noise_sd
         found.append(places[: min(k, int(np.sum(prominence > VISIBLE_PROMINENCE * reading.noise_sd)))])
+    # A scale that shows fewer of the wanted clusters is no candidate, however clear those are.
     most = max(len(places) for places in found)
     enough = np.array([len(places) == most for places in found])
     scale = int(np.argmax(np.where(enough, scores, -np.inf)))
@@ -117,6 +119,7 @@ def most_prominent(scale_space: ScaleSpace, k: int) -> tuple[FloatArray, int]:
 def prominent_peaks(reading: Reading) -> tuple[FloatArray, FloatArray]:
     """Local maxima and their prominences, most prominent first; heights below zero count as zero."""
     grid = reading.on_grid()
+    # Below zero there is only noise, which must not deepen the pass between two peaks.
     peaks = find_peaks(np.maximum(grid.values, 0.0)[None])
     order = np.argsort(-peaks.prominence, kind="stable")
     return grid.points(peaks.cell[order]), peaks.prominence[order]

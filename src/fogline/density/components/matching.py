@@ -24,20 +24,32 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from fogline._typing import FloatArray
 from fogline.density.components.pursuit import SphericalComponents
 from fogline.density.private_density import PrivateDensity
 
-__all__ = ["MatchedMixture", "fit_characteristic_function"]
+__all__ = ["MATCHING", "MatchedMixture", "MatchingTuning", "fit_characteristic_function"]
 
-FloatArray = NDArray[np.float64]
 
-ALIKE = 0.3
-"""Prior deviation of a component's factor from the common one, as a part of its size."""
+@dataclass(frozen=True)
+class MatchingTuning:
+    """What is tuned of the fit to a released characteristic function.
 
-WEIGHTS = (1e-3, 1.5)
-"""Range of a weight while it is sought."""
+    Attributes
+    ----------
+    alike : float
+        Prior deviation of a component's factor from the common one, as a part of its size.
+    weights : tuple
+        Range of a weight while it is sought.
+    iterations : int
+    """
 
-ITERATIONS = 150
+    alike: float = 0.3
+    weights: tuple[float, float] = (1e-3, 1.5)
+    iterations: int = 150
+
+
+MATCHING = MatchingTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,15 +107,23 @@ def fit_characteristic_function(density: PrivateDensity, atoms: SphericalCompone
     if k == 0:
         value = float(task.cosines @ task.cosines + task.sines @ task.sines) / task.unit
         return MatchedMixture(np.zeros(0), np.zeros((0, d)), np.zeros((0, d, d)), value, value)
+    # Triangular factors keep every covariance positive without a constraint.
     factors = np.sqrt(atoms.variances)[:, None, None] * np.eye(d)
     start = task.packed(atoms.weights, atoms.centres - task.origin, factors)
-    bounds = [WEIGHTS] * k + [(None, None)] * (len(start) - k)
+    bounds = [MATCHING.weights] * k + [(None, None)] * (len(start) - k)
     found = minimize(
-        task.loss, start, args=(k,), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": ITERATIONS}
+        task.loss,
+        start,
+        args=(k,),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": MATCHING.iterations},
     )
     weights, means, factors = task.unpacked(np.asarray(found.x), k)
     even, odd = task.residual(weights, *task.waves(means, factors))
     misfit = float(even @ even + odd @ odd) / task.unit
+    # Bayesian information criterion: misfit is minus twice the log-likelihood, up to a constant.
     parameters = k * (1 + d + d * (d + 1) // 2)
     covariances = factors @ np.swapaxes(factors, 1, 2)
     return MatchedMixture(weights, means + task.origin, covariances, misfit, misfit + parameters * math.log(released))
@@ -172,10 +192,10 @@ def _alike(factors: FloatArray) -> tuple[float, FloatArray]:
     """Minus the log prior that the factors are alike, and its slope with their size held fixed."""
     off = factors - factors.mean(axis=0)
     size = float(np.mean(np.einsum("kii->ki", np.abs(factors)))) + 1e-12
-    scaled = off / (ALIKE * size)
+    scaled = off / (MATCHING.alike * size)
     value = 0.5 * float(np.sum(scaled**2))
     d = factors.shape[1]
-    slope = scaled / (ALIKE * size)
+    slope = scaled / (MATCHING.alike * size)
     signs = np.sign(np.einsum("kii->ki", factors))
     by_size = -2 * value / size / signs.size
     slope[:, np.arange(d), np.arange(d)] += by_size * signs

@@ -46,31 +46,69 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
 
+from fogline._typing import FloatArray
 from fogline.density.private_density import PrivateDensity
 
-__all__ = ["ClusterPrior", "Features", "SphericalComponents", "count_separable", "matching_pursuit", "number_of_groups"]
+__all__ = [
+    "PURSUIT",
+    "ClusterPrior",
+    "Features",
+    "PursuitTuning",
+    "SphericalComponents",
+    "count_separable",
+    "matching_pursuit",
+    "number_of_groups",
+]
 
-FloatArray = NDArray[np.float64]
 
-ITERATIONS = 60
-"""Most steps of a fit."""
+@dataclass(frozen=True)
+class PursuitTuning:
+    """What is tuned of the pursuit of spherical components.
 
-WIDER = 3.0
-"""A fit changes the log variance by no more than this."""
+    Attributes
+    ----------
+    iterations : int
+        Most steps of a fit.
+    wider : float
+        A fit changes the log variance by no more than this.
+    weights : tuple
+        Range of a weight.
+    tail : float
+        A tail is first tried with this many times the distance of the two clusters.
+    neighbours : int
+        A cluster is compared with this many of the nearest others.
+    candidates : int
+        Places at which a new cluster is tried.
+    widths : int
+        Widths at which a new cluster is tried.
+    restarts, swaps : int
+        How often the whole pursuit is begun anew, and the lightest cluster sought anew.
+    even_weights : float
+        How strongly weights are expected to be even where their number is given: as by a Dirichlet law of
+        parameter 5.
+    least_weight, even : float
+        Weight, a frequency, of the pull of all widths to their common mean.
+    """
 
-WEIGHTS = (0.0, 1.5)
-"""Range of a weight."""
+    iterations: int = 60
+    wider: float = 3.0
+    weights: tuple[float, float] = (0.0, 1.5)
+    tail: float = 1.3
+    neighbours: int = 5
+    candidates: int = 768
+    widths: int = 3
+    restarts: int = 3
+    swaps: int = 3
+    even_weights: float = 4.0
+    least_weight: float = 1e-3
+    even: float = 1e-3
 
-TAIL = 1.3
-"""A tail is first tried with this many times the distance of the two clusters."""
 
-NEIGHBOURS = 5
-"""A cluster is compared with so many of the nearest others."""
+PURSUIT = PursuitTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +148,7 @@ class Features:
         cosine, sine = fading * np.cos(phases), fading * np.sin(phases)
         if tail:
             turns, plain = w @ flat[end + 1 :], (cosine[:, -1].copy(), sine[:, -1].copy())
+            # A tail is a cluster drawn out along a segment, whose transform is a sinc.
             shape = np.sinc(turns / np.pi)
             cosine[:, -1] *= shape
             sine[:, -1] *= shape
@@ -130,20 +169,25 @@ class Features:
     def fit(self, start: FloatArray, k: int, *, tail: bool = False) -> tuple[float, FloatArray]:
         """Squared residual of the best fit from a start, over its variance, and its parameters."""
         free: list[tuple[float | None, float | None]] = [(None, None)]
-        bounds = [(float(start[0]) - WIDER, float(start[0]) + WIDER), *[WEIGHTS] * k, *free * (k * self.d)]
+        bounds = [
+            (float(start[0]) - PURSUIT.wider, float(start[0]) + PURSUIT.wider),
+            *[PURSUIT.weights] * k,
+            *free * (k * self.d),
+        ]
         found = minimize(
             lambda flat: self.loss(flat, k, tail=tail),
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=[*bounds, WEIGHTS, *free * self.d] if tail else bounds,
-            options={"maxiter": ITERATIONS},
+            bounds=[*bounds, PURSUIT.weights, *free * self.d] if tail else bounds,
+            options={"maxiter": PURSUIT.iterations},
         )
         return 2 * float(found.fun), np.asarray(found.x)
 
 
 def _sinc_slope(turns: FloatArray, shape: FloatArray) -> FloatArray:
     """Slope of sin(t)/t, whose values are given."""
+    # The series, where the quotient would lose all digits.
     small = np.abs(turns) < 1e-4
     return np.asarray(np.where(small, -turns / 3, (np.cos(turns) - shape) / np.where(small, 1.0, turns)))
 
@@ -176,10 +220,12 @@ def number_of_groups(
     k = (len(best) - 1) // (features.d + 1)
     if k < 2:
         return k
+    # Only neighbours can be two parts of one cluster with a tail.
     pairs = _near_pairs(best[k + 1 :].reshape(k, -1))
     needed = float(norm.isf(level / (2 * len(pairs)))) ** 2
     joined = np.zeros((k, k), dtype=bool)
     for a, b in pairs:
+        # The tail may belong to either end; the better explanation counts, in favour of one cluster.
         tails = [features.fit(_with_tail(best, k, *ends), k - 1, tail=True)[0] for ends in ((a, b), (b, a))]
         joined[a, b] = min(tails) - apart < needed
     return int(connected_components(joined, directed=False)[0])
@@ -191,6 +237,7 @@ def _without_idle(features: Features, start: FloatArray, k: int, worth: float) -
     while k > 1:
         fewer = []
         for j in range(k):
+            # A cluster that is not needed is best missed by its nearest neighbour.
             distance = [math.inf if i == j else _distance(best, k, i, j) for i in range(k)]
             fewer.append(features.fit(_merged(best, k, int(np.argmin(distance)), j), k - 1))
         least = min(fewer, key=lambda entry: entry[0])
@@ -221,36 +268,18 @@ def _with_tail(flat: FloatArray, k: int, a: int, b: int) -> FloatArray:
     """Put a cluster, the first of k - 1, with a tail in the place of two."""
     weights, centres = flat[1 : k + 1], flat[k + 1 :].reshape(k, -1)
     order = [a, *(j for j in range(k) if j not in (a, b))]
-    half = TAIL / 2 * (centres[b] - centres[a])
+    half = PURSUIT.tail / 2 * (centres[b] - centres[a])
     return np.concatenate([flat[:1], weights[order], centres[order].ravel(), [weights[b]], half])
 
 
 def _near_pairs(centres: FloatArray) -> list[tuple[int, int]]:
     distance = np.linalg.norm(centres[:, None] - centres, axis=2)
-    near = np.argsort(distance, axis=1)[:, 1 : NEIGHBOURS + 1]
+    near = np.argsort(distance, axis=1)[:, 1 : PURSUIT.neighbours + 1]
     return sorted({(min(i, int(j)), max(i, int(j))) for i in range(len(centres)) for j in near[i]})
 
 
-CANDIDATES = 768
-"""Places at which a new cluster is tried."""
-
-WIDTHS = 3
-"""Widths at which a new cluster is tried."""
-
-RESTARTS = 3
-SWAPS = 3
-"""How often the whole pursuit is begun anew, and the lightest cluster sought anew."""
-
 MOST_SPHERICAL_COMPONENTS = 24
 """Most clusters where their number is not given."""
-
-EVEN_WEIGHTS = 4.0
-"""How strongly weights are expected to be even where their number is given: as by a Dirichlet law of parameter 5."""
-
-LEAST_WEIGHT = 1e-3
-
-EVEN = 1e-3
-"""Weight, a frequency, of the pull of all widths to their common mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,7 +366,7 @@ def matching_pursuit(
 
     Returns
     -------
-    Atoms
+    SphericalComponents
         Heaviest first.
 
     Examples
@@ -357,7 +386,8 @@ def matching_pursuit(
         k = count_separable(density, frame, level=level)
     task = _Task.of(density, frame, known=True)
     best = task.empty(), np.zeros((0, task.d + 2))
-    for restart in range(RESTARTS if k else 0):
+    # Greedy growth depends on its candidates: a few draws of them guard against an unlucky one.
+    for restart in range(PURSUIT.restarts if k else 0):
         found = _one_pursuit(task, k, _rng(restart))
         if restart == 0 or found[0] < best[0]:
             best = found
@@ -391,7 +421,8 @@ def count_separable(
         return 0
     features = Features(task.frequencies, task.cosines, task.sines, task.unit)
     weights, centres = atoms[:, -1], atoms[:, : task.d]
-    variance = math.exp(float(np.average(atoms[:, task.d], weights=weights + LEAST_WEIGHT)))
+    # Counting needs one width for all: separate widths would let a wide cluster swallow two narrow ones.
+    variance = math.exp(float(np.average(atoms[:, task.d], weights=weights + PURSUIT.least_weight)))
     worth = 2 * _worth(task, level) / task.unit
     return number_of_groups(features, weights, centres, variance, level=level, worth=worth)
 
@@ -454,6 +485,7 @@ class _Task:
         unit = self.unit
         centres, variances, weights = atoms[:, : self.d], np.exp(atoms[:, self.d]), atoms[:, -1]
         off = self.frame.mean - self.origin
+        # Moments were released with less noise than any frequency, so the clusters together must have them.
         mean = (weights @ (centres - off)) / self.frame.mean_sd
         square = (centres - off) ** 2 + variances[:, None]
         spread = (weights @ square - self.frame.variances) / self.frame.variance_sds
@@ -480,7 +512,8 @@ class _Task:
         weights, widths = atoms[:, -1], atoms[:, self.d]
         even, odd = cosine @ weights - self.cosines, sine @ weights - self.sines
         uneven = widths - widths.mean()
-        pull = EVEN * len(self.squares)
+        # Noise tells widths apart badly: clusters are alike unless the release says otherwise.
+        pull = PURSUIT.even * len(self.squares)
         value = 0.5 * float(even @ even + odd @ odd) + 0.5 * pull * float(uneven @ uneven)
         slope = np.empty_like(atoms)
         slope[:, : self.d] = (cosine * odd[:, None] - sine * even[:, None]).T @ self.frequencies * weights[:, None]
@@ -498,17 +531,21 @@ class _Task:
         if not self.known:
             return 0.0, slope
         off, wide = atoms[:, : self.d] - (self.frame.mean - self.origin), self.frame.variances
-        weights = np.maximum(atoms[:, -1], LEAST_WEIGHT)
+        weights = np.maximum(atoms[:, -1], PURSUIT.least_weight)
         log_width = atoms[:, self.d] - math.log(self.frame.typical_variance(len(atoms)))
         slope[:, : self.d] = unit * off / wide
         slope[:, self.d] = unit * log_width
-        slope[:, -1] = -unit * EVEN_WEIGHTS / weights
-        value = 0.5 * float(np.sum(off**2 / wide) + log_width @ log_width) - EVEN_WEIGHTS * float(np.log(weights).sum())
+        slope[:, -1] = -unit * PURSUIT.even_weights / weights
+        value = 0.5 * float(np.sum(off**2 / wide) + log_width @ log_width) - PURSUIT.even_weights * float(
+            np.log(weights).sum()
+        )
         return unit * value, slope
 
     def fit(self, atoms: FloatArray, iterations: int) -> tuple[float, FloatArray]:
         """Fit all atoms together, from where they are."""
-        bounds = [*zip(*self.box, strict=True), self.logs, (LEAST_WEIGHT if self.known else 0.0, 1.5)] * len(atoms)
+        bounds = [*zip(*self.box, strict=True), self.logs, (PURSUIT.least_weight if self.known else 0.0, 1.5)] * len(
+            atoms
+        )
         found = minimize(
             self.loss, atoms.ravel(), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": iterations}
         )
@@ -518,7 +555,8 @@ class _Task:
 def _one_pursuit(task: _Task, k: int, rng: np.random.Generator, worth: float = -math.inf) -> tuple[float, FloatArray]:
     """Grow up to k atoms, as long as each lowers the loss by `worth`."""
     middle = (task.box[0] + task.box[1]) / 2
-    places = middle + np.clip(rng.normal(size=(CANDIDATES, task.d)), -2, 2) / 2 * task.reach
+    # Normal rather than even: in many dimensions the corners of a box hold nearly all of its volume and no records.
+    places = middle + np.clip(rng.normal(size=(PURSUIT.candidates, task.d)), -2, 2) / 2 * task.reach
     phases = places @ task.frequencies.T
     waves = np.cos(phases), np.sin(phases)
     atoms = np.zeros((0, task.d + 2))
@@ -531,9 +569,11 @@ def _one_pursuit(task: _Task, k: int, rng: np.random.Generator, worth: float = -
     if not len(atoms):
         return value, atoms
     value, atoms = task.fit(atoms, 100)
-    for _ in range(SWAPS):
+    # The lightest atom is often a leftover of early growth: it may be better placed elsewhere.
+    for _ in range(PURSUIT.swaps):
         fewer = np.delete(atoms, int(np.argmin(atoms[:, -1])), axis=0)
         after, swapped = task.fit(_with_another(task, fewer, places, waves), 80)
+        # Without a real gain the search has ended; a tie would go on for ever.
         if not after < value * (1 - 1e-6):
             break
         value, atoms = after, swapped
@@ -546,9 +586,10 @@ def _with_another(
     """Add the candidate that explains most of the residual."""
     even, odd = task.residual(atoms)
     best = (-math.inf, 0, 0.0, 1.0)
-    for log_variance in np.linspace(*task.logs, WIDTHS + 2)[1:-1]:
+    for log_variance in np.linspace(*task.logs, PURSUIT.widths + 2)[1:-1]:
         fading = np.exp(-0.5 * task.squares * math.exp(log_variance))
         size = math.sqrt(max(float(fading @ fading), 1e-300))
+        # Correlation with the residual over the size of the wave: how much an atom there would explain.
         scores = (waves[0] @ (fading * even) + waves[1] @ (fading * odd)) / size
         i = int(np.argmax(scores))
         best = max(best, (float(scores[i]), i, float(log_variance), size))
@@ -559,7 +600,7 @@ def _with_another(
 
 def _worth(task: _Task, level: float) -> float:
     """Drop of half the squared residual that noise alone would reach somewhere with probability `level`."""
-    looks = math.sqrt(2 * math.log(CANDIDATES * WIDTHS / level)) ** 2 + task.d + 2
+    looks = math.sqrt(2 * math.log(PURSUIT.candidates * PURSUIT.widths / level)) ** 2 + task.d + 2
     return 0.5 * looks * task.unit
 
 
@@ -577,6 +618,7 @@ def _described(task: _Task, atoms: FloatArray) -> SphericalComponents:
     noise = math.sqrt(task.unit)
     jacobian = _jacobian(task, atoms, cosine, sine)
     curvature = jacobian.T @ jacobian
+    # Two atoms in one place leave the curvature singular; their errors are then capped below.
     ridge = 1e-9 * np.trace(curvature) / len(curvature) * np.eye(len(curvature))
     variances = task.noise**2 * np.diag(np.linalg.pinv(curvature + ridge)).reshape(len(atoms), -1)
     return SphericalComponents(

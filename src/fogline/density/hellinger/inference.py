@@ -24,16 +24,16 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.counted_records import is_nothing, joined
 from fogline.density.hellinger.minimum_distance import (
-    EXPLAINED_RANGE,
+    DISTANCE,
     SmoothedFamily,
     degrees_of,
     minimise,
@@ -45,10 +45,15 @@ from fogline.density.hellinger.outliers import ExcessMass, excess_masses, withou
 from fogline.density.private_density import PrivateDensity
 from fogline.families import Family
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = [
+    "INFERENCE",
     "Explained",
     "FitSummary",
     "HellingerFit",
+    "InferenceTuning",
     "descent_message",
     "draw_fit",
     "estimates_of",
@@ -60,21 +65,35 @@ __all__ = [
     "summary_of",
 ]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
-CLEAR = 5.0
-"""Lumps are looked for at the smallest bandwidth at which the peak stands this many noise deviations high."""
+@dataclass(frozen=True)
+class InferenceTuning:
+    """What is tuned of the bandwidths and starts of a minimum-distance fit.
 
-LINEAR = 8.0
-"""Where none are found, the density is read where its peak stands so high: the highest of many noisy places stands
-higher than the peak, and roots of what is left of it are far from linear, biased and wider than their stated errors."""
+    Attributes
+    ----------
+    clear : float
+        Lumps are looked for at the smallest bandwidth at which the peak stands this many noise deviations high.
+    linear : float
+        Where none are found, the density is read where its peak stands so high: the highest of many noisy
+        places stands higher than the peak, and roots of what is left of it are far from linear, biased and
+        wider than their stated errors.
+    readings : int
+        Bandwidths that are tried, from the smallest to the largest planned one.
+    lattice_points : int
+        Size of the lattice of parameters on which a start is looked for, up to three parameters.
+    few : float
+        With fewer records than this a message says that errors are rough.
+    """
 
-READINGS = 7
-"""Bandwidths that are tried, from the smallest to the largest planned one."""
+    clear: float = 5.0
+    linear: float = 8.0
+    readings: int = 7
+    lattice_points: int = 64
+    few: float = 20.0
 
-LATTICE_POINTS = 64
-"""Size of the lattice of parameters on which a start is looked for, up to three parameters."""
+
+INFERENCE = InferenceTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +147,11 @@ def fit_density(
     >>> bool(np.abs(fit.theta - [5, 2]).max() < 0.4), len(fit.lumps)
     (True, 0)
     """
-    small = read_bandwidth(density, CLEAR) if bandwidth is None else bandwidth
-    large = read_bandwidth(density, LINEAR) if bandwidth is None else bandwidth
+    small = read_bandwidth(density, INFERENCE.clear) if bandwidth is None else bandwidth
+    large = read_bandwidth(density, INFERENCE.linear) if bandwidth is None else bandwidth
     field, point, constant = _first_fit(density, family, box, small)
     point, cut = without_excess_masses(field, point, constant)
+    # No lump to resist: the larger bandwidth has less noise under the roots, and its errors are more nearly linear.
     if not cut.any() and large[0] > small[0]:
         field, point, constant = _first_fit(density, family, box, large)
         cut = np.zeros(len(field.released), dtype=np.int64)
@@ -149,9 +169,9 @@ def fit_density(
 
 
 def read_bandwidth(density: PrivateDensity, clear: float) -> FloatArray:
-    """Smallest planned bandwidth at which the released density stands so many deviations above the noise."""
+    """Smallest planned bandwidth at which the released density stands this many deviations above the noise."""
     smallest, largest = density.spec.planned[0], density.spec.planned[-1]
-    for factor in np.geomspace(1.0, largest[0] / smallest[0], READINGS):
+    for factor in np.geomspace(1.0, largest[0] / smallest[0], INFERENCE.readings):
         h = np.asarray(factor * smallest)
         reading = density.reading(h)
         if float(reading.on_grid(2.0).values.max()) >= clear * reading.noise_sd:
@@ -178,6 +198,7 @@ def _first_fit(
 
 def _starts(field: SmoothedFamily) -> list[FloatArray]:
     """Parameters with the moments of the release, and the best of a public lattice of parameters."""
+    # Noise far from the records would widen the moments more than the records themselves.
     mass = np.maximum(field.released - 2.0 * math.sqrt(field.noise_variance), 0.0)
     mass = mass / mass.sum() if mass.sum() > 0 else np.full(len(mass), 1.0 / len(mass))
     points = field.points
@@ -188,9 +209,10 @@ def _starts(field: SmoothedFamily) -> list[FloatArray]:
     moments = field.family.moment_start(mean[0] if flat else mean, variance[0, 0] if flat else variance, field.box)
     starts = [np.asarray(moments, dtype=np.float64)]
     m = len(field.box)
+    # A lattice in more parameters has too few points per axis to be of help.
     if m > 3:
         return [*starts, field.family.start(field.box)]
-    size = max(2, int(min(LATTICE_POINTS, 24.0**m) ** (1.0 / m)))
+    size = max(2, int(min(INFERENCE.lattice_points, 24.0**m) ** (1.0 / m)))
     axes = [
         np.geomspace(low, high, size + 2)[1:-1] if limit[0] == 0.0 else np.linspace(low, high, size + 2)[1:-1]
         for (low, high), limit in zip(field.box.tolist(), field.family.limits, strict=True)
@@ -231,11 +253,7 @@ def _degrees(field: SmoothedFamily, point: FloatArray, c: float, kept: BoolArray
         return np.asarray(np.diag(np.sum(linearised(field, at, c, kept, field.released), axis=0)))
 
     inner = field.box + 2.0 * np.outer(field.steps, [1.0, -1.0])  # derivatives need room on both sides
-    return degrees_of(variances, point, covariance, np.vstack([inner, EXPLAINED_RANGE]))[:-1]
-
-
-FEW = 20.0
-"""With fewer records than this a message says that errors are rough."""
+    return degrees_of(variances, point, covariance, np.vstack([inner, DISTANCE.explained_range]))[:-1]
 
 
 @dataclass(frozen=True)
@@ -320,6 +338,7 @@ def intervals(
     result = {}
     for (name, value), limit, (low, high) in zip(estimates.items(), family.limits, box.tolist(), strict=True):
         reach = float(stdtrit(degrees[name], 0.5 + 0.5 * level)) * errors[name]
+        # An interval of the logarithm: the parameter cannot be negative, and neither can its interval.
         if limit[0] == 0.0:
             factor = math.exp(min(reach / value, 700.0))
             ends = (value / factor, value * factor)
@@ -329,7 +348,23 @@ def intervals(
     return result
 
 
-def summary_of(fitted: Any, family: str, level: float) -> FitSummary:
+class FittedFamily(Protocol):
+    """What a fitted estimator says of its family."""
+
+    params_: dict[str, float]
+    standard_errors_: dict[str, float]
+    privacy_covariance_: FloatArray
+    sampling_covariance_: FloatArray
+    message_: str
+    explained_: Explained | None
+    guarantee_: Guarantee
+
+    @property
+    def confidence_intervals_(self) -> dict[str, tuple[float, float]]:
+        """Interval of each parameter."""
+
+
+def summary_of(fitted: FittedFamily, family: str, level: float) -> FitSummary:
     """Table of a fitted estimator."""
     parts = [np.sqrt(np.diag(part)) for part in (fitted.privacy_covariance_, fitted.sampling_covariance_)]
     rows = [
@@ -352,6 +387,7 @@ def explained_part(fit: HellingerFit, density: PrivateDensity) -> Explained:
     """Share of the released count that the fitted family explains, and what lies beside it."""
     variance = float(fit.privacy_covariance[-1, -1] + fit.sampling_covariance[-1, -1])
     count = density.count_sd / density.count
+    # The share is a mass over the released count, whose noise moves it too.
     error = float(np.sqrt(variance + (fit.share * count) ** 2))
     return Explained(min(fit.share, 1.0), error, fit.lumps)
 
@@ -361,10 +397,10 @@ def draw_fit(
     theta: FloatArray,
     share: float,
     density: PrivateDensity | None,
-    bandwidth: Any,
+    bandwidth: FloatArray,
     box: FloatArray,
-    ax: Any,
-) -> Any:
+    ax: Axes | None,
+) -> Axes:
     """Draw the released density with its noise, and the fit over it; limits come from the bounds."""
     if family.dimension != 1:
         raise ValueError("plot draws one column; with more, draw density_.grid() and the family yourself")
@@ -407,7 +443,8 @@ def message_of(family: Family, box: FloatArray, theta: FloatArray, count: float,
     if is_nothing(count, sd):
         return "the estimates are of noise alone"
     told = []
-    if count < FEW:
+    # Below this the errors, which are linear approximations, are only a rough guide.
+    if count < INFERENCE.few:
         told.append(f"there are only about {count:.0f} records: errors are rough")
     width = box[:, 1] - box[:, 0]
     ends = (theta < box[:, 0] + 1e-3 * width) | (theta > box[:, 1] - 1e-3 * width)

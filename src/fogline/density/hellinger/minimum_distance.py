@@ -26,18 +26,20 @@ How uncertain a stated error is, which was read at an estimate: degrees of freed
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft as scipy_fft
 
+from fogline._typing import BoolArray, ComplexArray, FloatArray
 from fogline.density.private_density import PrivateDensity
 from fogline.families import Family
 
 __all__ = [
-    "EXPLAINED_RANGE",
+    "DISTANCE",
+    "DistanceTuning",
     "SmoothedFamily",
     "degrees_of",
     "minimise",
@@ -47,13 +49,38 @@ __all__ = [
     "tangent",
 ]
 
-FloatArray = NDArray[np.float64]
 
-POINTS_PER_BANDWIDTH = {1: 3.0, 2: 2.0, 3: 1.5}
-"""Points of the quadrature a bandwidth, by dimension: a smoothed density has no finer detail."""
+@dataclass(frozen=True)
+class DistanceTuning:
+    """What is tuned of the distance and its minimiser.
 
-DIFFERENCE = 1e-4
-"""Step of a numerical derivative, as a part of the parameter's range."""
+    Attributes
+    ----------
+    points_per_bandwidth : mapping by dimension
+        Points of the quadrature a bandwidth, by dimension: a smoothed density has no finer detail.
+    difference : float
+        Step of a numerical derivative, as a part of the parameter's range.
+    tangent : float
+        Below this part of c the root goes on as its tangent.
+    explained_range : tuple
+        Range of the explained share; the released count, by which it is relative, is noisy itself.
+    least_constant : float
+        c is at least this many deviations of the noise: else roots of noise are too far from linear for honest
+        errors.
+    least, most : float
+        Degrees of freedom are kept in this range.
+    """
+
+    points_per_bandwidth: Mapping[int, float] = field(default_factory=lambda: {1: 3.0, 2: 2.0, 3: 1.5})
+    difference: float = 1e-4
+    tangent: float = 0.25
+    explained_range: tuple[float, float] = (0.05, 3.0)
+    least_constant: float = 2.0
+    least: float = 4.0
+    most: float = 2000000.0
+
+
+DISTANCE = DistanceTuning()
 
 
 class SmoothedFamily:
@@ -77,7 +104,7 @@ class SmoothedFamily:
         self.reading: Any = density.reading(bandwidth)
         self.count = density.count
         d = self.spec.d
-        self.shape: tuple[int, ...] = self.reading.grid_shape(POINTS_PER_BANDWIDTH[d])
+        self.shape: tuple[int, ...] = self.reading.grid_shape(DISTANCE.points_per_bandwidth[d])
         self.axes: tuple[FloatArray, ...] = self.reading.grid_axes(self.shape)
         self.inside = tuple(len(axis) for axis in self.axes)
         self.spacing = np.asarray(self.spec.periods / np.array(self.shape))
@@ -89,16 +116,17 @@ class SmoothedFamily:
         single = np.arange(len(self.gain)) == 0
         self.energy = float(np.sum(np.where(single, 1.0, 0.5) * self.gain**2)) * torus
         """Integral of the squared kernel: the sampling variance at x is this times the density over n."""
+        # With a distribution function the model goes through the same cells as the records, rounding included.
         self._by_cells = d == 1 and hasattr(family, "cdf")
         # Of the cells' transform to that of the grid; a real transform counts all but frequency 0 twice.
         start = np.exp(1j * (self.reading.angular @ (self.spec.lower - self.spec.origin)))
-        self._transfer: NDArray[np.complex128] = np.where(single, 1.0, 0.5) * self.gain * start
+        self._transfer: ComplexArray = np.where(single, 1.0, 0.5) * self.gain * start
         self.points = np.stack([part.ravel() for part in np.meshgrid(*self.axes, indexing="ij")], axis=1)
 
     @property
     def steps(self) -> FloatArray:
         """Steps of the numerical derivatives."""
-        return DIFFERENCE * (self.box[:, 1] - self.box[:, 0])
+        return DISTANCE.difference * (self.box[:, 1] - self.box[:, 0])
 
     def model(self, theta: FloatArray) -> FloatArray:
         """Smoothed density of the family at the points of the grid."""
@@ -126,6 +154,7 @@ class SmoothedFamily:
         width, every = (cell, 1) if step == 0 else (step, round(step / cell))
         masses = np.zeros(cells)
         places = len(masses[::every])
+        # A value is counted in the cell that rounding takes it to, so the edges lie between the rounded values.
         edges = self.spec.lower[0] - float(self.spec.shift[0]) * width + width * np.arange(places + 1)
         masses[::every] = np.diff(self.family.cdf(theta, edges))  # type: ignore[attr-defined]
         return masses
@@ -147,7 +176,7 @@ class SmoothedFamily:
 
     # -- what is linear in the released density -------------------------------------------------------------------
 
-    def _transform(self, weights: FloatArray) -> NDArray[np.complex128]:
+    def _transform(self, weights: FloatArray) -> ComplexArray:
         """Fourier sums of columns of weights on the grid, shape (frequencies, columns)."""
         table = np.zeros((*self.shape, weights.shape[1]))
         table[tuple(slice(0, size) for size in self.inside)] = weights.reshape(*self.inside, -1)
@@ -170,37 +199,28 @@ class SmoothedFamily:
         return np.asarray(kept.reshape(weights.shape[1], -1).T)
 
 
-BoolArray = NDArray[np.bool_]
-
-TANGENT = 0.25
-"""Below this part of c the root goes on as its tangent."""
-
-EXPLAINED_RANGE = (0.05, 3.0)
-"""Range of the explained share; the released count, by which it is relative, is noisy itself."""
-
-LEAST_CONSTANT = 2.0
-"""c is at least so many deviations of the noise: else roots of noise are too far from linear for honest errors."""
-
-
 def noise_constant(field: SmoothedFamily, theta: FloatArray) -> float:
     """N times the spectral density of the privacy noise, where the family's derivatives look at it."""
     directions = field.jacobian(theta)
     norms = np.linalg.norm(directions, axis=0)
     directions = directions[:, norms > 0] / norms[norms > 0]
+    # The noise is not white: what counts is how much of it points where a parameter would move the density.
     level = field.noise_covariance(directions).trace() / max(directions.shape[1], 1) * field.volume
+    # Without any noise the constant would vanish, and roots would have infinite slopes at zero.
     tiny = 1e-6 / (field.volume * len(field.released))
-    return float(max(field.count * level, LEAST_CONSTANT * math.sqrt(field.noise_variance), tiny))
+    return float(max(field.count * level, DISTANCE.least_constant * math.sqrt(field.noise_variance), tiny))
 
 
 def root(values: FloatArray, c: float) -> FloatArray:
     """2 sqrt(values + c), continued by its tangent below the quarter of c."""
-    total, least = values + c, TANGENT * c
+    total, least = values + c, DISTANCE.tangent * c
+    # A released density dips below zero; the tangent keeps the residual finite and its slope bounded there.
     inner = 2.0 * np.sqrt(np.maximum(total, least))
     return np.where(total < least, inner + (total - least) / math.sqrt(least), inner)
 
 
 def _slope(values: FloatArray, c: float) -> FloatArray:
-    return 1.0 / np.sqrt(np.maximum(values + c, TANGENT * c))
+    return 1.0 / np.sqrt(np.maximum(values + c, DISTANCE.tangent * c))
 
 
 def _expected_root(field: SmoothedFamily, model: FloatArray, c: float) -> FloatArray:
@@ -229,12 +249,15 @@ def minimise(
 
     m = len(field.box)
     box = np.vstack(
-        [field.box, EXPLAINED_RANGE] if beside is None else [field.box, EXPLAINED_RANGE, (0.0, EXPLAINED_RANGE[1])]
+        [field.box, DISTANCE.explained_range]
+        if beside is None
+        else [field.box, DISTANCE.explained_range, (0.0, DISTANCE.explained_range[1])]
     )
     width = box[:, 1] - box[:, 0]
     # Derivatives are taken on both sides of a point: keep their steps inside.
     low, high = box[:, 0] + 2e-4 * width, box[:, 1] - 2e-4 * width
     low[m + 1 :] = 0.0
+    # The model's root is biased as the release's is, so noise does not pull the fit.
     released = root(field.released, c)[kept]
 
     def shown(point: FloatArray, shape: FloatArray) -> FloatArray:
@@ -262,6 +285,7 @@ def response(field: SmoothedFamily, point: FloatArray, c: float, kept: BoolArray
     released density.
     """
     slope, jacobian = tangent(field, point, c, kept)
+    # A parameter that the kept part does not determine must not make the others infinite.
     inverse = np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-12, hermitian=True)
     return (inverse @ jacobian.T).T * slope[:, None]
 
@@ -271,10 +295,6 @@ def tangent(field: SmoothedFamily, point: FloatArray, c: float, kept: BoolArray)
     shape = field.model(point[:-1])
     slope = np.where(kept, _slope(point[-1] * shape, c), 0.0)
     return slope, slope[:, None] * np.column_stack([point[-1] * field.jacobian(point[:-1]), shape])
-
-
-LEAST, MOST = 4.0, 2e6
-"""Degrees of freedom are kept in this range."""
 
 
 def degrees_of(
@@ -313,4 +333,4 @@ def degrees_of(
             change = np.log(np.maximum(variances(moved), 1e-300) / np.maximum(own, 1e-300))
             gradient[j] = change / (moved[j] - theta[j])
     spread = np.einsum("ij,ik,kj->j", gradient, covariance, gradient)
-    return np.asarray(2.0 / np.clip(spread, 2.0 / MOST, 2.0 / LEAST))
+    return np.asarray(2.0 / np.clip(spread, 2.0 / DISTANCE.most, 2.0 / DISTANCE.least))

@@ -15,34 +15,44 @@ and of the draw of the records.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.hellinger.minimum_distance import SmoothedFamily, minimise, tangent
 
-__all__ = ["ExcessMass", "excess_masses", "without_excess_masses"]
+__all__ = ["OUTLIERS", "ExcessMass", "OutlierTuning", "excess_masses", "without_excess_masses"]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
 
-EXCESS_LEVEL = 0.1
-"""Chance that noise and sampling alone raise something somewhere that is taken for a lump."""
+@dataclass(frozen=True)
+class OutlierTuning:
+    """What is tuned of the search for excess mass.
 
-CUT = 2.5
-"""A lump is cut out with this many bandwidths around it."""
+    Attributes
+    ----------
+    excess_level : float
+        Chance that noise and sampling alone raise something somewhere that is taken for a lump.
+    cut : float
+        A lump is cut out with this many bandwidths around it.
+    most_excess_masses, most_cut : int or float
+        Largest part of the family that may be cut out: what is left must determine the rest.
+    candidate_locations : mapping by dimension
+        Places that are tried in a round, by dimension.
+    suspicion : float
+        A place is tried where the excess over a fit to all is this part of the threshold.
+    """
 
-MOST_EXCESS_MASSES = 8
-MOST_CUT = 0.5
-"""Largest part of the family that may be cut out: what is left must determine the rest."""
+    excess_level: float = 0.1
+    cut: float = 2.5
+    most_excess_masses: int = 8
+    most_cut: float = 0.5
+    candidate_locations: Mapping[int, int] = field(default_factory=lambda: {1: 3, 2: 1, 3: 1})
+    suspicion: float = 0.4
 
-CANDIDATE_LOCATIONS = {1: 3, 2: 1, 3: 1}
-"""Places that are tried in a round, by dimension."""
 
-SUSPICION = 0.4
-"""A place is tried where the excess over a fit to all is this part of the threshold."""
+OUTLIERS = OutlierTuning()
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,7 @@ def without_excess_masses(field: SmoothedFamily, point: FloatArray, c: float) ->
 
     threshold = excess_threshold(field)
     cut = np.zeros(len(field.released), dtype=bool)
-    for _ in range(MOST_EXCESS_MASSES):
+    for _ in range(OUTLIERS.most_excess_masses):
         point, distance = minimise(field, point, ~cut, c)
         candidate_locations = _candidate_locations(field, point, cut, threshold)
         tried = [_tried(field, point, distance, c, cut, place) for place in candidate_locations]
@@ -76,10 +86,12 @@ def without_excess_masses(field: SmoothedFamily, point: FloatArray, c: float) ->
         if z <= threshold:
             break
         high = np.where(cut, False, _pointwise_excess(field, fitted) > 0.5 * threshold)
+        # A lump found by the fit beside the family may not be the highest excess of the fit without it.
         high[place] = True
         regions = label(high.reshape(field.inside))[0].ravel()
         wider = cut | _around(field, regions == regions[place])
-        if float(field.model(fitted[:-1])[wider].sum()) * field.volume > MOST_CUT:
+        # The family must still be seen in what is left, or it would fit whatever the cuts spare.
+        if float(field.model(fitted[:-1])[wider].sum()) * field.volume > OUTLIERS.most_cut:
             break
         cut = wider
         point = minimise(field, fitted, ~cut, c)[0]
@@ -88,7 +100,7 @@ def without_excess_masses(field: SmoothedFamily, point: FloatArray, c: float) ->
 
 
 def excess_threshold(field: SmoothedFamily) -> float:
-    r"""Height that a smooth Gaussian field passes anywhere in the box with the chance `EXCESS_LEVEL`.
+    r"""Height that a smooth Gaussian field passes anywhere in the box with the chance `OUTLIERS.excess_level`.
 
     Above a high level u the mean number of summits is nearly the mean Euler characteristic,
 
@@ -106,7 +118,7 @@ def excess_threshold(field: SmoothedFamily) -> float:
     cells = float(np.prod(field.spec.widths * np.sqrt(gradients))) * (2.0 * math.pi) ** (-0.5 * (d + 1))
     level = 3.0
     for _ in range(30):  # the fixed point of u = sqrt(2 log(cells u^(d-1) / level)), which contracts
-        level = math.sqrt(2.0 * max(math.log(max(cells, 1.0) * level ** (d - 1) / EXCESS_LEVEL), 1.0))
+        level = math.sqrt(2.0 * max(math.log(max(cells, 1.0) * level ** (d - 1) / OUTLIERS.excess_level), 1.0))
     return level
 
 
@@ -114,9 +126,9 @@ def _candidate_locations(field: SmoothedFamily, point: FloatArray, cut: BoolArra
     """Highest places of the excess over the fit so far, a window apart."""
     left = np.where(cut, -math.inf, _pointwise_excess(field, point))
     places: list[int] = []
-    while len(places) < CANDIDATE_LOCATIONS[field.spec.d]:
+    while len(places) < OUTLIERS.candidate_locations[field.spec.d]:
         worst = int(np.argmax(left))
-        if left[worst] < SUSPICION * threshold:
+        if left[worst] < OUTLIERS.suspicion * threshold:
             break
         places.append(worst)
         left = np.where(_around(field, np.arange(len(left)) == worst), -math.inf, left)
@@ -140,10 +152,12 @@ def _tried(
     fitted, nearer = minimise(field, np.append(point, 0.0), ~cut, c, beside=lump, tolerance=1e-4)
     slope, jacobian = tangent(field, point, c, ~cut)
     own = slope * lump
+    # What the family could imitate by moving its parameters is no evidence of a lump.
     own = own - jacobian @ np.linalg.lstsq(jacobian, own, rcond=None)[0]
     weights = (slope * own)[:, None]
     masses = point[-1] * field.masses(point[:-1])
     variance = field.noise_covariance(weights)[0, 0] + float(masses @ field.influence(weights)[:, 0] ** 2) / field.count
+    # The minimiser reports half a sum of squares.
     gain = 2.0 * max(distance - nearer, 0.0) * float(own @ own)
     return place, fitted[:-1], math.sqrt(gain / max(float(variance), 1e-300))
 
@@ -151,7 +165,7 @@ def _tried(
 def _around(field: SmoothedFamily, places: BoolArray) -> BoolArray:
     from scipy.ndimage import maximum_filter
 
-    size = [2 * round(CUT * h / s) + 1 for h, s in zip(field.reading.bandwidth, field.spacing, strict=True)]
+    size = [2 * round(OUTLIERS.cut * h / s) + 1 for h, s in zip(field.reading.bandwidth, field.spacing, strict=True)]
     return np.asarray(maximum_filter(places.reshape(field.inside), size).ravel())
 
 

@@ -1,24 +1,24 @@
 r"""Modes of a released density: which peaks are real, and where they are.
 
-With the number of modes given, the best so many peaks are taken from the scale that separates them most clearly from
-the next one. Otherwise a peak is a mode if it stands above the fogline (:mod:`fogline.density.modes.significance`) at
-some scale. Either way each is then located at the bandwidth that serves it best
+With the number of modes given, this many of the best peaks are taken from the scale that separates them most clearly
+from the next one. Otherwise a peak is a mode if it stands above the fogline (:mod:`fogline.density.modes.significance`)
+at some scale. Either way each is then located at the bandwidth that serves it best
 (:mod:`fogline.density.modes.scale_space`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fogline._typing import BandwidthLike, FloatArray, IntArray
 from fogline.density.counted_records import joined
 from fogline.density.grid_reading import Reading
 from fogline.density.modes import significance
 from fogline.density.modes.peaks import find_peaks
-from fogline.density.modes.scale_space import Located, ScaleSpace, locate_modes, track_modes
+from fogline.density.modes.scale_space import SCALE_SPACE, Located, ScaleSpace, locate_modes, track_modes
 from fogline.density.modes.significance import at_a_wall
 from fogline.density.spec import as_bandwidth
 
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = ["ModeTable", "read_modes"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-SCALE_SPACE_SIZE = 11
-SCALE_SPACE_REACH = 4 / 3
-"""The ladder goes from the smallest readable bandwidth to this many times the largest planned one."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,7 @@ class ModeTable:
         return np.asarray(np.sqrt(np.einsum("kii->ki", self.covariances)))
 
 
-def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandwidth: Any) -> ModeTable:
+def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandwidth: BandwidthLike) -> ModeTable:
     """Find, judge and locate the modes of a density."""
     scale_space = make_scale_space(density, bandwidth)
     if n_modes is None:
@@ -91,16 +84,16 @@ def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandw
     return make_table(scale_space, located, significance.peak_p_values(density, scale_space, located.position), message)
 
 
-def make_scale_space(density: PrivateDensity, bandwidth: Any = "auto") -> ScaleSpace:
-    """Readings at a geometric ladder of bandwidths, or at the one the user asks for."""
+def make_scale_space(density: PrivateDensity, bandwidth: BandwidthLike = "auto") -> ScaleSpace:
+    """Readings at bandwidths in geometric progression, or at the one the user asks for."""
     spec = density.spec
     unit = spec.planned[0]
     if isinstance(bandwidth, str):
         if bandwidth != "auto":
-            raise ValueError(f"bandwidth must be 'auto', a number or one value an axis, got {bandwidth!r}")
+            raise ValueError(f"bandwidth must be 'auto', a number or one value per axis, got {bandwidth!r}")
         low = density.bandwidth_range[0][0] / unit[0]
-        high = min(SCALE_SPACE_REACH * spec.planned[-1][0], density.bandwidth_range[1][0]) / unit[0]
-        scales = np.geomspace(low, high, SCALE_SPACE_SIZE)
+        high = min(SCALE_SPACE.reach * spec.planned[-1][0], density.bandwidth_range[1][0]) / unit[0]
+        scales = np.geomspace(low, high, SCALE_SPACE.size)
     else:
         fixed = as_bandwidth(bandwidth, spec.widths)
         unit, scales = fixed, np.array([1.0])
@@ -173,7 +166,7 @@ def make_table(
 
 
 def _error_shape(scale_space: ScaleSpace, located: Located) -> FloatArray:
-    """Shape of each mode's error ellipsoid, of trace d in ladder units: errors are long where the peak is flat."""
+    """Shape of each mode's error ellipsoid, of trace d in units of the scale space: long where the peak is flat."""
     shapes = np.empty((len(located.scale), scale_space.d, scale_space.d))
     for k, (q, x) in enumerate(zip(located.scale, located.position, strict=True)):
         hessian = scale_space.readings[q].jet(x[None])[2][0] * scale_space.unit[:, None] * scale_space.unit

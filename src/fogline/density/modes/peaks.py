@@ -24,24 +24,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import fft as scipy_fft
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.grid_reading import Grid, Reading
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = ["Basins", "Peaks", "basins", "find_peaks", "join_basins"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -83,6 +80,7 @@ def find_peaks(fields: FloatArray) -> Peaks:
         if np.array_equal(further, root):
             break
         root = further
+    # Fields of the batch keep apart since their points have numbers of their own.
     summits, basin = np.unique(root, return_inverse=True)
     basin = basin.reshape(shape)
     heights = flat.ravel()[summits]
@@ -105,7 +103,7 @@ def join_basins(values: FloatArray, basin: IntArray, marked: BoolArray, level: f
     ----------
     values, basin : arrays of the field's shape
         The field and, as of :func:`find_peaks`, the peak that each point climbs to.
-    marked : array of bool, one a peak
+    marked : array of bool, one per peak
         Peaks to be kept apart; all others join the first neighbour they meet.
     level : float
         Passes below are not gone over.
@@ -135,6 +133,7 @@ def join_basins(values: FloatArray, basin: IntArray, marked: BoolArray, level: f
 
     for a, b in _passes(values, basin, len(marked), level):
         first, second = find(a), find(b)
+        # Two components that both hold a marked peak stay apart: they are two modes.
         if first != second and not (labelled[first] and labelled[second]):
             parent[first] = second
             labelled[second] = labelled[first] or labelled[second]
@@ -153,6 +152,7 @@ def _passes(values: FloatArray, basin: IntArray, peaks: int, level: float) -> li
         heights.append(low[meets])
         pairs.append(np.minimum(a, b)[meets] * peaks + np.maximum(a, b)[meets])
     height, pair = np.concatenate(heights), np.concatenate(pairs)
+    # Stable, so that equal heights join in the same order on every machine.
     order = np.argsort(-height, kind="stable")
     _, first = np.unique(pair[order], return_index=True)
     kept = pair[order][np.sort(first)]
@@ -203,6 +203,7 @@ def _key_passes(fields: FloatArray, basin: IntArray, heights: FloatArray, edge: 
         differ = basin[a] != basin[b]
         low.append(np.minimum(fields[a][differ], fields[b][differ]))
         ends.append(np.stack([basin[a][differ], basin[b][differ]]))
+    # Whoever reaches the edge can leave the box: the outside is one more neighbour, higher than all.
     onto_edge = basin[:, edge]
     outside = np.broadcast_to((peaks + np.arange(len(fields)))[:, None], onto_edge.shape)
     low.append(fields[:, edge].ravel())
@@ -227,6 +228,7 @@ def _join_downward(
     """
     peaks = len(heights)
     descending = np.argsort(-level, kind="stable")
+    # Ranks instead of heights: a weight of zero would be no edge of the graph.
     rank = np.empty(len(level))
     rank[descending] = np.arange(1, len(level) + 1)
     ends = first.astype(np.int32), second.astype(np.int32)  # csgraph of scipy 1.15 takes no other type
@@ -254,7 +256,7 @@ def _join_downward(
 
 
 BASIN_POINTS_PER_BANDWIDTH = 4.0
-"""Grid points a bandwidth."""
+"""Grid points per bandwidth."""
 
 BASIN_FLOOR = 2.0
 """A place belongs to a mode where the density is at least this many deviations of its privacy noise."""
@@ -282,7 +284,7 @@ class Basins:
     share_errors: FloatArray
 
 
-def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: Any = None) -> Basins:
+def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike = None) -> Basins:
     """Divide the box among the modes of a released density.
 
     Parameters
@@ -321,6 +323,7 @@ def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: Any = None) -> 
         shares[k] = np.sum(region * grid.values)
         noise = _privacy_variance(density, reading, shape, region, shares[k])
         inside = float(np.clip(shares[k], 0.0, 1.0))
+        # The region was drawn around the same noise; that it would be drawn elsewhere next time is not in the error.
         errors[k] = np.sqrt(noise + inside * (1 - inside) / density.count)
     return Basins(grid, labels, shares, errors)
 
@@ -335,6 +338,7 @@ def _labels(grid: Grid, modes: FloatArray, reading: Reading) -> IntArray:
     home = basin[_nearest(grid, modes)]
     marked = np.zeros(len(peaks.height), dtype=bool)
     marked[home] = True
+    # Bumps that are no mode belong to the mode they lead to, not to themselves.
     root = join_basins(values, basin, marked, level)
     labels = np.full(values.shape, -1, dtype=np.int64)
     component = root[basin]

@@ -27,30 +27,56 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Climbable", "Located", "ScaleSpace", "locate_modes", "newton_ascent", "track_modes"]
+from fogline._typing import BoolArray, FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+__all__ = [
+    "SCALE_SPACE",
+    "Climbable",
+    "Located",
+    "ScaleSpace",
+    "ScaleSpaceTuning",
+    "locate_modes",
+    "newton_ascent",
+    "track_modes",
+]
 
-BIAS_GUARD = 9.0
-"""A difference between scales counts as bias beyond this many times its variance."""
 
-STEADY = 0.15
-"""Bias is judged against scales at which the position is known to this part of the bandwidth: there the error is
-still linear in the noise, and the track has not wandered to a bump."""
+@dataclass(frozen=True)
+class ScaleSpaceTuning:
+    """What is tuned of modes as they are followed from scale to scale.
 
-APART = 2.0
-"""Positions are corrected for neighbours at least so many bandwidths away."""
+    Attributes
+    ----------
+    size : int
+        Number of scales.
+    reach : float
+        They go from the smallest readable bandwidth to this many times the largest planned one.
+    bias_guard : float
+        A difference between scales counts as bias beyond this many times its variance.
+    steady : float
+        Bias is judged against scales at which the position is known to this part of the bandwidth: there the
+        error is still linear in the noise, and the track has not wandered to a bump.
+    apart : float
+        Positions are corrected for neighbours at least this many bandwidths away.
+    hidden_scales, hidden_share : int or float
+        Bias that is too small to be acted on still widens the error: by this share of the squared distance,
+        expected or seen, to the scale two below.
+    usable_height : float
+        A track can be used at a scale where it stands this many noise deviations high.
+    """
 
-HIDDEN_SCALES, HIDDEN_SHARE = 2, 0.2
-"""Bias that is too small to be acted on still widens the error: by this share of the squared distance, expected or
-seen, to the scale two rungs down."""
+    size: int = 11
+    reach: float = 4 / 3
+    bias_guard: float = 9.0
+    steady: float = 0.15
+    apart: float = 2.0
+    hidden_scales: int = 2
+    hidden_share: float = 0.2
+    usable_height: float = 3.0
 
-USABLE_HEIGHT = 3.0
-"""A track can be used at a scale where it stands this many noise deviations high."""
+
+SCALE_SPACE = ScaleSpaceTuning()
 
 
 class Climbable(Protocol):
@@ -71,7 +97,7 @@ class Climbable(Protocol):
 class ScaleSpace:
     """Readings of one release at several proportional bandwidths, smallest first, and what their noise shares.
 
-    ``scales`` are in units of ``unit`` (data units an axis); ``peak`` turns a density into a kernel average. Readings
+    ``scales`` are in units of ``unit`` (data units per axis); ``peak`` turns a density into a kernel average. Readings
     are those of a grid (:class:`~fogline.density.grid_reading.Reading`) or of random features.
     """
 
@@ -109,9 +135,9 @@ class ScaleSpace:
 
 @dataclass(frozen=True)
 class ModeTracks:
-    """Positions, heights and curvatures of k modes at Q scales; lengths in units of the ladder."""
+    """Positions, heights and curvatures of k modes at Q scales; lengths in units of the scale space."""
 
-    found_at: IntArray  # (k,) rung where each was found
+    found_at: IntArray  # (k,) scale where each was found
     position: FloatArray  # (Q, k, d), data units
     height: FloatArray  # (Q, k), kernel averages
     curvature: FloatArray  # (Q, k, d), eigenvalues of minus the Hessian of the kernel average
@@ -122,8 +148,8 @@ class Located:
     """Modes at their best scales."""
 
     position: FloatArray  # (k, d)
-    scale: IntArray  # (k,) index into the ladder
-    privacy_variance: FloatArray  # (k,) sum over the axes, ladder units
+    scale: IntArray  # (k,) index into the scales
+    privacy_variance: FloatArray  # (k,) sum over the axes, units of the scale space
     sampling_variance: FloatArray  # with the allowance for bias
 
 
@@ -137,12 +163,16 @@ def newton_ascent(reading: Climbable, points: FloatArray, *, rounds: int = 25) -
             break
         value, gradient, hessian = reading.jet(points[active])
         values, vectors = np.linalg.eigh(hessian * h[:, None] * h)
+        # Newton steps go astray where the density is flat or not concave: absolute eigenvalues turn every step uphill,
+        # and the floor keeps noise from making one of them huge.
         floor = np.maximum(np.abs(value), reading.noise_sd)[:, None] / 6
         slope = np.einsum("pij,pi->pj", vectors, gradient * h)
         step = np.einsum("pij,pj->pi", vectors, slope / np.maximum(np.abs(values), floor))
         length = np.linalg.norm(step, axis=1, keepdims=True)
+        # Half a bandwidth is the distance over which a quadratic still describes the kernel.
         step *= np.minimum(1.0, 0.5 / np.maximum(length, 1e-300))
         moved = np.clip(points[active] + step * h, reading.spec.lower, reading.spec.upper)
+        # A point that the box holds back does not move either: it has arrived at a wall.
         done = np.max(np.abs(moved - points[active]) / h, axis=1) < 1e-7
         points[active] = moved
         active[np.flatnonzero(active)[done]] = False
@@ -150,9 +180,11 @@ def newton_ascent(reading: Climbable, points: FloatArray, *, rounds: int = 25) -
 
 
 def track_modes(scale_space: ScaleSpace, starts: FloatArray, found_at: IntArray) -> ModeTracks:
-    """Follow each start from the scale where it was found down and up the ladder."""
+    """Follow each start from the scale where it was found to all others."""
     size, k = len(scale_space.readings), len(starts)
     position = np.zeros((size, k, scale_space.d))
+    # Two sweeps, up and then down, reach every scale from wherever a mode was found, each climb starting from the
+    # neighbouring scale so that it cannot jump to another mode.
     order = [(q, +1) for q in range(size)] + [(q, -1) for q in reversed(range(size))]
     for q, direction in order:
         here = found_at == q
@@ -182,6 +214,8 @@ def locate_modes(scale_space: ScaleSpace, mode_tracks: ModeTracks) -> Located:
     usable = _usable(scale_space, mode_tracks)
     spread, weight = _local_shape(scale_space, mode_tracks, usable)
     flatness = _flatness(scale_space, mode_tracks, spread, weight)  # (Q, k)
+    # To first order a mode moves by the gradient error over the curvature, so covariances over the scales are those of
+    # the gradient, scaled on either side.
     pair = scale_space.d * flatness[:, None] * flatness[None]
     t_privacy = pair * scale_space.gradient_covariance()[:, :, None]
     t_total = t_privacy + pair * _sampling_covariance(scale_space, spread, weight)  # (Q, Q, k)
@@ -204,18 +238,22 @@ def _choose(
     variance = np.einsum("qqk->qk", t_total)
     spread_of_difference = variance[:, None] + variance[None] - 2 * t_total
     moved = np.sum(((positions[:, None] - positions[None]) / scale_space.unit) ** 2, axis=-1)
-    excess = np.maximum(moved - BIAS_GUARD * np.maximum(spread_of_difference, 0), 0)
+    # Lepski's method: what positions at two scales differ by beyond their noise is bias of the larger one.
+    excess = np.maximum(moved - SCALE_SPACE.bias_guard * np.maximum(spread_of_difference, 0), 0)
     size = len(scale_space.scales)
-    steady = usable & (variance < scale_space.d * (STEADY * scale_space.scales[:, None]) ** 2)
+    steady = usable & (variance < scale_space.d * (SCALE_SPACE.steady * scale_space.scales[:, None]) ** 2)
+    # Only smaller scales, which have less bias, may accuse a larger one.
     smaller = np.tri(size, k=-1, dtype=bool)[:, :, None] & steady[None]
     bias = np.max(np.where(smaller, excess, 0), axis=1)
     objective = np.where(usable, bias + variance, np.inf)
+    # A mode that is usable nowhere was still found somewhere: it is reported from there.
     chosen = np.where(np.isfinite(objective).any(axis=0), np.argmin(objective, axis=0), mode_tracks.found_at)
     column = np.arange(len(chosen))
     privacy_part = np.einsum("qqk->qk", t_privacy)[chosen, column]
-    below = np.maximum(chosen - HIDDEN_SCALES, 0)
+    # No excess does not mean no bias: a part of what could hide in the noise goes into the error.
+    below = np.maximum(chosen - SCALE_SPACE.hidden_scales, 0)
     unseen = np.maximum(spread_of_difference, moved)[chosen, below, column]
-    unseen = HIDDEN_SHARE * np.where(usable[below, column], unseen, 0)
+    unseen = SCALE_SPACE.hidden_share * np.where(usable[below, column], unseen, 0)
     spec = scale_space.readings[0].spec
     return Located(
         position=np.clip(positions[chosen, column], spec.lower, spec.upper),
@@ -252,7 +290,7 @@ def _neighbours_pull(
     moved = pull(h2) - pull(0 * h2)
     length = np.linalg.norm(moved, axis=-1, keepdims=True)
     nearest = np.sqrt(np.min(np.where(others, distance, np.inf), axis=-1))  # modes that nearly merge are left alone
-    moved[nearest < APART * scale_space.scales[:, None]] = 0.0
+    moved[nearest < SCALE_SPACE.apart * scale_space.scales[:, None]] = 0.0
     moved *= np.minimum(1.0, 0.5 * scale_space.scales[:, None, None] / np.maximum(length, 1e-300))
     return np.asarray(moved * scale_space.unit)
 
@@ -260,8 +298,9 @@ def _neighbours_pull(
 def _usable(scale_space: ScaleSpace, mode_tracks: ModeTracks) -> BoolArray:
     """Where a track stands clear of the noise and no stronger track has come to the same place."""
     k = len(mode_tracks.found_at)
-    usable = mode_tracks.height > USABLE_HEIGHT * scale_space.noise[:, None]
+    usable = mode_tracks.height > SCALE_SPACE.usable_height * scale_space.noise[:, None]
     strength = (mode_tracks.height / scale_space.noise[:, None])[mode_tracks.found_at, np.arange(k)]
+    # Two tracks that meet are one mode: the stronger keeps the scale, so that no mode is counted twice.
     rank = np.argsort(np.argsort(-strength, kind="stable"))
     stronger = rank[None] < rank[:, None]
     for q, h in enumerate(scale_space.scales):
@@ -275,8 +314,10 @@ def _local_shape(scale_space: ScaleSpace, mode_tracks: ModeTracks, usable: BoolA
     """Variance and weight of a Gaussian that would look like each mode across the usable scales."""
     h2 = scale_space.scales[:, None] ** 2
     inverse = np.mean(1 / np.maximum(np.abs(mode_tracks.curvature), 1e-12), axis=2)
+    # A Gaussian of variance v seen through a kernel h has curvature height / (v + h^2).
     seen = mode_tracks.height * inverse - h2
     signal = mode_tracks.height / scale_space.noise[:, None]
+    # Curvature is a second derivative and noisier than height: below four deviations it says nothing.
     trust = np.where(usable & (signal > 4), np.minimum(signal, 10) ** 2, 0.0)
     spread = np.empty(seen.shape[1])
     for j in range(seen.shape[1]):
@@ -290,6 +331,7 @@ def _local_shape(scale_space: ScaleSpace, mode_tracks: ModeTracks, usable: BoolA
 def _flatness(scale_space: ScaleSpace, mode_tracks: ModeTracks, spread: FloatArray, weight: FloatArray) -> FloatArray:
     """How far a unit of gradient error moves the mode: the inverse curvature, modelled or seen, the larger."""
     h2 = scale_space.scales[:, None] ** 2
+    # The larger of the two, since an error that is stated too small is worse than one stated too large.
     model = (h2 + spread) / weight * ((h2 + spread) / h2) ** (scale_space.d / 2)
     seen = np.mean(1 / np.maximum(np.abs(mode_tracks.curvature), 1e-12), axis=2)
     return np.asarray(np.maximum(model, seen))

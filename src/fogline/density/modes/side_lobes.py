@@ -30,35 +30,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import ComplexArray, FloatArray
 from fogline.density.feature_reading import RandomReading
 
-__all__ = ["ClearedReading", "Field", "SideLobeModel", "fit_side_lobes", "scan"]
+__all__ = ["SIDE_LOBES", "ClearedReading", "Field", "SideLobeModel", "SideLobeTuning", "fit_side_lobes", "scan"]
 
-FloatArray = NDArray[np.float64]
-ComplexArray = NDArray[np.complex128]
 
-MOST_PARAMETERS = 240
-"""With more parameters than this, atoms have axes along the columns only."""
+@dataclass(frozen=True)
+class SideLobeTuning:
+    """What is tuned of the mixture that side lobes are removed by.
 
-ROUNDS = 30
-"""Most steps of the fit."""
+    Attributes
+    ----------
+    most_parameters : int
+        With more parameters than this, atoms have axes along the columns only.
+    rounds : int
+        Most steps of the fit.
+    thinnest : float
+        Components are at least this wide, in units of the smallest planned bandwidth.
+    widest : float
+        Components are at most this wide, in units of the largest planned bandwidth.
+    stray : float
+        Components stay within this many bandwidths of the peak that they come from.
+    lightest : float
+        Components have at least this weight.
+    """
 
-THINNEST = 0.05
-"""Atoms are at least so wide, in units of the smallest planned bandwidth."""
+    most_parameters: int = 240
+    rounds: int = 30
+    thinnest: float = 0.05
+    widest: float = 1.5
+    stray: float = 1.0
+    lightest: float = 1e-4
 
-WIDEST = 1.5
-"""Atoms are at most so wide, in units of the largest planned bandwidth."""
 
-STRAY = 1.0
-"""Atoms stay within so many bandwidths of the peak that they come from."""
-
-LIGHTEST = 1e-4
-"""Atoms have at least this weight."""
+SIDE_LOBES = SideLobeTuning()
 
 
 @dataclass(frozen=True)
@@ -131,11 +142,13 @@ def fit_side_lobes(
     """
     spec = reading.spec
     unit, d, k = spec.planned[0], spec.d, len(peaks)
-    full = k * (1 + d + d * (d + 1) // 2) <= MOST_PARAMETERS
+    # Whole covariances as long as the normal equations stay small; many peaks in many axes get diagonal ones.
+    full = k * (1 + d + d * (d + 1) // 2) <= SIDE_LOBES.most_parameters
     rows, columns = np.triu_indices(d) if full else (np.arange(d), np.arange(d))
     angular = spec.angular * unit
     moments = angular[:, rows] * angular[:, columns] * np.where(rows == columns, 0.5, 1.0)
     spread = np.zeros((k, len(rows)))
+    # A peak found at a bandwidth is about as wide as it: at a smaller one it would have been found before.
     spread[:, rows == columns] = (bandwidths / unit) ** 2
     places = (peaks - spec.origin) / unit
     waves = _Waves(
@@ -144,10 +157,10 @@ def fit_side_lobes(
         rows,
         columns,
         places,
-        STRAY * bandwidths / unit,
-        WIDEST * float(spec.planned[-1][0] / unit[0]),
+        SIDE_LOBES.stray * bandwidths / unit,
+        SIDE_LOBES.widest * float(spec.planned[-1][0] / unit[0]),
     )
-    fitted = _least_squares(waves, sums, np.column_stack([np.full(k, LIGHTEST), places, spread]))
+    fitted = _least_squares(waves, sums, np.column_stack([np.full(k, SIDE_LOBES.lightest), places, spread]))
     covariances = np.zeros((k, d, d))
     covariances[:, rows, columns] = covariances[:, columns, rows] = fitted[:, 1 + d :]
     return SideLobeModel(fitted[:, 0], spec.origin + fitted[:, 1 : 1 + d] * unit, covariances * np.outer(unit, unit))
@@ -183,12 +196,12 @@ class _Waves:
         """Nearest state with weights and widths that a mixture can have."""
         d = self.angular.shape[1]
         state = state.copy()
-        state[:, 0] = np.clip(state[:, 0], LIGHTEST, 1.0)
+        state[:, 0] = np.clip(state[:, 0], SIDE_LOBES.lightest, 1.0)
         state[:, 1 : 1 + d] = np.clip(state[:, 1 : 1 + d], self.places - self.stray, self.places + self.stray)
         square = np.zeros((len(state), d, d))
         square[:, self.rows, self.columns] = square[:, self.columns, self.rows] = state[:, 1 + d :]
         values, vectors = np.linalg.eigh(square)
-        square = np.einsum("kij,kj,klj->kil", vectors, np.clip(values, THINNEST**2, self.widest**2), vectors)
+        square = np.einsum("kij,kj,klj->kil", vectors, np.clip(values, SIDE_LOBES.thinnest**2, self.widest**2), vectors)
         state[:, 1 + d :] = square[:, self.rows, self.columns]
         return state
 
@@ -198,17 +211,19 @@ def _least_squares(waves: _Waves, target: ComplexArray, state: FloatArray) -> Fl
     damping = 1e-2
     current = waves.of(state)
     overlap = (current @ current.conj().T).real  # weights that fit best with centres and widths as they are
+    # Weights enter linearly: solved first, the steps start near the valley.
     best = np.linalg.lstsq(overlap, (current.conj() @ target).real, rcond=1e-6)[0]
     state = waves.within(np.column_stack([best, state[:, 1:]]))
     current = waves.of(state)
     rest = target - state[:, 0] @ current
     cost = float(np.sum(np.abs(rest) ** 2))
-    for _ in range(ROUNDS):
+    for _ in range(SIDE_LOBES.rounds):
         jacobian = waves.derivatives(state, current)
         normal = jacobian.T @ jacobian
         slope = jacobian.T @ np.concatenate([rest.real, rest.imag])
         gained = 0.0
         while damping < 1e6:
+            # Scaled by the diagonal: weights, centres and widths have different units.
             damped = normal + damping * np.diag(np.diag(normal) + 1e-9 * np.trace(normal) / len(normal))
             tried = waves.within(state + np.linalg.solve(damped, slope).reshape(state.shape))
             made = waves.of(tried)
@@ -220,13 +235,16 @@ def _least_squares(waves: _Waves, target: ComplexArray, state: FloatArray) -> Fl
                 damping = max(damping / 4, 1e-6)
                 break
             damping *= 4
+        # Either no damping helped, or what is left to gain is below the noise of the release.
         if gained <= 1e-5 * cost:
             break
     return state
 
 
+SingleArray: TypeAlias = NDArray[np.float32]
+
 BLOCK = 2**20
-"""At most so many phases are held at once."""
+"""At most this many phases are held at once."""
 
 
 class Field:
@@ -243,6 +261,7 @@ class Field:
         second = -w[:, self._upper[0]] * w[:, self._upper[1]]
         of_cosine = [c.real[:, None], -w * c.imag[:, None], second * c.real[:, None]]
         of_sine = [-c.imag[:, None], -w * c.real[:, None], -second * c.imag[:, None]]
+        # Single precision is enough for the climb: its error is far below the noise.
         self._angular = w.T.astype(np.float32)
         self._cosine, self._sine = (np.concatenate(t, axis=1).astype(np.float32) for t in (of_cosine, of_sine))
 
@@ -267,7 +286,7 @@ class Field:
         value = self._waves(points, self._cosine[:, :1], self._sine[:, :1])[:, 0]
         return value if self.atoms is None else value + self.atoms.smoothed(points, self.bandwidth)[0]
 
-    def _waves(self, points: FloatArray, cosine: Any, sine: Any) -> FloatArray:
+    def _waves(self, points: FloatArray, cosine: SingleArray, sine: SingleArray) -> FloatArray:
         return _sums((points - self.spec.origin) / self.bandwidth, self._angular, cosine, sine)
 
 
@@ -280,12 +299,13 @@ def scan(readings: Sequence[RandomReading], points: FloatArray) -> FloatArray:
     spec, h = readings[0].spec, readings[0].bandwidth
     coefficients = np.zeros((spec.n_features, len(readings)), dtype=np.complex128)
     for column, reading in zip(coefficients.T, readings, strict=True):
+        # Readings leave out different frequencies; here each has its place in the whole table.
         column[reading.kept] = reading.relative
     cosine, sine = coefficients.real.astype(np.float32), -coefficients.imag.astype(np.float32)
     return _sums((points - spec.origin) / h, (spec.angular * h).T.astype(np.float32), cosine, sine).T
 
 
-def _sums(offset: FloatArray, angular: Any, cosine: Any, sine: Any) -> FloatArray:
+def _sums(offset: FloatArray, angular: SingleArray, cosine: SingleArray, sine: SingleArray) -> FloatArray:
     """Cosines and sines of the phases times their coefficients, shape (p, columns)."""
     small = offset.astype(np.float32)
     size = max(1, BLOCK // max(1, angular.shape[1]))

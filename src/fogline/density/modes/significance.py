@@ -7,12 +7,11 @@ walked around, so its prominence is larger). Near the walls of the box a kernel 
 outside, so that part is folded back, as if the walls were mirrors: data that fill the box evenly then look even,
 and data that stay away from the walls look as before.
 
-A peak's *relief* is its prominence over the local standard deviation of the noise. At each scale the simulations
-give the rate :math:`\lambda(x)` of noise peaks with a relief above x, with an exponential tail fitted to the
-largest; the chance of such a peak anywhere, at any of R scales tried, is at most
-:math:`1 - e^{-R\lambda(x)}`: that is a peak's p-value. The highest peak has only the edge of the box to stand out
-against, so its curvature must also exceed what the highest peak of the noise has, unless a lower peak stands out: then
-there are two at least.
+A peak's *standardised prominence* is its prominence over the local standard deviation of the noise. At each scale the
+simulations give the rate :math:`\lambda(x)` of noise peaks with one above x, with an exponential tail fitted to the
+largest; the chance of such a peak anywhere, at any of R scales tried, is at most :math:`1 - e^{-R\lambda(x)}`: that is
+a peak's p-value. The highest peak has only the edge of the box to stand out against, so its curvature must also exceed
+what the highest peak of the noise has, unless a lower peak stands out: then there are two at least.
 
 The fogline: which peaks of a released density cannot be noise.
 
@@ -30,29 +29,33 @@ so, from the release alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft as scipy_fft
 from scipy.ndimage import map_coordinates, maximum_filter1d
 from scipy.special import ndtr
 
+from fogline._typing import ComplexArray, FloatArray, IntArray
 from fogline.density.counted_records import nothing_counted
 from fogline.density.grid_reading import Reading
 from fogline.density.modes.peaks import Peaks, find_peaks, join_basins
 from fogline.density.modes.scale_space import ScaleSpace
+from fogline.density.modes.search import SmallestShare
+from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
 
 if TYPE_CHECKING:
     from fogline.density.modes.scale_space import ScaleSpace
     from fogline.density.private_density import PrivateDensity
 
 __all__ = [
+    "SIGNIFICANCE",
     "Found",
     "NoiseField",
     "NullDistribution",
+    "SignificanceTuning",
     "Tail",
     "at_a_wall",
     "fog_level",
@@ -67,40 +70,64 @@ __all__ = [
     "tested_scales",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
-SIMULATIONS = {1: 256, 2: 32, 3: 20}
-"""Simulated fields by dimension: a field of more dimensions holds more peaks to learn from."""
+@dataclass(frozen=True)
+class SignificanceTuning:
+    """What is tuned of the null distribution of peaks, and of the look at the walls.
 
-TAIL_PEAKS = {1: 0.5, 2: 2.0, 3: 4.0}
-"""How many peaks a field, the largest of all fields together, the tail is fitted to."""
+    Attributes
+    ----------
+    simulations : mapping by dimension
+        Simulated fields by dimension: a field of more dimensions holds more peaks to learn from.
+    tail_peaks : mapping by dimension
+        How many peaks a field, the largest of all fields together, the tail is fitted to.
+    null_points_per_bandwidth : float
+        Grid points per bandwidth, for data and simulations alike.
+    finer : mapping by dimension
+        The released density is looked at on a grid this many times finer per axis, by dimension.
+    ridges : int
+        Noise on a ridge cannot be walked around: ridges as long as this many lines across the box are allowed
+        for.
+    ridge_peaks : float
+        How many peaks a line the tail of ridges is fitted to.
+    ridge_lines : int
+        About this many grid lines per axis of each simulation are used for them: neighbouring ones are much alike.
+    smoother : float
+        Sampling noise is simulated from the density at this many times its default bandwidth.
+    test_scales : mapping by dimension
+        Scales, of eleven, at which peaks are tested, by dimension.
+    clearly : float
+        Standard deviations by which a wall must be denser than all modes: far beyond what noise does anywhere
+        in a box.
+    near : float
+        A mode within this many bandwidths of the place is taken for it.
+    """
 
-NULL_POINTS_PER_BANDWIDTH = 2.0
-"""Grid points a bandwidth, for data and simulations alike."""
+    simulations: Mapping[int, int] = field(default_factory=lambda: {1: 256, 2: 32, 3: 20})
+    tail_peaks: Mapping[int, float] = field(default_factory=lambda: {1: 0.5, 2: 2.0, 3: 4.0})
+    null_points_per_bandwidth: float = 2.0
+    finer: Mapping[int, int] = field(default_factory=lambda: {1: 4, 2: 4, 3: 2})
+    ridges: int = 2
+    ridge_peaks: float = 0.1
+    ridge_lines: int = 6
+    smoother: float = 1.5
+    test_scales: Mapping[int, tuple[int, ...]] = field(
+        default_factory=lambda: {1: (0, 3, 5, 7, 10), 2: (2, 4, 7, 10), 3: (2, 4, 7, 10)}
+    )
+    clearly: float = 6.0
+    near: float = 3.0
 
-FINER = {1: 4, 2: 4, 3: 2}
-"""The released density is looked at on a grid so many times finer an axis, by dimension."""
 
-RIDGES = 2
-"""Noise on a ridge cannot be walked around: ridges as long as so many lines across the box are allowed for."""
+SIGNIFICANCE = SignificanceTuning()
 
-RIDGE_PEAKS = 0.1
-"""How many peaks a line the tail of ridges is fitted to."""
-
-RIDGE_LINES = 6
-"""About so many grid lines an axis of each simulation are used for them: neighbouring ones are much alike."""
 
 SEED = 5772156649
 """Simulations only calibrate a threshold: a fixed seed makes reading a release repeatable."""
 
-SMOOTHER = 1.5
-"""Sampling noise is simulated from the density at this many times its default bandwidth."""
-
 
 @dataclass(frozen=True)
 class Tail:
-    """Rate of noise peaks above a relief, a field: ``rate * exp(-(x - start)/scale)`` beyond ``start``."""
+    """Noise peaks per field above a standardised prominence x: ``rate * exp(-(x - start)/scale)`` beyond ``start``."""
 
     rate: float
     start: float
@@ -111,6 +138,7 @@ class Tail:
         """Fit to the largest ``per_field * fields`` values of all fields together."""
         finite_values = np.sort(values[np.isfinite(values)])[::-1]
         m = min(round(per_field * fields), max(len(finite_values) - 1, 0))
+        # Too few peaks to fit a tail to: a law under which nothing is significant.
         if m < 2:
             return cls(1.0, 0.0, 1.0)
         return cls(
@@ -126,7 +154,7 @@ class Tail:
         return np.asarray(np.where(x <= self.start, 1.0, -np.expm1(-effective_tests * self.expected(x))))
 
     def quantile(self, level: float, effective_tests: float) -> float:
-        """Relief exceeded with chance ``level`` over ``effective_tests`` fields."""
+        """Standardised prominence exceeded with chance ``level`` over ``effective_tests`` fields."""
         rate = -np.log1p(-level) / effective_tests
         return self.start + self.scale * float(np.log(max(self.rate / rate, 1.0)))
 
@@ -144,7 +172,7 @@ class NoiseField:
     sd: FloatArray
     sd_released: FloatArray
 
-    def simulated(self, sums: NDArray[np.complex128]) -> FloatArray:
+    def simulated(self, sums: ComplexArray) -> FloatArray:
         """Fields of simulated sums."""
         fields = self.reading.torus_fields(sums[:, self.reading.kept] * self.reading.gain, self.shape)
         return fold(fields, self.reading)
@@ -156,20 +184,21 @@ class NoiseField:
         look like a string of peaks.
         """
         d = len(self.shape)
-        step = FINER[d]
+        step = SIGNIFICANCE.finer[d]
         fine = fold(
             self.reading.torus_fields(self.reading.coefficients[None], tuple(step * n for n in self.shape)),
             self.reading,
         )[0]
         every = tuple(slice(0, None, step) for _ in range(d))
         inside = (None, *(slice(0, n) for n in self.sd.shape))
+        # The peaks are sought among the highest values nearby, and judged by the values themselves.
         highest = fine
         for axis in range(d):  # an even window around each kept point: neighbours share no fine point, hence no ties
             highest = maximum_filter1d(highest, step, axis=axis, mode="nearest")
         return np.ascontiguousarray(highest[every][inside]), np.ascontiguousarray(fine[every][inside])
 
     def measure_released(self) -> tuple[Peaks, FloatArray, FloatArray]:
-        """Peaks of the released density with relief and curvature."""
+        """Peaks of the released density with standardised prominence and curvature."""
         highest, values = self.released()
         return measure(highest, self.sd_released, values)
 
@@ -177,9 +206,10 @@ class NoiseField:
 def measure(
     fields: FloatArray, sd: FloatArray, values: FloatArray | None = None
 ) -> tuple[Peaks, FloatArray, FloatArray]:
-    """Peaks of a batch of fields, their relief, and the least curvature of each (of ``values``) in the same units."""
+    """Peaks of a batch of fields, their standardised prominence, and the least curvature of each (of ``values``)."""
     peaks = find_peaks(fields)
     scale = sd.ravel()[peaks.cell]
+    # A peak on the edge of the grid leans on a wall: it has no prominence of its own.
     standardised_prominence = np.where(peaks.interior, peaks.prominence / scale, -np.inf)
     least = _least_curvature(fields if values is None else values, peaks)
     return peaks, standardised_prominence, np.where(peaks.interior, least / scale, -np.inf)
@@ -192,6 +222,7 @@ def fold(fields: FloatArray, reading: Reading) -> FloatArray:
         spacing = axis[1] - axis[0]
         index = np.arange(len(axis))
         low, high = _mirror_weights(reading, j, axis)
+        # The upper wall need not fall on a grid point, so its mirror image is interpolated.
         beyond = 2 * reading.spec.widths[j] / spacing - index
         whole = np.floor(beyond).astype(int)
         part = beyond - whole
@@ -212,7 +243,7 @@ def _mirror_weights(reading: Reading, j: int, axis: FloatArray) -> tuple[FloatAr
 
 @dataclass(frozen=True)
 class NullDistribution:
-    """What noise alone does at some scales: tails of relief, mean and deviation of the top peak's curvature."""
+    """What noise alone does at some scales: tails of prominence, mean and deviation of the top peak's curvature."""
 
     noise_fields: tuple[NoiseField, ...]
     standardised_prominence: tuple[Tail, ...]
@@ -221,21 +252,25 @@ class NullDistribution:
     effective_tests: float  # scales that count: neighbouring ones see much the same noise
 
     def chance(self, scale: int, standardised_prominence: FloatArray) -> FloatArray:
-        """Chance of so large a relief anywhere, on a plain or on ridges, at any of the scales."""
+        """Chance of so large a prominence anywhere, on a plain or on ridges, at any of the scales."""
         effective_tests, ridge = self.effective_tests, self.ridge[scale]
         p = self.standardised_prominence[scale].chance(standardised_prominence, effective_tests)
-        return p if ridge is None else np.maximum(p, ridge.chance(standardised_prominence, RIDGES * effective_tests))
+        return (
+            p
+            if ridge is None
+            else np.maximum(p, ridge.chance(standardised_prominence, SIGNIFICANCE.ridges * effective_tests))
+        )
 
     def needed(self, scale: int, level: float) -> float:
-        """Relief above which :meth:`chance` falls below ``level``."""
+        """Standardised prominence above which :meth:`chance` falls below ``level``."""
         effective_tests, ridge = self.effective_tests, self.ridge[scale]
         plain = self.standardised_prominence[scale].quantile(level, effective_tests)
-        return plain if ridge is None else max(plain, ridge.quantile(level, RIDGES * effective_tests))
+        return plain if ridge is None else max(plain, ridge.quantile(level, SIGNIFICANCE.ridges * effective_tests))
 
     def p_values(
         self, scale: int, peaks: Peaks, standardised_prominence: FloatArray, curvature: FloatArray
     ) -> FloatArray:
-        """Chance of so large a relief anywhere at any scale; for the highest peak, of so sharp a one too.
+        """Chance of so large a prominence anywhere at any scale; for the highest peak, of so sharp a one too.
 
         The highest peak need not be sharp where a lower one stands out: the pass between them is below both. A long
         or bent ridge beside another is a mode although it is flat along its crest.
@@ -244,6 +279,7 @@ class NullDistribution:
         if peaks.interior.any():
             top = int(np.argmax(np.where(peaks.interior, peaks.height, -np.inf)))
             mean, sd = self.curvature[scale]
+            # A plateau has no pass to a higher peak: only curvature tells its summit from noise on flat ground.
             sharp = min(1.0, self.effective_tests * float(ndtr((mean - curvature[top]) / sd)))
             divided = float(np.delete(p, top).min(initial=1.0))
             p[top] = max(p[top], min(sharp, divided))
@@ -260,10 +296,12 @@ def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> NullD
     for noise_field in noise_fields:
         fields = noise_field.simulated(sums)
         peaks, standardised_prominence, curvature = measure(fields, noise_field.sd)
-        tails.append(Tail.fit(standardised_prominence, len(sums), TAIL_PEAKS[d]))
+        tails.append(Tail.fit(standardised_prominence, len(sums), SIGNIFICANCE.tail_peaks[d]))
         largest = np.full(len(sums), -np.inf)
         np.maximum.at(largest, peaks.field, standardised_prominence)
+        # The same simulated sums are read at all scales, so that their dependence is that of a release.
         rarest = np.minimum(rarest, tails[-1].expected(largest))
+        # On one axis there is no crest along which noise could raise a string of peaks.
         ridges.append(None if d == 1 else _ridge_tail(fields / noise_field.sd))
         highest = _of_highest(peaks, curvature, len(sums))
         curvatures.append((float(np.mean(highest)), max(float(np.std(highest, ddof=1)), 1e-12)))
@@ -273,17 +311,19 @@ def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> NullD
 
 
 def _ridge_tail(standard: FloatArray) -> Tail:
-    """Relief of noise along straight lines across the box: what a narrow, level ridge would show."""
+    """Standardised prominence of noise along straight lines across the box: what a narrow, level ridge would show."""
     lines = []
     for axis in range(1, standard.ndim):
         line = np.moveaxis(standard, axis, -1)
-        thinned = line[(slice(None), *(slice(None, None, max(1, n // RIDGE_LINES)) for n in line.shape[1:-1]))]
+        thinned = line[
+            (slice(None), *(slice(None, None, max(1, n // SIGNIFICANCE.ridge_lines)) for n in line.shape[1:-1]))
+        ]
         lines.append(thinned.reshape(-1, line.shape[-1]))
     tails = [(find_peaks(batch), len(batch)) for batch in lines]
     standardised_prominence = np.concatenate(
         [np.where(peaks.interior, peaks.prominence, -np.inf) for peaks, _ in tails]
     )
-    return Tail.fit(standardised_prominence, sum(count for _, count in tails), RIDGE_PEAKS)
+    return Tail.fit(standardised_prominence, sum(count for _, count in tails), SIGNIFICANCE.ridge_peaks)
 
 
 def _of_highest(peaks: Peaks, curvature: FloatArray, fields: int) -> FloatArray:
@@ -295,7 +335,7 @@ def _of_highest(peaks: Peaks, curvature: FloatArray, fields: int) -> FloatArray:
 
 
 def _noise_field(density: PrivateDensity, reading: Reading) -> NoiseField:
-    shape = reading.grid_shape(NULL_POINTS_PER_BANDWIDTH)
+    shape = reading.grid_shape(SIGNIFICANCE.null_points_per_bandwidth)
     axes = reading.grid_axes(shape)
     privacy = np.full([len(a) for a in axes], reading.noise_sd**2)
     sampling = np.full(privacy.shape, kernel_energy(reading) / density.count)
@@ -306,6 +346,7 @@ def _noise_field(density: PrivateDensity, reading: Reading) -> NoiseField:
             privacy = privacy * (1 + weight**2 + 2 * weight * shared).reshape(line)
             sampling = sampling * (1 + weight * shared).reshape(line)
     smooth = smooth_reading(density)
+    # The released density may be sharper than the smooth one: the larger deviation of the two is the safe one.
     smooth_level, level = (np.maximum(_level(r, axes), 0) for r in (smooth, reading))
     return NoiseField(
         reading,
@@ -322,7 +363,7 @@ def kernel_energy(reading: Reading) -> float:
 
 def _level(reading: Reading, axes: tuple[FloatArray, ...]) -> FloatArray:
     """Folded density of a reading, interpolated to another grid over the box."""
-    own = reading.grid_shape(NULL_POINTS_PER_BANDWIDTH)
+    own = reading.grid_shape(SIGNIFICANCE.null_points_per_bandwidth)
     field = fold(reading.torus_fields(reading.coefficients[None], own), reading)[0]
     steps = [(a - a[0]) / (b[1] - b[0]) for a, b in zip(axes, reading.grid_axes(own), strict=True)]
     return np.asarray(map_coordinates(field, np.meshgrid(*steps, indexing="ij"), order=1, mode="nearest"))
@@ -335,16 +376,19 @@ def _at_least(reading: Reading, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def smooth_reading(density: PrivateDensity) -> Reading:
     """Reading from which sampling noise is simulated: smoother than the density's own."""
-    reading: Reading = density.reading(np.minimum(SMOOTHER * density.bandwidth, density.bandwidth_range[1]))
+    reading: Reading = density.reading(
+        np.minimum(SIGNIFICANCE.smoother * density.bandwidth, density.bandwidth_range[1])
+    )
     return reading
 
 
-def noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> NDArray[np.complex128]:
+def noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> ComplexArray:
     """Simulated noise of the Fourier sums, privacy and sampling together; shape (simulations, F)."""
     spec = density.spec
     rng = np.random.default_rng(SEED)
-    simulations = SIMULATIONS[spec.d]
+    simulations = SIGNIFICANCE.simulations[spec.d]
     size = (simulations, len(spec.frequencies))
+    # At such scales the discrete Gaussian cannot be told from the continuous one.
     sums = (rng.standard_normal(size) + 1j * rng.standard_normal(size)) * (
         density.noise_scale / np.sqrt(density.weights)
     )
@@ -352,10 +396,12 @@ def noise_sums(density: PrivateDensity, shape: tuple[int, ...]) -> NDArray[np.co
     full = _at_least(smooth, shape)
     level = np.maximum(smooth.fields(smooth.coefficients[None], full)[0], 0)
     expected = level / max(level.sum(), 1e-300) * density.count
+    # Poisson counts on the grid stand for the draw of the records; their mean is what noise is added to.
     drawn = rng.poisson(expected, size=(simulations, *expected.shape)) - expected
     torus = np.zeros((simulations, *full))
     torus[(slice(None), *(slice(0, n) for n in expected.shape))] = drawn
     spectrum = scipy_fft.fftn(torus, axes=tuple(range(1, spec.d + 1)))
+    # Frequencies beyond the grid would alias; at them the kernel leaves nothing of the sampling noise anyway.
     resolved = np.all(2 * np.abs(spec.frequencies) < np.array(full), axis=1)
     index = tuple(spec.frequencies[resolved].T % np.array(full)[:, None])
     phase = np.exp(-1j * (spec.angular[resolved] @ (spec.lower - spec.origin)))
@@ -367,6 +413,7 @@ def _least_curvature(fields: FloatArray, peaks: Peaks) -> FloatArray:
     """Smallest eigenvalue of minus the second differences at each peak (clipped into the grid at its edge)."""
     shape = fields.shape[1:]
     d = len(shape)
+    # Second differences need both neighbours.
     centre = [np.clip(i, 1, n - 2) for i, n in zip(np.unravel_index(peaks.cell, shape), shape, strict=True)]
 
     def at(*offset: int) -> FloatArray:
@@ -387,13 +434,9 @@ def _least_curvature(fields: FloatArray, peaks: Peaks) -> FloatArray:
     return np.asarray(-np.linalg.eigvalsh(hessian)[:, -1])
 
 
-TEST_SCALES = {1: (0, 3, 5, 7, 10), 2: (2, 4, 7, 10), 3: (2, 4, 7, 10)}
-"""Rungs of a ladder of eleven at which peaks are tested, by dimension."""
-
-
 @dataclass(frozen=True)
 class Found:
-    """Significant peaks: where, on which rung of the ladder, with which p-value."""
+    """Significant peaks: where, at which scale, with which p-value."""
 
     positions: FloatArray
     scale: IntArray
@@ -401,8 +444,8 @@ class Found:
 
 
 def tested_scales(scale_space: ScaleSpace) -> list[int]:
-    """Rungs of a ladder at which peaks are tested."""
-    return [0] if len(scale_space.readings) == 1 else list(TEST_SCALES[scale_space.d])
+    """Scales at which peaks are tested."""
+    return [0] if len(scale_space.readings) == 1 else list(SIGNIFICANCE.test_scales[scale_space.d])
 
 
 def null_of(density: PrivateDensity, readings: Sequence[Reading]) -> NullDistribution:
@@ -416,7 +459,7 @@ def null_of(density: PrivateDensity, readings: Sequence[Reading]) -> NullDistrib
 
 @dataclass(frozen=True)
 class _Layer:
-    """Peaks of the released density at one tested rung, and the field they were found in."""
+    """Peaks of the released density at one tested scale, and the field they were found in."""
 
     scale: int
     field: FloatArray
@@ -465,6 +508,7 @@ def significant_peaks(density: PrivateDensity, scale_space: ScaleSpace, level: f
         fresh = [(layer, int(i), float(layer.p[i])) for i in np.flatnonzero(layer.p <= level)]
         remaining = []
         for parent, i, p in kept:
+            # A coarse peak stays one mode until a finer scale shows at least two significant ones in its basin.
             children = [c for c in fresh if parent.basin(layer.points[c[1]]) == i]
             if not children:
                 children = _moved(parent, i, fresh, level)
@@ -517,28 +561,20 @@ def shortfall_message(density: PrivateDensity, scale_space: ScaleSpace, level: f
         return said
     scales = tested_scales(scale_space)
     null = null_of(density, [scale_space.readings[q] for q in scales])
-    shortfall, scale_index = np.inf, scales[-1]
+    factor, scale_index = np.inf, scales[-1]
     for scale, (q, noise_field) in enumerate(zip(scales, null.noise_fields, strict=True)):
         _, standardised_prominence, _ = noise_field.measure_released()
+        # Prominence grows with the signal over the noise, so the ratio is how many times that must grow.
         ratio = null.needed(scale, level) / max(float(standardised_prominence.max(initial=0.0)), 1e-9)
-        if ratio < shortfall:
-            shortfall, scale_index = ratio, q
+        if ratio < factor:
+            factor, scale_index = ratio, q
     reading = scale_space.readings[scale_index]
     sampling = kernel_energy(reading) * max(float(reading.on_grid(2.0).values.max()), 0.0) / density.count
     share = reading.noise_sd**2 / (reading.noise_sd**2 + sampling)
-    if shortfall <= 1:
-        return "nothing stands above the fog: the highest peak is too flat to be told from a plateau"
-    advice = (
-        f"about {shortfall:.1f} times the epsilon (or the records) would show it if it is real"
-        if share > 0.5
-        else f"about {shortfall**2:.1f} times the records would show it if it is real, more epsilon alone would not"
-    )
-    where = ", ".join(f"{h:.3g}" for h in reading.bandwidth)
-    return (
-        f"nothing stands above the fog: the clearest peak, at bandwidth {where}, has {100 / shortfall:.0f}% of the "
-        f"prominence needed; {share:.0%} of the noise there is privacy noise; {advice}; a larger bandwidth may show a "
-        "broad peak"
-    )
+    if factor <= 1:
+        return f"{NOTHING}: the highest peak is too flat to be told from a plateau"
+    shortfall = Shortfall(f"peak, at bandwidth {widths_in_words(reading.bandwidth)},", factor, share)
+    return f"{shortfall.message(noise='the noise there')}; a larger bandwidth may show a broad peak"
 
 
 def fog_level(density: PrivateDensity, reading: Reading, level: float, at: FloatArray | None) -> float | FloatArray:
@@ -551,11 +587,24 @@ def fog_level(density: PrivateDensity, reading: Reading, level: float, at: Float
     return float(standardised_prominence * sd[0]) if at is None else np.asarray(standardised_prominence * sd)
 
 
-CLEARLY = 6.0
-"""Standard deviations by which a wall must be denser than all modes: far beyond what noise does anywhere in a box."""
+class GridSearch:
+    """The search in densities that have a grid, see :class:`~fogline.density.modes.search.ModeSearch`."""
 
-NEAR = 3.0
-"""A mode within so many bandwidths of the place is taken for it."""
+    has_grid = True
+
+    def smallest_share(self, density: PrivateDensity, scale_space: ScaleSpace, level: float) -> SmallestShare:
+        """Return the smallest part of the records that would be seen, at the scale where that is."""
+        scales = tested_scales(scale_space)
+        null = null_of(density, [scale_space.readings[q] for q in scales])
+        height = max(float(smooth_reading(density).on_grid(2.0).values.max()), 0.0)
+        found = []
+        for scale, q in enumerate(scales):
+            reading = scale_space.readings[q]
+            sd = np.sqrt(reading.noise_sd**2 + kernel_energy(reading) * height / density.count)
+            prominence = float(null.needed(scale, level) * sd)
+            found.append(SmallestShare(prominence, reading.bandwidth, prominence * float(scale_space.peak[q])))
+        best = min(found, key=lambda entry: entry.share)
+        return best._replace(share=min(best.share, 1.0))
 
 
 def at_a_wall(density: PrivateDensity, scale_space: ScaleSpace, modes: FloatArray) -> str:
@@ -597,10 +646,10 @@ def _seen(noise_field: NoiseField, modes: FloatArray) -> str:
     place = np.unravel_index(int(np.argmax(field)), field.shape)
     boundary_axes = [j for j, i in enumerate(place) if i in (0, field.shape[j] - 1)]
     where = np.array([axis[i] for axis, i in zip(axes, place, strict=True)])
-    if not boundary_axes or np.any(np.linalg.norm((modes - where) / reading.bandwidth, axis=1) <= NEAR):
+    if not boundary_axes or np.any(np.linalg.norm((modes - where) / reading.bandwidth, axis=1) <= SIGNIFICANCE.near):
         return ""
     other, error = _elsewhere(noise_field, field, axes, modes)
-    if field[place] - other <= CLEARLY * np.hypot(noise_field.sd_released[place], error):
+    if field[place] - other <= SIGNIFICANCE.clearly * np.hypot(noise_field.sd_released[place], error):
         return ""
     ends = " and ".join(f"the {'low' if place[j] == 0 else 'high'} end of column {j + 1}" for j in boundary_axes)
     around = ", ".join(f"{value:.3g}" for value in where)

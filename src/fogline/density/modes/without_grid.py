@@ -77,28 +77,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import eval_hermitenorm, ndtr
 
+from fogline._typing import BandwidthLike, FloatArray, IntArray
 from fogline.density.counted_records import nothing_counted
 from fogline.density.feature_reading import RandomReading
 from fogline.density.modes.on_grid import ModeTable, make_scale_space, make_table, no_modes
 from fogline.density.modes.scale_space import ScaleSpace, locate_modes, newton_ascent, track_modes
+from fogline.density.modes.search import SmallestShare
 from fogline.density.modes.side_lobes import ClearedReading, Field, SideLobeModel, fit_side_lobes, scan
+from fogline.density.shortfall import Shortfall, two_digits, widths_in_words
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
 __all__ = [
+    "GRIDLESS",
+    "FeatureSearch",
+    "GridlessTuning",
     "Layer",
     "ReadingNoise",
     "Summits",
     "Survey",
     "climb",
-    "fog_anywhere",
     "fog_level_anywhere",
     "peak_chances",
     "read_modes_anywhere",
@@ -107,23 +111,84 @@ __all__ = [
     "survey_of",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
-SCAN_POWER = 12
-"""Starts are chosen from 2**12 Sobol points."""
+@dataclass(frozen=True)
+class GridlessTuning:
+    """What is tuned of the search, the test and the draws without a grid.
+
+    Attributes
+    ----------
+    scan_power : int
+        Starts are chosen from 2**12 Sobol points.
+    fresh : int
+        At most this many of the Sobol points are climbed at a scale.
+    carried : int
+        At most this many peaks of a scale are followed to the next smaller one.
+    same : float
+        Points less than this many bandwidths apart have come to the same peak.
+    highest : float
+        Heights of the noise are tabulated up to this many deviations.
+    farthest : float
+        Deviations beyond which a normal tail is zero in double precision.
+    path_points_per_bandwidth : float
+        Points per bandwidth on a way.
+    judged : int
+        At most this many peaks of a scale, the highest, are judged.
+    nearest : int
+        Ways to this many of the nearest goals are tried before the others.
+    bend_steps : int
+        Steps by which a way is bent over the ridge beside its deepest point.
+    test_scales : tuple
+        Scales, of eleven, at which peaks are sought and tested.
+    coarser : int
+        A bandwidth that is asked for is approached from this many larger ones, up to the largest that can be
+        read.
+    worth_judging : float
+        Peaks whose height alone has a larger chance are not walked from.
+    group : float
+        What would help is told for a group of this share of the records, as wide as the bandwidth.
+    looks : int
+        Most times that atoms are fitted to clear peaks and the search is repeated on what they leave.
+    most_side_lobes : int
+        With more clear peaks than this, side lobes are left where they are.
+    clear : float
+        A peak gets an atom if the fog is as high anywhere in the box with at most this chance.
+    even : float
+        Share of the proposals that are spread evenly over the box.
+    proposals : int
+        Proposals per draw.
+    reached : float
+        What the ground misses is shrunk by the height that the fog reaches somewhere in the box with this
+        chance.
+    """
+
+    scan_power: int = 12
+    fresh: int = 32
+    carried: int = 16
+    same: float = 0.25
+    highest: float = 60.0
+    farthest: float = 37.0
+    path_points_per_bandwidth: float = 3.0
+    judged: int = 24
+    nearest: int = 4
+    bend_steps: int = 10
+    test_scales: tuple[int, ...] = (1, 4, 7, 10)
+    coarser: int = 3
+    worth_judging: float = 0.2
+    group: float = 0.5
+    looks: int = 3
+    most_side_lobes: int = 32
+    clear: float = 0.01
+    even: float = 0.1
+    proposals: int = 4
+    reached: float = 0.05
+
+
+GRIDLESS = GridlessTuning()
+
 
 SEED = 1644934066
 """The Sobol points are scrambled with this seed, the same for every release."""
-
-FRESH = 32
-"""At most so many of the Sobol points are climbed at a scale."""
-
-CARRIED = 16
-"""At most so many peaks of a scale are followed to the next smaller one."""
-
-SAME = 0.25
-"""Points less than this many bandwidths apart have come to the same peak."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +206,7 @@ def public_points(d: int) -> FloatArray:
     """Well spread points of the unit cube, the same for every release."""
     from scipy.stats import qmc  # slow to load, and needed beyond three columns only
 
-    points = qmc.Sobol(d, rng=np.random.default_rng(SEED)).random_base2(SCAN_POWER)
+    points = qmc.Sobol(d, rng=np.random.default_rng(SEED)).random_base2(GRIDLESS.scan_power)
     return np.array(points)  # a copy: scipy's is a view of memory that was in part never written
 
 
@@ -152,10 +217,12 @@ def summits_by_scale(readings: Sequence[RandomReading], guesses: FloatArray) -> 
     found: list[Summits] = []
     carried = np.zeros((0, spec.d))
     for reading, values in zip(reversed(readings), reversed(scan(readings, points)), strict=True):
-        fresh = _apart(points, values, reading.bandwidth, FRESH)
+        # Starts a bandwidth apart: two nearer ones would climb to the same peak.
+        fresh = _apart(points, values, reading.bandwidth, GRIDLESS.fresh)
         summits = climb(reading, np.concatenate([guesses, carried, fresh]))
         found.append(summits)
-        top = slice(0, CARRIED)
+        top = slice(0, GRIDLESS.carried)
+        # A peak that splits at the next smaller scale splits along its flattest axis: a start on either side.
         side = summits.axes[top] * reading.bandwidth
         carried = np.concatenate([summits.positions[top], summits.positions[top] + side, summits.positions[top] - side])
         carried = np.clip(carried, spec.lower, spec.upper)
@@ -166,13 +233,16 @@ def climb(reading: RandomReading, starts: FloatArray) -> Summits:
     """Climb from all starts at once and merge those that meet; what ends on a wall is no peak."""
     points, h = starts, reading.bandwidth
     field = Field(reading)
+    # Starts that have met are merged between the rounds, so that none is climbed twice to the end.
     for rounds in (6, 6, 12, 12, 12):
         points = newton_ascent(field, points, rounds=rounds)
-        points = points[_distinct(points / h, SAME)]
+        points = points[_distinct(points / h, GRIDLESS.same)]
+    # Single precision finds the peaks; the last steps are made in double precision.
     points = newton_ascent(reading, points, rounds=3)
     value, gradient, hessian = reading.jet(points)
     scaled = hessian * h[:, None] * h
     eigenvalues, vectors = np.linalg.eigh(scaled)
+    # What has not come to rest, or rests on a wall, a saddle or below zero, is no peak.
     still = np.linalg.norm(gradient * h, axis=1) < 1e-3 * np.maximum(np.abs(value), reading.noise_sd)
     kept = np.flatnonzero(still & (eigenvalues[:, -1] < 0) & (value > 0))
     kept = kept[np.argsort(-value[kept], kind="stable")]
@@ -180,7 +250,7 @@ def climb(reading: RandomReading, starts: FloatArray) -> Summits:
 
 
 def _apart(points: FloatArray, values: FloatArray, distance: FloatArray, most: int) -> FloatArray:
-    """Give the highest points that lie a distance apart, at most so many of the highest few hundred."""
+    """Give the highest points that lie a distance apart, at most this many of the highest few hundred."""
     order = np.argsort(-values, kind="stable")[: 8 * most]
     return np.asarray(points[order][_distinct(points[order] / distance, 1.0)][:most])
 
@@ -192,25 +262,6 @@ def _distinct(points: FloatArray, distance: float) -> IntArray:
         if not kept or np.min(np.sum((points[kept] - point) ** 2, axis=1)) > distance**2:
             kept.append(i)
     return np.array(kept, dtype=np.int64)
-
-
-HIGHEST = 60.0
-"""Heights of the noise are tabulated up to so many deviations."""
-
-FARTHEST = 37.0
-"""Deviations beyond which a normal tail is zero in double precision."""
-
-PATH_POINTS_PER_BANDWIDTH = 3.0
-"""Points a bandwidth on a way."""
-
-JUDGED = 24
-"""At most so many peaks of a scale, the highest, are judged."""
-
-NEAREST = 4
-"""Ways to so many of the nearest goals are tried before the others."""
-
-BEND_STEPS = 10
-"""Steps by which a way is bent over the ridge beside its deepest point."""
 
 
 @dataclass(frozen=True)
@@ -231,9 +282,10 @@ class ReadingNoise:
         """Read the fog from a reading's coefficients."""
         power = np.abs(reading.relative) ** 2 / 2
         privacy = float(np.sum(reading.relative_noise**2))
+        # The released power holds privacy noise, so less than that is chance.
         variance = max(float(power.sum()), privacy)
         rates = np.sqrt(power @ reading.angular**2 / power.sum())
-        heights = np.linspace(0.0, HIGHEST, 601)
+        heights = np.linspace(0.0, GRIDLESS.highest, 601)
         return cls(
             reading,
             Field(reading),
@@ -258,7 +310,8 @@ class ReadingNoise:
 
     def chance(self, drop: FloatArray, sd_peak: FloatArray, sd_dip: FloatArray, length: FloatArray) -> FloatArray:
         """Chance of so deep a dip on ways of given lengths (in correlation lengths) below a peak, by noise alone."""
-        left = np.clip((drop[:, None] - self.heights * sd_peak[:, None]) / sd_dip[:, None], 0.0, FARTHEST)
+        left = np.clip((drop[:, None] - self.heights * sd_peak[:, None]) / sd_dip[:, None], 0.0, GRIDLESS.farthest)
+        # Rice's formula: how often a smooth field on a line of this length rises above a level.
         on_line = ndtr(-left) + length[:, None] / (2 * np.pi) * np.exp(-0.5 * left**2)
         return np.asarray(np.minimum(np.min(self.chances + on_line, axis=1), 1.0))
 
@@ -275,7 +328,7 @@ class ReadingNoise:
         one = np.ones_like(drops)
         across = float(np.max(self.reading.spec.widths * self.rates))
         enough = np.flatnonzero(self.chance(drops, one, dip * one, across * one) <= level)
-        return float(drops[enough[0]]) if len(enough) else HIGHEST
+        return float(drops[enough[0]]) if len(enough) else GRIDLESS.highest
 
 
 def excursion_chances(u: FloatArray, lengths: FloatArray) -> FloatArray:
@@ -288,6 +341,7 @@ def excursion_chances(u: FloatArray, lengths: FloatArray) -> FloatArray:
     for j in range(1, d + 1):
         density = (2 * np.pi) ** (-(j + 1) / 2) * eval_hermitenorm(j - 1, u) * np.exp(-0.5 * u**2)
         total = total + polynomial[j] * density
+    # The characteristic is not monotone at low levels; the chance of an excursion is.
     return np.asarray(np.minimum(np.maximum.accumulate(total[::-1])[::-1], 1.0))
 
 
@@ -302,8 +356,9 @@ def peak_chances(noise: ReadingNoise, summits: Summits, level: float) -> tuple[F
         return chances, drops
     value, sd = noise.look(summits.positions)
     drops[:] = value / sd
+    # A way without length and without a dip leaves the chance of the height itself, which is cheap to know.
     above = noise.chance(value, sd, np.full(k, 1e-300), np.zeros(k))
-    for i in np.flatnonzero((above <= level) & (np.arange(k) < JUDGED)):
+    for i in np.flatnonzero((above <= level) & (np.arange(k) < GRIDLESS.judged)):
         goals = np.concatenate([summits.positions[(value > value[i])], _exits(noise.reading, summits.positions[i])])
         chances[i], drops[i] = _judge(noise, summits.positions[i], goals, level)
     return chances, drops
@@ -321,8 +376,9 @@ def _exits(reading: RandomReading, peak: FloatArray) -> FloatArray:
 def _judge(noise: ReadingNoise, peak: FloatArray, goals: FloatArray, level: float) -> tuple[float, float]:
     """Chance of the dips on the ways from a peak to its goals, the largest, and the drop there in deviations."""
     distance = np.linalg.norm((goals - peak) / noise.reading.bandwidth, axis=1)
+    # Goals that are the peak itself, up to rounding, lead nowhere.
     goals = goals[np.argsort(distance, kind="stable")][int(np.sum(distance <= 1e-3)) :]
-    for nearest in (NEAREST, len(goals)):  # a bump on a plateau is found out by its nearest neighbours
+    for nearest in (GRIDLESS.nearest, len(goals)):  # a bump on a plateau is found out by its nearest neighbours
         chance, drop, dips = _worst(noise, peak, [np.stack([peak, goal]) for goal in goals[:nearest]])
         worst = int(np.argmax(chance))
         if chance[worst] > level:
@@ -340,11 +396,12 @@ def _worst(
     noise: ReadingNoise, peak: FloatArray, ways: Sequence[FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """For each way (corners of shape (c, d)) the chance of its deepest dip, the drop to it, and where it is."""
-    steps = noise.reading.bandwidth / PATH_POINTS_PER_BANDWIDTH
+    steps = noise.reading.bandwidth / GRIDLESS.path_points_per_bandwidth
     points = [_walk(way, steps) for way in ways]
     owner = np.repeat(np.arange(len(ways)), [len(p) for p in points])
     value, sd = noise.look(np.concatenate([peak[None], *points]))
     top, top_sd = value[0], sd[0]
+    # Deepest in deviations, not in height: near walls the deviation is larger.
     depth = (top - value[1:]) / (top_sd + sd[1:])
     order = np.lexsort((depth, owner))
     deepest = order[np.searchsorted(owner[order], np.arange(len(ways)), side="right") - 1]
@@ -370,40 +427,19 @@ def _over_the_ridge(noise: ReadingNoise, dips: FloatArray, directions: FloatArra
     along = directions / h
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     points = dips.copy()
-    for _ in range(BEND_STEPS):
+    for _ in range(GRIDLESS.bend_steps):
         value, gradient, _ = noise.field.jet(points)
         slope = gradient * h / np.maximum(value, noise.reading.noise_sd)[:, None]
+        # Across the way only: along it the climb would end at the peak or at the goal.
         slope -= np.sum(slope * along, axis=1, keepdims=True) * along
         slope *= np.minimum(1.0, 0.5 / np.maximum(np.linalg.norm(slope, axis=1, keepdims=True), 1e-300))
         points = np.clip(points + slope * h, spec.lower, spec.upper)
     return points
 
 
-TEST_SCALES = (1, 4, 7, 10)
-"""Rungs of a ladder of eleven at which peaks are sought and tested."""
-
-COARSER = 3
-"""A bandwidth that is asked for is approached from so many larger ones, up to the largest that can be read."""
-
-WORTH_JUDGING = 0.2
-"""Peaks whose height alone has a larger chance are not walked from."""
-
-GROUP = 0.5
-"""What would help is told for a group of this share of the records, as wide as the bandwidth."""
-
-LOOKS = 3
-"""Most times that atoms are fitted to clear peaks and the search is repeated on what they leave."""
-
-MOST_SIDE_LOBES = 32
-"""With more clear peaks than this, side lobes are left where they are."""
-
-CLEAR = 0.01
-"""A peak gets an atom if the fog is as high anywhere in the box with at most this chance."""
-
-
 @dataclass(frozen=True)
 class Layer:
-    """Peaks of the released density at one tested rung, with the chance of each under noise at any rung."""
+    """Peaks of the released density at one tested scale, with the chance of each under noise at any scale."""
 
     scale: int
     noise: ReadingNoise
@@ -423,21 +459,23 @@ class Layer:
 
 @dataclass(frozen=True)
 class Survey:
-    """What was seen of a release: its ladder, cleared of side lobes, the peaks on it, and the atoms that cleared it."""
+    """What was seen of a release: scales cleared of side lobes, the peaks at them, the mixture that cleared them."""
 
     scale_space: ScaleSpace
     layers: list[Layer]
     atoms: SideLobeModel | None
 
 
-def read_modes_anywhere(density: PrivateDensity, n_modes: int | None, level: float, bandwidth: Any) -> ModeTable:
+def read_modes_anywhere(
+    density: PrivateDensity, n_modes: int | None, level: float, bandwidth: BandwidthLike
+) -> ModeTable:
     """Find, judge and locate the modes of a density without a grid.
 
     Parameters
     ----------
     density : PrivateDensity
     n_modes : int or None
-        How many: the best so many, or all above the fogline.
+        How many of the best; None: all above the fogline.
     level : float
         Chance of reporting a mode where there is only noise.
     bandwidth : "auto", number or array
@@ -462,7 +500,7 @@ def read_modes_anywhere(density: PrivateDensity, n_modes: int | None, level: flo
 
 
 def survey_of(density: PrivateDensity, scale_space: ScaleSpace) -> Survey:
-    """Peaks at the tested rungs; kept with the density.
+    """Peaks at the tested scales; kept with the density.
 
     The first look is at the plain readings. Atoms are fitted to the peaks that are clear there, and a second look is
     at what is left; where that shows further clear peaks, atoms are fitted to all of them and the look is repeated.
@@ -471,9 +509,10 @@ def survey_of(density: PrivateDensity, scale_space: ScaleSpace) -> Survey:
     if key not in density._memory:
         survey = _look(density, scale_space, None)
         known = 0
-        for _ in range(LOOKS):
+        for _ in range(GRIDLESS.looks):
             peaks, scales = _chosen(survey.layers, [_clear(layer) for layer in survey.layers])
-            if not known < len(peaks) <= MOST_SIDE_LOBES:
+            # No new clear peak, or more than can be fitted: a further look would show the same.
+            if not known < len(peaks) <= GRIDLESS.most_side_lobes:
                 break
             known = len(peaks)
             bandwidths = scale_space.scales[scales][:, None] * scale_space.unit
@@ -485,17 +524,18 @@ def survey_of(density: PrivateDensity, scale_space: ScaleSpace) -> Survey:
 
 
 def _look(density: PrivateDensity, scale_space: ScaleSpace, atoms: SideLobeModel | None) -> Survey:
-    """Seek and judge peaks at the tested rungs."""
+    """Seek and judge peaks at the tested scales."""
     count = density.count
 
-    def reading(plain: Any) -> Any:
+    def reading(plain: RandomReading) -> RandomReading:
         return plain if atoms is None else ClearedReading(plain, atoms)
 
     scale_space = replace(scale_space, readings=tuple(map(reading, scale_space.readings)))
-    scales = [0] if len(scale_space.readings) == 1 else list(TEST_SCALES)
+    scales = [0] if len(scale_space.readings) == 1 else list(GRIDLESS.test_scales)
     tested = [scale_space.readings[q] for q in scales]
     largest = density.bandwidth_range[1][0] / tested[-1].bandwidth[0]
-    wider = np.geomspace(1.0, largest, COARSER + 1)[1:] if len(scales) == 1 and largest > 1 else np.zeros(0)
+    # A single small bandwidth hides its peaks from public starts: larger ones lead there, and are not tested.
+    wider = np.geomspace(1.0, largest, GRIDLESS.coarser + 1)[1:] if len(scales) == 1 and largest > 1 else np.zeros(0)
     approach = [reading(density.reading(s * tested[-1].bandwidth)) for s in wider]
     starts = np.zeros((0, scale_space.d)) if atoms is None else atoms.centres
     found = summits_by_scale([*tested, *approach], starts)[: len(tested)]
@@ -505,19 +545,20 @@ def _look(density: PrivateDensity, scale_space: ScaleSpace, atoms: SideLobeModel
 
 def _layer(scale: int, summits: Summits, count: float, effective_tests: int) -> Layer:
     noise = ReadingNoise.of(summits.reading, count)
-    chances, drop = peak_chances(noise, summits, WORTH_JUDGING / effective_tests)
+    chances, drop = peak_chances(noise, summits, GRIDLESS.worth_judging / effective_tests)
+    # Bonferroni over the tested scales: without simulations their dependence is not known.
     return Layer(scale, noise, summits, np.minimum(effective_tests * chances, 1.0), drop)
 
 
 def _clear(layer: Layer) -> IntArray:
     """Peaks that are worth an atom: higher than the fog, and no mere bump on a plateau."""
     height = layer.summits.heights / layer.summits.reading.unit
-    high = height > layer.noise.highest(CLEAR) * np.sqrt(layer.noise.variance)
+    high = height > layer.noise.highest(GRIDLESS.clear) * np.sqrt(layer.noise.variance)
     return np.flatnonzero(high & (layer.drop > layer.noise.needed(0.5) / 2))
 
 
 def _chosen(layers: list[Layer], picked: list[IntArray]) -> tuple[FloatArray, IntArray]:
-    """Picked peaks and their rungs: coarse ones first, each replaced by what it splits into."""
+    """Picked peaks and their scales: coarse ones first, each replaced by what it splits into."""
     kept: list[tuple[Layer, int]] = []
     for layer, indices in zip(reversed(layers), reversed(picked), strict=True):
         fresh = [int(i) for i in indices]
@@ -545,6 +586,8 @@ def _best(layers: list[Layer], k: int) -> tuple[FloatArray, IntArray]:
         sd = np.sqrt(layer.noise.variance)
         heights = layer.summits.heights / layer.summits.reading.unit
         kth, following = np.concatenate([heights, np.zeros(k + 1)])[k - 1 : k + 1] / sd
+        # Clear of the next peak counts in full, clear of the fog by half: with a given number of modes the gap matters
+        # more.
         scores[q] = (kth - following) + 0.5 * (kth - layer.noise.highest(0.5))
     chosen = layers[int(np.argmax(np.where(available == available.max(), scores, -np.inf)))]
     points = chosen.summits.positions[:k]
@@ -557,25 +600,31 @@ def _p_values(layers: list[Layer], positions: FloatArray) -> FloatArray:
     for layer in layers:
         for k, position in enumerate(positions):
             offset = (layer.summits.positions - position) / layer.summits.reading.bandwidth
+            # Distances grow like the root of the number of axes, also those between two views of the same peak.
             near = np.linalg.norm(offset, axis=1) <= np.sqrt(len(position)) / 2
             best[k] = min([best[k], *layer.p[near]])
     return best
 
 
-def fog_anywhere(density: PrivateDensity, scale_space: ScaleSpace, level: float) -> tuple[float, FloatArray, float]:
-    """Prominence needed, bandwidth and share of records in one narrow place, at the scale where that share is least."""
-    layers = survey_of(density, scale_space).layers
-    found = []
-    for layer in layers:
-        reading = layer.summits.reading
-        share = layer.noise.needed(level / len(layers)) * float(np.sqrt(layer.noise.variance))
-        found.append((share, share * reading.unit, reading.bandwidth))
-    share, prominence, bandwidth = min(found, key=lambda entry: entry[0])
-    return prominence, bandwidth, min(share, 1.0)
+class FeatureSearch:
+    """The search in densities of random features, see :class:`~fogline.density.modes.search.ModeSearch`."""
+
+    has_grid = False
+
+    def smallest_share(self, density: PrivateDensity, scale_space: ScaleSpace, level: float) -> SmallestShare:
+        """Return the smallest part of the records that would be seen, at the scale where that is."""
+        layers = survey_of(density, scale_space).layers
+        found = []
+        for layer in layers:
+            reading = layer.summits.reading
+            share = layer.noise.needed(level / len(layers)) * float(np.sqrt(layer.noise.variance))
+            found.append(SmallestShare(share * reading.unit, reading.bandwidth, share))
+        best = min(found, key=lambda entry: entry.share)
+        return best._replace(share=min(best.share, 1.0))
 
 
 def fog_level_anywhere(
-    density: PrivateDensity, reading: Any, level: float, at: FloatArray | None
+    density: PrivateDensity, reading: RandomReading, level: float, at: FloatArray | None
 ) -> float | FloatArray:
     """Prominence that noise alone reaches with probability ``level``, at the highest peak found or at given points."""
     layer = survey_of(density, make_scale_space(density, reading.bandwidth)).layers[0]
@@ -591,18 +640,19 @@ def _shortfall_message(density: PrivateDensity, layers: list[Layer], level: floa
     """Say what kept every peak below the fogline; no advice to spend more where nothing was counted."""
     if said := nothing_counted(density):
         return said
-    shortfall, clearest = np.inf, layers[-1]
+    factor, clearest = np.inf, layers[-1]
     for layer in layers:
         ratio = layer.noise.needed(level / len(layers)) / max(float(layer.drop.max(initial=0.0)), 1e-9)
-        if ratio < shortfall:
-            shortfall, clearest = ratio, layer
+        if ratio < factor:
+            factor, clearest = ratio, layer
     share = clearest.noise.privacy / clearest.noise.variance
-    seen = f"has at most {100 / shortfall:.0f}% of the prominence needed"
-    if shortfall <= 1:
-        seen = "cannot be told from a plateau or a slope"
-    return (
-        f"nothing stands above the fog: the clearest peak, at bandwidth {_widths(clearest)}, {seen}; {share:.0%} of "
-        f"the noise there is privacy noise; {_shortfall_advice(density, layers, level)}"
+    # Only some of the ways down from a peak are tried, so its prominence is an upper bound.
+    seen = f"has at most {100 / factor:.0f}% of the prominence needed"
+    shortfall = Shortfall(f"peak, at bandwidth {_widths(clearest)},", factor, share)
+    return shortfall.message(
+        seen=seen if factor > 1 else "cannot be told from a plateau or a slope",
+        noise="the noise there",
+        advice=_shortfall_advice(density, layers, level),
     )
 
 
@@ -610,12 +660,12 @@ def _shortfall_advice(density: PrivateDensity, layers: list[Layer], level: float
     """How many records or how much epsilon would show a group as wide as the bandwidth, at the scale best for it."""
     times = [_lacking(layer, level / len(layers)) for layer in layers]
     best = int(np.argmin(times))
-    group = f"a group of {GROUP:.0%} of the records, with standard deviations of {_widths(layers[best])},"
+    group = f"a group of {GRIDLESS.group:.0%} of the records, with standard deviations of {_widths(layers[best])},"
     if times[best] <= 1:
         return f"{group} would be seen: smaller or wider ones need more records, more epsilon or another bandwidth"
     return (
-        f"{group} would need about {_rounded(times[best])} times the epsilon, or "
-        f"{_rounded(times[best] * density.count)} records; fewer columns would need less"
+        f"{group} would need about {two_digits(times[best])} times the epsilon, or "
+        f"{two_digits(times[best] * density.count)} records; fewer columns would need less"
     )
 
 
@@ -623,35 +673,18 @@ def _lacking(layer: Layer, level: float) -> float:
     """How many times too small the budget is for such a group in the middle of the box, which its tails may fill."""
     reading = layer.summits.reading
     d = reading.spec.d
+    # The lowest way out leads over the nearest wall, where a group as wide as the bandwidth still has this height.
     at_wall = 2 * float(np.exp(-np.min((reading.spec.widths / reading.bandwidth) ** 2) / 16))
-    drop = GROUP * 2 ** (-d / 2) * (1 - at_wall)
+    drop = GRIDLESS.group * 2 ** (-d / 2) * (1 - at_wall)
     needed = layer.noise.needed(level, dip=2.0) * float(np.sqrt(layer.noise.privacy))
     return needed / drop if drop > 0 else np.inf
 
 
 def _widths(layer: Layer) -> str:
-    """Bandwidth of a layer in words, short where there are many columns."""
-    shown = [f"{h:.3g}" for h in layer.summits.reading.bandwidth]
-    return ", ".join(shown if len(shown) <= 4 else [*shown[:3], "...", shown[-1]])
+    return widths_in_words(layer.summits.reading.bandwidth)
 
 
-def _rounded(number: float) -> str:
-    """Give a number with two digits, and without an exponent unless it is huge."""
-    short = float(f"{number:.2g}")
-    return f"{short:.0f}" if 10 <= short < 1e9 else f"{short:g}"
-
-
-EVEN = 0.1
-"""Share of the proposals that are spread evenly over the box."""
-
-PROPOSALS = 4
-"""Proposals a draw."""
-
-REACHED = 0.05
-"""What the ground misses is shrunk by the height that the fog reaches somewhere in the box with this chance."""
-
-
-def sample_anywhere(density: PrivateDensity, k: int, bandwidth: Any, rng: np.random.Generator) -> FloatArray:
+def sample_anywhere(density: PrivateDensity, k: int, bandwidth: BandwidthLike, rng: np.random.Generator) -> FloatArray:
     """Draw k points from a released density without a grid; free, and as private as the density itself.
 
     Parameters
@@ -677,19 +710,21 @@ def sample_anywhere(density: PrivateDensity, k: int, bandwidth: Any, rng: np.ran
     )
     reading = ClearedReading(plain, atoms)
     noise = ReadingNoise.of(reading, density.count)
+    # What the clear peaks do not hold is somewhere in the box: without better knowledge, anywhere.
     rest = max(0.0, 1.0 - float(atoms.weights.sum()))
     shares = np.append(atoms.weights, rest)
     even = float(np.exp(-np.log(reading.unit) - np.log(spec.widths).sum()))  # even density as a kernel average
 
-    points = _proposals(reading, shares / shares.sum(), PROPOSALS * k + 1000, rng)
+    points = _proposals(reading, shares / shares.sum(), GRIDLESS.proposals * k + 1000, rng)
     known = atoms.smoothed(points, reading.bandwidth)[0]
     inside = noise.inside(points)
     ground = known + rest * even * inside
     missed = noise.field.relative(points) - ground
-    threshold = noise.highest(REACHED) * np.sqrt(noise.variance + noise.sampling * np.maximum(ground, 0))
+    threshold = noise.highest(GRIDLESS.reached) * np.sqrt(noise.variance + noise.sampling * np.maximum(ground, 0))
     target = np.maximum(ground + np.sign(missed) * np.maximum(np.abs(missed) - threshold, 0), 0)
-    proposed = (1 - EVEN) * (known + rest * even) / shares.sum() + EVEN * even
+    proposed = (1 - GRIDLESS.even) * (known + rest * even) / shares.sum() + GRIDLESS.even * even
     weights = target / proposed
+    # Nothing is left of the density where noise explains it all: the proposals themselves are then the best guess.
     if weights.sum() <= 0:
         weights = np.ones(len(points))
     # Systematic resampling: each point is drawn about as often as its weight says.
@@ -703,13 +738,15 @@ def _proposals(reading: ClearedReading, shares: FloatArray, size: int, rng: np.r
     """Points of the box from the ground and from an even density; the last share is that of the even part."""
     spec, atoms, d = reading.spec, reading.atoms, reading.spec.d
     component = rng.choice(len(shares), size=size, p=shares)
-    component[rng.random(size) < EVEN] = len(shares) - 1
+    # Some proposals everywhere keep the weights bounded where the ground misses a part of the density.
+    component[rng.random(size) < GRIDLESS.even] = len(shares) - 1
     points = rng.uniform(spec.lower, spec.upper, (size, d))
     for j, (centre, covariance) in enumerate(zip(atoms.centres, atoms.covariances, strict=True)):
         here = component == j
         wide = covariance + np.diag(reading.bandwidth**2)
         points[here] = centre + rng.standard_normal((int(here.sum()), d)) @ np.linalg.cholesky(wide).T
     within = np.all((points >= spec.lower) & (points <= spec.upper), axis=1)
+    # A fit may lie outside of the box with all its mass; then the box itself is all that is known.
     if not within.any():
         return np.asarray(rng.uniform(spec.lower, spec.upper, (size, d)))
     return np.asarray(points[within])

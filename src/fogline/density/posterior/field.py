@@ -27,7 +27,7 @@ from scipy.sparse.linalg import splu
 
 from fogline.density.posterior.arrays import FloatArray, IntArray
 
-__all__ = ["Factor", "FieldPrior", "Mesh", "Smoothness"]
+__all__ = ["Factor", "FieldPrior", "Mesh", "Smoothness", "field_rate"]
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,17 @@ class Smoothness:
     order: int
 
 
-@dataclass(frozen=True)
 class Factor:
-    """A factorised precision: how to solve with it, and the logarithm of its determinant."""
+    """A factorised precision: how to solve with it, and the logarithm of its determinant (found when asked for)."""
 
-    solve: Callable[[FloatArray], FloatArray]
-    log_determinant: float
+    def __init__(self, solve: Callable[[FloatArray], FloatArray], pivots: Callable[[], FloatArray]) -> None:
+        self.solve = solve
+        self._pivots = pivots
+
+    @cached_property
+    def log_determinant(self) -> float:
+        """Sum of the logarithms of the pivots."""
+        return float(np.log(self._pivots()).sum())
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class FieldPrior:
 
     def __init__(self, mesh: Mesh, smoothness: Smoothness) -> None:
         self.mesh = mesh
-        rate = _rate(smoothness, mesh.d)
+        rate = field_rate(smoothness, mesh.d)
         scale = _variance(mesh, rate, smoothness.order) / smoothness.deviation**2
         if mesh.d == 1:
             self._line(rate, scale, smoothness.order)
@@ -181,6 +186,9 @@ class FieldPrior:
             self._precision = (half @ half.T).tocsc()
             self.log_determinant = 2 * log_k + float(np.log(scale / mesh.volumes).sum())
             self._half = half
+        self._precision.sort_indices()
+        columns = np.repeat(np.arange(mesh.size), np.diff(self._precision.indptr))
+        self._own = np.flatnonzero(self._precision.indices == columns)
         self._rate, self._scale, self._order = rate, scale, order
 
     @cached_property
@@ -203,13 +211,15 @@ class FieldPrior:
     def factor(self, weights: FloatArray) -> Factor:
         """Factorise the precision plus a diagonal."""
         if self.mesh.d > 1:
-            return _factorised((self._precision + sparse.diags(weights)).tocsc())
+            matrix = self._precision.copy()
+            matrix.data[self._own] += weights
+            return _factorised(matrix)
         bands = self._bands.copy()
         bands[0] += weights
         rows = bands[:2] if self._order == 1 else bands
         lower = cholesky_banded(rows, lower=True, check_finite=False)
         solve = lambda right: cho_solve_banded((lower, True), right, check_finite=False)  # noqa: E731
-        return Factor(solve, 2 * float(np.log(lower[0]).sum()))
+        return Factor(solve, lambda: lower[0] ** 2)
 
     def quadratic(self, values: FloatArray) -> float:
         """The quadratic form of the precision."""
@@ -222,10 +232,10 @@ class FieldPrior:
 
 def _factorised(matrix: sparse.csc_matrix) -> Factor:
     decomposition = splu(matrix, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}, diag_pivot_thresh=0.0)
-    return Factor(decomposition.solve, float(np.log(np.abs(decomposition.U.diagonal())).sum()))
+    return Factor(decomposition.solve, lambda: np.abs(decomposition.U.diagonal()))
 
 
-def _rate(smoothness: Smoothness, d: int) -> float:
+def field_rate(smoothness: Smoothness, d: int) -> float:
     """The kappa of a correlation length."""
     if smoothness.order == 1:
         return 2 / smoothness.length

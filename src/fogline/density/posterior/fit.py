@@ -31,6 +31,8 @@ __all__ = ["DensityFit", "FieldFit", "FitSettings", "fit_counts", "search_smooth
 _HERMITE = np.polynomial.hermite_e.hermegauss(15)
 _FLOOR, _CEILING = -30.0, 12.0
 """Logarithms of relative densities stay between these: beyond them nothing can be told apart."""
+_NEAR = 0.05
+"""Newton's method ends where a step changes the log-likelihood by about half of this: evidence needs no more."""
 
 
 @dataclass(frozen=True)
@@ -208,12 +210,26 @@ class _Quadratic:
     target: FloatArray
 
 
-def _quadratic(problem: _Problem, state: _State, roughness: float) -> _Quadratic:
+def _quadratic(problem: _Problem, state: _State, roughness: float, *, steady: bool = False) -> _Quadratic:
+    """Expand the likelihood, with its expected information or, to be `steady`, with a weight that bounds it.
+
+    The law of a count seen through Laplace noise is nearly kinked at the count, and intensities are exponentials: with
+    the information alone Newton's steps would jump over the kink and back for ever. The slope over the distance to the
+    count bounds the curvature of such a law from there on (it is a mixture of normal laws), and a falling slope is
+    itself curvature of the exponential. The mode is the same.
+    """
     f = np.clip(state.smooth + state.rough + state.level, _FLOOR, _CEILING)
     intensity = problem.base * np.exp(f)
     curvature = problem.law.curvature(problem.counts, intensity)
-    weight = np.maximum(problem.present * intensity**2 * curvature.information, 1e-9)
     slope = problem.present * intensity * curvature.score
+    information = curvature.information
+    if steady:
+        secant = np.abs(curvature.score) / np.maximum(np.abs(problem.counts - intensity), 1e-9)
+        information = np.maximum(information, np.minimum(secant, 1 / np.maximum(intensity, 1e-9)))
+    weight = problem.present * intensity**2 * information
+    if steady:
+        weight = weight + np.maximum(-slope, 0)
+    weight = np.maximum(weight, 1e-9)
     freedom = problem.settings.freedom
     variance = np.full(len(f), roughness**2)
     if freedom and roughness > 0:
@@ -226,7 +242,7 @@ def _quadratic(problem: _Problem, state: _State, roughness: float) -> _Quadratic
 
 
 def _fit(
-    problem: _Problem, smoothness: Smoothness, roughness: float, state: _State | None, *, most_steps: int = 30
+    problem: _Problem, smoothness: Smoothness, roughness: float, state: _State | None, *, most_steps: int = 20
 ) -> FieldFit:
     """Newton's method for one choice of smoothness and roughness."""
     prior = FieldPrior(problem.mesh, smoothness)
@@ -234,8 +250,8 @@ def _fit(
     if roughness == 0:
         state.rough = np.zeros(problem.mesh.size)
     precision = problem.settings.level_precision
-    for step in range(most_steps):
-        near = _quadratic(problem, state, roughness)
+    for _ in range(most_steps):
+        near = _quadratic(problem, state, roughness, steady=True)
         om = near.combined
         solved = prior.factor(om).solve(np.column_stack([near.target, om]))
         gain = precision + float(om.sum() - om @ solved[:, 1])
@@ -244,12 +260,12 @@ def _fit(
         pull = near.weight * near.log_relative + near.slope - near.weight * (smooth + level)
         rough = near.variance * pull / (1 + near.variance * near.weight)
         change = smooth + rough + level - near.log_relative
-        # long steps leave the region in which the likelihood is nearly normal; late ones may circle
-        length = min(1.0, 1.5 / max(float(np.abs(change).max()), 1e-9)) * (0.6 if step > 10 else 1.0)
+        # long steps leave the region in which the likelihood is nearly normal
+        length = min(1.0, 1.5 / max(float(np.abs(change).max()), 1e-9))
         state.smooth += length * (smooth - state.smooth)
         state.rough += length * (rough - state.rough)
         state.level += length * (level - state.level)
-        if float(np.abs(change * np.minimum(1, 3 * np.sqrt(near.weight))).max()) < 0.05:
+        if float(near.weight @ change**2) < _NEAR:
             break
     return _finish(problem, prior, state, roughness)
 
@@ -379,7 +395,12 @@ def _emptiness(problem: _Problem, fit: FieldFit, empty: FloatArray, rng: np.rand
     sizes = np.geomspace(law.scale, max(float(y.max()), 10 * law.scale), 24)
     broad = _log_mean(law.log_density(y[:, None], sizes[None, :]), np.full(24, 1 / 24))
     filled = np.logaddexp(math.log1p(-settings.broad) + filled, math.log(settings.broad) + broad)
-    gain = law.log_noise(y) - filled
+    return _mean_field(problem, law.log_noise(y) - filled, empty)
+
+
+def _mean_field(problem: _Problem, gain: FloatArray, empty: FloatArray) -> FloatArray:
+    """Settle which buckets are empty, from what each count says and from their neighbours."""
+    settings = problem.settings
     prior = settings.empty_prior
     for _ in range(8):
         odds = prior + settings.coupling * problem.mesh.neighbour_mean(empty) + gain

@@ -46,6 +46,8 @@ class MassSettings:
         Most concentration of the shares within a bucket.
     agreement : float
         Part of the coin that buckets share when a draw decides which of them are empty: stretches are empty together.
+    evidence : float
+        How many deviations of chance the sums of residuals must show before anything is given back to shrunk buckets.
     """
 
     draws: int = 400
@@ -53,9 +55,10 @@ class MassSettings:
     levels: int = 3
     most_evenness: float = 64.0
     agreement: float = 0.8
+    evidence: float = 4.0
 
 
-_SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=0), 3: MassSettings(draws=80, levels=0)}
+_SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=1), 3: MassSettings(draws=80, levels=1)}
 
 
 class BucketPosterior:
@@ -87,10 +90,38 @@ class BucketPosterior:
 
     def _expected(self) -> FloatArray:
         thinned = self.fit.intensity * (1 - self.fit.empty) ** self.settings.thinning
+        if self.mesh.d > 1 and self.settings.levels:
+            thinned = self._with_background(thinned)
+            return np.asarray(thinned * max(1.0, 1.0 / max(float(thinned.sum()), 1e-300)))
         total = max(float(self.release.total), 1.0)
         if self.settings.levels and self.mesh.d == 1:
             thinned = _reconcile(thinned, self.release, self.settings.levels)
         return np.asarray(thinned * total / max(float(thinned.sum()), 1e-300))
+
+    def _with_background(self, expected: FloatArray) -> FloatArray:
+        """Give back what buckets lost together, where their released sum shows it.
+
+        A bucket whose count says little is shrunk, often to nothing. Sums of such residuals over blocks of the box show
+        whether they were records or noise: by the excess of their squares over the variance of the noise, one level of
+        blocks after another.
+        """
+        stage, volumes = self.release.counts, self.mesh.volumes
+        free = 1 - (1 - self.fit.empty) * expected / (expected + stage.noise.sd)
+        for level in range(self.settings.levels):
+            parts = 2**level
+            place = np.minimum((self.mesh.centres * parts).astype(int), parts - 1)
+            block = np.ravel_multi_index(tuple(place.T), (parts,) * self.mesh.d)
+            rest, room, variance = (
+                np.bincount(block, part, minlength=parts**self.mesh.d)
+                for part in (free * (stage.counts - expected), free * volumes, free**2 * stage.noise.variance)
+            )
+            excess = float((rest**2 - variance).sum())
+            if excess < self.settings.evidence * math.sqrt(2 * float((variance**2).sum())):
+                continue
+            excess /= max(float((room**2).sum()), 1e-300)
+            change = room * rest * excess / np.maximum(room**2 * excess + variance, 1e-300)
+            expected = np.maximum(expected + (change[block] * free * volumes), expected * (1 - free))
+        return expected
 
     @cached_property
     def _population(self) -> tuple[FloatArray, FloatArray]:

@@ -24,6 +24,7 @@ from fogline._validation import check_count, check_level
 from fogline.density.leaves import LeafRelease, LeafSpec
 from fogline.density.posterior.arrays import FloatArray
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
+from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior
 
 __all__ = ["LeafAxis", "LeafMasses", "Posterior"]
@@ -146,6 +147,26 @@ class Posterior:
             return LeafMasses(*(part.reshape(*part.shape[:-1], *shape) for part in parts))
 
         return cls(axes, contents, count=(max(release.total, 1.0), release.total_sd), seed=_seed_of(release))
+
+    @classmethod
+    def of_fourier(cls, density: Any, columns: Sequence[str] | None = None) -> Posterior:
+        """Read a release of Fourier sums (grid features), old files among them.
+
+        Parameters
+        ----------
+        density : PrivateDensity
+        columns : sequence of str, optional
+            Names of the columns.
+        """
+        found = FourierPosterior(density)
+        grid = found.data.grid
+        axes = _axes(grid, columns)
+
+        def contents(target: Target) -> LeafMasses:
+            parts = found.estimate(target), found.draws(target), found.draws(target)
+            return LeafMasses(*(part.reshape(*part.shape[:-1], *grid.leaves) for part in parts))
+
+        return cls(axes, contents, count=(density.count, density.count_sd), seed=found.seed)
 
     # -- columns ---------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ class Source:
     ----------
     name : str
     form : Form
-    state : {"grid", "random", "strata"}
+    state : {"grid", "leaves", "random", "strata"}
     """
 
     name: str
@@ -62,19 +62,32 @@ class Source:
 
 @cache
 def _measure(state: str, columns: int) -> Any:
-    from fogline_research.audit_campaign.isolation_measures import GridMeasure, RandomMeasure, StrataMeasure
+    from fogline_research.audit_campaign.isolation_measures import (
+        GridMeasure,
+        LeafMeasure,
+        RandomMeasure,
+        StrataMeasure,
+    )
 
-    return {"grid": GridMeasure, "random": RandomMeasure, "strata": StrataMeasure}[state](columns)
+    kinds: dict[str, Any] = {
+        "grid": GridMeasure,
+        "leaves": LeafMeasure,
+        "random": RandomMeasure,
+        "strata": StrataMeasure,
+    }
+    return kinds[state](columns)
 
 
 def _all_sources() -> tuple[Source, ...]:
     forms: Sequence[Form] = (*ARRAY_FORMS, *FRAME_FORMS, *FILE_FORMS, *SERVER_FORMS)
     by_name = {form.name: form for form in forms}
     random = [by_name[name] for name in RANDOM if name in by_name]
+    leaves = [by_name[name] for name in LEAVES if name in by_name]
     strata = [by_name[name] for name in STRATA if name in by_name]
     return (
         *(Source(form.name, form) for form in forms),
         *(Source(f"{form.name}, random features", form, "random") for form in random),
+        *(Source(f"{form.name}, leaves", form, "leaves") for form in leaves),
         *(Source(f"strata: {form.name}", form, "strata") for form in strata),
     )
 
@@ -86,6 +99,16 @@ RANDOM = (
     "unit ids in a list",
     "CSV, CRLF",
     "Parquet by pyarrow, read without pyarrow",
+)
+LEAVES = (
+    "numpy array",
+    "list",
+    "unit ids in a list",
+    "pandas (numpy)",
+    "CSV, CRLF",
+    "Parquet by pyarrow",
+    "Parquet by pyarrow, read without pyarrow",
+    "SQLite",
 )
 STRATA: tuple[str, ...] = ("unit ids in a list", "unit ids in an object array", "CSV, CRLF")
 STRATA += ("Arrow table", "pandas (numpy)", "Parquet by pyarrow", "SQLite")

@@ -1,8 +1,9 @@
-"""Where the records of a command are: a file, a folder or pattern of files, or a query to a database.
+"""Options that commands share: where the records are, how text is read, what is spent, where the answer goes.
 
 Every command that reads records takes FILE by :func:`source_argument` and makes its table by :func:`source_table`, so
-that all of them read the same things and refuse the same mistakes. An address may hold a password, so none is ever
-repeated: see :func:`fogline.cli.parse.masked`.
+that all of them read the same things and refuse the same mistakes. FILE is a file, a folder or pattern of files, or a
+database that is asked a query. An address may hold a password, so none is ever repeated: see
+:func:`fogline.cli.parse.masked`.
 """
 
 from __future__ import annotations
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
     from fogline.sources.tables import Source
 
 __all__ = [
+    "EXIT_CODES",
     "FILE",
+    "budget_options",
     "check_file",
+    "currency_options",
+    "ledger_options",
     "loops_for",
     "need_reader",
+    "output_options",
+    "privacy_options",
     "query_option",
     "reading_keywords",
     "reading_options",
@@ -83,6 +90,7 @@ def reading_keywords(options: dict[str, Any]) -> dict[str, Any]:
     {'delimiter': '\t', 'decimal': ',', 'null': ['NA', '-999']}
     """
     found = {name: options[name] for name, *_ in _READING if options.get(name) is not None}
+    # A tab can hardly be typed as an argument.
     if found.get("delimiter") in ("tab", "\\t"):
         found["delimiter"] = "\t"
     for name in ("null", "header"):
@@ -168,6 +176,7 @@ def source_files(file: str) -> list[Path]:
         kind, _, place = file.partition(":///")
         return [Path(place)] if kind == "sqlite" else []
     try:
+        # The pattern itself too: a file may bear its name.
         return [Path(file), *matching_files(file)]
     except (OSError, ValueError):
         return [Path(file)]
@@ -182,3 +191,96 @@ def wide_bounds(table: Source, bounds: list[tuple[float, float]]) -> list[tuple[
     if len(wide) != table.width:
         raise ValueError(f"bounds has {len(wide)} pairs, but there are {table.width} columns")
     return wide
+
+
+EXIT_CODES = """\b
+Exit codes: 0 done, also when nothing is found; 1 a library is missing or a file cannot be written;
+2 wrong usage or schema; 3 the records could not be read; 4 the ledger refused.
+"""
+
+
+def _all(options: list[Callable[[Any], Any]], command: Decorated) -> Decorated:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+_expect_option = click.option(
+    "--expect-records",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="About how many records there should be: a released count far from it is pointed out. From 500000 on a text"
+    " file is read by compiled code, which takes half a second to load.",
+)
+"""Changes words and speed only: neither the noise nor what a ledger is asked."""
+
+
+def privacy_options(command: Decorated) -> Decorated:
+    """Add what is spent, and what is hidden."""
+    options = [
+        click.option("--epsilon", type=float, required=True, help="Privacy budget of this release."),
+        click.option("--delta", type=float, required=True, help="Chance that the promise may fail; well below 1/n."),
+        click.option(
+            "--neighbours",
+            type=click.Choice(["add-remove", "replace"]),
+            default="add-remove",
+            show_default=True,
+            help="Hide that a record is there, or only what it says.",
+        ),
+        _expect_option,
+    ]
+    return _all(options, command)
+
+
+def budget_options(command: Decorated) -> Decorated:
+    """Add what is spent, and on whom it is spent."""
+    most = click.option(
+        "--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."
+    )
+    return privacy_options(most(command))
+
+
+def currency_options(command: Decorated) -> Decorated:
+    """Add what is spent, in one of four currencies, and on whom it is spent."""
+    options = [
+        click.option("--epsilon", type=float, help="Privacy budget of this release, with --delta."),
+        click.option("--delta", type=float, help="Chance that the promise may fail; well below 1/n."),
+        click.option("--rho", type=float, help="The budget in zero-concentrated differential privacy, instead."),
+        click.option("--hdp", type=float, help="In Hellinger differential privacy, instead: 0.2 is about (4, 1e-5)."),
+        click.option("--pdp", metavar="LAMBDA:EPS", help="In power divergence of this order, instead."),
+        click.option(
+            "--neighbours",
+            type=click.Choice(["add-remove", "replace"]),
+            help="Hide that a record is there (the default), or only what it says (all that a descent can).",
+        ),
+        click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."),
+        _expect_option,
+    ]
+    return _all(options, command)
+
+
+def output_options(command: Decorated) -> Decorated:
+    """Add where the answer goes, and which ledger pays."""
+    page = click.Path(path_type=Path, dir_okay=False)
+    options = [
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
+        click.option("--report", type=page, help="Write a self-contained HTML page."),
+        click.option("--save", type=page, help="Write the released density (.npz)."),
+    ]
+    return _all(options, ledger_options(command))
+
+
+def ledger_options(command: Decorated) -> Decorated:
+    """Add which ledger pays."""
+    options = [
+        click.option("--ledger", type=click.Path(path_type=Path), help="Pay from this ledger; asking again is free."),
+        click.option("--dataset", metavar="ID", help="The data set's name in the ledger, where it has several."),
+        click.option("--analyst", metavar="NAME", help="Who asks, as the ledger knows them."),
+        click.option("--high-water", type=click.Path(path_type=Path), help="Folder of the ledger's high-water mark."),
+        click.option(
+            "--afresh",
+            is_flag=True,
+            help="Ask as if it had never been asked, of other records or by a newer edition; paid for each time.",
+        ),
+    ]
+    return _all(options, command)
