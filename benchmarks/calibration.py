@@ -2,7 +2,7 @@
 
 Releases go through the public API with seeded noise. Records are nested (the first 300 of the first 1000 ...), and the
 noise of a run has the same seed at every epsilon, so that "more records" and "more epsilon" are compared in pairs.
-Writes docs/benchmarks/calibration.csv (coverage) and docs/benchmarks/calibration_order.csv (errors along n and epsilon).
+Writes calibration.csv (coverage) and calibration_order.csv (errors along n and epsilon) in docs/benchmarks.
 
     python benchmarks/calibration.py                          both halves, all cells, one run: some minutes on two cores
     python benchmarks/calibration.py --half tune --sizes 1000 --epsilons 1 --show
@@ -138,7 +138,7 @@ def asked(
     width = slack * posterior.axes[0].width
     yield (
         "quantile", low, high,
-        (truth.below(low - width) <= QUANTILES + slack) & (QUANTILES <= truth.at_most(high + width) + slack),
+        (truth.below(low - width) <= QUANTILES + slack) & (truth.at_most(high + width) + slack >= QUANTILES),
     )  # fmt: skip
     for question in ("mean", "variance"):
         one, value = getattr(posterior, question)(target=target, level=level), getattr(truth, question)

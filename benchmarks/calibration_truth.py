@@ -48,16 +48,20 @@ class RecordTruth:
 
     @cached_property
     def mean(self) -> float:
+        """Mean."""
         return float(self.ordered.mean())
 
     @cached_property
     def variance(self) -> float:
+        """Variance."""
         return float(self.ordered.var())
 
     def at_most(self, x: Any) -> Array:
+        """P(X <= x)."""
         return np.asarray(np.searchsorted(self.ordered, x, side="right") / len(self.ordered))
 
     def below(self, x: Any) -> Array:
+        """P(X < x)."""
         return np.asarray(np.searchsorted(self.ordered, x, side="left") / len(self.ordered))
 
 
@@ -76,9 +80,11 @@ class ColumnTruth:
     column: Column
 
     def at_most(self, x: Any) -> Array:
+        """P(X <= x)."""
         return np.asarray(sum(part.weight * self._of_part(part, np.asarray(x), "right") for part in self.column.parts))
 
     def below(self, x: Any) -> Array:
+        """P(X < x)."""
         return np.asarray(sum(part.weight * self._of_part(part, np.asarray(x), "left") for part in self.column.parts))
 
     def _of_part(self, part: Law | PointMasses, x: Array, side: Any) -> Array:
@@ -108,10 +114,12 @@ class ColumnTruth:
 
     @property
     def mean(self) -> float:
+        """Mean."""
         return self._moments[0]
 
     @property
     def variance(self) -> float:
+        """Variance."""
         return self._moments[1]
 
 

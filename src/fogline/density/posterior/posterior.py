@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,62 +23,15 @@ from numpy.typing import ArrayLike
 from fogline._validation import check_count, check_level
 from fogline.density.leaves import LeafRelease, LeafSpec
 from fogline.density.posterior.arrays import FloatArray
+from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cdf_at, mean_places, quantiles_of
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
 from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior
 
 __all__ = ["LeafAxis", "LeafMasses", "Posterior"]
 
-Ends = tuple[float | None, float | None]
-
 ATOM_CONTRAST = 8.0
 """An atom is this many times denser than the mean of its neighbours."""
-
-
-@dataclass(frozen=True, eq=False)
-class LeafAxis:
-    """One column of a posterior: its name, edges of its leaves and the values that a leaf stands for.
-
-    Parameters
-    ----------
-    name : str
-    edges : array
-        In data units; with a step they lie between two values.
-    step : float
-        Rounding step, 0 for a continuous column.
-    bounds : (float, float)
-    """
-
-    name: str
-    edges: FloatArray
-    step: float
-    bounds: tuple[float, float]
-
-    @property
-    def centres(self) -> FloatArray:
-        """Middle of each leaf, inside the bounds."""
-        return np.asarray(np.clip((self.edges[1:] + self.edges[:-1]) / 2, *self.bounds))
-
-    @property
-    def width(self) -> float:
-        """Width of a leaf."""
-        return float(self.edges[1] - self.edges[0])
-
-    def overlap(self, ends: Ends) -> FloatArray:
-        """Part of each leaf that lies in a closed range; None is an open end."""
-        low = -math.inf if ends[0] is None else float(ends[0])
-        high = math.inf if ends[1] is None else float(ends[1])
-        if not low <= high:
-            raise ValueError(f"{self.name}: the range must rise, got {low} to {high}")
-        if self.step:  # values count as wholes: widen by half a step, which lies between two values
-            low, high = _whole(low, -self.step / 2), _whole(high, self.step / 2)
-        start, stop = self.edges[:-1], self.edges[1:]
-        inside = np.clip(np.minimum(stop, high) - np.maximum(start, low), 0.0, None)
-        return np.asarray(np.minimum(inside / self.width, 1.0))
-
-
-def _whole(end: float, half: float) -> float:
-    return end + half * (1 - 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,17 +193,36 @@ class Posterior:
             return part
 
         masses = self.masses(target)
-        share = float(inside(masses.estimate))
+        value, draws, even = (inside(part) for part in (masses.estimate, masses.draws, masses.even))
+        if len(self._heaps.leaves):  # one column: a heap lies in the range or it does not
+            leaves, cut = self._heaps.leaves, weights[0][self._heaps.leaves]
+            ends = self.axes[0].range(self._ends(box, ranges)[0])
+            estimated, drawn = self._heaps.inside(*ends, 1e-6 * self.axes[0].step)
+            value = value + float(masses.estimate[leaves] @ (estimated[0] - cut))
+            draws = draws + (masses.draws[:, leaves] * (drawn - cut)).sum(axis=1)
+            even = even + masses.even[:, leaves] @ (estimated[0] - cut)
+        share = min(max(float(value), 0.0), 1.0)
         spread = math.sqrt(max(share * (1 - share), 0.0))
-        return self._estimate(share, inside(masses.draws), inside(masses.even), spread, target, level)
+        return self._estimate(share, np.clip(draws, 0.0, 1.0), even, spread, target, level)
 
     def _weights(self, box: Sequence[Ends] | None, ranges: Mapping[str, Ends]) -> list[FloatArray]:
+        return [axis.overlap(pair) for axis, pair in zip(self.axes, self._ends(box, ranges), strict=True)]
+
+    def _ends(self, box: Sequence[Ends] | None, ranges: Mapping[str, Ends]) -> list[Ends]:
         ends: list[Ends] = [(None, None)] * self.d if box is None else list(box)
         if len(ends) != self.d:
             raise ValueError(f"box must have one range per column ({self.d}), got {len(ends)}")
         for name, pair in ranges.items():
             ends[self._axis(name)] = pair
-        return [axis.overlap(pair) for axis, pair in zip(self.axes, ends, strict=True)]
+        return ends
+
+    @cached_property
+    def _heaps(self) -> Heaps:
+        """Atoms of a single column whose leaf can be cut by a range; none where a leaf is one value."""
+        atoms = self.atoms if self.d == 1 and self.axes[0].reach else ()
+        leaves = np.array([self.axes[0].leaf_of(np.array([(a.low + a.high) / 2]))[0] for a in atoms], dtype=np.int64)
+        values = np.array([atom.value for atom in atoms])
+        return Heaps.of(self.axes[0], leaves, values, len(self.masses().draws), self._seed)
 
     def cdf(
         self, x: ArrayLike, column: str | int | None = None, *, target: Target = "population", level: float = 0.95
@@ -258,7 +230,15 @@ class Posterior:
         """Distribution function of one column at points."""
         axis, masses = self._margin(column, target)
         points = np.atleast_1d(np.asarray(x, dtype=np.float64))
-        value, draws, even = (_cdf_at(axis, part, points) for part in (masses.estimate, masses.draws, masses.even))
+        if np.isnan(points).any():
+            raise ValueError("x must not be nan")
+        heaps = self._heaps if self.d == 1 else None
+        leaves = np.empty(0, dtype=np.int64) if heaps is None else heaps.leaves
+        kinds = (None, None, None) if heaps is None else (heaps.values, heaps.drawn, heaps.values)
+        parts = (masses.estimate, masses.draws, masses.even)
+        value, draws, even = (
+            cdf_at(axis, part, points, leaves, places) for part, places in zip(parts, kinds, strict=True)
+        )
         spread = np.sqrt(np.clip(value * (1 - value), 0, None))
         return self._estimate(value, draws, even, spread, target, level)
 
@@ -275,20 +255,39 @@ class Posterior:
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if not np.all((levels >= 0) & (levels <= 1)):
             raise ValueError(f"q must lie between 0 and 1, got {q!r}")
-        value, draws, even = (_quantiles(axis, part, levels) for part in (masses.estimate, masses.draws, masses.even))
+        value, draws, even = (quantiles_of(axis, part, levels) for part in (masses.estimate, masses.draws, masses.even))
         # influence of a record on a quantile: sqrt(q (1 - q)) over the density, here over a short stretch around it
         around = np.stack([np.clip(levels - 0.02, 0, 1), np.clip(levels + 0.02, 0, 1)])
-        low, high = (_quantiles(axis, masses.estimate, row) for row in around)
+        low, high = (quantiles_of(axis, masses.estimate, row) for row in around)
         spread = np.sqrt(levels * (1 - levels)) * (high - low) / np.maximum(around[1] - around[0], 1e-12)
-        one = np.ndim(q) == 0
         found = self._estimate(value, draws, even, spread, target, level)
-        return found[0] if one else found
+        found = self._outward(axis, masses, found)
+        return found[0] if np.ndim(q) == 0 else found
+
+    def _outward(self, axis: LeafAxis, masses: LeafMasses, found: Estimate) -> Estimate:
+        """Quantiles in an atom's leaf are the atom; ends inside heavy leaves move outward to the ends of the leaf."""
+        value, low, high = (np.asarray(part) for part in (found.value, found.low, found.high))
+        first, last = (axis.leaf_of(end) for end in (low, np.nextafter(high, -np.inf)))
+        if axis.step:
+            return replace(found, low=np.minimum(axis.first(first), value), high=np.maximum(axis.last(last), value))
+        heavy = masses.estimate > HEAVY_LEAF
+        if self.d == 1 and len(self._heaps.leaves):
+            heavy[self._heaps.leaves] = True
+            places = np.full(len(heavy), np.nan)
+            places[self._heaps.leaves] = self._heaps.values[0]
+            place = places[axis.leaf_of(value)]
+            value = np.where(np.isnan(place), value, place)
+        low = np.minimum(np.where(heavy[first], axis.first(first), low), value)
+        high = np.maximum(np.where(heavy[last], axis.last(last), high), value)
+        return replace(found, value=value, low=low, high=high)
 
     def mean(self, column: str | int | None = None, *, target: Target = "population", level: float = 0.95) -> Estimate:
         """Mean of one column."""
         axis, masses = self._margin(column, target)
         x = axis.centres
         value, draws, even = (part @ x for part in (masses.estimate, masses.draws, masses.even))
+        heavy, offsets = mean_places(axis, masses.estimate, len(masses.draws), self._seed)
+        draws = draws + (masses.draws[:, heavy] * offsets).sum(axis=1)
         spread = math.sqrt(max(float(masses.estimate @ x**2) - float(value) ** 2, 0.0))
         return self._estimate(float(value), draws, even, spread, target, level)
 
@@ -298,14 +297,21 @@ class Posterior:
         """Variance of one column."""
         axis, masses = self._margin(column, target)
         x = axis.centres - float(masses.estimate @ axis.centres)
-        within = 0.0 if axis.step else axis.width**2 / 12
+        # values spread inside a leaf, evenly as far as is known
+        within = axis.reach * (axis.reach + axis.step) / 3
 
         def second(part: FloatArray) -> FloatArray:
             return np.asarray(part @ x**2 - (part @ x) ** 2 + within)
 
         value = float(second(masses.estimate))
         spread = math.sqrt(max(float(masses.estimate @ (x**2 - value) ** 2), 0.0))
-        return self._estimate(value, second(masses.draws), second(masses.even), spread, target, level)
+        # a heavy leaf may hold one value, off its middle
+        heavy, offsets = mean_places(axis, masses.estimate, len(masses.draws), self._seed)
+        mass = masses.draws[:, heavy]
+        first = masses.draws @ x + (mass * offsets).sum(axis=1)
+        square = masses.draws @ x**2 + (mass * ((x[heavy] + offsets) ** 2 - x[heavy] ** 2)).sum(axis=1)
+        draws = np.maximum(square - first**2 + within * (1 - mass.sum(axis=1)), 0.0)
+        return self._estimate(value, draws, second(masses.even), spread, target, level)
 
     def correlation(self, first: str | int, second: str | int, *, target: Target = "population") -> Estimate:
         """Correlation of two columns."""
@@ -488,30 +494,6 @@ def _normalised(masses: LeafMasses, d: int) -> LeafMasses:
         return np.asarray(np.where(total > 0, part / np.where(total > 0, total, 1.0), even))
 
     return masses.map(change)
-
-
-def _cdf_at(axis: LeafAxis, part: FloatArray, points: FloatArray) -> FloatArray:
-    """Distribution functions at points; linear inside a leaf, on a lattice a step at each value."""
-    cumulative = np.concatenate([np.zeros((*part.shape[:-1], 1)), np.cumsum(part, axis=-1)], axis=-1)
-    x = np.clip(points, axis.edges[0], axis.edges[-1])
-    if axis.step:
-        x = np.clip(points + 0.5 * axis.step * (1 - 1e-9), axis.edges[0], axis.edges[-1])
-    place = np.clip(np.searchsorted(axis.edges, x, side="right") - 1, 0, len(axis.edges) - 2)
-    within = np.clip((x - axis.edges[place]) / axis.width, 0, 1)
-    return np.asarray(cumulative[..., place] * (1 - within) + cumulative[..., place + 1] * within)
-
-
-def _quantiles(axis: LeafAxis, part: FloatArray, levels: FloatArray) -> FloatArray:
-    rows = np.atleast_2d(part)
-    out = np.empty((len(rows), len(levels)))
-    for i, row in enumerate(rows):
-        cumulative = np.cumsum(row)
-        goal = np.minimum(levels * cumulative[-1], cumulative[-1] * (1 - 1e-12))
-        leaf = np.minimum(np.searchsorted(cumulative, goal, side="left"), len(row) - 1)
-        below = np.where(leaf > 0, cumulative[leaf - 1], 0.0)
-        within = np.where(row[leaf] > 0, (goal - below) / np.where(row[leaf] > 0, row[leaf], 1.0), 0.5)
-        out[i] = axis.centres[leaf] if axis.step else axis.edges[leaf] + np.clip(within, 0, 1) * axis.width
-    return out if part.ndim > 1 else out[0]
 
 
 def _band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float) -> Band:
