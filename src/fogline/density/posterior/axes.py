@@ -78,11 +78,17 @@ class LeafAxis:
         """Leaf of each place; places outside belong to the nearest."""
         return np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)
 
+    def above(self, x: FloatArray, *, sign: int = 1) -> FloatArray:
+        """Halfway between the largest value of a lattice that is at most x and the next; with sign -1, mirrored."""
+        origin = sign * self.bounds[0]
+        value = np.floor((x - origin) / self.step + 1e-6)
+        return np.asarray(origin + (value + 0.5) * self.step)
+
     def overlap(self, ends: Ends) -> FloatArray:
         """Part of each leaf that lies in a closed range; None is an open end."""
         low, high = self.range(ends)
-        if self.step:  # values count as wholes: widen by half a step, which lies between two values
-            low, high = _whole(low, -self.step / 2), _whole(high, self.step / 2)
+        if self.step:  # values count as wholes: a range ends halfway to the next value
+            low, high = -self.above(np.array([-low]), sign=-1)[0], self.above(np.array([high]))[0]
         start, stop = self.edges[:-1], self.edges[1:]
         inside = np.clip(np.minimum(stop, high) - np.maximum(start, low), 0.0, None)
         return np.asarray(np.minimum(inside / self.width, 1.0))
@@ -98,10 +104,6 @@ class LeafAxis:
         if not low <= high:
             raise ValueError(f"{self.name}: the range must rise, got {low} to {high}")
         return low, high
-
-
-def _whole(end: float, half: float) -> float:
-    return end + half * (1 - 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,9 +159,8 @@ def cdf_at(
     """
     rows = np.atleast_2d(part)
     cumulative = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=-1)], axis=-1)
-    shift = 0.5 * axis.step * (1 - 1e-9)
-    x = np.clip(points + shift, axis.edges[0], axis.edges[-1])
-    place = axis.leaf_of(x)
+    x = np.clip(axis.above(points) if axis.step else points, axis.edges[0], axis.edges[-1])
+    place = axis.leaf_of(np.nextafter(x, -np.inf) if axis.step else x)
     within = np.broadcast_to(np.clip((x - axis.edges[place]) / axis.width, 0, 1), (len(rows), len(x))).copy()
     if places is not None:
         for number, leaf in enumerate(leaves.tolist()):

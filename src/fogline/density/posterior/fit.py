@@ -31,6 +31,8 @@ __all__ = ["DensityFit", "FieldFit", "FitSettings", "fit_counts", "search_smooth
 _HERMITE = np.polynomial.hermite_e.hermegauss(15)
 _FLOOR, _CEILING = -30.0, 12.0
 """Logarithms of relative densities stay between these: beyond them nothing can be told apart."""
+_NO_EVIDENCE = -1e300
+"""Evidence of a fit that overflowed."""
 _NEAR = 0.05
 """Newton's method ends where a step changes the log-likelihood by about half of this: evidence needs no more."""
 
@@ -326,7 +328,8 @@ def search_smoothness(
             smoothness = Smoothness(settings.lengths[at[0]], settings.deviations[at[1]], settings.orders[at[3]])
             state = None if near is None else _State(near.level, near.smooth, near.rough)
             found = _fit(problem, smoothness, settings.roughness[at[2]], state)
-            done[at] = replace(found, indices=(at[0], at[1], at[2], at[3]))
+            sound = found.evidence if math.isfinite(found.evidence) else _NO_EVIDENCE
+            done[at] = replace(found, evidence=sound, indices=(at[0], at[1], at[2], at[3]))
         return done[at].evidence
 
     current: tuple[int, ...] = start
@@ -342,7 +345,7 @@ def search_smoothness(
                         break
                     current, moved = there, True
     ranked = sorted(done.values(), key=lambda fit: -fit.evidence)[: settings.kept]
-    best = tuple(fit for fit in ranked if fit.evidence > ranked[0].evidence - settings.spread)
+    best = tuple(fit for fit in ranked if fit.evidence >= ranked[0].evidence - settings.spread)
     weights = np.exp(np.array([fit.evidence for fit in best]) - best[0].evidence)
     return best, weights / weights.sum()
 
