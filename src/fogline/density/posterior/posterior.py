@@ -59,6 +59,10 @@ class Posterior:
         Takes a target and returns :class:`LeafMasses`.
     count : (float, float)
         Released number of records and the standard deviation of its noise.
+    seed : int
+        Of the places of heaps.
+    unseen : float
+        Records that a cell may hold without being seen, on average.
 
     Examples
     --------
@@ -81,11 +85,13 @@ class Posterior:
         *,
         count: tuple[float, float],
         seed: int = 0,
+        unseen: float = 1.0,
     ) -> None:
         self.axes = tuple(axes)
         self._contents = contents
         self._count = count
         self._seed = seed
+        self._unseen = unseen
         self._memory: dict[Any, Any] = {}
 
     @classmethod
@@ -99,7 +105,8 @@ class Posterior:
             parts = buckets.leaf_estimate(target), buckets.leaf_draws(target), buckets.leaf_draws(target, even=True)
             return LeafMasses(*(part.reshape(*part.shape[:-1], *shape) for part in parts))
 
-        return cls(axes, contents, count=(max(release.total, 1.0), release.total_sd), seed=_seed_of(release))
+        count, unseen = (max(release.total, 1.0), release.total_sd), 1 + release.counts.noise.sd
+        return cls(axes, contents, count=count, seed=_seed_of(release), unseen=unseen)
 
     @classmethod
     def of_fourier(cls, density: Any, columns: Sequence[str] | None = None) -> Posterior:
@@ -368,18 +375,22 @@ class Posterior:
         starts = np.arange(0, len(axis.centres), group)
         sizes = np.diff(np.append(starts, len(axis.centres)))
         cells = [np.add.reduceat(part, starts, axis=-1) for part in (masses.estimate, masses.draws)]
+        # what no draw shows may still be there: this many records in one of the cells
+        unseen = self._unseen * math.log(len(starts) / (1 - level)) / self._count[0]
         if kind == "cdf":
             x = axis.edges[np.minimum(starts + group, len(axis.centres))]
             value, draws = (np.cumsum(part, axis=-1) for part in cells)
-        else:
-            x = (axis.edges[starts] + axis.edges[starts + sizes]) / 2
-            value, draws = (part / (sizes * axis.width) for part in cells)
-        return _band(x, value, draws, level)
+            band = _band(x, value, draws, level, np.full(len(x), unseen))
+            return replace(band, high=np.minimum(band.high, 1.0))
+        x = (axis.edges[starts] + axis.edges[starts + sizes]) / 2
+        value, draws = (part / (sizes * axis.width) for part in cells)
+        return _band(x, value, draws, level, unseen / (sizes * axis.width))
 
     def marginal(self, column: str | int) -> Posterior:
         """Posterior of one column alone."""
         axis = self._axis(column)
-        return Posterior([self.axes[axis]], lambda target: self._margin(axis, target)[1], count=self._count)
+        margin = lambda target: self._margin(axis, target)[1]  # noqa: E731
+        return Posterior([self.axes[axis]], margin, count=self._count, seed=self._seed, unseen=self._unseen)
 
     def given(self, **ranges: Ends) -> Posterior:
         """Posterior of the other columns where these lie in closed ranges; of all of them if none would be left."""
@@ -401,7 +412,8 @@ class Posterior:
         def contents(target: Target) -> LeafMasses:
             return self.masses(target).map(lambda part: (part * mask).sum(axis=gone))
 
-        return Posterior([self.axes[k] for k in keep], contents, count=(max(count[0], 1.0), count[1]))
+        kept, count = [self.axes[k] for k in keep], (max(count[0], 1.0), count[1])
+        return Posterior(kept, contents, count=count, seed=self._seed, unseen=self._unseen)
 
     # -- draws -----------------------------------------------------------------------------------------------
 
@@ -496,17 +508,17 @@ def _normalised(masses: LeafMasses, d: int) -> LeafMasses:
     return masses.map(change)
 
 
-def _band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float) -> Band:
+def _band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float, unseen: FloatArray) -> Band:
     """Scale pointwise intervals, on each side by their own length, until they hold whole curves."""
     tails = (1 - level) / 2
     low, high = np.quantile(draws, [tails, 1 - tails], axis=0)
     low, high = np.minimum(low, value), np.maximum(high, value)
-    floor = 1e-9 * max(float(np.abs(value).max()), 1e-300)
-    above, below = np.maximum(high - value, floor), np.maximum(value - low, floor)
+    above, below = (np.maximum(part, 0.5 * unseen) for part in (high - value, value - low))
     reach = np.where(draws > value, (draws - value) / above, (value - draws) / below)
     factor = max(1.0, float(np.quantile(reach.max(axis=1), level)))
-    wide_low = np.maximum(value - factor * (value - low), 0.0)
-    return Band(x, value, wide_low, value + factor * (high - value), low, high, level)
+    wide_low = np.maximum(value - np.maximum(factor * below, unseen), 0.0)
+    wide_high = value + np.maximum(factor * above, unseen)
+    return Band(x, value, wide_low, wide_high, low, high, level)
 
 
 def _values_in(axis: LeafAxis, leaf: Any, rng: np.random.Generator) -> FloatArray:
