@@ -56,6 +56,8 @@ class FitSettings:
         Log-odds of an empty bucket without empty neighbours, and what a neighbourhood that is all empty adds.
     most_empty_prior : float
         How far the log-odds rise where most buckets turn out to be empty.
+    narrow : float
+        Buckets of less than one part in so many of the box are less likely to be empty by themselves; 0 for none.
     rounds : int
         How often emptiness and field alternate.
     broad : float
@@ -75,6 +77,7 @@ class FitSettings:
     empty_prior: float = -2.0
     most_empty_prior: float = 2.0
     coupling: float = 4.0
+    narrow: float = 0.0
     rounds: int = 3
     broad: float = 0.1
     kept: int = 3
@@ -89,6 +92,7 @@ _SETTINGS = {
         deviations=(0.5, 1.0, 2.0, 4.0),
         roughness=(0.0, 0.1, 0.25, 0.6, 1.4),
         start=(4, 2, 2, 0),
+        narrow=256.0,
     ),
     2: FitSettings(
         lengths=tuple(np.geomspace(0.04, 0.64, 5).tolist()),
@@ -405,8 +409,11 @@ def _mean_field(problem: _Problem, gain: FloatArray, empty: FloatArray) -> Float
     """Settle which buckets are empty, from what each count says and from their neighbours."""
     settings = problem.settings
     prior = settings.empty_prior
+    # in a narrow bucket that expects few records, none is chance: a hole that small needs its neighbours to be empty too
+    narrow = np.log(np.minimum(problem.mesh.volumes * settings.narrow, 1.0)) if settings.narrow else 0.0
     for _ in range(8):
-        odds = prior + settings.coupling * problem.mesh.neighbour_mean(empty) + gain
+        around = problem.mesh.neighbour_mean(empty)
+        odds = prior + narrow * (1 - around) + settings.coupling * around + gain
         empty = 0.5 * empty + 0.5 / (1 + np.exp(-np.clip(odds, -40, 40)))
         # where most buckets are empty, the next one is likely to be: the prior is learnt from the share of empty ones
         share = min(max(float(empty.mean()), 1e-3), 1 - 1e-3)
