@@ -409,7 +409,7 @@ def _mean_field(problem: _Problem, gain: FloatArray, empty: FloatArray) -> Float
     """Settle which buckets are empty, from what each count says and from their neighbours."""
     settings = problem.settings
     prior = settings.empty_prior
-    # in a narrow bucket that expects few records, none is chance: a hole that small needs its neighbours to be empty too
+    # no record in a narrow bucket that expects few is chance: a hole that small needs empty neighbours
     narrow = np.log(np.minimum(problem.mesh.volumes * settings.narrow, 1.0)) if settings.narrow else 0.0
     for _ in range(8):
         around = problem.mesh.neighbour_mean(empty)

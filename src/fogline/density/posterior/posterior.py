@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fogline._validation import check_count, check_level
-from fogline.density.leaves import LeafRelease, LeafSpec
+from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.posterior.arrays import FloatArray
 from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cdf_at, mean_places, quantiles_of
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
 from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior
 
-__all__ = ["LeafAxis", "LeafMasses", "Posterior"]
+__all__ = ["LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
 
 ATOM_CONTRAST = 8.0
 """An atom is this many times denser than the mean of its neighbours."""
@@ -66,14 +66,9 @@ class Posterior:
 
     Examples
     --------
-    >>> from fogline.density.leaves import BucketCounts, LeafSpec, Noise
-    >>> spec = LeafSpec.plan([(0, 8)], leaves=[8])
-    >>> boxes = np.array([[[i, i + 1]] for i in range(8)])
-    >>> stage = BucketCounts(boxes, np.array([400, 300, 200, 90, 10, 0, 1, -1]), Noise("laplace", 2.0))
-    >>> posterior = Posterior.of_leaves(LeafRelease(spec, pilot=stage, counts=stage), ["stay"])
-    >>> share = posterior.probability(stay=(0, 2))
-    >>> bool(share.low < 0.7 < share.high)
-    True
+    >>> posterior = example_posterior()
+    >>> posterior
+    Posterior(stay; about 1000 records)
     >>> bool(posterior.quantile(0.5, "stay").value < 2)
     True
     """
@@ -190,7 +185,14 @@ class Posterior:
     ) -> Estimate:
         """Probability of a box: closed ranges by name, ``(40, 60)`` or ``(10, None)``, or a list with one per column.
 
-        Outside the bounds there is nothing: a range that leaves them is cut.
+        Outside the bounds there is nothing: a range that leaves them is cut. In one column a heap in a leaf lies in the
+        range as a whole or not at all, and the interval allows for both where the leaf is cut.
+
+        Examples
+        --------
+        >>> share = example_posterior().probability(stay=(0, 2))
+        >>> bool(share.low < 0.7 < share.high)
+        True
         """
         weights = self._weights(box, ranges)
 
@@ -234,7 +236,15 @@ class Posterior:
     def cdf(
         self, x: ArrayLike, column: str | int | None = None, *, target: Target = "population", level: float = 0.95
     ) -> Estimate:
-        """Distribution function of one column at points."""
+        """Distribution function of one column at points.
+
+        Examples
+        --------
+        >>> posterior = example_posterior()
+        >>> found = posterior.cdf([0, 2, 8], "stay")
+        >>> [round(float(value), 1) for value in found.value]
+        [0.0, 0.7, 1.0]
+        """
         axis, masses = self._margin(column, target)
         points = np.atleast_1d(np.asarray(x, dtype=np.float64))
         if np.isnan(points).any():
@@ -257,7 +267,17 @@ class Posterior:
         target: Target = "population",
         level: float = 0.95,
     ) -> Estimate:
-        """Quantiles of one column: the least value (on a lattice) or place with at least this share below."""
+        """Quantiles of one column: the least value (on a lattice) or place with at least this share below.
+
+        A quantile in the leaf of an atom is the atom's value. Ends of the interval in a leaf that holds much move
+        outward to the ends of the leaf, because nobody knows where in it the records are.
+
+        Examples
+        --------
+        >>> median = example_posterior().quantile(0.5, "stay")
+        >>> median.low <= median.value <= median.high
+        True
+        """
         axis, masses = self._margin(column, target)
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if not np.all((levels >= 0) & (levels <= 1)):
@@ -289,7 +309,14 @@ class Posterior:
         return replace(found, value=value, low=low, high=high)
 
     def mean(self, column: str | int | None = None, *, target: Target = "population", level: float = 0.95) -> Estimate:
-        """Mean of one column."""
+        """Mean of one column; the interval allows for where in heavy leaves the records are.
+
+        Examples
+        --------
+        >>> found = example_posterior().mean("stay")
+        >>> found.low < found.value < found.high
+        True
+        """
         axis, masses = self._margin(column, target)
         x = axis.centres
         value, draws, even = (part @ x for part in (masses.estimate, masses.draws, masses.even))
@@ -301,7 +328,13 @@ class Posterior:
     def variance(
         self, column: str | int | None = None, *, target: Target = "population", level: float = 0.95
     ) -> Estimate:
-        """Variance of one column."""
+        """Variance of one column.
+
+        Examples
+        --------
+        >>> 0.5 < example_posterior().variance("stay").value < 2
+        True
+        """
         axis, masses = self._margin(column, target)
         x = axis.centres - float(masses.estimate @ axis.centres)
         # values spread inside a leaf, evenly as far as is known
@@ -341,7 +374,13 @@ class Posterior:
         )
 
     def pdf(self, x: ArrayLike, *, target: Target = "population", level: float = 0.95) -> Estimate:
-        """Density at points of shape (p, d), or (p,) in one column; 0 outside the box."""
+        """Density at points of shape (p, d), or (p,) in one column; 0 outside the box.
+
+        Examples
+        --------
+        >>> float(example_posterior().pdf([9.0]).value[0])
+        0.0
+        """
         points = np.asarray(x, dtype=np.float64)
         points = points.reshape(-1, 1) if self.d == 1 and points.ndim < 2 else points
         if points.ndim != 2 or points.shape[1] != self.d:
@@ -366,7 +405,14 @@ class Posterior:
     def band(
         self, column: str | int | None = None, *, kind: str = "pdf", points: int = 256, level: float = 0.95
     ) -> Band:
-        """Curve of one column's density or distribution function with a band that holds all of it at once."""
+        """Curve of one column's density or distribution function with a band that holds all of it at once.
+
+        Examples
+        --------
+        >>> band = example_posterior().band("stay", kind="cdf", points=8)
+        >>> bool((band.low <= band.pointwise_low).all())
+        True
+        """
         if kind not in ("pdf", "cdf"):
             raise ValueError(f"kind must be 'pdf' or 'cdf', got {kind!r}")
         level = check_level(level, name="level")
@@ -387,13 +433,26 @@ class Posterior:
         return _band(x, value, draws, level, unseen / (sizes * axis.width))
 
     def marginal(self, column: str | int) -> Posterior:
-        """Posterior of one column alone."""
+        """Posterior of one column alone.
+
+        Examples
+        --------
+        >>> example_posterior().marginal("stay").columns
+        ('stay',)
+        """
         axis = self._axis(column)
         margin = lambda target: self._margin(axis, target)[1]  # noqa: E731
         return Posterior([self.axes[axis]], margin, count=self._count, seed=self._seed, unseen=self._unseen)
 
     def given(self, **ranges: Ends) -> Posterior:
-        """Posterior of the other columns where these lie in closed ranges; of all of them if none would be left."""
+        """Posterior of the other columns where these lie in closed ranges; of all of them if none would be left.
+
+        Examples
+        --------
+        >>> short = example_posterior().given(stay=(0, 2))
+        >>> float(short.probability(stay=(4, 8)).value)
+        0.0
+        """
         if not ranges:
             raise ValueError("given needs at least one range, such as age=(70, 80)")
         weights = self._weights(None, ranges)
@@ -418,7 +477,13 @@ class Posterior:
     # -- draws -----------------------------------------------------------------------------------------------
 
     def draws(self, m: int | None = None, *, target: Target = "population") -> FloatArray:
-        """Densities drawn from the posterior: masses of leaves that sum to one, shape (m, leaves per column)."""
+        """Densities drawn from the posterior: masses of leaves that sum to one, shape (m, leaves per column).
+
+        Examples
+        --------
+        >>> example_posterior().draws(10).shape
+        (10, 8)
+        """
         drawn = self.masses(target).draws
         size = len(drawn) if m is None else check_count(m, "m")
         if size > len(drawn):
@@ -426,7 +491,13 @@ class Posterior:
         return drawn[:size].copy()
 
     def sample(self, k: int, *, random_state: Any = None) -> FloatArray:
-        """Draw k records from the estimated population; they lie in the bounds, on lattices and on atoms."""
+        """Draw k records from the estimated population; they lie in the bounds, on lattices and on atoms.
+
+        Examples
+        --------
+        >>> example_posterior().sample(5, random_state=0).shape
+        (5, 1)
+        """
         size = check_count(k, "k", minimum=0)
         rng = np.random.default_rng(random_state)
         mass = self.masses().estimate.ravel()
@@ -479,6 +550,14 @@ class Posterior:
             parts = tuple(float(part) for part in parts)
         value, error, low, high, privacy, sampling, smoothing = parts
         return Estimate(value, error, low, high, level, target, privacy, sampling, smoothing)
+
+
+def example_posterior() -> Posterior:
+    """Posterior of a small release in one column, for examples."""
+    spec = LeafSpec.plan([(0, 8)], leaves=[8])
+    boxes = np.array([[[i, i + 1]] for i in range(8)])
+    stage = BucketCounts(boxes, np.array([400, 300, 200, 90, 10, 0, 1, -1]), Noise("laplace", 2.0))
+    return Posterior.of_leaves(LeafRelease(spec, pilot=stage, counts=stage), ["stay"])
 
 
 def _check_target(target: str) -> None:
