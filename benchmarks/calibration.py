@@ -160,9 +160,9 @@ def judge_bands(posterior: Any, truth: Truth, level: float) -> Iterator[Outcome]
         slack = 1e-9 * max(float(value.max()), 1e-300)
         whole = bool(np.all((band.low <= value + slack) & (value <= band.high + slack)))
         yield Outcome(f"{kind} band", "population", level, 1, int(whole), math.nan)
-        held = (band.pointwise_low <= value + slack) & (value <= band.pointwise_high + slack)
-        held = held[mass > 0.1 * mass.max()]
-        yield Outcome(f"{kind} at points", "population", level, len(held), int(held.sum()), math.nan)
+        right = (band.pointwise_low <= value + slack) & (value <= band.pointwise_high + slack)
+        right = right[mass > 0.1 * mass.max()]
+        yield Outcome(f"{kind} at points", "population", level, len(right), int(right.sum()), math.nan)
 
 
 # -- releases -----------------------------------------------------------------------------------------------------

@@ -21,8 +21,15 @@ STRATA = 200_000
 class Truth(Protocol):
     """Distribution function and moments of one column."""
 
-    mean: float
-    variance: float
+    @property
+    def mean(self) -> float:
+        """Mean."""
+        ...
+
+    @property
+    def variance(self) -> float:
+        """Variance."""
+        ...
 
     def at_most(self, x: Any) -> Array:
         """P(X <= x)."""

@@ -268,7 +268,7 @@ def _slopes(mesh: Mesh, values: FloatArray) -> FloatArray:
         for j in range(d):
             normal[:, i, j] = np.bincount(first, weight * apart[:, i] * apart[:, j], minlength=n)
     normal += 1e-6 * np.eye(d) * np.trace(normal, axis1=1, axis2=2)[:, None, None] + 1e-12 * np.eye(d)
-    return np.linalg.solve(normal, right[:, :, None])[:, :, 0]
+    return np.asarray(np.linalg.solve(normal, right[:, :, None])[:, :, 0], dtype=np.float64)
 
 
 def _reconcile(expected: FloatArray, release: LeafRelease, levels: int) -> FloatArray:

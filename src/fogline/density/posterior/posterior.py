@@ -28,7 +28,7 @@ from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, T
 from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior
 
-__all__ = ["LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
+__all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
 
 ATOM_CONTRAST = 8.0
 """An atom is this many times denser than the mean of its neighbours."""
@@ -462,7 +462,7 @@ class Posterior:
         mask = np.ones(())
         for weight in weights:
             mask = np.multiply.outer(mask, weight)
-        share = self.probability(**ranges)
+        share = self.probability([ranges.get(axis.name, (None, None)) for axis in self.axes])
         count = (
             float(share.value) * self._count[0],
             math.hypot(self._count[1] * float(share.value), float(share.privacy) * self._count[0]),
@@ -545,7 +545,7 @@ class Posterior:
         smoothing = np.sqrt(np.clip(draws.var(axis=0) - even.var(axis=0), 0, None))
         smoothing = np.minimum(smoothing, np.sqrt(np.maximum(error**2 - sampling**2, 0)))
         privacy = np.sqrt(np.maximum(error**2 - sampling**2 - smoothing**2, 0))
-        parts = value, error, low, high, privacy, sampling, smoothing
+        parts: tuple[Any, ...] = value, error, low, high, privacy, sampling, smoothing
         if np.ndim(value) == 0:
             parts = tuple(float(part) for part in parts)
         value, error, low, high, privacy, sampling, smoothing = parts
