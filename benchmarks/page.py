@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import page_clusters
+import page_calibration
 import page_doors
 import page_groups
 import page_scale
@@ -38,6 +39,7 @@ def write_page() -> Path:
         page_groups.comparison(),
         page_groups.bounds(),
         page_scale.scale(),
+        page_calibration.calibration(),
         page_doors.doors(),
         _startup(),
     ]
