@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import page_clusters
 import page_calibration
+import page_clusters
 import page_doors
 import page_groups
 import page_scale

@@ -409,11 +409,11 @@ def _mean_field(problem: _Problem, gain: FloatArray, empty: FloatArray) -> Float
     """Settle which buckets are empty, from what each count says and from their neighbours."""
     settings = problem.settings
     prior = settings.empty_prior
-    # no record in a narrow bucket that expects few is chance: a hole that small needs empty neighbours
+    # no record in a narrow bucket that expects few is chance: a hole that small needs an empty neighbour
     narrow = np.log(np.minimum(problem.mesh.volumes * settings.narrow, 1.0)) if settings.narrow else 0.0
     for _ in range(8):
         around = problem.mesh.neighbour_mean(empty)
-        odds = prior + narrow * (1 - around) + settings.coupling * around + gain
+        odds = prior + narrow * np.maximum(1 - 2 * around, 0) + settings.coupling * around + gain
         empty = 0.5 * empty + 0.5 / (1 + np.exp(-np.clip(odds, -40, 40)))
         # where most buckets are empty, the next one is likely to be: the prior is learnt from the share of empty ones
         share = min(max(float(empty.mean()), 1e-3), 1 - 1e-3)
