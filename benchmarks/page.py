@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import page_calibration
 import page_clusters
 import page_doors
 import page_groups
@@ -38,6 +39,7 @@ def write_page() -> Path:
         page_groups.comparison(),
         page_groups.bounds(),
         page_scale.scale(),
+        page_calibration.calibration(),
         page_doors.doors(),
         _startup(),
     ]

@@ -10,6 +10,7 @@ from page import write_page
 
 SCRIPTS = (
     "density.py",
+    "calibration.py",
     "modes.py",
     "many_axes.py",
     "clusters.py",

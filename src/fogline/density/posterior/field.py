@@ -125,7 +125,7 @@ def _faces(label: IntArray, leaves: tuple[int, ...]) -> tuple[IntArray, IntArray
         keys.append(np.minimum(ahead, behind)[apart] * size + np.maximum(ahead, behind)[apart])
         areas.append(np.full(int(apart.sum()), count / math.prod(leaves)))
     pairs, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-    area: FloatArray = np.bincount(inverse.ravel(), np.concatenate(areas), minlength=len(pairs)).astype(np.float64)
+    area = np.bincount(inverse.ravel(), np.concatenate(areas), minlength=len(pairs)).astype(np.float64)
     return pairs // size, pairs % size, area
 
 
@@ -248,7 +248,7 @@ def _variance(mesh: Mesh, rate: float, order: int) -> float:
         return {1: 1 / (4 * rate**3), 2: 1 / (4 * math.pi * rate**2), 3: 1 / (8 * math.pi * rate)}[mesh.d]
     if mesh.d == 1:
         return 1 / (2 * rate)
-    side = float(np.mean(mesh.volumes)) ** (1 / mesh.d)
+    side: float = float(np.mean(mesh.volumes)) ** (1 / mesh.d)
     if mesh.d == 2:
         return math.log1p((math.pi / (side * rate)) ** 2) / (4 * math.pi)
     return float((1 - rate * side / math.pi * math.atan(math.pi / (rate * side))) / (2 * math.pi * side))

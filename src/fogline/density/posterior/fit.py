@@ -31,6 +31,8 @@ __all__ = ["DensityFit", "FieldFit", "FitSettings", "fit_counts", "search_smooth
 _HERMITE = np.polynomial.hermite_e.hermegauss(15)
 _FLOOR, _CEILING = -30.0, 12.0
 """Logarithms of relative densities stay between these: beyond them nothing can be told apart."""
+_NO_EVIDENCE = -1e300
+"""Evidence of a fit that overflowed."""
 _NEAR = 0.05
 """Newton's method ends where a step changes the log-likelihood by about half of this: evidence needs no more."""
 
@@ -54,6 +56,8 @@ class FitSettings:
         Log-odds of an empty bucket without empty neighbours, and what a neighbourhood that is all empty adds.
     most_empty_prior : float
         How far the log-odds rise where most buckets turn out to be empty.
+    narrow : float
+        Buckets of less than one part in so many of the box are less likely to be empty by themselves; 0 for none.
     rounds : int
         How often emptiness and field alternate.
     broad : float
@@ -73,6 +77,7 @@ class FitSettings:
     empty_prior: float = -2.0
     most_empty_prior: float = 2.0
     coupling: float = 4.0
+    narrow: float = 0.0
     rounds: int = 3
     broad: float = 0.1
     kept: int = 3
@@ -87,6 +92,7 @@ _SETTINGS = {
         deviations=(0.5, 1.0, 2.0, 4.0),
         roughness=(0.0, 0.1, 0.25, 0.6, 1.4),
         start=(4, 2, 2, 0),
+        narrow=256.0,
     ),
     2: FitSettings(
         lengths=tuple(np.geomspace(0.04, 0.64, 5).tolist()),
@@ -327,7 +333,8 @@ def search_smoothness(
             smoothness = Smoothness(settings.lengths[at[0]], settings.deviations[at[1]], settings.orders[at[3]])
             state = None if near is None else _State(near.level, near.smooth, near.rough)
             found = _fit(problem, smoothness, settings.roughness[at[2]], state)
-            done[at] = replace(found, indices=(at[0], at[1], at[2], at[3]))
+            sound = found.evidence if math.isfinite(found.evidence) else _NO_EVIDENCE
+            done[at] = replace(found, evidence=sound, indices=(at[0], at[1], at[2], at[3]))
         return done[at].evidence
 
     current: tuple[int, ...] = start
@@ -343,7 +350,7 @@ def search_smoothness(
                         break
                     current, moved = there, True
     ranked = sorted(done.values(), key=lambda fit: -fit.evidence)[: settings.kept]
-    best = tuple(fit for fit in ranked if fit.evidence > ranked[0].evidence - settings.spread)
+    best = tuple(fit for fit in ranked if fit.evidence >= ranked[0].evidence - settings.spread)
     weights = np.exp(np.array([fit.evidence for fit in best]) - best[0].evidence)
     return best, weights / weights.sum()
 
@@ -403,8 +410,11 @@ def _mean_field(problem: _Problem, gain: FloatArray, empty: FloatArray) -> Float
     """Settle which buckets are empty, from what each count says and from their neighbours."""
     settings = problem.settings
     prior = settings.empty_prior
+    # no record in a narrow bucket that expects few is chance: a hole that small needs an empty neighbour
+    narrow = np.log(np.minimum(problem.mesh.volumes * settings.narrow, 1.0)) if settings.narrow else 0.0
     for _ in range(8):
-        odds = prior + settings.coupling * problem.mesh.neighbour_mean(empty) + gain
+        around = problem.mesh.neighbour_mean(empty)
+        odds = prior + narrow * np.maximum(1 - 2 * around, 0) + settings.coupling * around + gain
         empty = 0.5 * empty + 0.5 / (1 + np.exp(-np.clip(odds, -40, 40)))
         # where most buckets are empty, the next one is likely to be: the prior is learnt from the share of empty ones
         share = min(max(float(empty.mean()), 1e-3), 1 - 1e-3)

@@ -123,6 +123,7 @@ class BucketPosterior:
         log_relative = np.concatenate([part[0] for part in parts], axis=1)
         smooth = np.concatenate([part[1] for part in parts], axis=1)
         full = _occupied(self.fit.empty, log_relative.shape[1], self.settings.agreement, rng)
+        _occupy_one(full, self.mesh.volumes, rng)
         return self.fit.base[:, None] * np.exp(log_relative) * full, smooth
 
     def bucket_draws(self, target: str) -> FloatArray:
@@ -192,6 +193,12 @@ def _occupied(empty: FloatArray, draws: int, agreement: float, rng: np.random.Ge
     common = math.sqrt(agreement) * rng.standard_normal(draws)
     own = math.sqrt(1 - agreement) * rng.standard_normal((len(empty), draws))
     return np.asarray(common + own >= ndtri(np.clip(empty, 1e-12, 1 - 1e-12))[:, None], dtype=np.float64)
+
+
+def _occupy_one(full: FloatArray, volumes: FloatArray, rng: np.random.Generator) -> None:
+    """Where a draw leaves all buckets empty, nothing is known: everything may lie in any one of them."""
+    nothing = np.flatnonzero(full.sum(axis=0) == 0)
+    full[rng.choice(len(volumes), size=len(nothing), p=volumes / volumes.sum()), nothing] = 1.0
 
 
 def _recentred(draws: FloatArray, expected: FloatArray) -> FloatArray:

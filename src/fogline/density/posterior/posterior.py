@@ -21,67 +21,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fogline._validation import check_count, check_level
-from fogline.density.leaves import LeafRelease, LeafSpec
+from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.posterior.arrays import FloatArray
+from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cdf_at, mean_places, quantiles_of
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
 from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior
 
-__all__ = ["LeafAxis", "LeafMasses", "Posterior"]
-
-Ends = tuple[float | None, float | None]
+__all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
 
 ATOM_CONTRAST = 8.0
 """An atom is this many times denser than the mean of its neighbours."""
-
-
-@dataclass(frozen=True, eq=False)
-class LeafAxis:
-    """One column of a posterior: its name, edges of its leaves and the values that a leaf stands for.
-
-    Parameters
-    ----------
-    name : str
-    edges : array
-        In data units; with a step they lie between two values.
-    step : float
-        Rounding step, 0 for a continuous column.
-    bounds : (float, float)
-    """
-
-    name: str
-    edges: FloatArray
-    step: float
-    bounds: tuple[float, float]
-
-    @property
-    def centres(self) -> FloatArray:
-        """Middle of each leaf, inside the bounds."""
-        return np.asarray(np.clip((self.edges[1:] + self.edges[:-1]) / 2, *self.bounds))
-
-    @property
-    def width(self) -> float:
-        """Width of a leaf."""
-        return float(self.edges[1] - self.edges[0])
-
-    def _value(self, end: float, rounding: Callable[[float], float], slack: float) -> float:
-        """Value of the lattice next to an end of a range."""
-        if math.isinf(end):
-            return end
-        return self.bounds[0] + self.step * float(rounding((end - self.bounds[0]) / self.step + slack))
-
-    def overlap(self, ends: Ends) -> FloatArray:
-        """Part of each leaf that lies in a closed range; None is an open end."""
-        low = -math.inf if ends[0] is None else float(ends[0])
-        high = math.inf if ends[1] is None else float(ends[1])
-        if not low <= high:
-            raise ValueError(f"{self.name}: the range must rise, got {low} to {high}")
-        if self.step:  # values count as wholes: a range holds those between its ends, and half a step around them
-            low = self._value(low, np.ceil, -1e-9) - self.step / 2
-            high = self._value(high, np.floor, 1e-9) + self.step / 2
-        start, stop = self.edges[:-1], self.edges[1:]
-        inside = np.clip(np.minimum(stop, high) - np.maximum(start, low), 0.0, None)
-        return np.asarray(np.minimum(inside / self.width, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,17 +59,16 @@ class Posterior:
         Takes a target and returns :class:`LeafMasses`.
     count : (float, float)
         Released number of records and the standard deviation of its noise.
+    seed : int
+        Of the places of heaps.
+    unseen : float
+        Records that a cell may hold without being seen, on average.
 
     Examples
     --------
-    >>> from fogline.density.leaves import BucketCounts, LeafSpec, Noise
-    >>> spec = LeafSpec.plan([(0, 8)], leaves=[8])
-    >>> boxes = np.array([[[i, i + 1]] for i in range(8)])
-    >>> stage = BucketCounts(boxes, np.array([400, 300, 200, 90, 10, 0, 1, -1]), Noise("laplace", 2.0))
-    >>> posterior = Posterior.of_leaves(LeafRelease(spec, pilot=stage, counts=stage), ["stay"])
-    >>> share = posterior.probability(stay=(0, 2))
-    >>> bool(share.low < 0.7 < share.high)
-    True
+    >>> posterior = example_posterior()
+    >>> posterior
+    Posterior(stay; about 1000 records)
     >>> bool(posterior.quantile(0.5, "stay").value < 2)
     True
     """
@@ -131,11 +80,13 @@ class Posterior:
         *,
         count: tuple[float, float],
         seed: int = 0,
+        unseen: float = 1.0,
     ) -> None:
         self.axes = tuple(axes)
         self._contents = contents
         self._count = count
         self._seed = seed
+        self._unseen = unseen
         self._memory: dict[Any, Any] = {}
 
     @classmethod
@@ -149,7 +100,8 @@ class Posterior:
             parts = buckets.leaf_estimate(target), buckets.leaf_draws(target), buckets.leaf_draws(target, even=True)
             return LeafMasses(*(part.reshape(*part.shape[:-1], *shape) for part in parts))
 
-        return cls(axes, contents, count=(max(release.total, 1.0), release.total_sd), seed=_seed_of(release))
+        count, unseen = (max(release.total, 1.0), release.total_sd), 1 + release.counts.noise.sd
+        return cls(axes, contents, count=count, seed=_seed_of(release), unseen=unseen)
 
     @classmethod
     def of_fourier(cls, density: Any, columns: Sequence[str] | None = None) -> Posterior:
@@ -233,7 +185,14 @@ class Posterior:
     ) -> Estimate:
         """Probability of a box: closed ranges by name, ``(40, 60)`` or ``(10, None)``, or a list with one per column.
 
-        Outside the bounds there is nothing: a range that leaves them is cut.
+        Outside the bounds there is nothing: a range that leaves them is cut. In one column a heap in a leaf lies in the
+        range as a whole or not at all, and the interval allows for both where the leaf is cut.
+
+        Examples
+        --------
+        >>> share = example_posterior().probability(stay=(0, 2))
+        >>> bool(share.low < 0.7 < share.high)
+        True
         """
         weights = self._weights(box, ranges)
 
@@ -243,25 +202,60 @@ class Posterior:
             return part
 
         masses = self.masses(target)
-        share = float(inside(masses.estimate))
+        value, draws, even = (inside(part) for part in (masses.estimate, masses.draws, masses.even))
+        if len(self._heaps.leaves):  # one column: a heap lies in the range or it does not
+            leaves, cut = self._heaps.leaves, weights[0][self._heaps.leaves]
+            ends = self.axes[0].range(self._ends(box, ranges)[0])
+            estimated, drawn = self._heaps.inside(*ends, 1e-6 * self.axes[0].step)
+            value = value + float(masses.estimate[leaves] @ (estimated[0] - cut))
+            draws = draws + (masses.draws[:, leaves] * (drawn - cut)).sum(axis=1)
+            even = even + masses.even[:, leaves] @ (estimated[0] - cut)
+        share = min(max(float(value), 0.0), 1.0)
         spread = math.sqrt(max(share * (1 - share), 0.0))
-        return self._estimate(share, inside(masses.draws), inside(masses.even), spread, target, level)
+        return self._estimate(share, np.clip(draws, 0.0, 1.0), even, spread, target, level)
 
     def _weights(self, box: Sequence[Ends] | None, ranges: Mapping[str, Ends]) -> list[FloatArray]:
+        return [axis.overlap(pair) for axis, pair in zip(self.axes, self._ends(box, ranges), strict=True)]
+
+    def _ends(self, box: Sequence[Ends] | None, ranges: Mapping[str, Ends]) -> list[Ends]:
         ends: list[Ends] = [(None, None)] * self.d if box is None else list(box)
         if len(ends) != self.d:
             raise ValueError(f"box must have one range per column ({self.d}), got {len(ends)}")
         for name, pair in ranges.items():
             ends[self._axis(name)] = pair
-        return [axis.overlap(pair) for axis, pair in zip(self.axes, ends, strict=True)]
+        return ends
+
+    @cached_property
+    def _heaps(self) -> Heaps:
+        """Atoms of a single column whose leaf can be cut by a range; none where a leaf is one value."""
+        atoms = self.atoms if self.d == 1 and self.axes[0].reach else ()
+        leaves = np.array([self.axes[0].leaf_of(np.array([(a.low + a.high) / 2]))[0] for a in atoms], dtype=np.int64)
+        values = np.array([atom.value for atom in atoms])
+        return Heaps.of(self.axes[0], leaves, values, len(self.masses().draws), self._seed)
 
     def cdf(
         self, x: ArrayLike, column: str | int | None = None, *, target: Target = "population", level: float = 0.95
     ) -> Estimate:
-        """Distribution function of one column at points."""
+        """Distribution function of one column at points.
+
+        Examples
+        --------
+        >>> posterior = example_posterior()
+        >>> found = posterior.cdf([0, 2, 8], "stay")
+        >>> [round(float(value), 1) for value in found.value]
+        [0.0, 0.7, 1.0]
+        """
         axis, masses = self._margin(column, target)
         points = np.atleast_1d(np.asarray(x, dtype=np.float64))
-        value, draws, even = (_cdf_at(axis, part, points) for part in (masses.estimate, masses.draws, masses.even))
+        if np.isnan(points).any():
+            raise ValueError("x must not be nan")
+        heaps = self._heaps if self.d == 1 else None
+        leaves = np.empty(0, dtype=np.int64) if heaps is None else heaps.leaves
+        kinds = (None, None, None) if heaps is None else (heaps.values, heaps.drawn, heaps.values)
+        parts = (masses.estimate, masses.draws, masses.even)
+        value, draws, even = (
+            cdf_at(axis, part, points, leaves, places) for part, places in zip(parts, kinds, strict=True)
+        )
         spread = np.sqrt(np.clip(value * (1 - value), 0, None))
         return self._estimate(value, draws, even, spread, target, level)
 
@@ -273,44 +267,91 @@ class Posterior:
         target: Target = "population",
         level: float = 0.95,
     ) -> Estimate:
-        """Quantiles of one column: the least value (on a lattice) or place with at least this share below."""
+        """Quantiles of one column: the least value (on a lattice) or place with at least this share below.
+
+        A quantile in the leaf of an atom is the atom's value. Ends of the interval in a leaf that holds much move
+        outward to the ends of the leaf, because nobody knows where in it the records are.
+
+        Examples
+        --------
+        >>> median = example_posterior().quantile(0.5, "stay")
+        >>> median.low <= median.value <= median.high
+        True
+        """
         axis, masses = self._margin(column, target)
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if not np.all((levels >= 0) & (levels <= 1)):
             raise ValueError(f"q must lie between 0 and 1, got {q!r}")
-        value, draws, even = (_quantiles(axis, part, levels) for part in (masses.estimate, masses.draws, masses.even))
+        value, draws, even = (quantiles_of(axis, part, levels) for part in (masses.estimate, masses.draws, masses.even))
         # influence of a record on a quantile: sqrt(q (1 - q)) over the density, here over a short stretch around it
         around = np.stack([np.clip(levels - 0.02, 0, 1), np.clip(levels + 0.02, 0, 1)])
-        low, high = (_quantiles(axis, masses.estimate, row) for row in around)
+        low, high = (quantiles_of(axis, masses.estimate, row) for row in around)
         spread = np.sqrt(levels * (1 - levels)) * (high - low) / np.maximum(around[1] - around[0], 1e-12)
-        one = np.ndim(q) == 0
         found = self._estimate(value, draws, even, spread, target, level)
-        if not axis.step:  # where in its leaf the mass lies nobody knows: at a wall it may all be at the wall
-            found = replace(found, low=_edge(axis, found.low, "right", -1), high=_edge(axis, found.high, "left", 0))
-        return found[0] if one else found
+        found = self._outward(axis, masses, found)
+        return found[0] if np.ndim(q) == 0 else found
+
+    def _outward(self, axis: LeafAxis, masses: LeafMasses, found: Estimate) -> Estimate:
+        """Quantiles in an atom's leaf are the atom; ends inside heavy leaves move outward to the ends of the leaf."""
+        value, low, high = (np.asarray(part) for part in (found.value, found.low, found.high))
+        first, last = (axis.leaf_of(end) for end in (low, np.nextafter(high, -np.inf)))
+        if axis.step:
+            return replace(found, low=np.minimum(axis.first(first), value), high=np.maximum(axis.last(last), value))
+        heavy = masses.estimate > HEAVY_LEAF
+        if self.d == 1 and len(self._heaps.leaves):
+            heavy[self._heaps.leaves] = True
+            places = np.full(len(heavy), np.nan)
+            places[self._heaps.leaves] = self._heaps.values[0]
+            place = places[axis.leaf_of(value)]
+            value = np.where(np.isnan(place), value, place)
+        low = np.minimum(np.where(heavy[first], axis.first(first), low), value)
+        high = np.maximum(np.where(heavy[last], axis.last(last), high), value)
+        return replace(found, value=value, low=low, high=high)
 
     def mean(self, column: str | int | None = None, *, target: Target = "population", level: float = 0.95) -> Estimate:
-        """Mean of one column."""
+        """Mean of one column; the interval allows for where in heavy leaves the records are.
+
+        Examples
+        --------
+        >>> found = example_posterior().mean("stay")
+        >>> found.low < found.value < found.high
+        True
+        """
         axis, masses = self._margin(column, target)
         x = axis.centres
         value, draws, even = (part @ x for part in (masses.estimate, masses.draws, masses.even))
+        heavy, offsets = mean_places(axis, masses.estimate, len(masses.draws), self._seed)
+        draws = draws + (masses.draws[:, heavy] * offsets).sum(axis=1)
         spread = math.sqrt(max(float(masses.estimate @ x**2) - float(value) ** 2, 0.0))
         return self._estimate(float(value), draws, even, spread, target, level)
 
     def variance(
         self, column: str | int | None = None, *, target: Target = "population", level: float = 0.95
     ) -> Estimate:
-        """Variance of one column."""
+        """Variance of one column.
+
+        Examples
+        --------
+        >>> 0.5 < example_posterior().variance("stay").value < 2
+        True
+        """
         axis, masses = self._margin(column, target)
         x = axis.centres - float(masses.estimate @ axis.centres)
-        within = 0.0 if axis.step else axis.width**2 / 12
+        # values spread inside a leaf, evenly as far as is known
+        within = axis.reach * (axis.reach + axis.step) / 3
 
         def second(part: FloatArray) -> FloatArray:
             return np.asarray(part @ x**2 - (part @ x) ** 2 + within)
 
         value = float(second(masses.estimate))
         spread = math.sqrt(max(float(masses.estimate @ (x**2 - value) ** 2), 0.0))
-        return self._estimate(value, second(masses.draws), second(masses.even), spread, target, level)
+        # a heavy leaf may hold one value, off its middle
+        heavy, offsets = mean_places(axis, masses.estimate, len(masses.draws), self._seed)
+        mass = masses.draws[:, heavy]
+        first = masses.draws @ x + (mass * offsets).sum(axis=1)
+        square = masses.draws @ x**2 + (mass * ((x[heavy] + offsets) ** 2 - x[heavy] ** 2)).sum(axis=1)
+        draws = np.maximum(square - first**2 + within * (1 - mass.sum(axis=1)), 0.0)
+        return self._estimate(value, draws, second(masses.even), spread, target, level)
 
     def correlation(self, first: str | int, second: str | int, *, target: Target = "population") -> Estimate:
         """Correlation of two columns."""
@@ -333,7 +374,13 @@ class Posterior:
         )
 
     def pdf(self, x: ArrayLike, *, target: Target = "population", level: float = 0.95) -> Estimate:
-        """Density at points of shape (p, d), or (p,) in one column; 0 outside the box."""
+        """Density at points of shape (p, d), or (p,) in one column; 0 outside the box.
+
+        Examples
+        --------
+        >>> float(example_posterior().pdf([9.0]).value[0])
+        0.0
+        """
         points = np.asarray(x, dtype=np.float64)
         points = points.reshape(-1, 1) if self.d == 1 and points.ndim < 2 else points
         if points.ndim != 2 or points.shape[1] != self.d:
@@ -358,7 +405,14 @@ class Posterior:
     def band(
         self, column: str | int | None = None, *, kind: str = "pdf", points: int = 256, level: float = 0.95
     ) -> Band:
-        """Curve of one column's density or distribution function with a band that holds all of it at once."""
+        """Curve of one column's density or distribution function with a band that holds all of it at once.
+
+        Examples
+        --------
+        >>> band = example_posterior().band("stay", kind="cdf", points=8)
+        >>> bool((band.low <= band.pointwise_low).all())
+        True
+        """
         if kind not in ("pdf", "cdf"):
             raise ValueError(f"kind must be 'pdf' or 'cdf', got {kind!r}")
         level = check_level(level, name="level")
@@ -367,21 +421,38 @@ class Posterior:
         starts = np.arange(0, len(axis.centres), group)
         sizes = np.diff(np.append(starts, len(axis.centres)))
         cells = [np.add.reduceat(part, starts, axis=-1) for part in (masses.estimate, masses.draws)]
+        # what no draw shows may still be there: this many records in one of the cells
+        unseen = self._unseen * math.log(len(starts) / (1 - level)) / self._count[0]
         if kind == "cdf":
             x = axis.edges[np.minimum(starts + group, len(axis.centres))]
             value, draws = (np.cumsum(part, axis=-1) for part in cells)
-        else:
-            x = (axis.edges[starts] + axis.edges[starts + sizes]) / 2
-            value, draws = (part / (sizes * axis.width) for part in cells)
-        return _band(x, value, draws, level)
+            band = _band(x, value, draws, level, np.full(len(x), unseen))
+            return replace(band, high=np.minimum(band.high, 1.0))
+        x = (axis.edges[starts] + axis.edges[starts + sizes]) / 2
+        value, draws = (part / (sizes * axis.width) for part in cells)
+        return _band(x, value, draws, level, unseen / (sizes * axis.width))
 
     def marginal(self, column: str | int) -> Posterior:
-        """Posterior of one column alone."""
+        """Posterior of one column alone.
+
+        Examples
+        --------
+        >>> example_posterior().marginal("stay").columns
+        ('stay',)
+        """
         axis = self._axis(column)
-        return Posterior([self.axes[axis]], lambda target: self._margin(axis, target)[1], count=self._count)
+        margin = lambda target: self._margin(axis, target)[1]  # noqa: E731
+        return Posterior([self.axes[axis]], margin, count=self._count, seed=self._seed, unseen=self._unseen)
 
     def given(self, **ranges: Ends) -> Posterior:
-        """Posterior of the other columns where these lie in closed ranges; of all of them if none would be left."""
+        """Posterior of the other columns where these lie in closed ranges; of all of them if none would be left.
+
+        Examples
+        --------
+        >>> short = example_posterior().given(stay=(0, 2))
+        >>> float(short.probability(stay=(4, 8)).value)
+        0.0
+        """
         if not ranges:
             raise ValueError("given needs at least one range, such as age=(70, 80)")
         weights = self._weights(None, ranges)
@@ -391,7 +462,7 @@ class Posterior:
         mask = np.ones(())
         for weight in weights:
             mask = np.multiply.outer(mask, weight)
-        share = self.probability([ranges.get(name, (None, None)) for name in self.columns])
+        share = self.probability([ranges.get(axis.name, (None, None)) for axis in self.axes])
         count = (
             float(share.value) * self._count[0],
             math.hypot(self._count[1] * float(share.value), float(share.privacy) * self._count[0]),
@@ -400,12 +471,19 @@ class Posterior:
         def contents(target: Target) -> LeafMasses:
             return self.masses(target).map(lambda part: (part * mask).sum(axis=gone))
 
-        return Posterior([self.axes[k] for k in keep], contents, count=(max(count[0], 1.0), count[1]))
+        kept, count = [self.axes[k] for k in keep], (max(count[0], 1.0), count[1])
+        return Posterior(kept, contents, count=count, seed=self._seed, unseen=self._unseen)
 
     # -- draws -----------------------------------------------------------------------------------------------
 
     def draws(self, m: int | None = None, *, target: Target = "population") -> FloatArray:
-        """Densities drawn from the posterior: masses of leaves that sum to one, shape (m, leaves per column)."""
+        """Densities drawn from the posterior: masses of leaves that sum to one, shape (m, leaves per column).
+
+        Examples
+        --------
+        >>> example_posterior().draws(10).shape
+        (10, 8)
+        """
         drawn = self.masses(target).draws
         size = len(drawn) if m is None else check_count(m, "m")
         if size > len(drawn):
@@ -413,7 +491,13 @@ class Posterior:
         return drawn[:size].copy()
 
     def sample(self, k: int, *, random_state: Any = None) -> FloatArray:
-        """Draw k records from the estimated population; they lie in the bounds, on lattices and on atoms."""
+        """Draw k records from the estimated population; they lie in the bounds, on lattices and on atoms.
+
+        Examples
+        --------
+        >>> example_posterior().sample(5, random_state=0).shape
+        (5, 1)
+        """
         size = check_count(k, "k", minimum=0)
         rng = np.random.default_rng(random_state)
         mass = self.masses().estimate.ravel()
@@ -461,11 +545,19 @@ class Posterior:
         smoothing = np.sqrt(np.clip(draws.var(axis=0) - even.var(axis=0), 0, None))
         smoothing = np.minimum(smoothing, np.sqrt(np.maximum(error**2 - sampling**2, 0)))
         privacy = np.sqrt(np.maximum(error**2 - sampling**2 - smoothing**2, 0))
-        parts: list[Any] = [value, error, low, high, privacy, sampling, smoothing]
+        parts: tuple[Any, ...] = value, error, low, high, privacy, sampling, smoothing
         if np.ndim(value) == 0:
-            parts = [float(part) for part in parts]
+            parts = tuple(float(part) for part in parts)
         value, error, low, high, privacy, sampling, smoothing = parts
         return Estimate(value, error, low, high, level, target, privacy, sampling, smoothing)
+
+
+def example_posterior() -> Posterior:
+    """Posterior of a small release in one column, for examples."""
+    spec = LeafSpec.plan([(0, 8)], leaves=[8])
+    boxes = np.array([[[i, i + 1]] for i in range(8)])
+    stage = BucketCounts(boxes, np.array([400, 300, 200, 90, 10, 0, 1, -1]), Noise("laplace", 2.0))
+    return Posterior.of_leaves(LeafRelease(spec, pilot=stage, counts=stage), ["stay"])
 
 
 def _check_target(target: str) -> None:
@@ -495,46 +587,17 @@ def _normalised(masses: LeafMasses, d: int) -> LeafMasses:
     return masses.map(change)
 
 
-def _cdf_at(axis: LeafAxis, part: FloatArray, points: FloatArray) -> FloatArray:
-    """Distribution functions at points; linear inside a leaf, on a lattice a step at each value."""
-    cumulative = np.concatenate([np.zeros((*part.shape[:-1], 1)), np.cumsum(part, axis=-1)], axis=-1)
-    x = np.clip(points, axis.edges[0], axis.edges[-1])
-    if axis.step:
-        x = np.clip(points + 0.5 * axis.step * (1 - 1e-9), axis.edges[0], axis.edges[-1])
-    place = np.clip(np.searchsorted(axis.edges, x, side="right") - 1, 0, len(axis.edges) - 2)
-    within = np.clip((x - axis.edges[place]) / axis.width, 0, 1)
-    return np.asarray(cumulative[..., place] * (1 - within) + cumulative[..., place + 1] * within)
-
-
-def _quantiles(axis: LeafAxis, part: FloatArray, levels: FloatArray) -> FloatArray:
-    rows = np.atleast_2d(part)
-    out = np.empty((len(rows), len(levels)))
-    for i, row in enumerate(rows):
-        cumulative = np.cumsum(row)
-        goal = np.minimum(levels * cumulative[-1], cumulative[-1] * (1 - 1e-12))
-        leaf = np.minimum(np.searchsorted(cumulative, goal, side="left"), len(row) - 1)
-        below = np.where(leaf > 0, cumulative[leaf - 1], 0.0)
-        within = np.where(row[leaf] > 0, (goal - below) / np.where(row[leaf] > 0, row[leaf], 1.0), 0.5)
-        out[i] = axis.centres[leaf] if axis.step else axis.edges[leaf] + np.clip(within, 0, 1) * axis.width
-    return out if part.ndim > 1 else out[0]
-
-
-def _edge(axis: LeafAxis, places: float | FloatArray, side: Literal["left", "right"], offset: int) -> FloatArray:
-    """Edge of a leaf next to each place, on one side of it."""
-    return axis.edges[np.clip(np.searchsorted(axis.edges, places, side=side) + offset, 0, len(axis.edges) - 1)]
-
-
-def _band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float) -> Band:
+def _band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float, unseen: FloatArray) -> Band:
     """Scale pointwise intervals, on each side by their own length, until they hold whole curves."""
     tails = (1 - level) / 2
     low, high = np.quantile(draws, [tails, 1 - tails], axis=0)
     low, high = np.minimum(low, value), np.maximum(high, value)
-    floor = 1e-9 * max(float(np.abs(value).max()), 1e-300)
-    above, below = np.maximum(high - value, floor), np.maximum(value - low, floor)
+    above, below = (np.maximum(part, 0.5 * unseen) for part in (high - value, value - low))
     reach = np.where(draws > value, (draws - value) / above, (value - draws) / below)
     factor = max(1.0, float(np.quantile(reach.max(axis=1), level)))
-    wide_low = np.maximum(value - factor * (value - low), 0.0)
-    return Band(x, value, wide_low, value + factor * (high - value), low, high, level)
+    wide_low = np.maximum(value - np.maximum(factor * below, unseen), 0.0)
+    wide_high = value + np.maximum(factor * above, unseen)
+    return Band(x, value, wide_low, wide_high, low, high, level)
 
 
 def _values_in(axis: LeafAxis, leaf: Any, rng: np.random.Generator) -> FloatArray:

@@ -1,0 +1,196 @@
+"""One column of a posterior: its leaves, and where inside a leaf the mass may lie.
+
+A leaf is too narrow to look into. Where it holds little, mass is taken to be even inside it; where it holds much, as
+the heap of a column with many zeros does, all of it may be one value, and nobody knows which. Answers then say what
+follows from every place that the value may have: ends of quantiles move outward to the ends of the leaf, and draws
+place the heap anywhere in it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fogline.density.posterior.arrays import BoolArray, FloatArray, IntArray
+
+__all__ = ["HEAVY_LEAF", "Ends", "Heaps", "LeafAxis", "cdf_at", "mean_places", "quantiles_of"]
+
+Ends = tuple[float | None, float | None]
+
+HEAVY_LEAF = 1e-3
+"""Leaves with a larger share than this are not taken to be even inside; offsets in all others average out."""
+
+AT_EDGE = 0.25
+"""How often a drawn heap lies at the lower end of its leaf, where round numbers are, or at the wall."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeafAxis:
+    """One column of a posterior: its name, edges of its leaves and the values that a leaf stands for.
+
+    Parameters
+    ----------
+    name : str
+    edges : array
+        In data units; with a step they lie between two values.
+    step : float
+        Rounding step, 0 for a continuous column.
+    bounds : (float, float)
+
+    Examples
+    --------
+    >>> axis = LeafAxis("stay", np.array([0.0, 2.0, 4.0]), 0.0, (0.0, 4.0))
+    >>> axis.overlap((1, 4)).tolist(), axis.leaf_of(np.array([0.5, 2.0, 4.0])).tolist()
+    ([0.5, 1.0], [0, 1, 1])
+    """
+
+    name: str
+    edges: FloatArray
+    step: float
+    bounds: tuple[float, float]
+
+    @property
+    def centres(self) -> FloatArray:
+        """Middle of each leaf, inside the bounds."""
+        return np.asarray(np.clip((self.edges[1:] + self.edges[:-1]) / 2, *self.bounds))
+
+    @property
+    def width(self) -> float:
+        """Width of a leaf."""
+        return float(self.edges[1] - self.edges[0])
+
+    @property
+    def reach(self) -> float:
+        """How far a value may lie from the middle of its leaf: 0 where a leaf is one value."""
+        return max((self.width - self.step) / 2, 0.0) if self.width > 1.5 * self.step else 0.0
+
+    def first(self, leaf: IntArray) -> FloatArray:
+        """Least value of leaves."""
+        return np.asarray(np.clip(self.edges[leaf] + self.step / 2, *self.bounds))
+
+    def last(self, leaf: IntArray) -> FloatArray:
+        """Largest value of leaves."""
+        return np.asarray(np.clip(self.edges[np.asarray(leaf) + 1] - self.step / 2, *self.bounds))
+
+    def leaf_of(self, x: FloatArray) -> IntArray:
+        """Leaf of each place; places outside belong to the nearest."""
+        return np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)
+
+    def above(self, x: FloatArray, *, sign: int = 1) -> FloatArray:
+        """Halfway between the largest value of a lattice that is at most x and the next; with sign -1, mirrored."""
+        origin = sign * self.bounds[0]
+        value = np.floor((x - origin) / self.step + 1e-6)
+        return np.asarray(origin + (value + 0.5) * self.step)
+
+    def overlap(self, ends: Ends) -> FloatArray:
+        """Part of each leaf that lies in a closed range; None is an open end."""
+        low, high = self.range(ends)
+        if self.step:  # values count as wholes: a range ends halfway to the next value
+            low, high = -self.above(np.array([-low]), sign=-1)[0], self.above(np.array([high]))[0]
+        start, stop = self.edges[:-1], self.edges[1:]
+        inside = np.clip(np.minimum(stop, high) - np.maximum(start, low), 0.0, None)
+        return np.asarray(np.minimum(inside / self.width, 1.0))
+
+    def range(self, ends: Ends) -> tuple[float, float]:
+        """Ends of a range as numbers, checked."""
+        try:
+            first, second = ends
+            low = -math.inf if first is None else float(first)
+            high = math.inf if second is None else float(second)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.name}: a range is two numbers, or None for an open end, got {ends!r}") from None
+        if not low <= high:
+            raise ValueError(f"{self.name}: the range must rise, got {low} to {high}")
+        return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class Heaps:
+    """Leaves whose mass is taken to be one value, and where that value lies: as estimated, and in each draw.
+
+    Attributes
+    ----------
+    leaves : array of shape (heaps,)
+    values : array of shape (1, heaps)
+        The value as estimated.
+    drawn : array of shape (draws, heaps)
+        Places that the value may have.
+    """
+
+    leaves: IntArray
+    values: FloatArray
+    drawn: FloatArray
+
+    @classmethod
+    def of(cls, axis: LeafAxis, leaves: IntArray, values: FloatArray, draws: int, seed: int) -> Heaps:
+        """Draw places: at the lower end or the wall now and then, else anywhere in the leaf."""
+        rng = np.random.default_rng([seed, len(leaves)])
+        first, last = axis.first(leaves), axis.last(leaves)
+        share = rng.random((draws, len(leaves)))
+        if axis.step:
+            share = np.round(share * (last - first) / axis.step) * axis.step / np.maximum(last - first, 1e-300)
+        drawn = first + share * (last - first)
+        at_edge = rng.random(drawn.shape)
+        drawn = np.where(at_edge < AT_EDGE, first, drawn)
+        drawn = np.where((at_edge > 1 - AT_EDGE) & (leaves == len(axis.edges) - 2), last, drawn)
+        return cls(leaves, values[None, :], drawn)
+
+    def inside(self, low: float, high: float, slack: float) -> tuple[BoolArray, BoolArray]:
+        """Whether the values lie in a closed range: as estimated, and in each draw."""
+        both = ((part >= low - slack) & (part <= high + slack) for part in (self.values, self.drawn))
+        estimated, drawn = both
+        return estimated, drawn
+
+
+def cdf_at(
+    axis: LeafAxis, part: FloatArray, points: FloatArray, leaves: IntArray, places: FloatArray | None
+) -> FloatArray:
+    """Distribution functions at points; linear inside a leaf, a step at each value of a lattice and at each heap.
+
+    Parameters
+    ----------
+    axis : LeafAxis
+    part : array of shape (..., leaves)
+    points : array of shape (points,)
+    leaves, places : array of shape (heaps,), (rows or 1, heaps)
+        Leaves that are heaps, and their values.
+    """
+    rows = np.atleast_2d(part)
+    cumulative = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=-1)], axis=-1)
+    x = np.clip(axis.above(points) if axis.step else points, axis.edges[0], axis.edges[-1])
+    place = axis.leaf_of(np.nextafter(x, -np.inf) if axis.step else x)
+    within = np.broadcast_to(np.clip((x - axis.edges[place]) / axis.width, 0, 1), (len(rows), len(x))).copy()
+    if places is not None:
+        for number, leaf in enumerate(leaves.tolist()):
+            at = np.flatnonzero(place == leaf)
+            within[:, at] = points[at] + 1e-6 * axis.step >= places[:, [number]]
+    found = cumulative[:, place] * (1 - within) + cumulative[:, place + 1] * within
+    found[:, points < axis.bounds[0]] = 0.0
+    return np.asarray(found if part.ndim > 1 else found[0])
+
+
+def quantiles_of(axis: LeafAxis, part: FloatArray, levels: FloatArray) -> FloatArray:
+    """Quantiles, linear inside a leaf; on a lattice the middle of the leaf."""
+    rows = np.atleast_2d(part)
+    out = np.empty((len(rows), len(levels)))
+    for i, row in enumerate(rows):
+        cumulative = np.cumsum(row)
+        goal = np.minimum(levels * cumulative[-1], cumulative[-1] * (1 - 1e-12))
+        leaf = np.minimum(np.searchsorted(cumulative, goal, side="left"), len(row) - 1)
+        below = np.where(leaf > 0, cumulative[leaf - 1], 0.0)
+        within = np.where(row[leaf] > 0, (goal - below) / np.where(row[leaf] > 0, row[leaf], 1.0), 0.5)
+        out[i] = axis.centres[leaf] if axis.step else axis.edges[leaf] + np.clip(within, 0, 1) * axis.width
+    return out if part.ndim > 1 else out[0]
+
+
+def mean_places(axis: LeafAxis, estimate: FloatArray, draws: int, seed: int) -> tuple[IntArray, FloatArray]:
+    """Where the mass of heavy leaves may lie on average, per draw: offsets from the middle, shape (draws, leaves).
+
+    They follow the arcsine law: where one leaf holds all, an interval comes near both ends of the leaf; where there are
+    many, offsets average out.
+    """
+    heavy = np.flatnonzero(estimate > HEAVY_LEAF) if axis.reach else np.empty(0, dtype=np.int64)
+    angles = np.random.default_rng([seed, 7]).uniform(-np.pi / 2, np.pi / 2, (draws, len(heavy)))
+    return heavy, np.asarray(axis.reach * np.sin(angles))
