@@ -219,9 +219,27 @@ class _Posterior:
     bounds: Bounds
 
     def cell_masses(self, resolution: int) -> Array:
-        edges = [np.linspace(low, high, resolution + 1) for low, high in self.bounds]
-        masses = np.asarray(self.posterior.probability_of_cells(edges), dtype=np.float64)
-        return positive_part(masses.reshape((resolution,) * len(self.bounds)))
+        masses = np.asarray(self.posterior.masses().estimate, dtype=np.float64)
+        for axis, column in enumerate(self.posterior.axes):
+            shares = _shares_of_cells(column, resolution)
+            masses = np.moveaxis(np.tensordot(masses, shares, (axis, 0)), -1, axis)
+        return positive_part(masses)
+
+
+def _shares_of_cells(column: Any, resolution: int) -> Array:
+    """Share of each leaf in each of equal cells of the bounds; values of a lattice lie in one cell each."""
+    low, high = column.bounds
+    leaves = len(column.centres)
+    per_leaf = max(1, round(column.width / column.step)) if column.step else max(1, resolution // leaves)
+    first = column.first(np.arange(leaves))
+    if column.step:
+        places = first[:, None] + column.step * np.arange(per_leaf)
+    else:
+        places = first[:, None] + column.width * (np.arange(per_leaf) + 0.5) / per_leaf
+    cells = np.clip(((places - low) / (high - low) * resolution).astype(np.int64), 0, resolution - 1)
+    shares = np.zeros((leaves, resolution))
+    np.add.at(shares, (np.repeat(np.arange(leaves), per_leaf), cells.ravel()), 1.0 / per_leaf)
+    return shares
 
 
 def fourier(records: Array, bounds: Bounds, steps: Steps, epsilon: float, seed: int) -> Answer:
@@ -235,11 +253,11 @@ def fourier(records: Array, bounds: Bounds, steps: Steps, epsilon: float, seed: 
 
 
 def fogline(records: Array, bounds: Bounds, steps: Steps, epsilon: float, seed: int) -> Answer:
-    """Fogline's default release, pure epsilon, read by the posterior."""
+    """The release on leaves, pure epsilon, read by the posterior."""
     from fogline import DensitySketch
     from fogline.testing import seeded_noise
 
-    sketch: Any = DensitySketch(bounds, steps=steps).update(records)
+    sketch = DensitySketch(bounds, features="leaves", steps=steps).update(records)
     with seeded_noise(seed):
         return _Posterior(sketch.release(epsilon=epsilon).posterior, bounds)
 
