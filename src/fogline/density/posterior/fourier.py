@@ -80,8 +80,9 @@ class FourierSettings:
         Degrees of freedom of the rough part.
     texture : Smoothness
         A short field that is added to the prior of draws: nobody knows what is too fine for the sums to tell.
-    empty_prior : float
-        Log-odds that nothing is where the sums cannot tell.
+    empty_prior, sureness : float
+        Log-odds that nothing is where the sums cannot tell, at most; and what multiplies the logarithm of the field's
+        own deviation, if that is less.
     contrast : float
         Leaves whose densities differ by less than this factor are empty together.
     thinning : float
@@ -107,7 +108,8 @@ class FourierSettings:
     level_variance: float = 9.0
     freedom: float = 2.0
     texture: Smoothness = _TEXTURE
-    empty_prior: float = 0.0
+    empty_prior: float = 0.5
+    sureness: float = 2.0
     contrast: float = 3.0
     thinning: float = 1.5
     agreement: float = 0.8
@@ -175,6 +177,15 @@ class _Covariance:
         product = np.asarray(idctn(waves, axes=axes, norm="ortho", overwrite_x=True)).reshape(columns.shape)
         return product if self.rough is None else product + self.rough[:, None] * columns
 
+    def variance(self) -> FloatArray:
+        """Variance of the field in each leaf."""
+        found = self.spectrum / self.spectrum.size
+        for axis, n in enumerate(self.spectrum.shape):
+            squares = np.full((n, n), 2.0) * np.cos(np.pi * np.outer(np.arange(n) + 0.5, np.arange(n)) / n) ** 2
+            squares[:, 0] = 1.0
+            found = np.moveaxis(np.tensordot(found, squares, (axis, 1)), -1, axis)
+        return found.ravel() if self.rough is None else found.ravel() + self.rough
+
     def draws(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Fields from the prior, shape (leaves, size)."""
         shape, axes = self.spectrum.shape, tuple(range(self.spectrum.ndim))
@@ -229,9 +240,7 @@ def _fit(data: LeafSums, choice: _Choice, settings: FourierSettings, near: tuple
         covariance = _Covariance(spectrum, variance)
         weighted = intensity[:, None] * response
         gain = covariance.times(weighted)
-        system = response.T @ (weighted + intensity[:, None] * gain)
-        diagonal = system.ravel()[:: len(system) + 1]
-        diagonal += data.noise**2 + 1e-14 * diagonal.sum()
+        system = _raised(response.T @ (weighted + intensity[:, None] * gain), data.noise)
         factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
         target = data.values + weighted.T @ (log_relative - 1)
         force = cho_solve(factor, target, check_finite=False)
@@ -252,6 +261,13 @@ def _fit(data: LeafSums, choice: _Choice, settings: FourierSettings, near: tuple
         evidence += _rough_evidence(rough, variance, choice.roughness, settings.freedom)
     intensity = base * np.exp(log_relative)
     return _Fit(choice, evidence, log_relative, rough, intensity, force, covariance)
+
+
+def _raised(system: FloatArray, noise: float) -> FloatArray:
+    """Add the noise to a covariance of readings, and as much as rounding may have taken; in place."""
+    diagonal = system.ravel()[:: len(system) + 1]
+    diagonal += noise**2 + 1e-14 * float(diagonal.sum())
+    return system
 
 
 def _tamed(change: FloatArray) -> FloatArray:
@@ -407,19 +423,28 @@ class _Law:
             part = response[here]
             below += part.T @ (intensity[here, None] * part)
             removed[:, here] = below @ part.T / peak
-        total = self.seen + data.noise**2 * np.eye(len(self.seen))
+        total = _raised(self.seen.copy(), data.noise)
         spread = solve_triangular(cholesky(total, lower=True, check_finite=False), removed, lower=True)
         gain = -(self.fit.force @ removed) - 0.5 * np.sum(spread**2, axis=0)
-        return np.asarray(1 / (1 + np.exp(-np.clip(self.settings.empty_prior + gain, -40, 40))))
+        # a field that is sure of its value has seen records there, if by way of neighbours
+        prior = np.minimum(self.settings.empty_prior, self.settings.sureness * np.log(self._deviation()))
+        return np.asarray(1 / (1 + np.exp(-np.clip(prior + gain, -40, 40))))
+
+    def _deviation(self) -> FloatArray:
+        """Standard deviation of the log density of each leaf, as the fit has it."""
+        weighted = self.fit.intensity[:, None] * self.data.response
+        covariance = self.fit.covariance
+        gain = covariance.times(weighted)
+        factor = cholesky(_raised(self.seen + weighted.T @ gain, self.data.noise), lower=True, check_finite=False)
+        explained = np.sum(solve_triangular(factor, gain.T, lower=True) ** 2, axis=0)
+        return np.sqrt(np.maximum(covariance.variance() - explained, 1e-4))
 
     def draws(self, size: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draw intensities and contents of leaves, both of shape (leaves, size)."""
         data, intensity = self.data, self.fit.intensity[:, None]
         weighted = intensity * data.response
         gain = self.covariance.times(weighted)
-        system = self.seen + weighted.T @ gain
-        diagonal = system.ravel()[:: len(system) + 1]
-        diagonal += data.noise**2 + 1e-14 * diagonal.sum()
+        system = _raised(self.seen + weighted.T @ gain, data.noise)
         fields = self.covariance.draws(size, rng)
         table = rng.poisson(np.broadcast_to(intensity, fields.shape)).astype(np.float64)
         noise = data.noise * rng.standard_normal((len(data.values), size))

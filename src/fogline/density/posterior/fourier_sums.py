@@ -129,7 +129,7 @@ def _lumps(contents: FloatArray) -> float:
     t/12 of a leaf, which squared is t^2/12 of the variance of a place; where neighbours are empty it may be anywhere.
     """
     rise = np.zeros(contents.shape)
-    logs = np.log(contents + 1e-3 * float(contents.mean()))
+    logs = np.log(contents + 1e-3 * float(contents.mean()) + 1e-9)
     for axis in range(contents.ndim):
         if contents.shape[axis] > 1:
             rise += np.gradient(logs, axis=axis) ** 2 / 12
