@@ -257,10 +257,19 @@ def test_a_lattice_beside_a_continuous_column() -> None:
     np.testing.assert_array_equal(values, np.round(values))
 
 
-def test_a_lattice_with_one_value() -> None:
-    spec = LeafSpec.plan([(0, 0.5), (0, 1)], steps=[2.0, None], leaves=[8, 16])
-    assert spec.leaves == (1, 16)
-    table = np.arange(16).reshape(1, 16) * 20
+def test_a_flag_beside_a_continuous_column() -> None:
+    # two values are the fewest that a lattice can have
+    spec = LeafSpec.plan([(0, 1), (0, 1)], steps=[1.0, None], leaves=[8, 16])
+    assert spec.leaves == (2, 16)
+    table = np.stack([np.arange(16) * 20, np.zeros(16, dtype=int)])
     posterior = Posterior.of_leaves(release_of(table, spec), ["flag", "y"])
-    assert float(posterior.probability(flag=(0, 0))) == pytest.approx(1)
+    assert float(posterior.probability(flag=(0, 0))) == pytest.approx(1, abs=0.03)
+    assert float(posterior.probability(y=(0.5, 1))) == pytest.approx(table[0, 8:].sum() / table.sum(), abs=0.05)
+
+
+def test_an_axis_with_one_leaf() -> None:
+    spec = LeafSpec.plan([(0, 1), (0, 1)], leaves=[1, 16])
+    table = np.arange(16).reshape(1, 16) * 20
+    posterior = Posterior.of_leaves(release_of(table, spec), ["x", "y"])
+    assert float(posterior.probability(x=(0, 0.5))) == pytest.approx(0.5)
     assert float(posterior.probability(y=(0.5, 1))) == pytest.approx(table[0, 8:].sum() / table.sum(), abs=0.05)
