@@ -64,6 +64,8 @@ class PartitionSettings:
     steepness, steep_height : float
         `finest` does not bind where the squared difference of halves exceeds this part of the squared content, and the
         content this many deviations.
+    plenty : float
+        A box with more deviations than this is cut in any case: its halves are known well.
     """
 
     share: Fraction
@@ -80,12 +82,13 @@ class PartitionSettings:
     most_buckets: int
     steepness: float = math.inf
     steep_height: float = 0.0
+    plenty: float = math.inf
 
 
 _SETTINGS = {
     1: PartitionSettings(Fraction(3, 20), 64, 60, 4.0, 4.0, 64, 256, 8.0, 16, 3.0, 20.0, 4096),
-    2: PartitionSettings(Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 8.0, 1, 3.0, 20.0, 4000, 0.1, 12.0),
-    3: PartitionSettings(Fraction(3, 20), 8, 16, 4.0, 4.0, 16, 32, 8.0, 1, 3.0, 20.0, 3000, 0.1, 12.0),
+    2: PartitionSettings(Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 8.0, 1, 3.0, 20.0, 4000, 0.1, 12.0, 100.0),
+    3: PartitionSettings(Fraction(3, 20), 8, 16, 4.0, 4.0, 16, 32, 8.0, 1, 3.0, 20.0, 3000, 0.1, 12.0, 100.0),
 }
 
 
@@ -243,6 +246,7 @@ class _Cutter:
         steep = (contrast > settings.steepness * content**2) & (content > settings.steep_height * math.sqrt(variance))
         pays |= tells & (spiky | wide | steep)
         pays |= content / 2 > settings.abundance * variance
+        pays |= content > settings.plenty * math.sqrt(variance)
         if lattice:
             leaves = np.prod(boxes[..., 1] - boxes[..., 0], axis=1)
             pays |= content > settings.per_value * math.sqrt(variance / 2) * leaves

@@ -55,7 +55,7 @@ class MassSettings:
     levels: int = 3
     most_evenness: float = 64.0
     agreement: float = 0.8
-    evidence: float = 6.6
+    evidence: float = 10.0
 
 
 _SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=3), 3: MassSettings(draws=80, levels=2)}
