@@ -437,7 +437,7 @@ class _Law:
         gain = covariance.times(weighted)
         factor = cholesky(_raised(self.seen + weighted.T @ gain, self.data.noise), lower=True, check_finite=False)
         explained = np.sum(solve_triangular(factor, gain.T, lower=True) ** 2, axis=0)
-        return np.sqrt(np.maximum(covariance.variance() - explained, 1e-4))
+        return np.asarray(np.sqrt(np.maximum(covariance.variance() - explained, 1e-4)))
 
     def draws(self, size: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draw intensities and contents of leaves, both of shape (leaves, size)."""
