@@ -25,7 +25,7 @@ from fogline.families import Exponential, Gamma, Logistic, Lognormal, Normal, St
 from fogline.families.family import UnivariateFamily
 from fogline_research.as_published import pgd, pnr
 from fogline_research.experiments import HellingerCell, hellinger_cells, reproduce_hellinger
-from fogline_research.experiments.hellinger import DRAWS, PARAMETER_BOUNDS, START, bandwidth, sample
+from fogline_research.experiments.hellinger import DRAWS, FLOOR, PARAMETER_BOUNDS, START, bandwidth, sample
 
 RUNS = 500
 QUICK_RUNS = 6
@@ -262,7 +262,8 @@ def paths(runs: int) -> None:
     rows: list[Row] = []
     for algorithm, method in (("newton", pnr), ("gradient_descent", pgd)):
         for run in range(min(runs, 10)):
-            found = method(x, start=START[algorithm], hdp=0.6 if run else None, random_state=run)
+            guard: dict[str, Any] = {"floor": FLOOR} if method is pnr else {}
+            found = method(x, start=START[algorithm], hdp=0.6 if run else None, **guard, random_state=run)
             rows += [
                 {"algorithm": algorithm, "run": run, "private": bool(run), "iteration": k, "mu": mu, "sigma": sigma}
                 for k, (mu, sigma) in enumerate(found.iterates)
@@ -272,7 +273,7 @@ def paths(runs: int) -> None:
     for run in range(min(runs, 50)):
         x = sample(1000, 0, np.random.default_rng([SEED, 5, run]))
         for hdp in (None, 0.6):
-            found = pnr(x, start=START["newton"], hdp=hdp, draws=DRAWS, random_state=run)
+            found = pnr(x, start=START["newton"], hdp=hdp, draws=DRAWS, floor=FLOOR, random_state=run)
             low, high = found.intervals()["mu"]
             intervals.append(
                 {"run": run, "private": hdp is not None, "mu": found.params["mu"], "low": low, "high": high}

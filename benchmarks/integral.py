@@ -159,7 +159,7 @@ def draws() -> None:
 
 def _drawn(job: dict[str, Any]) -> dict[str, Any]:
     from fogline import IntegralSampler
-    from fogline.release import secret_models
+    from fogline.releases import secret_models
     from fogline_research.as_published.mbde import metropolis
 
     epsilon, size = 2.0, DRAWS // 10 if QUICK else DRAWS

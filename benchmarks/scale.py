@@ -26,7 +26,7 @@ import numpy as np
 from common import read_csv, write_csv
 from fogline import DensitySketch
 from fogline.density.random_spec import Spec, plan_spec
-from fogline.release import sketch
+from fogline.releases import sketch
 from fogline.sources.contributions import ContributionBound
 from fogline.sources.files import FileTable
 from fogline.sources.registry import table

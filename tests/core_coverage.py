@@ -25,7 +25,7 @@ SOURCES = ("cell_sql", "contributions", "passes", "tables")
 MEASURED = [
     *(f"src/fogline/{part}/*.py" for part in ("mechanisms", "accounting", "ledger", "federation")),
     *(f"src/fogline/queries/{name}.py" for name in QUERIES),
-    *(f"src/fogline/release/{name}.py" for name in RELEASE),
+    *(f"src/fogline/releases/{name}.py" for name in RELEASE),
     *(f"src/fogline/sources/{name}.py" for name in SOURCES),
 ]
 LEFT_OUT = ["src/fogline/*/_*numba.py"]
@@ -34,7 +34,7 @@ TESTS = [
     *(f"tests/queries/test_{name}.py" for name in ("fourier", "histogram", "random_features")),
     *(f"tests/density/test_{name}.py" for name in ("core_limits", "random_density", "strata")),
     *(f"tests/sources/test_{name}.py" for name in ("contributions", "feed", "tables", "twins")),
-    *(f"src/fogline/{part}" for part in ("mechanisms", "accounting", "ledger", "federation", "release", "sources")),
+    *(f"src/fogline/{part}" for part in ("mechanisms", "accounting", "ledger", "federation", "releases", "sources")),
     "src/fogline/queries",
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -128,7 +129,7 @@ def test_a_column_name_with_a_comma(tmp_path):
 BAD = {
     "no bounds": ([*BUDGET], "--bounds"),
     "no epsilon": (["--bounds", "0:1", "--delta", "1e-5"], "--epsilon"),
-    "no delta": (["--bounds", "0:1", "--epsilon", "1"], "--delta"),
+    "no delta": (["--bounds", "0:1", "--epsilon", "1", "--features", "grid"], "--delta"),
     "reversed bounds": (["--bounds", "1:0", *BUDGET], "--bounds"),
     "half a bound": (["--bounds", "1", *BUDGET], "--bounds"),
     "bounds of words": (["--bounds", "low:high", *BUDGET], "--bounds"),
@@ -274,15 +275,23 @@ def test_no_record_is_quoted(tmp_path):
 # -- demo and reproduce -----------------------------------------------------------------------------------
 
 
-def test_demo_writes_a_page_and_prints_its_path(tmp_path):
-    result = run("demo", "--out", tmp_path / "new folder")
+def test_demo_makes_one_release_and_reads_it_again_for_nothing(tmp_path):
+    out = tmp_path / "new folder"
+    result = run("demo", "--out", out)
     assert result.exit_code == 0, result.output
-    target = tmp_path / "new folder" / "fogline-demo.html"
-    assert str(target) in result.stdout
-    page = target.read_text(encoding="utf-8")
-    assert "Old Faithful" in page
-    assert "eruptions" in page
-    assert "Certified" in result.stdout
+    assert f"Open {out / 'index.html'}" in result.stdout
+    assert "Certified: adding or removing one person" in result.stdout
+    index = (out / "index.html").read_text(encoding="utf-8")
+    pages = re.findall(r'href="([a-z]+\.html)"', index)
+    assert {"density.html", "clusters.html", "branches.html", "mixture.html", "profile.html"} <= set(pages)
+    for page in pages:
+        assert str(out / page) in result.stdout
+        assert "Certified" in (out / page).read_text(encoding="utf-8")
+    assert "ε = 0</b><span>left" in index
+    again = run("demo", "--out", out)  # the ledger has no budget left, and needs none
+    assert again.exit_code == 0, again.output
+    count = re.compile(r"count: .*")
+    assert count.search(result.stdout).group() == count.search(again.stdout).group()
 
 
 @pytest.fixture

@@ -198,7 +198,7 @@ def test_random_pairs_follow_the_canaries(monkeypatch):
 
 
 def test_a_false_claim_ends_with_1(monkeypatch):
-    from fogline.release import density_sketch
+    from fogline.releases import density_sketch
 
     honest = density_sketch.lattice_sensitivity
     monkeypatch.setattr(density_sketch, "lattice_sensitivity", lambda *given: honest(*given) / 2)

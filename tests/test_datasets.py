@@ -19,7 +19,7 @@ from fogline.datasets.simulated import (
     t_mixture5,
     uniform_box,
 )
-from fogline.datasets.tables import load_faithful
+from fogline.datasets.tables import hospital_visits, load_faithful
 
 pytestmark = pytest.mark.quick
 
@@ -168,3 +168,29 @@ def test_faithful_bounds_hold_the_data_and_are_not_its_range():
             np.testing.assert_array_equal(column, np.round(column / step) * step)
     with pytest.raises(dataclasses.FrozenInstanceError):
         table.columns = ()
+
+
+def test_hospital_visits_lie_in_their_bounds_and_repeat():
+    visits = hospital_visits(3000, random_state=4)
+    low, high = np.array(list(visits.bounds.values())).T
+    assert ((low <= visits.X) & (high >= visits.X)).mean() > 0.99
+    assert np.array_equal(visits.X, hospital_visits(3000, random_state=4).X)
+    assert not np.array_equal(visits.X, hospital_visits(3000, random_state=5).X)
+    assert 0.1 < (visits.records["stay"] == 0).mean() < 0.3
+    assert (visits.records["score"] == 20).mean() > 0.05
+    assert hospital_visits(0).X.shape == (0, 4)
+
+
+def test_hospital_visits_are_written_as_a_table(tmp_path):
+    from fogline import table
+
+    visits = hospital_visits(200)
+    path = visits.to_csv(tmp_path / "visits.csv")
+    assert path.read_text().splitlines()[0] == "person,sex,age,stay,cost,score"
+    assert len(path.read_text().splitlines()) == 201
+    assert table(path, ["age", "stay"], unit="person").columns == ("age", "stay")
+
+
+def test_hospital_visits_refuse_a_negative_number():
+    with pytest.raises(ValueError, match="n must be"):
+        hospital_visits(-1)

@@ -19,7 +19,9 @@ PAGE = ROOT / "docs" / "guarantees.md"
 HEADINGS = ["what", "guarantee", "proof", "replay", "attack"]
 LINK = re.compile(r"\[(`?)([^]`]+)`?\]\(([^)]+)\)")
 
-PUBLISH_NOTHING = {"PrivacyWarning", "check_pipeline", "Budget", "Guarantee", "Ledger", "PrivateDensity", "table"}
+PUBLISH_NOTHING = {
+    *("PrivacyWarning", "check_pipeline", "Budget", "Guarantee", "Ledger", "PrivateDensity", "Releases", "table"),
+}
 """Names of the front door that publish nothing: a release, what counts it, and what says where records are."""
 
 MECHANISMS = {name for name in mechanisms.__all__ if name[0].islower()} - {

@@ -31,8 +31,8 @@ from fogline.mechanisms import (
     private_count,
     stable_histogram,
 )
-from fogline.release import density_sketch
-from fogline.release.passes import CountingPass
+from fogline.releases import density_sketch
+from fogline.releases.passes import CountingPass
 from fogline.report import find, render_report, write_report
 from fogline.testing import seeded_noise
 from fogline_research import as_published as published

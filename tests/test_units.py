@@ -42,3 +42,56 @@ def test_bad_names():
     with pytest.raises(ValueError, match="points"):
         units.likert(1)
     assert tuple(units.likert(7)) == (1.0, 7.0)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"stay": (0, 60), "age": "age"},
+        {"age": units.age(), "stay": [0, 60.0]},
+        ["age", (0, 60)],
+        [(0, 125), (0, 60)],
+        np.array([[0, 125], [0, 60]]),
+    ],
+)
+def test_bounds_by_name_by_order_and_by_public_range_are_the_same(bounds):
+    found = units.resolve_bounds(bounds, ["age", "stay"])
+    np.testing.assert_array_equal(found, [[0, 125], [0, 60]])
+
+
+def test_one_range_serves_all_columns():
+    np.testing.assert_array_equal(units.resolve_bounds("percent", ["a", "b"], width=2), [[0, 100]] * 2)
+    np.testing.assert_array_equal(units.resolve_bounds((0, 1), width=3), [[0, 1]] * 3)
+
+
+def test_a_mapping_names_columns_that_have_no_names():
+    bounds = {"stay": (0, 60), "age": "age"}
+    np.testing.assert_array_equal(units.resolve_bounds(bounds), [[0, 60], [0, 125]])
+    assert units.bounded_names(bounds) == ("stay", "age")
+    assert units.bounded_names(bounds, ["age", "stay"]) == ("age", "stay")
+    assert units.bounded_names([(0, 60)]) is None
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"age": "age"}, r"^bounds: 'stay' has no range"),
+        ({"age": "age", "stay": (0, 60), "stays": (0, 1)}, r"^bounds: there is no column 'stays'; did you mean 'stay'"),
+        ({"age": "age", "zzz": (0, 60)}, r"^bounds: there is no column 'zzz'; there are age, stay"),
+        ({"age": "aeg", "stay": (0, 60)}, r"^bounds: there is no public range named 'aeg'"),
+        ({"age": "age", "stay": (60, 0)}, r"^bounds of 'stay' must be \(low, high\) with low < high"),
+        ([(0, 1), (0, np.inf)], r"^bounds of 'stay' must be finite"),
+        ({}, r"^bounds must hold a range for each column"),
+        (["age", (0, 1, 2)], r"^bounds must be one \(low, high\) pair per axis"),
+    ],
+)
+def test_bounds_that_cannot_be_told_name_the_column(bounds, words):
+    with pytest.raises(ValueError, match=words):
+        units.resolve_bounds(bounds, ["age", "stay"])
+
+
+def test_missing_bounds_are_refused_whatever_the_names():
+    with pytest.raises(TypeError, match=r"^x_bounds must be given"):
+        units.resolve_bounds(None, ["age"], name="x_bounds")
+    with pytest.raises(TypeError, match=r"^x_bounds must be one"):
+        units.resolve_bounds({"age": None}, ["age"], name="x_bounds")

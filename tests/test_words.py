@@ -98,7 +98,7 @@ def test_words_that_were_given_up_stay_away():
         "g(books=1)",
         "from fogline.engines import y",
         "from fogline.sources import Table",
-        "import fogline.release.secret_models as _vault",
+        "import fogline.releases.secret_models as _vault",
     ],
 )
 def test_a_word_that_came_back_would_be_noticed(source):

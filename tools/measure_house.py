@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "src" / "fogline"
-TRUSTED = ("sources", "queries", "release", "federation", "mechanisms")
+TRUSTED = ("sources", "queries", "releases", "federation", "mechanisms")
 
 TRACED = """
 import sys, tempfile

@@ -26,8 +26,8 @@ from sklearn.base import BaseEstimator
 from fogline import _validation
 from fogline.accounting import Cost
 from fogline.estimators._base import ReleasedState
-from fogline.release.curator import Curator
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.terms import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 __all__ = ["DensestIntervals", "densest_intervals"]

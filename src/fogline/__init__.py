@@ -1,7 +1,7 @@
 """Fogline: the shape of sensitive data, under differential privacy.
 
-One noisy release of a density, from which modes are read at no further cost. Start with
-:class:`~fogline.PrivateModes`; :class:`~fogline.DensitySketch` is the release alone.
+One noisy release of a density, from which everything else is read at no further cost. Start with
+:func:`~fogline.release`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fogline import audit, datasets, federation, units
     from fogline.accounting import Budget, Guarantee, PrivacyWarning
+    from fogline.density.named_densities import Releases
     from fogline.density.private_density import PrivateDensity
     from fogline.estimators import (
         IntegralSampler,
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
         private_pca,
         private_spherical_gaussian,
         private_strata,
+        profile,
         terrific_ball,
     )
     from fogline.ledger import Ledger
-    from fogline.release.density_sketch import DensitySketch
+    from fogline.releases.density_sketch import DensitySketch
+    from fogline.releases.table_release import release
     from fogline.sources.registry import table
 
 __all__ = [
@@ -46,6 +49,7 @@ __all__ = [
     "PrivateModalRegression",
     "PrivateModeClustering",
     "PrivateModes",
+    "Releases",
     "__version__",
     "audit",
     "check_pipeline",
@@ -57,6 +61,8 @@ __all__ = [
     "private_pca",
     "private_spherical_gaussian",
     "private_strata",
+    "profile",
+    "release",
     "table",
     "terrific_ball",
     "units",
@@ -66,7 +72,7 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "Budget": "fogline.accounting",
-    "DensitySketch": "fogline.release",
+    "DensitySketch": "fogline.releases",
     "Guarantee": "fogline.accounting",
     "IntegralSampler": "fogline.estimators",
     "Ledger": "fogline.ledger",
@@ -77,6 +83,7 @@ _HOMES = {
     "PrivateModalRegression": "fogline.estimators",
     "PrivateModeClustering": "fogline.estimators",
     "PrivateModes": "fogline.estimators",
+    "Releases": "fogline.density.named_densities",
     "check_pipeline": "fogline.estimators",
     "one_cluster": "fogline.estimators",
     "private_bounds": "fogline.estimators",
@@ -84,6 +91,8 @@ _HOMES = {
     "private_pca": "fogline.estimators",
     "private_strata": "fogline.estimators",
     "private_spherical_gaussian": "fogline.estimators",
+    "profile": "fogline.estimators",
+    "release": "fogline.releases.table_release",
     "table": "fogline.sources",
     "terrific_ball": "fogline.estimators",
 }

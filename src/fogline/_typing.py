@@ -49,8 +49,10 @@ WordArray: TypeAlias = NDArray[np.uint64]
 
 # -- what users pass ----------------------------------------------------------------------------------------
 
-BoundsLike: TypeAlias = ArrayLike | None
-"""Public bounds, one pair (low, high) per axis; None is refused by an error that says why."""
+BoundsLike: TypeAlias = ArrayLike | Mapping[str, Any] | Sequence[Any] | None
+"""Public bounds: a pair (low, high) or the name of a public range per axis, or a mapping from columns to such.
+
+None is refused by an error that says why."""
 
 BandwidthLike: TypeAlias = ArrayLike | None
 """A fraction of each width, one bandwidth per axis, a list of such, or "auto"; None where a reading may choose."""

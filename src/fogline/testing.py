@@ -159,7 +159,7 @@ def integral_log_ratio(sampler: Any, x: ArrayLike) -> FloatArray:
     """
     from scipy.stats.qmc import Sobol
 
-    from fogline.release import secret_models
+    from fogline.releases import secret_models
 
     paid_draws = secret_models.paid_draws_of(sampler)
     if paid_draws is None or paid_draws.log_ratio is None:

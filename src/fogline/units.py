@@ -13,16 +13,21 @@ age: 0 to 125 years, in steps of 1 (the longest documented life was 122 years)
 >>> modes = PrivateModes(epsilon=1.0, delta=1e-6, bounds=[units.age(), units.percent()])
 >>> units.named("latitude")[0]
 -90.0
+>>> modes = PrivateModes(epsilon=1.0, delta=1e-6, bounds={"age": "age", "stay": (0, 60)})
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from fogline._validation import check_count
+from fogline._validation import check_bounds, check_count
 
-__all__ = ["PublicRange", "likert", "named", "names"]
+if TYPE_CHECKING:
+    from fogline._typing import FloatArray
+
+__all__ = ["PublicRange", "bounded_names", "likert", "named", "names", "ranges", "resolve_bounds", "steps_of"]
 
 
 class PublicRange(tuple[float, float]):
@@ -126,6 +131,69 @@ def named(name: str) -> PublicRange:
     return _TABLE[name]
 
 
+def ranges(bounds: Any, columns: Sequence[str] | None = None) -> list[Any]:
+    """Return one range per column, whichever way bounds were given: a list, a mapping by column, names of ranges.
+
+    Parameters
+    ----------
+    bounds : sequence, mapping or str
+        Pairs ``(low, high)``, or names such as ``"age"`` of public ranges: a list of them, one of them, or a mapping
+        from names of columns.
+    columns : sequence of str, optional
+        Names of the columns, in order; a mapping must have a range for each.
+
+    Examples
+    --------
+    >>> ranges({"stay": (0, 60), "age": "age"}, ["age", "stay"])
+    [age: 0 to 125 years, in steps of 1 (the longest documented life was 122 years), (0, 60)]
+    >>> ranges({"agee": "age"}, ["age"])
+    Traceback (most recent call last):
+    ValueError: bounds: there is no column 'agee'; did you mean 'age'?
+    """
+    if isinstance(bounds, str):
+        return [named(bounds)]
+    if bounds is None:
+        raise TypeError("bounds must be given: a range read from the data would leak it")
+    if isinstance(bounds, Mapping):
+        return _in_order(bounds, bounded_names(bounds, columns) or (), "bounds")
+    if isinstance(bounds, PublicRange):
+        return [bounds]
+    given: list[Any] = list(bounds)
+    if len(given) == 2 and not any(isinstance(end, str) or hasattr(end, "__len__") for end in given):
+        given = [tuple(given)]  # one pair
+    return [_pair(one, "bounds") for one in given]
+
+
+def steps_of(pairs: Sequence[Any], steps: Any, columns: Sequence[str] | None = None) -> list[float | None]:
+    """Return one rounding step per column: the one given, or that of a named range where none is.
+
+    Parameters
+    ----------
+    pairs : sequence
+        As :func:`ranges` returns them.
+    steps : None, float, sequence or mapping
+        One for all columns, one per column, or by name; in a mapping, None makes a column continuous.
+    columns : sequence of str, optional
+
+    Examples
+    --------
+    >>> pairs = ranges({"age": "age", "stay": (0, 60)})
+    >>> steps_of(pairs, None), steps_of(pairs, {"age": None, "stay": 1}, ["age", "stay"])
+    ([1, None], [None, 1])
+    """
+    usual = [getattr(pair, "step", None) for pair in pairs]
+    if steps is None:
+        return usual
+    if isinstance(steps, Mapping):
+        known = list(columns or ())
+        for name in steps:
+            if name not in known:
+                raise ValueError(f"steps: there is no column {name!r}; there are {', '.join(known)}")
+        return [steps.get(name, step) for name, step in zip(known, usual, strict=True)]
+    entries = list(steps) if hasattr(steps, "__len__") else [steps]
+    return entries * len(pairs) if len(entries) == 1 else entries
+
+
 def likert(points: int = 5) -> PublicRange:
     """Range of a scale of so many answers, numbered from 1.
 
@@ -136,6 +204,88 @@ def likert(points: int = 5) -> PublicRange:
     """
     highest = check_count(points, "points", minimum=2)
     return PublicRange("likert", 1, highest, "", 1, f"{highest} possible answers")
+
+
+def resolve_bounds(
+    bounds: object, columns: Sequence[str] | None = None, *, name: str = "bounds", width: int | None = None
+) -> FloatArray:
+    """Public bounds as users write them, as an array of one (low, high) pair per column.
+
+    Parameters
+    ----------
+    bounds : mapping, sequence, str or pair
+        By name of the column, or one per column in their order; each a pair, or the name of a public range. One pair
+        or one range serves all columns.
+    columns : sequence of str, optional
+        Names of the columns, in their order; where there are none, the order of a mapping is that of the columns.
+    name : str
+        Of the parameter, for the errors.
+    width : int, optional
+        Number of columns, where one pair may serve all of them.
+
+    Returns
+    -------
+    array of shape (d, 2)
+
+    Examples
+    --------
+    >>> resolve_bounds({"stay": (0, 60), "age": "age"}, ["age", "stay"]).tolist()
+    [[0.0, 125.0], [0.0, 60.0]]
+    >>> resolve_bounds(["age", (0, 60)]).tolist()
+    [[0.0, 125.0], [0.0, 60.0]]
+    >>> resolve_bounds("percent", width=2).shape
+    (2, 2)
+    >>> resolve_bounds({"age": "age", "stya": (0, 60)}, ["age", "stay"])
+    Traceback (most recent call last):
+    ValueError: bounds: there is no column 'stya'; did you mean 'stay'?
+    """
+    known = bounded_names(bounds, columns)
+    if isinstance(bounds, Mapping):
+        return check_bounds(_in_order(bounds, known or (), name), name=name, columns=known)
+    if isinstance(bounds, str):
+        return check_bounds(_pair(bounds, name), name=name, width=width, columns=known)
+    if isinstance(bounds, Sequence) and any(isinstance(part, str) for part in bounds):
+        bounds = [_pair(part, name) for part in bounds]
+    return check_bounds(bounds, name=name, width=width, columns=known)
+
+
+def bounded_names(bounds: object, columns: Sequence[str] | None = None) -> tuple[str, ...] | None:
+    """Names of columns: their own, else those under which a mapping bounds them, else None.
+
+    Examples
+    --------
+    >>> bounded_names({"age": "age", "stay": (0, 60)}), bounded_names([(0, 60)])
+    (('age', 'stay'), None)
+    """
+    if columns is None and not isinstance(bounds, Mapping):
+        return None
+    return tuple(map(str, bounds if columns is None and isinstance(bounds, Mapping) else columns or ()))
+
+
+def _in_order(bounds: Mapping[Any, Any], columns: Sequence[str], name: str) -> list[Any]:
+    """Bounds of the columns in their order; every name on either side must be on the other."""
+    given = {str(column): part for column, part in bounds.items()}
+    if not given:
+        raise ValueError(f"{name} must hold a range for each column")
+    for column in given:
+        if column not in columns:
+            near = difflib.get_close_matches(column, columns, 1)
+            told = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(columns)}"
+            raise ValueError(f"{name}: there is no column {column!r}; {told}")
+    missing = [column for column in columns if column not in given]
+    if missing:
+        raise ValueError(f"{name}: {missing[0]!r} has no range, and one read from the data would leak it")
+    return [_pair(given[column], name) for column in columns]
+
+
+def _pair(part: object, name: str) -> object:
+    """A pair as it is; a name as the range it stands for."""
+    if not isinstance(part, str):
+        return part
+    try:
+        return named(part)
+    except ValueError as error:
+        raise ValueError(f"{name}{str(error).removeprefix('bounds')}") from None
 
 
 def __getattr__(name: str) -> Callable[[], PublicRange]:

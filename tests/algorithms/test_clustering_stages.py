@@ -16,8 +16,8 @@ from fogline.queries import moments
 from fogline.queries.em_step import GaussianClusters, StepSums
 from fogline.queries.moments import ExactSum, components_of
 from fogline.queries.projected_density import ProjectedDensityQuery
-from fogline.release.curator import Curator
-from fogline.release.density_sketch import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.density_sketch import ReleaseTerms
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}

@@ -8,8 +8,8 @@ import pytest
 from fogline.algorithms.mixture_recursive import RecursivePlan
 from fogline.algorithms.mixture_spherical import PROOF, learn_spherical
 from fogline.audit import canary_pairs, replay
-from fogline.release.curator import Curator
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.terms import ReleaseTerms
 from fogline.testing import seeded_noise
 from fogline_research.datasets.separated import separated_mixture
 from fogline_research.metrics import mixture_errors

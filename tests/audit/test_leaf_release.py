@@ -13,8 +13,8 @@ from fogline.audit import canary_pairs, random_pairs, replay, stage_attack
 from fogline.density.leaves import LeafSpec
 from fogline.mechanisms import discrete_laplace
 from fogline.queries import bucket_counts
-from fogline.release import leaf_release
-from fogline.release.terms import ReleaseTerms
+from fogline.releases import leaf_release
+from fogline.releases.terms import ReleaseTerms
 
 BOX = [(-3.0, 10.0), (0.0, 5.0), (100.0, 101.0)]
 RELATIONS = ["add-remove", "replace"]

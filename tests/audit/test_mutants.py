@@ -18,7 +18,7 @@ from fogline.mechanisms import randomness as _opendp
 from fogline.mechanisms.randomness import SystemProvider, current_provider, use_provider
 from fogline.queries import fourier_sums as histogram
 from fogline.queries import fourier_sums as sensitivity
-from fogline.release import density_sketch, terms
+from fogline.releases import density_sketch, terms
 from fogline.testing import SeededSource
 
 BOX = [(2.0, 10.0)]
@@ -122,17 +122,17 @@ def counted_twice(patch):
 
 def double_spend(patch):
     """Noise is added twice and the better-looking answer is kept; one budget is stated."""
-    real = density_sketch.add_gaussian
+    real = terms.add_gaussian
 
     def add_gaussian(query, **options):
         return max((real(query, **options) for _ in range(2)), key=lambda answer: answer.values[0])
 
-    patch.setattr(density_sketch, "add_gaussian", add_gaussian)
+    patch.setattr(terms, "add_gaussian", add_gaussian)
 
 
 def raw_n(patch):
     """Normalise by the number of records instead of the noisy count."""
-    feed_module = importlib.import_module("fogline.release.passes")
+    feed_module = importlib.import_module("fogline.releases.passes")
     real = feed_module.release_density
 
     def release_density(spec, terms, read, *rest, **options):
@@ -152,12 +152,12 @@ def raw_n(patch):
 
 def noise_by_n(patch):
     """The noise scale sees n: fewer records, more noise."""
-    real = density_sketch.add_gaussian
+    real = terms.add_gaussian
 
     def add_gaussian(query, *, rho, **options):
         return real(query, rho=rho * min(1.0, (1 + query()[0] / 2**22) / 10), **options)
 
-    patch.setattr(density_sketch, "add_gaussian", add_gaussian)
+    patch.setattr(terms, "add_gaussian", add_gaussian)
 
 
 def certified_whatever_the_noise(patch):

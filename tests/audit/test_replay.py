@@ -250,3 +250,57 @@ def test_a_fit_that_always_raises_has_shown_nothing():
     assert not report.passed
     assert "raised TypeError" in report.failures[0]
     assert not replay(modes(1, "add-remove"), []).passed
+
+
+# -- guarantees by the Gaussian curve ----------------------------------------------------------------------------
+
+
+def curve_release(data, *, spoil=None, neighbours="add-remove"):
+    """A count in fine noise, with a guarantee by the Gaussian curve; `spoil` makes it promise too much."""
+    from types import SimpleNamespace
+
+    from fogline.accounting import Guarantee
+    from fogline.accounting.costs import gaussian_release
+    from fogline.mechanisms.discrete_gaussian import add_gaussian, add_rounded_gaussian
+    from fogline.mechanisms.discrete_laplace import add_laplace
+    from fogline.mechanisms.randomness import provider_reason
+
+    rho = gaussian_release(1.0, 1e-5).rho
+    count = lambda: np.array([len(data)])  # noqa: E731
+    add = add_gaussian if spoil == "coarse" else add_rounded_gaussian
+    noisy = add(count, size=1, sensitivity=1.0, rho=rho * (1.01 if spoil == "noise" else 1.0))
+    if spoil == "laplace":
+        add_laplace(count, size=1, sensitivity=1, epsilon=0.5)
+    promise = Guarantee.certified_release(
+        epsilon=0.9 if spoil == "epsilon" else 1.0,
+        delta=1e-5,
+        rho=rho,
+        gaussian=True,
+        neighbours=neighbours,
+        mechanism="rounded Gaussian",
+        proof="rounded-gaussian-noise",
+        reason=provider_reason(),
+    )
+    return SimpleNamespace(values=noisy.values, guarantee=promise)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (None, None),
+        ("noise", "times the rho of the guarantee"),
+        ("laplace", "times the rho of the guarantee"),
+        ("coarse", None),
+        ("epsilon", "mu and delta of the guarantee do not give its epsilon"),
+    ],
+)
+def test_a_guarantee_by_the_gaussian_curve_is_checked(spoil, said):
+    pair = Pair("one more", np.zeros((30, 1)), np.zeros((31, 1)))
+    report = replay(lambda data: curve_release(data, spoil=spoil), [pair])
+    found = " ".join(failure for each in report.pairs for failure in each.failures)
+    if said is None and spoil is None:
+        assert found == ""
+    elif spoil == "coarse":  # noise of four steps is too far from a rounded Gaussian for this delta
+        assert "do not give its epsilon" in found or "times the rho" in found
+    else:
+        assert said in found

@@ -42,7 +42,18 @@ def test_the_package_itself_loads_nothing_heavy(folder):
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("words", [("--help",), ("--version",), ("modes", "--help"), ("ledger", "--help"), ("units",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--help",),
+        ("--version",),
+        ("modes", "--help"),
+        ("ledger", "--help"),
+        ("units",),
+        ("release", "--help"),
+        ("init", "--help"),
+    ],
+)
 def test_help_loads_nothing_heavy(folder, words):
     assert loaded(folder, *words)[:2] == (0, [])
 
@@ -72,6 +83,14 @@ WRONG = {
     "sketch": ("sketch", "none.csv", "--bounds", "0:1", "--site", "s", "--pass", "p", "--out", "s.sketch"),
     "merge": ("merge", "none.sketch", "--out", "all.sketch"),
     "release": ("release", "none.sketch", *BUDGET),
+    "release of a table": ("release", "none.csv", "--bounds", "0:10", "--epsilon", "1", "--out", "a.fog"),
+    "release in no range": ("release", "t.csv", "--bounds", "a=age,ten", "--epsilon", "1", "--out", "a.fog"),
+    "card": ("card", "none.fog"),
+    "ask": ("ask", "none.fog", "count"),
+    "quantiles": ("quantiles", "none.fog"),
+    "modes of no release": ("modes", "none.fog"),
+    "recipe": ("run", "none.toml"),
+    "init": ("init", "--file", "t.csv", "--out", "nowhere/a.toml"),
     "plan of no range": ("plan", "--bounds", "1:0", "--n", "100", "--delta", "1e-5"),
     "plan of no file": ("plan", "--bounds", "0:1", "--n", "100", "--delta", "1e-5", "--shape", "none.csv"),
     "plan": ("plan", "--bounds", "ten", "--n", "100", "--delta", "1e-5"),
@@ -136,7 +155,7 @@ def test_the_choice_of_loops_looks_at_no_record(folder):
 
 def test_plain_and_compiled_loops_count_the_same(folder):
     from fogline._validation import plain_loops
-    from fogline.release import DensitySketch, sketch
+    from fogline.releases import DensitySketch, sketch
 
     spec = DensitySketch([(0, 10), (0, 10)]).spec
     compiled = sketch(folder / "t.csv", spec).table()

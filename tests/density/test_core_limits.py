@@ -10,8 +10,8 @@ from fogline.queries import fourier_sums as fourier
 from fogline.queries import random_feature_sums as random_features
 from fogline.queries.fourier_sums import CellCounts, phase_table
 from fogline.queries.strata import StrataCounts
-from fogline.release.strata import release_strata
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.strata import release_strata
+from fogline.releases.terms import ReleaseTerms
 from fogline.testing import seeded_noise
 
 LINE = plan_spec([(0, 10)], [0.1], None)

@@ -15,8 +15,8 @@ from fogline.density.random_spec import plan_spec
 from fogline.density.strata import Strata
 from fogline.queries.fourier_sums import lattice_sensitivity, strata_sensitivity
 from fogline.queries.strata import StrataCounts, weight_parts
-from fogline.release.strata import release_strata
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.strata import release_strata
+from fogline.releases.terms import ReleaseTerms
 from fogline.testing import seeded_noise
 
 LINE = plan_spec([(0, 10)], [0.1])

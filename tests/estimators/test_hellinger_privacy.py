@@ -16,8 +16,8 @@ from fogline.audit import canary_pairs, replay
 from fogline.audit.attack import vector_attack
 from fogline.families import Gamma, Normal, parameter_box
 from fogline.queries.hellinger_descent import DescentPlan, Quadrature, RootQuery
-from fogline.release.curator import Curator
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.terms import ReleaseTerms
 
 BOX = [(-10.0, 20.0)]
 BOUNDS = {"mu": (-5, 15), "sigma": (0.5, 6)}

@@ -197,3 +197,37 @@ def test_only_released_values_travel(fitted):
     assert not hasattr(clone(fitted), "means_")
     with pytest.raises(ValueError, match="4 features"):
         fitted.predict(X[:, :2])
+
+
+def test_bounds_in_place_of_a_radius_make_grams_and_millimetres_count_alike():
+    rng = np.random.default_rng(21)
+    X = np.concatenate([rng.normal((39, 3700), (2.5, 450), (3000, 2)), rng.normal((48, 5100), (3, 500), (3000, 2))])
+    with seeded_noise(1):
+        found = PrivateGaussianMixture(n_components=2, epsilon=1.0, delta=1e-6, bounds=[(20, 70), (2000, 7000)]).fit(X)
+    order = np.argsort(found.means_[:, 0])
+    assert np.all(np.abs(found.means_[order] - [(39, 3700), (48, 5100)]) < [1.0, 150])
+    widths = np.sqrt(np.einsum("kii->ki", found.covariances_[order]))
+    assert np.all(np.abs(widths / [(2.5, 450), (3, 500)] - 1) < 0.3)
+
+
+@pytest.mark.parametrize(("method", "more"), [("recursive", {"sigma_min": 0.1, "sigma_max": 1.0}), ("sketch", {})])
+def test_bounds_and_radius_exclude_each_other(method, more):
+    model = PrivateGaussianMixture(
+        n_components=2, epsilon=1.0, delta=1e-6, bounds=[(0, 1)] * 2, radius=1.0, method=method, **more
+    )
+    with pytest.raises(ValueError, match="bounds"):
+        model.fit(np.zeros((5, 2)))
+
+
+def test_few_records_are_published_as_one_gaussian_and_said():
+    rng = np.random.default_rng(22)
+    worst = 0.0
+    for seed in range(6):
+        means = rng.normal(0, 4, (3, 3))
+        X = means[rng.integers(0, 3, 2300)] + rng.normal(0, 1, (2300, 3))
+        with seeded_noise(seed):
+            found = PrivateGaussianMixture(n_components=3, epsilon=0.3, delta=1e-6, radius=20.0).fit(X[:300])
+        worst = min(worst, float(found.score_samples(X[300:]).mean()))
+        if len(found.weights_) == 1:
+            assert "1 of 3" in found.message_
+    assert worst > -20  # without the decision: -1000 and below

@@ -54,7 +54,7 @@ def test_neighbours_cannot_be_told_apart(relation, d):
     report = audit(relation, d)
     assert report.passed, str(report)
     assert max(pair.calls for pair in report.pairs) == 5
-    assert report.largest_ratio > 0.8
+    assert report.largest_ratio > 0.7  # of version 3, whose fits stop at one Gaussian more often: 0.74 to 1
 
 
 @pytest.mark.parametrize("options", [{"n_components": None}, {"contributions": 3}, {"center": [1.0, 0, 0, 0]}])

@@ -29,6 +29,8 @@ ATTRIBUTES = {
     "standard_errors_",
     "p_values_",
     "bandwidth_",
+    "boundary_modes_",
+    "point_masses_",
     "density_",
     "guarantee_",
     "message_",
@@ -90,6 +92,20 @@ def test_it_reads_what_a_sketch_would_release(sample, found):
         density = DensitySketch(BOX).update(sample.X).release(epsilon=1.0, delta=1e-5)
     assert density == found.density_
     np.testing.assert_array_equal(density.modes().positions, found.modes_)
+
+
+@pytest.mark.parametrize("delta", [None, 0, 0.0])
+def test_without_a_delta_it_counts_on_leaves(delta):
+    model = fitted(np.abs(line()), bounds=[(0, 10)], delta=delta)
+    assert model.density_.leaves is not None
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.0, 0.0)
+    assert model.boundary_modes_ == model.density_.modes().boundary_modes
+    assert PrivateModes(epsilon=1.0, delta=delta, bounds=[(0, 10)]).cost().epsilon == 1
+
+
+def test_leaves_can_be_asked_for_with_a_delta():
+    model = fitted(line(), **LINE, features="leaves")
+    assert model.density_.leaves is not None
 
 
 def test_options_reach_the_release():
@@ -165,9 +181,13 @@ def test_nothing_is_checked_before_fit():
         ({"epsilon": 0}, ValueError, "epsilon"),
         ({"epsilon": math.inf}, ValueError, "epsilon"),
         ({"epsilon": "1"}, TypeError, "epsilon"),
-        ({"delta": None}, TypeError, "delta"),
+        ({"delta": None, "features": "grid"}, TypeError, "delta"),
+        ({"delta": None, "bandwidth": 0.1}, TypeError, "delta"),
         ({"delta": 1.5}, ValueError, "delta"),
-        ({"delta": 0.0}, ValueError, "delta"),
+        ({"delta": 0.0, "features": "grid"}, ValueError, "delta"),
+        ({"delta": 0.0, "bounds": [(0, 1)] * 4}, ValueError, "delta"),
+        ({"delta": None, "bandwidth": "silverman"}, ValueError, "bandwidth"),
+        ({"features": "trees"}, ValueError, "features"),
         ({"bounds": None}, TypeError, "bounds"),
         ({"bounds": [(10, -10)]}, ValueError, "bounds"),
         ({"bounds": [(0, math.nan)]}, ValueError, "bounds"),
@@ -187,7 +207,7 @@ def test_nothing_is_checked_before_fit():
 )
 def test_a_bad_parameter_is_named_and_nothing_is_spent(monkeypatch, wrong, error, name):
     drawn = []
-    monkeypatch.setattr("fogline.release.density_sketch.add_gaussian", lambda *args, **options: drawn.append(args))
+    monkeypatch.setattr("fogline.releases.terms.add_gaussian", lambda *args, **options: drawn.append(args))
     model = PrivateModes(**(SETTINGS | LINE | wrong))
     with pytest.raises(error, match=name):
         model.fit(line())
@@ -241,7 +261,7 @@ def test_an_extreme_parameter_is_named_before_anything_is_spent_or_else_served(m
     ],
 )
 def test_a_bad_table_is_named_and_nothing_is_spent(monkeypatch, X, error, message):
-    monkeypatch.setattr("fogline.release.density_sketch.add_gaussian", lambda *args, **options: 1 / 0)
+    monkeypatch.setattr("fogline.releases.terms.add_gaussian", lambda *args, **options: 1 / 0)
     with pytest.raises(error, match=message) as caught:
         PrivateModes(**SETTINGS).fit(X)
     assert "Ann" not in str(caught.value)
@@ -287,7 +307,10 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_the_same_records_gives_the_same_release(form):
     options = {"bandwidth": 0.1, "n_modes": 1}
-    assert fitted(FORMS[form], **options).density_ == fitted(ROWS, **options).density_
+    mine, theirs = fitted(FORMS[form], **options).density_, fitted(ROWS, **options).density_
+    assert mine.columns == (("a", "b") if "frame" in form else None)
+    mine.columns = None
+    assert mine == theirs
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16, np.float16, np.float32, np.longdouble, bool])

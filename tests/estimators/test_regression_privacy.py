@@ -9,7 +9,7 @@ from fogline import PrivateModalRegression
 from fogline.audit import Pair, canary_pairs, random_pairs, replay
 from fogline.estimators import regression
 from fogline.mechanisms.randomness import current_provider
-from fogline.release import density_sketch
+from fogline.releases import density_sketch
 
 BOX = [(-3.0, 10.0), (0.0, 5.0)]
 RELATIONS = ["add-remove", "replace"]

@@ -22,7 +22,7 @@ from fogline.estimators import sampler as _drawing
 from fogline.estimators import sampler as sampler_module
 from fogline.families.base_measures import log_ratio_range
 from fogline.queries import boosted_density as _boosting
-from fogline.release import secret_models
+from fogline.releases import secret_models
 from fogline.testing import integral_log_ratio, seeded_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # an attack takes thousands of draws

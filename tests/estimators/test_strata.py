@@ -15,7 +15,7 @@ from fogline.density.strata import Strata
 from fogline.ledger import LedgerRefused
 from fogline.mechanisms.errors import ReleaseFailed
 from fogline.queries import strata as strata_counts
-from fogline.release import strata as strata_module
+from fogline.releases import strata as strata_module
 from fogline.testing import seeded_noise
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}

@@ -18,8 +18,8 @@ from fogline.federation import PairKeys, SiteSketch, merge_sites, new_keys, rele
 from fogline.federation import masks as mask_module
 from fogline.federation import site_sketch as site_module
 from fogline.ledger import LedgerRefused
-from fogline.release import sketch as count
-from fogline.release.density_sketch import AlreadyReleased
+from fogline.releases import sketch as count
+from fogline.releases.density_sketch import AlreadyReleased
 from fogline.sources.registry import table
 from fogline.testing import seeded_noise
 

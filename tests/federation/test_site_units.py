@@ -12,10 +12,10 @@ from fogline import DensitySketch
 from fogline.density.random_spec import plan_spec
 from fogline.federation import PairKeys, SiteSketch, merge_sites, new_keys, release_file
 from fogline.federation.site_sketch import Member
-from fogline.release import origins
-from fogline.release import sketch as count
-from fogline.release.density_sketch import AlreadyReleased
-from fogline.release.origins import UNCOUNTED
+from fogline.releases import origins
+from fogline.releases import sketch as count
+from fogline.releases.density_sketch import AlreadyReleased
+from fogline.releases.origins import UNCOUNTED
 from fogline.sources.registry import table
 from fogline.testing import seeded_noise
 

@@ -60,7 +60,7 @@ def test_every_version_has_an_answer_and_no_answer_is_left_over():
 
 def test_every_certified_estimator_has_an_answer():
     named = {case.split(",")[0] for case in golden.CASES}
-    public = {name for name, home in fogline._HOMES.items() if home in ("fogline.estimators", "fogline.release")}
+    public = {name for name, home in fogline._HOMES.items() if home in ("fogline.estimators", "fogline.releases")}
     assert public - {"PrivateDensity", "check_pipeline"} <= named
 
 
@@ -73,7 +73,7 @@ def double_noise(patch):
 
 
 def another_lattice(patch):
-    module = importlib.import_module("fogline.release.density_sketch")
+    module = importlib.import_module("fogline.releases.density_sketch")
     real = module.lattice_sums
     patch.setattr(module, "lattice_sums", lambda *args: real(*args) + 1)
 

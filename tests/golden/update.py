@@ -26,6 +26,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
@@ -43,6 +44,7 @@ from fogline import (
     private_pca,
     private_spherical_gaussian,
     private_strata,
+    profile,
     terrific_ball,
 )
 from fogline.accounting.cautions import PrivacyWarning
@@ -61,9 +63,14 @@ class Keeper:
     """Stands in for a ledger: keeps what would be stored, with the version it would be stored under."""
 
     id = "golden"
+    lane = "zcdp"
 
     def __init__(self) -> None:
         self.version, self.payload = "", b""
+
+    def on(self) -> Keeper:
+        """Give the view of the only data set."""
+        return self
 
     def ask(self, mechanism: str, *, code_version: str, release: Callable[[], bytes], **question: Any) -> Any:
         """Release at once, and keep the answer."""
@@ -141,6 +148,12 @@ def strata(relation: str, ledger: Any) -> Any:
     return private_strata(rows, labels, **more, **terms(relation, ledger))
 
 
+def profiled(relation: str, ledger: Any) -> Any:
+    table = pd.DataFrame({"age": records(1)[:, 0], "sex": ["f", "m"] * 200})
+    columns: dict[str, Any] = {"bounds": {"age": (0, 10)}, "categories": {"sex": ["f", "m"]}}
+    return profile(table, **columns, **terms(relation, ledger))
+
+
 def bounds(relation: str, ledger: Any) -> Any:
     return private_bounds(records(2), **terms(relation, ledger))
 
@@ -175,6 +188,7 @@ RELEASES: dict[str, tuple[tuple[str, ...], Release]] = {
     "private_spherical_gaussian": (BOTH, located(private_spherical_gaussian)),
     "private_pca": (BOTH, located(private_pca, components=1)),
     "private_strata": (BOTH, strata),
+    "profile": (BOTH, profiled),
     "private_bounds": (BOTH, bounds),
     "IntegralSampler, rejection": (("any",), draws("rejection", "full")),
     "IntegralSampler, cells": (("any",), draws("cells", "full")),

@@ -75,3 +75,74 @@ def test_the_rule_holds_against_the_same_analyst(cap, reached):
 def test_deltas_that_are_chosen_by_the_answers_cost_more_than_their_sum(cap):
     """Known, and bounded in shared_cap.proof.md: by the largest sum of deltas, twice delta at most."""
     assert 1.1 < best_delta(*cap, set_aside) / cap[1] < 2.0
+
+
+def interleaved(epsilon, delta, pieces=6, steps=24):
+    """Return the delta of the best strategy under the rule that mixes noise and responses in any order, many times."""
+    largest, order = rho_and_order(epsilon, delta)
+    rhos = np.concatenate([[0.0], np.geomspace(3e-3 * largest, largest, steps)])
+    width, piece = np.sqrt(2.0 * largest), order * largest / pieces
+    losses = np.linspace(-3.0 * width, epsilon + 2.0 * width + 1.0, 1501)
+    noise = np.linspace(-9.0, 9.0, 181)
+    weights = np.exp(-(noise**2) / 2.0) / np.exp(-(noise**2) / 2.0).sum()
+    agrees = 1.0 / (1.0 + np.exp(-piece))
+    value = {}
+    for i in range(steps, -1, -1):
+        for j in range(pieces, -1, -1):
+            if order * rhos[i] + j * piece > order * largest * (1 + 1e-9):
+                continue
+            best = excess(epsilon, losses)
+            if (i + 1, j) in value:
+                spent = rhos[i + 1] - rhos[i]
+                moved = [np.interp(losses + spent + np.sqrt(2.0 * spent) * z, losses, value[i + 1, j]) for z in noise]
+                best = np.maximum(best, weights @ np.array(moved))
+            if (i, j + 1) in value and i > 0:
+                up, down = (np.interp(losses + sign * piece, losses, value[i, j + 1]) for sign in (1, -1))
+                best = np.maximum(best, agrees * up + (1.0 - agrees) * down)
+            value[i, j] = best
+    return float(np.interp(0.0, losses, value[0, 0]))
+
+
+@pytest.mark.parametrize("cap", CAPS)
+def test_the_rule_holds_where_both_currencies_are_mixed_in_any_order(cap):
+    assert 0.15 < interleaved(*cap) / cap[1] < 0.6
+
+
+def kept_aside(epsilon, delta, rho, loss):
+    """The rule with a tenth of delta set aside at creation: it is there whatever the rho so far."""
+    failing = 0.1 * delta
+    return failing + (1.0 - failing) * excess(epsilon, loss)
+
+
+@pytest.mark.parametrize("cap", CAPS)
+def test_deltas_that_are_set_aside_at_creation_hold_against_the_same_analyst(cap):
+    epsilon, delta = cap
+    largest, _ = rho_and_order(epsilon, 0.9 * delta)
+    noise_alone = best_delta(epsilon, 0.9 * delta, lambda epsilon, _, rho, loss: excess(epsilon, loss))
+    whole = best_delta(epsilon, 0.9 * delta, lambda epsilon, _, rho, loss: kept_aside(epsilon, delta, rho, loss))
+    assert largest < rho_and_order(epsilon, delta)[0]
+    assert noise_alone < whole <= delta
+
+
+def test_half_planes_at_a_smaller_delta_lie_within():
+    """What is said of deltas that are set aside: both ends of the half-plane shrink with delta."""
+    for epsilon in (1e-3, 0.1, 1.0, 4.0, 20.0):
+        for delta in (1e-9, 1e-6, 1e-2, 0.5):
+            rho, order = rho_and_order(epsilon, delta)
+            for part in (0.999, 0.5, 1e-3):
+                less, higher = rho_and_order(epsilon, part * delta)
+                assert less <= rho
+                assert higher * less <= order * rho
+
+
+def test_the_order_that_is_returned_is_the_one_that_was_used():
+    """Near order 1 (a delta near 1) the order less 1 must not have lost its digits."""
+    import mpmath as mp
+
+    with mp.workdps(60):
+        for epsilon in (1e-6, 1.0, 400.0):
+            for gap in (1e-12, 1e-9, 1e-3):
+                rho, order = rho_and_order(epsilon, 1.0 - gap)
+                a, r = mp.mpf(order), mp.mpf(rho)
+                logarithm = (a - 1) * (a * r - mp.mpf(epsilon)) + a * mp.log1p(-1 / a) - mp.log(a - 1)
+                assert logarithm <= mp.log(mp.mpf(1.0 - gap))

@@ -17,8 +17,8 @@ from fogline.cli.app import app
 from fogline.cli.release import payment_words
 from fogline.ledger import BudgetExceeded, Ledger, LedgerRefused, Receipt
 from fogline.ledger.accounts import UNITS, Accounts, chain
-from fogline.release.curator import Curator
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.terms import ReleaseTerms
 from fogline.report.ledger import spending_picture, statements
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -10,7 +10,7 @@ from fogline import PrivateModalRegression, PrivateModeClustering, PrivateModes,
 from fogline.mechanisms import randomness as entropy
 from fogline.mechanisms.errors import ReleaseFailed, sealed
 from fogline.queries import random_feature_sums as random_features
-from fogline.release import density_sketch
+from fogline.releases import density_sketch
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 CONSTANT = "the release failed after its noise was drawn; count its budget as spent"

@@ -79,6 +79,20 @@ def test_neighbours_are_within_the_sensitivity(rows, record, t):
         assert squared(query.exact(before), query.exact(after)) <= query.sensitivity("add-remove", 1) ** 2
 
 
+@settings(max_examples=120, deadline=None)
+@given(st.lists(ROW, max_size=12), ROW, ROW, st.integers(1, 6))
+def test_replaced_records_are_within_the_sensitivity(rows, record, other, t):
+    before, after = Batches([*rows, record]), Batches([*rows, other])
+    for query in radius_queries(t):
+        moved = np.abs(query.exact(before) - query.exact(after)).max()
+        assert moved <= 2  # what the proof of the plain search has; the terrific one declares more
+        assert query.sensitivity("replace", 1) >= 2
+    check = SeclusionQuery(np.zeros(2), np.array([0.2, 1.0, 4.0]), 2.0, t)
+    assert np.abs(check.exact(before) - check.exact(after)).max() <= check.sensitivity("replace", 1)
+    for query in sum_queries():
+        assert squared(query.exact(before), query.exact(after)) <= query.sensitivity("replace", 1) ** 2
+
+
 def test_an_average_really_moves_by_more_than_one():
     # Nothing is near anything until z comes: then t records gain one each, and z itself counts t.
     t = 4
@@ -170,7 +184,7 @@ def test_one_group_has_no_terrific_ball():
         ({"center": [0.0, np.nan]}, "center"),
         ({"fraction": 1.5}, "fraction"),
         ({"size": 0}, "size"),
-        ({"neighbours": "replace"}, "neighbours"),
+        ({"neighbours": "swap"}, "neighbours"),
         ({"constants": "other"}, "constants"),
         ({"fraction": 0.5, "size": 3}, "fraction"),
         ({"fraction": None, "size": 2**60}, "size"),
@@ -209,17 +223,25 @@ def released(search, **more):
     return release
 
 
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("search", [one_cluster, terrific_ball])
-def test_replay(search):
-    pairs = canary_pairs([(0.0, 10.0)] * 3, neighbours="add-remove", n=40, block=None)
-    report = replay(released(search), pairs, neighbours="add-remove")
+def test_replay(search, relation):
+    pairs = canary_pairs([(0.0, 10.0)] * 3, neighbours=relation, n=40, block=None)
+    report = replay(released(search, neighbours=relation), pairs, neighbours=relation)
     assert report.passed, str(report)
 
 
-def dense_pairs():
+def dense_pairs(relation="add-remove"):
     """Neighbours with a real cluster, so that all stages are reached."""
     X = two_groups(1200, d=3, apart=60.0)
     Pair = type(canary_pairs([(0.0, 10.0)], neighbours="add-remove", n=40)[0])
+    if relation == "replace":
+        far = X.copy()
+        far[0] = (1e6, 0, 0)
+        return [
+            Pair("a member is replaced", X, np.vstack([X[1:], X[-1:]]), "replace"),
+            Pair("by a far one", X, far, "replace"),
+        ]
     return [
         Pair("a member leaves", X, X[1:], "add-remove"),
         Pair("an outlier leaves", np.vstack([X, [[1e6, 0, 0]]]), X, "add-remove"),
@@ -227,14 +249,17 @@ def dense_pairs():
 
 
 @pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # so that few records reach all stages
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("search", [one_cluster, terrific_ball])
-def test_replay_of_all_stages(search):
+def test_replay_of_all_stages(search, relation):
     def release(data):
-        found, guarantee = search(data, epsilon=20.0, delta=1e-3, radius=80.0, radius_min=0.1, fraction=0.3)
+        terms = {"epsilon": 20.0, "delta": 1e-3, "neighbours": relation}
+        found, guarantee = search(data, **terms, radius=80.0, radius_min=0.1, fraction=0.3)
         assert found
+        assert guarantee.neighbours == relation
         return SimpleNamespace(told=(found.centre, found.radius, found.count), guarantee=guarantee)
 
-    report = replay(release, dense_pairs(), neighbours="add-remove")
+    report = replay(release, dense_pairs(relation), neighbours=relation)
     assert report.passed, str(report)
     assert 0.3 < report.largest_ratio <= 1
 

@@ -56,6 +56,14 @@ def test_data_repeat_with_the_seed_and_the_certified_noise_does_not():
     assert math.isnan(first[0].mse_se)
 
 
+def test_all_runs_can_see_one_data_set():
+    cells = [cell for cell in paper_cells() if (cell.n, cell.epsilon) == (700, 5.0)][:1]
+    methods = ("published", "mean_shift")
+    noisy, plain = reproduce_modes(runs=3, cells=cells, methods=methods, one_data_set=True, seed=1)
+    assert plain.mse_se == 0.0  # the same records every time, and no noise
+    assert noisy.mse_se > 0.0
+
+
 def test_mean_shift_is_run_once_for_all_epsilons():
     cells = paper_cells()[:2]
     rows = reproduce_modes(runs=1, cells=cells, methods=("mean_shift",), seed=0)
@@ -144,7 +152,8 @@ def test_the_commands_print_a_table_and_write_rows(name, monkeypatch, tmp_path):
     assert shown.exit_code == 0, shown.output
     assert "published" in shown.stdout
     assert shown.stderr.count("warning") == 1
-    assert len((tmp_path / "rows.csv").read_text(encoding="utf-8").splitlines()) == 4
+    lines = {"clusters": 6, "regression": 4}[name]
+    assert len((tmp_path / "rows.csv").read_text(encoding="utf-8").splitlines()) == lines
     printed = CliRunner().invoke(app, [*words, "--json"])
     document = json.loads(printed.stdout, parse_constant=pytest.fail)
     assert document["format"] == f"fogline-reproduce-{name}-1"

@@ -11,7 +11,7 @@ from optional_packages import optional
 from fogline import DensitySketch, Ledger, PrivateModes
 from fogline.density.random_spec import plan_spec
 from fogline.ledger import LedgerRefused
-from fogline.release import sketch
+from fogline.releases import sketch
 from fogline.sources import contributions
 from fogline.sources.contributions import (
     ContributionBound,

@@ -17,7 +17,7 @@ from fogline import DensitySketch, PrivateModes
 from fogline.density.leaves import LeafSpec
 from fogline.density.random_spec import plan_spec
 from fogline.density.spec import SketchSpec
-from fogline.release import sketch
+from fogline.releases import sketch
 from fogline.sources.contributions import ContributionBound
 from fogline.sources.files import FileTable
 from fogline.sources.registry import table

@@ -5,7 +5,7 @@ import pytest
 
 from fogline import DensitySketch
 from fogline._validation import records
-from fogline.release import count_into
+from fogline.releases import count_into
 
 pytestmark = pytest.mark.quick
 

@@ -15,7 +15,7 @@ from fogline import DensitySketch
 from fogline.density.leaves import LeafSpec
 from fogline.density.spec import SketchSpec
 from fogline.queries.fourier_sums import cell_keys
-from fogline.release import count_into
+from fogline.releases import count_into
 from fogline.sources.cell_sql import DUCKDB, CellSql
 from fogline.sources.files import FileTable, ReadFailed
 from fogline.sources.passes import as_source, width_of

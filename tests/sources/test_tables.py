@@ -10,7 +10,7 @@ from optional_packages import optional
 
 from fogline import DensitySketch, PrivateModalRegression, PrivateModeClustering, PrivateModes, private_pca
 from fogline.density.random_spec import plan_spec
-from fogline.release import sketch
+from fogline.releases import sketch
 from fogline.sources import files as duck
 from fogline.sources.files import FileTable
 from fogline.sources.passes import RecordPasses
@@ -181,7 +181,7 @@ def test_errors_of_the_schema(source, error, match):
 
 def test_no_engine_is_imported_that_is_not_used():
     code = (
-        "import sys, numpy as np; from fogline.sources import table; from fogline.release import sketch;"
+        "import sys, numpy as np; from fogline.sources import table; from fogline.releases import sketch;"
         "from fogline import DensitySketch;"
         "sketch(table(np.zeros((3, 1))), DensitySketch([(0, 1)]).spec);"
         "heavy = {'pyspark', 'dask', 'polars', 'pandas', 'pyarrow', 'duckdb', 'psycopg'} & set(sys.modules);"

@@ -12,7 +12,7 @@ from fogline import DensitySketch
 from fogline.density.random_spec import plan_spec
 from fogline.queries import fourier_sums as histogram
 from fogline.queries import random_feature_sums as random_features
-from fogline.release.passes import CountingPass, sketch
+from fogline.releases.passes import CountingPass, sketch
 from fogline.sources import contributions as choice
 from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.sources.contributions import (

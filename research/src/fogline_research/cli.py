@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,13 +61,15 @@ def _epilog(name: str, more: str = "--published") -> str:
     "Run DP-GRAMS as published beside it (not certified).",
     "Run mean shift (not private) and a noisy histogram beside it.",
 )
+@click.option("--one-data-set", is_flag=True, help="All runs on one data set, as in the paper, not on fresh ones.")
 @click.pass_context
 def modes_command(ctx: click.Context, /, **options: Any) -> None:
     """Error of the modes on the DP-GRAMS paper's 40 cells (number of modes known, delta 1e-5)."""
     from fogline_research.experiments import reproduce_modes
     from fogline_research.rows import show_rows, summary
 
-    _rerun(ctx, options, reproduce_modes, ["mean_shift", "noisy_histogram"], show_rows, lambda rows: summary(rows))
+    engine = partial(reproduce_modes, one_data_set=options["one_data_set"])
+    _rerun(ctx, options, engine, ["mean_shift", "noisy_histogram"], show_rows, lambda rows: summary(rows))
 
 
 @reproduce.command("clusters", cls=Command, epilog=_epilog("clusters"))
@@ -75,14 +78,14 @@ def modes_command(ctx: click.Context, /, **options: Any) -> None:
     "3 or all 12 lines of the tables for Iris and Digits.",
     "Runs a cell.",
     "Run DP-GRAMS-C as published beside it (not certified).",
-    "Run k-means (not private) beside it.",
+    "Run k-means and mean shift (not private) and noisy k-means beside it.",
 )
 @click.pass_context
 def clusters_command(ctx: click.Context, /, **options: Any) -> None:
     """Agreement of clusters with the classes of Iris and Digits (number known, public bounds, delta 1e-5)."""
     from fogline_research.experiments import reproduce_clusters
 
-    _rerun(ctx, options, reproduce_clusters, ["kmeans"], _show_clusters)
+    _rerun(ctx, options, reproduce_clusters, ["kmeans", "mean_shift", "dp_kmeans"], _show_clusters)
 
 
 @reproduce.command("regression", cls=Command, epilog=_epilog("regression"))
@@ -153,6 +156,31 @@ def mixtures_command(ctx: click.Context, /, **options: Any) -> None:
     _rerun(ctx, options, reproduce_mixtures, ["sample-aggregate", "dp_em"], _show_mixtures, source=source)
 
 
+@reproduce.command("figures", cls=Command, epilog="\b\nExample:\n  fogline reproduce figures main-1 -o figures")
+@click.argument("names", nargs=-1)
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder; made where missing.")
+@click.option("--full", is_flag=True, help="As many runs and cells as the paper has: hours, not minutes.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of data and of what is not certified.")
+@click.option("--list", "listed", is_flag=True, help="Name the figures, and what each shows.")
+def figures_command(names: tuple[str, ...], output: Path | None, full: bool, seed: int, listed: bool) -> None:
+    """Draw figures of the papers from reruns, beside what the papers print; without names, all of them."""
+    from fogline_research.experiments.figures import FIGURES, draw_figures
+
+    if listed:
+        for name, figure in FIGURES.items():
+            click.echo(f"{name:<14} {figure.shows}")
+        return
+    if output is None:
+        raise click.UsageError("--output must be given")
+    need("matplotlib")
+    click.echo("warning: published algorithms run without a certified guarantee", err=True)
+    try:
+        page = draw_figures(names, output, full=full, seed=seed, tell=lambda name: click.echo(name, err=True))
+    except ValueError as error:
+        raise parse.refused(error) from None
+    click.echo(str(page))
+
+
 def _rerun(
     ctx: click.Context,
     options: dict[str, Any],
@@ -204,7 +232,20 @@ def _show_clusters(rows: Sequence[ClusterRow]) -> None:
     """Print a line for each cell and method."""
     from fogline.report._svg import significant
 
-    names = ("data", "epsilon", "method", "ARI", "paper", "NMI", "paper", "centre MSE", "clusters", "CPU s")
+    names = (
+        "data",
+        "epsilon",
+        "method",
+        "ARI",
+        "paper",
+        "NMI",
+        "paper",
+        "centre MSE",
+        "paper",
+        "clusters",
+        "s",
+        "paper",
+    )
     lines = [
         (
             row.dataset,
@@ -214,13 +255,18 @@ def _show_clusters(rows: Sequence[ClusterRow]) -> None:
             f"{row.paper_ari:.3f}",
             f"{row.nmi:.3f}",
             f"{row.paper_nmi:.3f}",
-            significant(row.mse),
+            significant(row.median_mse),
+            significant(row.paper_mse),
             f"{row.clusters:.1f}",
             f"{row.seconds:.2f}",
+            f"{row.paper_seconds:.2f}",
         )
         for row in rows
     ]
-    _print_table(names, lines, "paper: what it prints for DP-GRAMS-C.")
+    note = (
+        "paper: what it prints for the method, for the certified one what it prints for DP-GRAMS-C; errors of centres"
+    )
+    _print_table(names, lines, f"{note} are to the medians of the classes, s are seconds of a processor.")
 
 
 def _show_regression(rows: Sequence[RegressionRow]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -169,7 +169,9 @@ def check_neighbours(neighbours: object) -> Neighbours:
     raise ValueError(f'neighbours must be "add-remove" or "replace", got {neighbours!r}')
 
 
-def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = None) -> FloatArray:
+def check_bounds(
+    bounds: object, *, name: str = "bounds", width: int | None = None, columns: Sequence[str] | None = None
+) -> FloatArray:
     """Return public bounds as an array of one (low, high) pair for each axis.
 
     Parameters
@@ -178,6 +180,8 @@ def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = No
     name : str
     width : int, optional
         Number of columns, where one pair may serve all of them.
+    columns : sequence of str, optional
+        Names of the axes, for the errors. :func:`fogline.units.resolve_bounds` takes bounds by these names.
 
     Returns
     -------
@@ -210,11 +214,13 @@ def check_bounds(bounds: object, *, name: str = "bounds", width: int | None = No
     if array.ndim != 2 or array.shape[1] != 2 or array.shape[0] == 0:
         raise ValueError(f"{wanted}, an array of shape (d, 2), got shape {array.shape}")
     result = np.array(array, dtype=np.float64)
-    check_pairs(result.tolist(), name=name)
+    check_pairs(result.tolist(), name=name, columns=columns)
     return np.repeat(result, width, axis=0) if len(result) == 1 and width is not None and width > 1 else result
 
 
-def check_pairs(pairs: Iterable[tuple[float, float]], *, name: str = "bounds") -> None:
+def check_pairs(
+    pairs: Iterable[tuple[float, float]], *, name: str = "bounds", columns: Sequence[str] | None = None
+) -> None:
     """Raise an error unless each pair is a range ``low < high`` of finite floats that doubles can divide.
 
     Examples
@@ -222,19 +228,24 @@ def check_pairs(pairs: Iterable[tuple[float, float]], *, name: str = "bounds") -
     >>> check_pairs([(0.0, 1.0), (5.0, 2.0)])
     Traceback (most recent call last):
     ValueError: bounds of axis 1 must be (low, high) with low < high, got (5.0, 2.0)
+    >>> check_pairs([(0.0, 1.0), (5.0, 2.0)], columns=["age", "stay"])
+    Traceback (most recent call last):
+    ValueError: bounds of 'stay' must be (low, high) with low < high, got (5.0, 2.0)
     """
+    labels = [repr(column) for column in columns or ()]
     for axis, (low, high) in enumerate(pairs):
+        where = f"{name} of {labels[axis] if axis < len(labels) else f'axis {axis}'}"
         if not (math.isfinite(low) and math.isfinite(high)):
-            raise ValueError(f"{name} of axis {axis} must be finite, got ({low}, {high})")
+            raise ValueError(f"{where} must be finite, got ({low}, {high})")
         if not low < high:
-            raise ValueError(f"{name} of axis {axis} must be (low, high) with low < high, got ({low}, {high})")
+            raise ValueError(f"{where} must be (low, high) with low < high, got ({low}, {high})")
         if not math.isfinite(high - low):
-            raise ValueError(f"{name} of axis {axis} are too far apart: high - low must be finite")
+            raise ValueError(f"{where} are too far apart: high - low must be finite")
         # Cells are fractions of the width, and must be told apart by doubles as large as the bounds themselves.
         if high - low < _FINEST * max(abs(low), abs(high)):
-            raise ValueError(f"{name} of axis {axis} are too close together for their size: shift the column")
+            raise ValueError(f"{where} are too close together for their size: shift the column")
         if not _WIDTHS[0] <= high - low <= _WIDTHS[1]:
-            raise ValueError(f"{name} of axis {axis} must be between 1e-50 and 1e50 apart: rescale the column")
+            raise ValueError(f"{where} must be between 1e-50 and 1e50 apart: rescale the column")
 
 
 def check_name(value: object, name: str) -> str:

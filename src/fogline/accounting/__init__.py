@@ -13,7 +13,7 @@ from fogline._lazy import lazy_names
 if TYPE_CHECKING:
     from fogline.accounting.budget import Budget, GaussianBudget, Share, Shares
     from fogline.accounting.cautions import PrivacyWarning
-    from fogline.accounting.costs import Cost, PureCost, UnsupportedEvent, cost, pure_cost
+    from fogline.accounting.costs import Cost, GaussianCost, PureCost, UnsupportedEvent, cost, gaussian_cost, pure_cost
     from fogline.accounting.divergences import HellingerBudget, PowerBudget
     from fogline.accounting.events import (
         AboveThresholdEvent,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         StableHistogramEvent,
     )
     from fogline.accounting.guarantee import Guarantee, IntegralBudget, IntegralGuarantee
+    from fogline.accounting.risk import Risk
 
 __all__ = [
     "AboveThresholdEvent",
@@ -36,6 +37,7 @@ __all__ = [
     "Event",
     "ExponentialEvent",
     "GaussianBudget",
+    "GaussianCost",
     "GaussianEvent",
     "Guarantee",
     "HellingerBudget",
@@ -47,11 +49,13 @@ __all__ = [
     "PowerBudget",
     "PrivacyWarning",
     "PureCost",
+    "Risk",
     "Share",
     "Shares",
     "StableHistogramEvent",
     "UnsupportedEvent",
     "cost",
+    "gaussian_cost",
     "pure_cost",
 ]
 
@@ -65,6 +69,7 @@ __getattr__, __dir__ = lazy_names(
         "Event": "events",
         "ExponentialEvent": "events",
         "GaussianBudget": "budget",
+        "GaussianCost": "costs",
         "GaussianEvent": "events",
         "Guarantee": "guarantee",
         "HellingerBudget": "divergences",
@@ -76,11 +81,13 @@ __getattr__, __dir__ = lazy_names(
         "PowerBudget": "divergences",
         "PrivacyWarning": "cautions",
         "PureCost": "costs",
+        "Risk": "risk",
         "Share": "budget",
         "Shares": "budget",
         "StableHistogramEvent": "events",
         "UnsupportedEvent": "costs",
         "cost": "costs",
+        "gaussian_cost": "costs",
         "pure_cost": "costs",
     },
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["round_down", "round_up", "square_root_up"]
+__all__ = ["round_down", "round_up", "square_root_down", "square_root_up"]
 
 
 def round_up(value: Fraction) -> float:
@@ -53,3 +53,15 @@ def square_root_up(value: Fraction) -> float:
     while root > 0 and Fraction(math.nextafter(root, 0.0)) ** 2 >= value:
         root = math.nextafter(root, 0.0)
     return root
+
+
+def square_root_down(value: Fraction) -> float:
+    """Return a float whose square, taken exactly, is not above `value`: the greatest one, or the one below it.
+
+    Examples
+    --------
+    >>> Fraction(square_root_down(Fraction(2))) ** 2 <= 2, square_root_down(Fraction(9, 4))
+    (True, 1.5)
+    """
+    root = square_root_up(value)
+    return root if Fraction(root) ** 2 <= value else math.nextafter(root, 0.0)

@@ -9,6 +9,9 @@ Some mechanisms keep a stronger promise: pure :math:`\varepsilon`-DP, without an
 that currency, as an exact rational number that adds up exactly. One use of a mechanism is charged in one currency or in
 the other, never in both.
 
+Gaussian noise has a third currency: :math:`\mu`-GDP up to a total variation distance, from which the analytic curve
+gives a smaller epsilon than zCDP does. `gaussian_cost` states it, as :math:`\rho = \mu^2/2` and that distance.
+
 An event of an unknown kind is refused. A subclass of a known event is unknown too: it may mean something
 else.
 """
@@ -21,7 +24,15 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from fogline._validation import check_real
-from fogline.accounting._rounding import round_down, round_up
+from fogline.accounting._rounding import round_down, round_up, square_root_up
+from fogline.accounting.analytic_gaussian import (
+    UNIT_DISTANCE,
+    rho_of,
+    rho_of_pure,
+    rounding_distance,
+    slack_of,
+    suits,
+)
 from fogline.accounting.events import (
     AboveThresholdEvent,
     ComposedEvent,
@@ -37,10 +48,13 @@ from fogline.accounting.events import (
 __all__ = [
     "RHO_UNITS",
     "Cost",
+    "GaussianCost",
     "PureCost",
     "UnsupportedEvent",
     "cost",
     "exact_units",
+    "gaussian_cost",
+    "gaussian_release",
     "pure_cost",
     "registered_events",
     "whole_units",
@@ -119,6 +133,49 @@ class PureCost:
         if not isinstance(other, PureCost):
             return NotImplemented
         return PureCost(self.epsilon + other.epsilon)
+
+
+@dataclass(frozen=True)
+class GaussianCost:
+    r"""A price in Gaussian differential privacy. Addition rounds up.
+
+    Within a total variation `distance` of what was done there is a mechanism that is :math:`\sqrt{2\rho}`-GDP; and what
+    was done is rho-zCDP, without any exception.
+
+    Parameters
+    ----------
+    rho : float
+        Half of the square of mu, not negative.
+    distance : float
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> GaussianCost(0.5, 1e-18) + GaussianCost(0.25)
+    GaussianCost(rho=0.75, distance=1e-18)
+    >>> GaussianCost(0.5).mu
+    1.0
+    """
+
+    rho: float
+    distance: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.rho < float("inf"):
+            raise ValueError(f"rho must be finite and not negative, got {self.rho!r}")
+        if not 0.0 <= self.distance <= 1.0:
+            raise ValueError(f"distance must lie between 0 and 1, got {self.distance!r}")
+
+    @property
+    def mu(self) -> float:
+        """The mu of GDP, rounded up."""
+        return square_root_up(2 * Fraction(self.rho))
+
+    def __add__(self, other: object) -> GaussianCost:
+        if not isinstance(other, GaussianCost):
+            return NotImplemented
+        distance = min(Fraction(self.distance) + Fraction(other.distance), Fraction(1))
+        return GaussianCost(round_up(Fraction(self.rho) + Fraction(other.rho)), round_up(distance))
 
 
 def cost(event: Event) -> Cost:
@@ -263,6 +320,45 @@ def pure_cost(event: Event) -> PureCost:
     return PureCost(event.count * epsilon)  # type: ignore[union-attr]  # all in the table have a count
 
 
+def gaussian_cost(event: Event, size: int = 1) -> GaussianCost:
+    """Return what `event` costs in GDP; refuse an event that is not known to be GDP.
+
+    Gaussian noise of scale s costs mu = sensitivity / sqrt(s^2 - 1/12), with the distance of discrete to rounded noise
+    in each coordinate. A pure mechanism costs what `rho_of_pure` says of its epsilon, a time.
+
+    Parameters
+    ----------
+    event : GaussianEvent, or one that `pure_cost` knows, not composed
+    size : int
+        Number of coordinates of a vector with Gaussian noise.
+
+    Raises
+    ------
+    UnsupportedEvent
+        For stable histograms, for what is composed, and for unknown types. Their zCDP is no GDP.
+
+    Examples
+    --------
+    >>> gaussian_cost(GaussianEvent(sensitivity=1.0, scale=2.0**20), size=3).distance < 1.3e-27
+    True
+    >>> round(gaussian_cost(ExponentialEvent(0.01)).rho * 1e4, 3), cost(ExponentialEvent(0.01)).rho * 1e4
+    (0.785, 0.125)
+    """
+    kind = type(event)
+    if isinstance(event, GaussianEvent) and kind is GaussianEvent:
+        variance = Fraction(event.scale) ** 2 - Fraction(1, 12)
+        distance = event.count * size * rounding_distance(event.scale)
+        return GaussianCost(
+            round_up(event.count * Fraction(event.sensitivity) ** 2 / (2 * variance)),
+            round_up(min(distance, Fraction(1))),
+        )
+    try:
+        epsilon = _PURE_EPSILONS[kind](event)
+    except KeyError:
+        raise UnsupportedEvent(f"an event of type {kind.__name__} is not known to be Gaussian-DP") from None
+    return GaussianCost(round_up(event.count * rho_of_pure(epsilon)))  # type: ignore[union-attr]
+
+
 _PURE_EPSILONS: dict[type, Callable[[Any], Fraction]] = {
     LaplaceEvent: lambda event: Fraction(event.sensitivity) / Fraction(event.scale),
     ExponentialEvent: lambda event: Fraction(event.epsilon),
@@ -287,6 +383,29 @@ def _total(costs: Iterable[Cost]) -> Cost:
 
 def _rounded(rho: Fraction, delta: Fraction) -> Cost:
     return Cost(round_up(rho), round_up(min(delta, Fraction(1))))
+
+
+def gaussian_release(epsilon: float, delta: float) -> GaussianCost:
+    """Return the price of one release of Gaussian noise that is (epsilon, delta)-DP by the analytic curve.
+
+    Its rho is in whole units of a ledger, rounded down; its distance is one unit, and what that takes of delta is
+    taken off before the curve is read.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Such that `fogline.accounting.analytic_gaussian.suits` them.
+
+    Examples
+    --------
+    >>> price = gaussian_release(1.0, 1e-5)
+    >>> f"{price.distance:.3g}", round(1 / price.mu, 3)
+    ('1e-18', 3.731)
+    """
+    if not suits(epsilon, delta):
+        raise ValueError(f"delta must be larger beside epsilon = {epsilon!r} for the Gaussian curve, got {delta!r}")
+    left = round_down(Fraction(delta) - Fraction(slack_of(epsilon)))
+    return GaussianCost(whole_units(rho_of(epsilon, left)), round_down(UNIT_DISTANCE))
 
 
 def exact_units(value: Fraction | float) -> Fraction:

@@ -36,10 +36,11 @@ from fogline._validation import (
     check_neighbours,
     check_positive,
 )
-from fogline.accounting._rounding import round_down, round_up
+from fogline.accounting._rounding import round_down, round_up, square_root_up
 from fogline.accounting.cautions import budget_cautions
 from fogline.accounting.events import IntegralDrawEvent
 from fogline.accounting.proofs import proof_file, proof_id
+from fogline.accounting.risk import BEFORE, Risk, risk_of
 from fogline.accounting.zcdp import epsilon_of
 
 __all__ = ["Guarantee", "IntegralBudget", "IntegralGuarantee"]
@@ -57,7 +58,7 @@ class Guarantee:
     epsilon, delta : float
         The differential privacy of the whole release. A `delta` of 0 makes it pure epsilon-DP.
     rho : float or None
-        Its zCDP, where that is how it was accounted.
+        Its zCDP, where that is how it was accounted, or that of Gaussian noise.
     neighbours : {"add-remove", "replace"}
     unit : str
         What is protected as a whole: "record", or for instance "person".
@@ -74,6 +75,8 @@ class Guarantee:
     proof : str
         Id of the proof; :func:`fogline.accounting.proofs.proof_file` says where it is. Paths, which were stored
         formerly, become ids.
+    gaussian : bool
+        Whether epsilon and delta follow from the analytic Gaussian curve at mu = sqrt(2 rho), and not from zCDP.
 
     Examples
     --------
@@ -101,6 +104,7 @@ class Guarantee:
     reason: str
     mechanism: str
     proof: str
+    gaussian: bool = False
 
     def __post_init__(self) -> None:
         if self.epsilon != 0.0:  # a rho near nothing converts to epsilon = 0 at the given delta
@@ -109,6 +113,8 @@ class Guarantee:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
         if self.rho is not None:
             check_positive(self.rho, "rho")
+        if self.gaussian and self.rho is None:
+            raise ValueError("gaussian: a guarantee by the Gaussian curve must have a rho")
         check_neighbours(self.neighbours)
         check_max_contributions(self.max_contributions)
         if not self.unit:
@@ -133,6 +139,7 @@ class Guarantee:
         max_contributions: int = 1,
         enforced: bool | None = None,
         reason: str = "",
+        gaussian: bool = False,
     ) -> Guarantee:
         """Return the guarantee of a mechanism whose proof fogline stands behind.
 
@@ -145,6 +152,8 @@ class Guarantee:
         reason : str
             What stands in the way after all, such as seeded noise (`fogline.mechanisms.provider_reason()`); when
             it is not empty the guarantee is not certified.
+        gaussian : bool
+            As in the class; `epsilon` must then be given.
 
         Examples
         --------
@@ -156,6 +165,8 @@ class Guarantee:
         if epsilon is None:
             if rho is None:
                 raise TypeError("one of rho and epsilon must be given")
+            if gaussian:
+                raise TypeError("epsilon must be given where it follows from the Gaussian curve")
             epsilon = epsilon_of(rho, delta)
         return cls(
             epsilon=epsilon,
@@ -169,6 +180,7 @@ class Guarantee:
             reason=reason,
             mechanism=mechanism,
             proof=proof,
+            gaussian=gaussian,
         )
 
     @classmethod
@@ -208,6 +220,11 @@ class Guarantee:
             proof=proof,
         )
 
+    @property
+    def mu(self) -> float | None:
+        """The mu of Gaussian differential privacy, rounded up, where that is how it was accounted."""
+        return square_root_up(2 * Fraction(self.rho)) if self.gaussian and self.rho is not None else None
+
     def __str__(self) -> str:
         change = "adding or removing" if self.neighbours == "add-remove" else "replacing"
         core = (
@@ -219,7 +236,9 @@ class Guarantee:
             core += f", except with probability {_up(self.delta)}"
         else:
             core += ", without exception: epsilon-DP (pure)" + (f", by {notes.pop()}" if notes else "")
-        if self.rho is not None:
+        if self.mu is not None:
+            notes.append(f"mu = {_up(self.mu)}")
+        elif self.rho is not None:
             notes.append(f"rho = {_up(self.rho)}")
         tail = f" ({'; '.join(notes)})." if notes else "."
         if self.certified:
@@ -236,8 +255,34 @@ class Guarantee:
         >>> "odds" in g.explain() and "2.72" in g.explain()
         True
         """
-        parts = [self._standing(), self._promise(), self._cautions(), self._contributions(), self._limits()]
+        parts = [
+            self._standing(),
+            self._promise(),
+            self._numbers(),
+            self._cautions(),
+            self._contributions(),
+            self._limits(),
+        ]
         return " ".join(filter(None, parts))
+
+    def risk(self, before: float = 0.1, *, records: int | None = None) -> Risk:
+        """Return what an attacker can reach at most who is right with probability `before` without this release.
+
+        Parameters
+        ----------
+        before : float
+            Strictly between 0 and 1.
+        records : int, optional
+            Number of records of the person, if that is not what the guarantee allows for.
+
+        Examples
+        --------
+        >>> g = Guarantee.certified_release(epsilon=1.0, delta=1e-6, rho=0.0283, gaussian=True, neighbours="add-remove",
+        ...                                 mechanism="Gaussian noise", proof="gaussian-noise")
+        >>> [round(g.risk(p).content, 3) for p in (0.01, 0.1, 0.5)], round(g.risk().advantage, 3)
+        ([0.018, 0.148, 0.594], 0.095)
+        """
+        return risk_of(self, before, records)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold without loss.
@@ -247,7 +292,10 @@ class Guarantee:
         >>> Guarantee.uncertified(epsilon=1.0, delta=0.1, reason="a test").to_dict()["delta"]
         0.1
         """
-        return asdict(self)
+        told = asdict(self)
+        if not self.gaussian:  # as it was written before there was a choice
+            del told["gaussian"]
+        return told
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
@@ -260,10 +308,10 @@ class Guarantee:
         ValueError: a guarantee needs exactly the fields ...
         """
         names = [field.name for field in fields(cls)]
-        if set(values) != set(names):
+        if {*values, "gaussian"} != set(names):
             raise ValueError(f"a guarantee needs exactly the fields {', '.join(names)}")
-        if not isinstance(values["certified"], bool) or not isinstance(values["enforced"], bool):
-            raise TypeError("certified and enforced must be true or false")
+        if not all(isinstance(values.get(name, False), bool) for name in ("certified", "enforced", "gaussian")):
+            raise TypeError("certified, enforced and gaussian must be true or false")
         check_count(values["max_contributions"], "max_contributions")
         return cls(**values)
 
@@ -294,6 +342,21 @@ class Guarantee:
             f"Whatever is published would look almost the same {relation}: whoever reads it, with any other"
             f" knowledge and any computer, can multiply the odds of a guess about that {self.unit} by at most"
             f" {_factor(self.epsilon)} (epsilon = {_up(self.epsilon)}){exception}."
+        )
+
+    def _numbers(self) -> str:
+        """Say what an attacker can reach who knows all else, for some chances before."""
+        found = [self.risk(before) for before in BEFORE]
+        told = ", ".join(
+            f"{_percent(each.before)} before is right with at most {_percent(each.content)} after" for each in found
+        )
+        guess = f"In numbers, whatever else is known: a guess about a {self.unit} that is right with {told}."
+        advantage = found[0].advantage
+        if advantage is None:
+            return guess
+        return (
+            f"{guess} A test of whether a {self.unit} is in the data finds at most {_percent(advantage)} more of those"
+            " who are than of those who are not."
         )
 
     def _cautions(self) -> str:
@@ -330,6 +393,11 @@ def _up(value: float) -> str:
     if float(text) < value * (1.0 - 1e-9):
         text = f"{value + 10.0 ** (math.floor(math.log10(value)) - 2) / 2:.3g}"
     return text
+
+
+def _percent(share: float) -> str:
+    """Return a share for people, rounded up, since it is an upper bound."""
+    return f"{_up(round(100.0 * share, 9))}%"
 
 
 def _factor(epsilon: float) -> str:

@@ -150,10 +150,12 @@ def rho_and_order(epsilon: float, delta: float) -> tuple[float, float]:
     log_inverse = -math.log(delta)
     highest = math.expm1(min(log_inverse, 690.0))
     order = _root(
-        lambda t: epsilon + math.log1p(1.0 / t) - (log_inverse - math.log1p(t)) * (2.0 * t + 1.0) / (t * t),
+        lambda t: epsilon + math.log1p(1.0 / t) - (log_inverse - math.log1p(t)) * (2.0 * t + 1.0) / t / t,
         low=min(1.0, highest) * 0.5,
         high=highest,
     )
+    if order < 1.0:  # so that the order that is returned, less 1, is the one that the terms are evaluated at
+        order = max((order + 1.0) - 1.0, 2.0**-52)
     terms = (epsilon, math.log1p(1.0 / order), -log_inverse / order, math.log1p(order) / order)
     margin = 2.0 * _SLACK * math.fsum(map(abs, terms))
     rho = max(0.0, (math.fsum(terms) - margin) / (order + 1.0))

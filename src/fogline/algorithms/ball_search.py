@@ -36,8 +36,8 @@ from fogline.queries.ball_search import (
 from fogline.queries.block_learners import OfferQuery, Offers
 from fogline.queries.lattice import DIRECTION_BITS, CentredBallLattice, Thinning, random_directions
 from fogline.queries.query import Query
-from fogline.release.curator import Curator
-from fogline.release.terms import PROOF, ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.terms import PROOF, ReleaseTerms
 
 __all__ = ["BallPlan", "LocatedTerms", "find_ball"]
 
@@ -78,14 +78,22 @@ class LocatedTerms(ReleaseTerms):
 
     @classmethod
     def located(
-        cls, epsilon: float | None, delta: float | None, neighbours: str, max_contributions: int, unit: str
+        cls,
+        epsilon: float | None,
+        delta: float | None,
+        neighbours: str,
+        max_contributions: int,
+        unit: str,
+        *,
+        replace_is_proved: bool = False,
     ) -> LocatedTerms:
-        """Check a user's wishes; only add-remove is proved."""
-        if _validation.check_neighbours(neighbours) != "add-remove":
-            raise ValueError('neighbours must be "add-remove": a stable histogram is proved for no other relation')
+        """Check a user's wishes; add-remove is proved for all that searches, replace for what says so."""
+        relation = _validation.check_neighbours(neighbours)
+        if relation != "add-remove" and not replace_is_proved:
+            raise ValueError('neighbours must be "add-remove": this method is proved for no other relation')
         contributions = _validation.check_max_contributions(max_contributions)
         checked_epsilon, checked_delta = _validation.check_epsilon(epsilon), _validation.check_delta(delta)
-        return cls(checked_epsilon, checked_delta, "add-remove", contributions, unit)
+        return cls(checked_epsilon, checked_delta, relation, contributions, unit)
 
     @property
     def aside(self) -> float:

@@ -65,8 +65,8 @@ from fogline.queries.moments import (
     components_of,
 )
 from fogline.queries.projected_density import ProjectedDensityQuery
-from fogline.release.curator import Curator
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.terms import ReleaseTerms
 
 __all__ = [
     "CLUSTERING",

@@ -44,8 +44,8 @@ from fogline.families import Family, MultivariateNormal
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.queries.fourier_sums import lattice_sensitivity
 from fogline.queries.hellinger_descent import BinCountsQuery, DescentPlan, Quadrature, RootQuery
-from fogline.release.curator import Curator
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.terms import ReleaseTerms
 
 __all__ = [
     "DESCENT",
@@ -427,6 +427,9 @@ def family_scales(family: Family, box: FloatArray, bounds: FloatArray) -> FloatA
         corners = [np.array(corner) for corner in itertools.product(*box)]
         ends = np.array([family.quantile(corner, [0.16, 0.84]) for corner in corners])
         scales = 0.5 * (ends[:, 1] - ends[:, 0])
+        # Where one value holds most of the probability the quantiles coincide, and say nothing of the rest.
+        some = scales[scales > 0.0]
+        scales = np.where(scales > 0.0, scales, some.min() if len(some) else float(bounds[0, 1] - bounds[0, 0]) / 32.0)
         return np.array([[scales.min(), scales.max()]])
     widths = bounds[:, 1] - bounds[:, 0]
     # Nothing is known of this family's scales but that it was given this box.

@@ -45,7 +45,7 @@ from fogline.queries.block_learners import BlockMeans, MeansLearner, Offers, cho
 from fogline.queries.gaussian import RINGS
 from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.partition import NearestParts, Partition, Parts
-from fogline.release.curator import Curator
+from fogline.releases.curator import Curator
 
 __all__ = ["PROOF", "AggregatePlan", "aggregated_parts", "learn_aggregate"]
 

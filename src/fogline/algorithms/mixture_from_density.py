@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -43,6 +43,7 @@ from fogline.algorithms.mixture_recursive import MixtureFit, MixtureSettings
 from fogline.density.components.matching import MatchedMixture, fit_characteristic_function
 from fogline.density.components.pursuit import ClusterPrior, SphericalComponents, matching_pursuit
 from fogline.density.private_density import PrivateDensity
+from fogline.queries.ball_search import NotSeparable
 from fogline.queries.em_step import (
     FARTHEST_CENTRE,
     OFFSET_BITS,
@@ -53,6 +54,7 @@ from fogline.queries.em_step import (
     StepQuery,
     StepSums,
     mean_lever,
+    offset_noise,
     square_lever,
 )
 from fogline.queries.lattice import BallLattice
@@ -67,7 +69,7 @@ from fogline.queries.moments import (
     components_of,
 )
 from fogline.queries.projected_density import ProjectedDensityQuery
-from fogline.release.curator import Curator
+from fogline.releases.curator import Curator
 
 __all__ = [
     "MIXTURE",
@@ -102,6 +104,15 @@ class MixtureTuning:
         Components are sought within this many deviations of the mean along each direction.
     patience : int
         Where the number of components is open: how many more than the best are tried before the search ends.
+    drowned : float
+        One Gaussian is published where the last step would leave more noise than this in the mean of a component, in
+        its own deviations,
+    unplaced : float
+        or where the steps left a mean with a larger variance than this, in variances of its component,
+    narrow : float
+        or where a component came within this factor of the least variance.
+    unknown : float
+        Variance along directions that the released covariance does not show, as a part of the largest that noise shows.
     """
 
     eigenvalues: tuple[float, float] = (0.4, 2.5)
@@ -109,6 +120,10 @@ class MixtureTuning:
     readable: float = 0.5
     inner: float = 2.5
     patience: int = 3
+    drowned: float = 0.35
+    unplaced: float = 0.5
+    narrow: float = 2.0
+    unknown: float = 0.125
 
 
 MIXTURE = MixtureTuning()
@@ -131,6 +146,8 @@ STEPS = 5
 """Steps of expectation-maximisation."""
 
 MOST_STEPS = 48
+
+ADVICE = "one Gaussian describes all that the noise lets be seen: take more records or a larger epsilon"
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +202,7 @@ class MixturePlan:
         return 8 * (2 * d + 2 + d * (d + 1) // 2 + 2 * FREQUENCIES + 1 + self.steps * step + kept) + 2**16
 
 
-def plan_mixture(settings: MixtureSettings, d: int) -> MixturePlan:
+def plan_mixture(settings: MixtureSettings, d: int, box: FloatArray | None = None) -> MixturePlan:
     """Check an estimator's parameters for the method of sketches.
 
     Parameters
@@ -194,15 +211,13 @@ def plan_mixture(settings: MixtureSettings, d: int) -> MixturePlan:
         Its constructor's parameters are read, nothing else.
     d : int
         Number of columns.
+    box : array of shape (d, 2), optional
+        Public ranges of the columns, in place of the ball.
     """
     if d > MOST_COLUMNS:
         raise ValueError(f"X has {d} columns: method 'sketch' takes up to {MOST_COLUMNS}; take method 'recursive'")
     k = checked_components(settings.n_components, MOST_COMPONENTS)
-    # The origin is public; a mean of the data would not be.
-    centre = np.zeros(d) if settings.center is None else np.asarray(settings.center, dtype=np.float64)
-    if centre.shape != (d,):
-        raise ValueError(f"center must have one number for each of the {d} columns, got shape {centre.shape}")
-    lattice = BallLattice.around(centre, settings.radius)
+    lattice = _lattice(settings, d, box)
     least = checked_weight(settings.weight_min, k)
     portions = _portions(settings.shares)
     steps = _validation.check_count(settings.steps, "steps", minimum=0)
@@ -210,7 +225,20 @@ def plan_mixture(settings: MixtureSettings, d: int) -> MixturePlan:
         raise ValueError(f"steps must be at most {MOST_STEPS}, got {steps}")
     if (steps == 0) != (portions["steps"] == 0):
         raise ValueError("steps: none are made exactly where their share of the budget is 0")
-    return MixturePlan(lattice, k, variance_range(settings), least, portions, steps)
+    return MixturePlan(lattice, k, variance_range(settings, None if box is None else d), least, portions, steps)
+
+
+def _lattice(settings: MixtureSettings, d: int, box: FloatArray | None) -> BallLattice:
+    """The public ball, or with bounds the ellipsoid around their box, in which columns count alike."""
+    if box is not None:
+        if settings.radius is not None or settings.center is not None:
+            raise ValueError("bounds take the place of radius and center: give one or the other")
+        return BallLattice.spanning(box)
+    # The origin is public; a mean of the data would not be.
+    centre = np.zeros(d) if settings.center is None else np.asarray(settings.center, dtype=np.float64)
+    if centre.shape != (d,):
+        raise ValueError(f"center must have one number for each of the {d} columns, got shape {centre.shape}")
+    return BallLattice.around(centre, settings.radius)
 
 
 def checked_components(n_components: int | None, most: int) -> int | None:
@@ -234,9 +262,10 @@ def checked_weight(weight_min: float | None, k: int | None) -> float:
     return least
 
 
-def variance_range(settings: MixtureSettings) -> tuple[float, float]:
-    """Smallest and largest variance of a component, in units of the radius."""
-    radius = _validation.check_positive(settings.radius, "radius")
+def variance_range(settings: MixtureSettings, d: int | None = None) -> tuple[float, float]:
+    """Smallest and largest variance of a component, in units of the radius; with bounds of d columns, of sqrt(d)."""
+    # with bounds, deviations are parts of each column's half range, of which the radius is sqrt(d)
+    radius = _validation.check_positive(settings.radius, "radius") if d is None else math.sqrt(d)
     low = radius / 1000 if settings.sigma_min is None else _validation.check_positive(settings.sigma_min, "sigma_min")
     high = radius if settings.sigma_max is None else _validation.check_positive(settings.sigma_max, "sigma_max")
     if low > high:
@@ -436,12 +465,73 @@ def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
     sums = ProjectedDensityQuery(parts.projection, density_spec(parts), curator.terms.guarantee())
     density = curator.ask(sums, plan.portions["density"], "density")
     # What decides later queries is stored with the answers: computed again it might differ in the last bits.
-    kept = curator.remember("start", lambda: _start(plan, density, moments, parts))
+    alone = _is_drowned(plan, curator, spread, parts)
+
+    def begin() -> dict[str, Any]:
+        return _one_gaussian(plan, moments, parts, spread) if alone else _start(plan, density, moments, parts)
+
+    kept = curator.remember("start", begin)
     model = GaussianClusters(kept["weights"], kept["means"], kept["covariances"])
     criteria = {int(k): float(value) for k, value in zip(kept["tried"], kept["criteria"], strict=True)}
     start = MixtureState(model, kept["mean_variances"], np.zeros(len(model.weights)), kept["weight_sds"])
     state = _steps(plan, curator, start, spread, parts)
-    return _in_data_units(plan, state, spread, parts, density, criteria)
+    if len(state.model.weights) > 1 and _is_lost(plan, state):
+        state = _together(plan, state)
+    fit = _in_data_units(plan, state, spread, parts, density, criteria)
+    wanted = plan.n_components or 1
+    few = len(fit.weights) == 1 < wanted
+    return replace(fit, verdict=NotSeparable("sketch", 1, wanted, ADVICE)) if few else fit
+
+
+def _is_drowned(plan: MixturePlan, curator: Curator, spread: Spread, parts: PrivateComponents) -> bool:
+    """Whether the noise would drown the components: known from released numbers before the steps are paid for."""
+    k = plan.n_components or 2
+    if k == 1:
+        return False
+    last = plan.portions["steps"] * Fraction(2, plan.steps + 1) if plan.steps else plan.portions["density"]
+    scale = 1 / math.sqrt(2 * float(last) * curator.terms.rho)
+    noise = offset_noise(k, plan.lattice.d, spread.count, scale, "round")
+    return parts.standing < 1 or noise > MIXTURE.drowned
+
+
+def _is_lost(plan: MixturePlan, state: MixtureState) -> bool:
+    """Whether the steps left a component without a place, or drew it together to the least width."""
+    narrowest = float(np.linalg.eigvalsh(state.model.covariances).min())
+    unplaced = float(state.mean_variances.max()) > MIXTURE.unplaced
+    return unplaced or narrowest < MIXTURE.narrow * plan.variance_range[0]
+
+
+def _together(plan: MixturePlan, state: MixtureState) -> MixtureState:
+    """One Gaussian with the moments of a mixture, and as wide as its means are unknown."""
+    model = state.model
+    mean = model.weights @ model.means
+    offset = model.means - mean
+    wide = model.covariances * (1 + state.mean_variances)[:, None, None]
+    spread = np.einsum("k,kij->ij", model.weights, wide) + np.einsum("k,ki,kj->ij", model.weights, offset, offset)
+    whole = GaussianClusters(np.ones(1), mean[None], _within(spread, plan.variance_range)[None])
+    variance = float(model.weights @ state.mean_variances)
+    return MixtureState(whole, np.array([variance]), np.zeros(1), np.array([float(state.weight_sds.max())]))
+
+
+def _one_gaussian(plan: MixturePlan, moments: Moments, parts: PrivateComponents, spread: Spread) -> dict[str, Any]:
+    """A single Gaussian with the released moments; wide along directions that noise hides, never narrow."""
+    d = plan.lattice.d
+    edge = 2 * moments.noise_sd * math.sqrt(d)
+    unknown = max(spread.variance / d, MIXTURE.unknown * edge)
+    values, vectors = np.linalg.eigh((moments.covariance + moments.covariance.T) / 2)
+    # an eigenvalue that stands out is still too large, by what noise adds to it
+    shown = values - edge**2 / 4 / np.maximum(values, edge)
+    shape = (vectors * np.where(values > edge, shown, unknown)) @ vectors.T
+    covariance = _within(shape, plan.variance_range)
+    return {
+        "weights": np.ones(1),
+        "means": np.zeros((1, d)),  # from the released mean
+        "covariances": covariance[None],
+        "mean_variances": np.array([parts.mean_sd**2 * d / max(float(np.trace(covariance)), 1e-300)]),
+        "weight_sds": np.array([spread.count_sd / max(spread.count, 1.0)]),
+        "tried": np.array([1]),
+        "criteria": np.array([0.0]),
+    }
 
 
 def _in_data_units(
@@ -453,7 +543,7 @@ def _in_data_units(
     criteria: dict[int, float],
 ) -> MixtureFit:
     """Components as users see them; the errors of the means are those of the noise and of the draw of the records."""
-    model, radius = state.model, float(plan.lattice.half_widths[0])
+    model, radius = state.model, plan.lattice.half_widths
     counts = model.weights * spread.count
     # In units of the component's variance the draw of n records adds 1/n.
     known = state.mean_variances + 1 / np.maximum(counts, 1.0)
@@ -461,7 +551,7 @@ def _in_data_units(
     return MixtureFit(
         weights=model.weights,
         means=plan.lattice.inside(plan.lattice.places(parts.projection.centre + model.means * plan.lattice.steps)),
-        covariances=model.covariances * radius**2,
+        covariances=model.covariances * np.multiply.outer(radius, radius),
         counts=counts,
         count_sd=math.hypot(float(np.max(state.weight_sds)) * spread.count, spread.count_sd / len(counts)),
         mean_sd=np.sqrt(variances) * radius,

@@ -51,7 +51,7 @@ from fogline.queries.partition import (
     valleys,
     whitening_of,
 )
-from fogline.release.curator import Curator
+from fogline.releases.curator import Curator
 
 __all__ = [
     "PROOF",
@@ -255,6 +255,7 @@ class MixtureSettings(Protocol):
     learner: BlockLearner | None
     neighbours: str
     max_contributions: int
+    ledger: Any
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from fogline.algorithms.mixture_recursive import (
 )
 from fogline.queries.gaussian import Gaussian, SphericalGaussian, SphericalQuery
 from fogline.queries.lattice import CentredBallLattice
-from fogline.release.curator import Curator
+from fogline.releases.curator import Curator
 
 __all__ = ["PROOF", "learn_spherical"]
 

@@ -36,16 +36,17 @@ from scipy.special import ndtri
 
 from fogline._typing import FloatArray, IntArray, SourceLike
 from fogline._validation import check_count, check_delta, check_level
-from fogline.accounting import gdp, zcdp
+from fogline.accounting import analytic_gaussian, gdp, zcdp
 from fogline.accounting.events import GaussianEvent, LaplaceEvent
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit.binomial_bounds import epsilon_lower_bound, proportion_lower, proportion_upper, visible_probability
+from fogline.audit.noise_laws import fine_bits
 from fogline.audit.replay import MechanismStep, RecordingProvider, ReplayingProvider
 from fogline.audit.scores import canary_of, fixed_scores, learnt_scores, trained_scores
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
 from fogline.mechanisms.randomness import EntropySource, use_provider
-from fogline.release.density_sketch import DensitySketch
+from fogline.releases.density_sketch import DensitySketch
 from fogline.testing import SeededSource
 
 __all__ = [
@@ -563,7 +564,7 @@ def _claimed(claim: Guarantee | float, delta: float | None, gaussian: bool) -> t
         if at != claim.delta:
             if rho is None:
                 raise ValueError("delta must be that of the claim, which has no rho to convert")
-            epsilon = zcdp.epsilon_of(rho, check_delta(at))
+            epsilon = (analytic_gaussian if claim.gaussian else zcdp).epsilon_of(rho, check_delta(at))
     else:
         rho, at = float(claim), check_delta(delta)
         epsilon = zcdp.epsilon_of(rho, at)
@@ -621,7 +622,7 @@ def _log_ratios(step: MechanismStep, z: IntArray, z_prime: IntArray, runs: int, 
         if isinstance(event, LaplaceEvent):
             found.append((before - after).sum(axis=1) / event.scale)
         else:
-            found.append((before**2 - after**2).sum(axis=1) / (2 * event.scale**2))
+            found.append((before**2 - after**2).sum(axis=1) / (2 * _released_scale(step) ** 2))
     return np.concatenate(found)
 
 
@@ -631,7 +632,13 @@ def _largest_ratio(one: MechanismStep, other: MechanismStep) -> float:
     if isinstance(event, LaplaceEvent):
         return float(moves.sum() / event.scale)
     assert isinstance(event, GaussianEvent)
-    return float(np.sum(moves**2) / (2 * event.scale**2))
+    return float(np.sum(moves**2) / (2 * _released_scale(one) ** 2))
+
+
+def _released_scale(step: MechanismStep) -> float:
+    """Scale of Gaussian noise in steps of the released lattice; it may have been drawn on a finer one."""
+    assert isinstance(step.call.event, GaussianEvent)
+    return step.call.event.scale / 2.0 ** fine_bits(step.call)
 
 
 def _direction(z: NDArray[Any], z_prime: NDArray[Any]) -> FloatArray:

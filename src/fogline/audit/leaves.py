@@ -22,6 +22,7 @@ import re
 import struct
 import sys
 import sysconfig
+import threading
 import types
 import warnings
 import weakref
@@ -337,7 +338,7 @@ def is_own_code(module: str) -> bool:
 
     Examples
     --------
-    >>> [is_own_code(name) for name in ("fogline.release", "numpy", "json", "__main__")]
+    >>> [is_own_code(name) for name in ("fogline.releases", "numpy", "json", "__main__")]
     [True, False, False, True]
     """
     first = module.split(".")[0]
@@ -470,6 +471,8 @@ _KNOWN: tuple[tuple[Any, Any], ...] = (
     (property, _named("fget", "fset", "fdel")),
     ((staticmethod, classmethod), _named("__func__")),
     (weakref.ReferenceType, _reference_parts),
+    # Its dictionary is the one of this thread: the threads that a run leaves behind are failures of their own.
+    (threading.local, lambda value: ()),
     ((io.StringIO, io.BytesIO), lambda value: ((".getvalue()", value.getvalue()),)),
     (
         (np.random.Generator, np.random.BitGenerator, np.random.RandomState, np.random.SeedSequence),

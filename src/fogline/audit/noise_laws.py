@@ -92,6 +92,12 @@ class GeneratorStep:
 Step = MechanismStep | GeneratorStep
 
 
+def fine_bits(call: Call) -> int:
+    """Return how many times the lattice was halved on which the noise of a call was drawn; 0 for most."""
+    bits = dict(call.parameters).get("bits", 0)
+    return bits if isinstance(bits, int) else 0
+
+
 class SourceSpy:
     """A source that keeps what is drawn from it."""
 
@@ -267,21 +273,22 @@ def noise_failures(step: MechanismStep) -> list[str]:
 def _check_additive(step: MechanismStep) -> None:
     event, law = step.call.event, "gaussian" if isinstance(step.call.event, GaussianEvent) else "laplace"
     assert isinstance(event, GaussianEvent | LaplaceEvent)
-    if event.sensitivity < step.call.sensitivity:
+    bits = fine_bits(step.call)
+    if event.sensitivity < step.call.sensitivity * 2.0**bits:
         raise _Wrong("the event is charged for less than the declared sensitivity")
     _require_laws(step.draws, [law])
     _require_scale(step.draws[0], Fraction(event.scale), "the noise")
-    _require_sum(step.exact, step.draws, step.answer)
+    _require_sum(step.exact, step.draws, step.answer, bits)
     for number in range(
         TUNING.probes if step.exact.size <= TUNING.short else 0
     ):  # the noise of a few entries may well be 0
         draws, answer = _probed(step, step.exact, seed=number)
         _require_laws(draws, [law])
-        _require_sum(step.exact, draws, answer)
+        _require_sum(step.exact, draws, answer, bits)
 
 
-def _require_sum(exact: NDArray[Any], draws: tuple[Draw, ...], answer: NDArray[Any]) -> None:
-    noise = draws[0].values
+def _require_sum(exact: NDArray[Any], draws: tuple[Draw, ...], answer: NDArray[Any], bits: int) -> None:
+    noise = draws[0].values if bits == 0 else (draws[0].values + 2 ** (bits - 1)) // 2**bits
     fits = exact.dtype.kind in "iu" and noise.shape == exact.shape == answer.shape
     if not fits or not np.array_equal(_noisy(exact.astype(np.int64), noise), answer):
         raise _Wrong("the answer is not the exact value plus the noise drawn")

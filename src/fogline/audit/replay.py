@@ -56,7 +56,9 @@ from sklearn.base import clone
 from fogline._typing import EstimatorLike
 from fogline._validation import Neighbours, check_neighbours
 from fogline.accounting import zcdp
-from fogline.accounting.costs import Cost, cost
+from fogline.accounting.analytic_gaussian import delta_of as gaussian_delta
+from fogline.accounting.analytic_gaussian import slack_of
+from fogline.accounting.costs import Cost, GaussianCost, UnsupportedEvent, cost, gaussian_cost
 from fogline.accounting.events import (
     AboveThresholdEvent,
     Event,
@@ -80,7 +82,7 @@ from fogline.audit.noise_laws import (
     same_values,
 )
 from fogline.audit.observation import differences, observe
-from fogline.audit.surroundings import Surroundings, empty_caches, rewind
+from fogline.audit.surroundings import Surroundings, empty_caches, look_around, rewind
 from fogline.mechanisms.randomness import (
     Call,
     EntropySource,
@@ -466,7 +468,8 @@ def replay(
         provider: NoiseProvider = SystemProvider() if seed is None else SeededProvider(_mixed(seed, number))
         recorder = RecordingProvider(provider)
         look = thorough or number < _LOOKED_AT or number % _NOW_AND_THEN == 0
-        report, before = _replay_pair(audited, pair, relation, recorder, before if look else None, look=look)
+        given = before if look else None
+        report, before = _replay_pair(audited, pair, relation, recorder, given, look=look, stale=number > 0)
         reports.append(report)
         steps += recorder.steps
     # Over all pairs: one fit draws too little noise to test its law.
@@ -511,9 +514,14 @@ def _replay_pair(
     before: Surroundings | None,
     *,
     look: bool,
+    stale: bool,
 ) -> tuple[PairReport, Surroundings | None]:
-    """Replay one pair; return what it showed and the last look at the process."""
+    """Replay one pair; return what it showed and the last look at the process, `stale` if pairs came since."""
     fit, claim = audited.fit, audited.claim
+    # After pairs that nobody looked at, caches hold what these left; a first run that adds to it would end with more
+    # than the second, which starts from an empty one.
+    if look and stale and before is None:
+        before = look_around(audited.watched, inspected=fit)
     if look and before is not None and empty_caches(before):
         before = None  # what was cached so far is no longer there: look again
     with use_provider(recorder):
@@ -564,6 +572,8 @@ def _total_cost(steps: Iterable[Step]) -> Cost:
 
 def _unpaid(steps: list[Step], spent: Cost, guarantee: Guarantee) -> list[str]:
     """Say whether the calls cost more than the guarantee states."""
+    if guarantee.gaussian and guarantee.rho is not None:
+        return _unpaid_in_gdp(steps, guarantee.rho, guarantee)
     if guarantee.rho is not None:
         if spent.rho > guarantee.rho:
             return [f"the calls cost {spent.rho / guarantee.rho:.4g} times the rho of the guarantee"]
@@ -578,6 +588,23 @@ def _unpaid(steps: list[Step], spent: Cost, guarantee: Guarantee) -> list[str]:
     if 0 < left < 1 and zcdp.epsilon_of(spent.rho, left) <= guarantee.epsilon:
         return []
     return ["the calls cost more than the epsilon and delta of the guarantee"]
+
+
+def _unpaid_in_gdp(steps: list[Step], rho: float, guarantee: Guarantee) -> list[str]:
+    """Say the same of a guarantee by the Gaussian curve: every call must be GDP, and their sum within it."""
+    spent = GaussianCost(0.0)
+    for call in (step.call for step in steps if isinstance(step, MechanismStep)):
+        size = dict(call.parameters).get("size", 1)
+        try:
+            spent += gaussian_cost(call.event, size if isinstance(size, int) else 1)
+        except (UnsupportedEvent, ValueError):  # a lattice that is too coarse for the curve
+            return [f"a call of {call.mechanism} is not Gaussian-DP, as the guarantee is"]
+    if spent.rho > rho:
+        return [f"the calls cost {spent.rho / rho:.4g} times the rho of the guarantee"]
+    slack = slack_of(guarantee.epsilon, Fraction(spent.distance))
+    if gaussian_delta(rho, guarantee.epsilon) + slack > guarantee.delta:
+        return ["mu and delta of the guarantee do not give its epsilon"]
+    return []
 
 
 def _pure_cost(events: Iterable[Event]) -> tuple[Fraction | None, Fraction]:

@@ -43,11 +43,11 @@ __all__ = [
 
 ALLOWED_STATE = {
     "fogline.mechanisms.randomness._mechanism": "samplers by their public scales; a second run of a replay needs none",
-    "fogline.release.secret_models._PAID": "secret models of samplers, kept apart from them by design",
+    "fogline.releases.secret_models._PAID": "secret models of samplers, kept apart from them by design",
     "fogline.queries.fourier_sums._counter_known": "whether the compiled counter was looked for: once in a process",
     "fogline.ledger.session._sessions": "open ledgers, held weakly: garbage collection may remove one at any time",
-    "fogline.release.origins._KNOWN": "random numbers of the sketches that are alive, held weakly",
-    "fogline.release.sketch_file._SEEN": "sketch files that are open by device and inode, held weakly",
+    "fogline.releases.origins._KNOWN": "random numbers of the sketches that are alive, held weakly",
+    "fogline.releases.sketch_file._SEEN": "sketch files that are open by device and inode, held weakly",
     "fogline.sources.files._databases": "one database in memory for all queries, which holds no table",
 }
 """State that may differ or stay, each with the reason; by the path of the name."""

@@ -18,19 +18,25 @@ from fogline.cli.common import SETTINGS, Commands
 __all__ = ["COMMANDS", "app"]
 
 COMMANDS = {
+    "ask": "fogline.cli.density_commands:ask",
     "audit": "fogline.cli.audit:audit",
     "bounds": "fogline.cli.data_commands:bounds",
+    "card": "fogline.cli.density_commands:card",
     "check": "fogline.cli.data_commands:check",
     "clusters": "fogline.cli.fit_commands:clusters",
-    "demo": "fogline.cli.fit_commands:demo",
+    "demo": "fogline.cli.demo:demo",
     "fit": "fogline.cli.fit_commands:fit",
+    "init": "fogline.cli.recipe:init",
     "ledger": "fogline.cli.ledger:ledger",
     "merge": "fogline.cli.federation:merge",
     "mixture": "fogline.cli.fit_commands:mixture",
     "modes": "fogline.cli.fit_commands:modes",
     "plan": "fogline.cli.plan:plan",
+    "profile": "fogline.cli.profile:profile",
+    "quantiles": "fogline.cli.density_commands:quantiles",
     "regress": "fogline.cli.fit_commands:regress",
-    "release": "fogline.cli.federation:release",
+    "release": "fogline.cli.density_commands:release",
+    "run": "fogline.cli.recipe:run",
     "sample": "fogline.cli.sample:sample",
     "sketch": "fogline.cli.federation:sketch",
     "strata": "fogline.cli.data_commands:strata",
@@ -43,7 +49,7 @@ COMMANDS = {
     cls=Commands,
     places=COMMANDS,
     context_settings=SETTINGS,
-    epilog="\b\nStart with:\n  fogline demo\n  fogline modes --help",
+    epilog="\b\nStart with:\n  fogline demo\n  fogline release --help\n  fogline init",
 )
 @click.version_option(fogline.__version__, prog_name="fogline")
 def app() -> None:

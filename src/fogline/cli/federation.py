@@ -1,4 +1,4 @@
-"""``fogline sketch``, ``fogline merge``, ``fogline release``: several sites, one release."""
+"""``fogline sketch``, ``fogline merge``, and ``fogline release`` of what was merged: several sites, one release."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from fogline.cli.options import (
     EXIT_CODES,
     FILE,
     need_reader,
-    output_options,
-    privacy_options,
     source_options,
     source_table,
     wide_bounds,
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from fogline.federation import PairKeys, SiteSketch
     from fogline.sources.tables import Source
 
-__all__ = ["merge", "release", "sketch"]
+__all__ = ["merge", "release_sketch", "sketch"]
 
 SECRET = "This file is as secret as the records: it is for the merging party alone, by a way that nobody else can read."
 
@@ -118,7 +116,7 @@ def _prepared(options: dict[str, Any]) -> tuple[Source, Spec, PairKeys | None]:
     from fogline.density.random_spec import plan_spec
     from fogline.federation import PairKeys
     from fogline.federation.masks import check_site
-    from fogline.release.sketch_file import Provenance
+    from fogline.releases.sketch_file import Provenance
 
     try:
         check_site(options["site"])
@@ -146,7 +144,7 @@ def _check_sketch(path: Path) -> None:
 
 def _counted(options: dict[str, Any], source: Source, spec: Spec, keys: PairKeys | None) -> SiteSketch:
     from fogline.federation import SiteSketch
-    from fogline.release import sketch as count
+    from fogline.releases import sketch as count
     from fogline.sources.tables import ReadFailed
 
     try:
@@ -165,14 +163,6 @@ def _counted(options: dict[str, Any], source: Source, spec: Spec, keys: PairKeys
         )
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
-
-
-RELEASE_EXAMPLES = """\b
-Examples:
-  fogline release all.sketch --epsilon 1 --delta 1e-6 --save density.npz --report page.html
-  fogline release all.sketch --epsilon 1 --delta 1e-6 --disjoint-persons --ledger budget.fogline
-
-"""
 
 
 @click.command(
@@ -209,19 +199,8 @@ def merge(files: tuple[Path, ...], out: Path, as_json: bool) -> None:
         click.echo(SECRET)
 
 
-@click.command(
-    cls=Command,
-    epilog=RELEASE_EXAMPLES + EXIT_CODES,
-)
-@click.argument("file", type=click.Path(path_type=Path))
-@privacy_options
-@click.option("--disjoint-persons", is_flag=True, help="Declare that no person is at two sites.")
-@click.option("--n-modes", type=int, help="Return this many modes instead of those above the fogline.")
-@click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
-@output_options
-@click.pass_context
-def release(ctx: click.Context, /, **options: Any) -> None:
-    """Add noise once to a merged sketch, publish its density, and read its modes.
+def release_sketch(ctx: click.Context, options: dict[str, Any]) -> None:
+    """Add noise once to a merged sketch, publish its density, and read its modes: ``fogline release all.sketch``.
 
     Spends the budget once. The file is marked: without a ledger it cannot be released again.
     """

@@ -1,4 +1,4 @@
-"""The commands that fit an estimator: ``fogline modes``, ``clusters``, ``regress``, ``mixture``, ``fit`` and ``demo``.
+"""The commands that fit an estimator: ``fogline modes``, ``clusters``, ``regress``, ``mixture`` and ``fit``.
 
 All of them go the same way: places and words are checked, then the schema of FILE, then the parameters together; only
 then are the records read and the budget spent, and what was released is printed and written.
@@ -6,19 +6,18 @@ then are the records read and the budget spent, and what was released is printed
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fogline.cli import parse
-from fogline.cli.common import Command, Phase, need, write
 from fogline.cli.options import (
     EXIT_CODES,
     FILE,
     budget_options,
     currency_options,
     output_options,
+    pure_budget_options,
     reading_keywords,
     source_argument,
     source_options,
@@ -26,8 +25,10 @@ from fogline.cli.options import (
     wide_bounds,
 )
 from fogline.cli.release import checked_places, checked_words, publish, release
+from fogline.cli.stored import ReadingCommand, is_release, read_release
 
 if TYPE_CHECKING:
+    from fogline.density.private_density import PrivateDensity
     from fogline.estimators import (
         PrivateGaussianMixture,
         PrivateHellinger,
@@ -37,10 +38,16 @@ if TYPE_CHECKING:
     from fogline.estimators.mode_fit import ModeFit
     from fogline.sources.tables import Source
 
-__all__ = ["clusters", "demo", "fit", "mixture", "modes", "regress"]
+__all__ = ["clusters", "fit", "mixture", "modes", "regress"]
+
+RELEASED = """\b
+FILE may also be a release (visits.fog, by fogline release): reading it is free, and takes no budget.
+
+"""
 
 MODES_EXAMPLES = """\b
 Examples:
+  fogline modes visits.csv --columns cost --bounds 0:5000 --epsilon 1
   fogline modes visits.csv --columns age,minutes --bounds 0:100,0:240 --epsilon 1 --delta 1e-6
   fogline modes points.parquet --columns x,y --bounds=-10:10,-10:10 --epsilon 0.5 --delta 1e-6
         --n-modes 4 --json
@@ -54,7 +61,7 @@ Examples:
 """
 
 
-@click.command(cls=Command, epilog=MODES_EXAMPLES + FILE + EXIT_CODES)
+@click.command(cls=ReadingCommand, epilog=MODES_EXAMPLES + RELEASED + FILE + EXIT_CODES)
 @source_argument
 @click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
 @click.option(
@@ -64,12 +71,19 @@ Examples:
     help="Public range of each column, or its name, never from the data; one range serves all.",
 )
 @source_options
-@budget_options
+@pure_budget_options
 @click.option("--n-modes", type=int, help="Return this many modes instead of those above the fogline.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option(
     "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value per column."
+)
+@click.option(
+    "--features",
+    type=click.Choice(["auto", "leaves", "grid", "random"]),
+    default="auto",
+    show_default=True,
+    help="What is released. auto: leaves without --delta (up to three columns), else Fourier sums.",
 )
 @output_options
 @click.pass_context
@@ -78,10 +92,21 @@ def modes(ctx: click.Context, /, **options: Any) -> None:
 
     Spends the budget once. Records with a missing or unreadable value, or outside the bounds, contribute nothing.
     """
+    if is_release(options["file"]):
+        read_release(ctx, options, lambda _: _modes_of(options), allowed=("n_modes", "level", "bandwidth"))
+        return
     checked_places(options)
     estimator, table = _plan_modes(options)
     paid = release(estimator, table, options)
     publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
+
+
+def _modes_of(options: dict[str, Any]) -> tuple[ModeFit, dict[str, Any]]:
+    """What reads the modes of a release."""
+    from fogline.estimators.mode_fit import ModeFit
+
+    chosen = {name: options[name] for name in ("n_modes", "level", "expect_records")}
+    return ModeFit(bandwidth=parse.bandwidth_option(options["bandwidth"]), **chosen), {}
 
 
 def _plan_modes(options: dict[str, Any]) -> tuple[ModeFit, Source]:
@@ -99,9 +124,12 @@ def _plan_modes(options: dict[str, Any]) -> tuple[ModeFit, Source]:
         bounds = wide_bounds(table, bounds)
         if isinstance(steps, list) and len(steps) == 1:
             steps = steps * table.width
-        spec = plan_spec(bounds, bandwidth if isinstance(bandwidth, str) else [bandwidth], steps)
+        planned = bandwidth if isinstance(bandwidth, str) else [bandwidth]
+        leaves = options["features"] == "leaves"
+        spec = plan_spec(bounds, "auto" if leaves else planned, steps, features=options["features"])
         if (
-            not isinstance(bandwidth, str)
+            not leaves
+            and not isinstance(bandwidth, str)
             and (as_bandwidth(bandwidth, spec.widths) < spec.planned[0] * (1 - 1e-9)).any()
         ):
             raise ValueError(
@@ -111,9 +139,14 @@ def _plan_modes(options: dict[str, Any]) -> tuple[ModeFit, Source]:
         raise parse.refused(error) from None
     from fogline.estimators.mode_fit import ModeFit  # not before the schema is known to be right
 
-    names = ("epsilon", "delta", "n_modes", "level", "neighbours", "max_contributions", "expect_records")
+    names = ("epsilon", "delta", "n_modes", "level", "features", "neighbours", "max_contributions", "expect_records")
     chosen = {name: options[name] for name in names}
-    return ModeFit(bounds=bounds, steps=steps, bandwidth=bandwidth, **chosen), table
+    estimator = ModeFit(bounds=bounds, steps=steps, bandwidth=bandwidth, **chosen)
+    try:
+        estimator._terms(width=table.width)  # a delta that is missing is told before anything is read
+    except (ValueError, TypeError) as error:
+        raise parse.refused(error) from None
+    return estimator, table
 
 
 CLUSTERS_EXAMPLES = """\b
@@ -128,7 +161,7 @@ Examples:
 """
 
 
-@click.command(cls=Command, epilog=CLUSTERS_EXAMPLES + FILE + EXIT_CODES)
+@click.command(cls=ReadingCommand, epilog=CLUSTERS_EXAMPLES + RELEASED + FILE + EXIT_CODES)
 @source_argument
 @click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
 @click.option(
@@ -158,10 +191,21 @@ def clusters(ctx: click.Context, /, **options: Any) -> None:
     Publishes centres and sizes, with their errors, and no labels: a label for each record would give it away. Spends
     the budget once. Records with a missing or unreadable value, or outside the bounds, contribute nothing.
     """
+    if is_release(options["file"]):
+        read_release(ctx, options, lambda _: _clusters_of(options), allowed=("n_clusters", "level"))
+        return
     checked_places(options)
     estimator, table = _plan_clusters(options)
     paid = release(estimator, table, options)
     publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
+
+
+def _clusters_of(options: dict[str, Any]) -> tuple[PrivateModeClustering, dict[str, Any]]:
+    """What reads the clusters of a release."""
+    from fogline.estimators import PrivateModeClustering
+
+    chosen = {name: options[name] for name in ("n_clusters", "level", "expect_records")}
+    return PrivateModeClustering(**chosen), {}
 
 
 def _plan_clusters(options: dict[str, Any]) -> tuple[PrivateModeClustering, Source]:
@@ -202,7 +246,7 @@ Examples:
 """
 
 
-@click.command(cls=Command, epilog=REGRESS_EXAMPLES + FILE + EXIT_CODES)
+@click.command(cls=ReadingCommand, epilog=REGRESS_EXAMPLES + RELEASED + FILE + EXIT_CODES)
 @source_argument
 @click.option("--x", "x", metavar="COLUMN", required=True, multiple=True, help="What is known; for two columns, twice.")
 @click.option("--y", "y", metavar="COLUMN", required=True, help="What is asked for.")
@@ -223,11 +267,34 @@ def regress(ctx: click.Context, /, **options: Any) -> None:
     All of them: where records split into groups there are several branches. Spends the budget once. Records with a
     missing or unreadable value, or outside the bounds, contribute nothing.
     """
+    if is_release(options["file"]):
+        read_release(ctx, options, lambda density: _branches_of(options, density), allowed=("x", "y", "level"))
+        return
     checked_places(options)
     estimator, table = _plan_regress(options)
     paid = release(estimator, table, options)
     command = str(ctx.meta["fogline.command"])
     publish(estimator, options, paid, command=command, columns=table.columns)
+
+
+def _branches_of(options: dict[str, Any], density: PrivateDensity) -> tuple[PrivateModalRegression, dict[str, Any]]:
+    """What reads the branches of a release: y given all other columns."""
+    from fogline.density.release_card import column_names
+    from fogline.estimators import PrivateModalRegression
+
+    names, y = column_names(density), options["y"]
+    for name in (*options["x"], *([] if y is None else [y])):
+        if name not in names:
+            raise click.BadParameter(
+                f"{name!r} was not released; there are {', '.join(names)}", param_hint="--y" if name == y else "--x"
+            )
+    others = [name for name in names if name != (names[-1] if y is None else y)]
+    if options["x"] and sorted(options["x"]) != sorted(others):
+        raise click.BadParameter(
+            f"a release is read given all its other columns, {', '.join(others)}", param_hint="--x"
+        )
+    chosen = {name: options[name] for name in ("level", "expect_records")}
+    return PrivateModalRegression(**chosen), {"y": y}
 
 
 def _plan_regress(options: dict[str, Any]) -> tuple[PrivateModalRegression, Source]:
@@ -272,7 +339,7 @@ Examples:
 """
 
 
-@click.command(cls=Command, epilog=MIXTURE_EXAMPLES + FILE + EXIT_CODES)
+@click.command(cls=ReadingCommand, epilog=MIXTURE_EXAMPLES + RELEASED + FILE + EXIT_CODES)
 @source_argument
 @click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
 @click.option("--radius", type=float, required=True, help="Radius of a public ball; records outside are moved in.")
@@ -298,10 +365,21 @@ def mixture(ctx: click.Context, /, **options: Any) -> None:
     Publishes weights, means and covariances with their errors. Spends the budget once. Records with a missing or
     unreadable value contribute nothing.
     """
+    if is_release(options["file"]):
+        read_release(ctx, options, lambda _: _mixture_of(options), allowed=("components", "sigma_min"))
+        return
     checked_places(options)
     estimator, table = _plan_mixture(options)
     paid = release(estimator, table, options)
     publish(estimator, options, paid, command=str(ctx.meta["fogline.command"]))
+
+
+def _mixture_of(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, dict[str, Any]]:
+    """What reads a mixture from a release."""
+    from fogline.estimators import PrivateGaussianMixture
+
+    chosen = {name: options[name] for name in ("sigma_min", "expect_records")}
+    return PrivateGaussianMixture(n_components=options["components"], **chosen), {}
 
 
 def _plan_mixture(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Source]:
@@ -320,7 +398,7 @@ def _plan_mixture(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Sour
         estimator = PrivateGaussianMixture(n_components=options["components"], center=center, **chosen)
         method = estimator._method()
         method.terms(estimator, table.unit)
-        method.plan(estimator, table.width)
+        method.plan(estimator, table.width, None)
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
     return estimator, table
@@ -342,7 +420,7 @@ Examples:
 CURRENCIES = "--epsilon, --rho, --hdp, --pdp"
 
 
-@click.command(cls=Command, epilog=FIT_EXAMPLES + FILE + EXIT_CODES)
+@click.command(cls=ReadingCommand, epilog=FIT_EXAMPLES + RELEASED + FILE + EXIT_CODES)
 @source_argument
 @click.option("--column", metavar="COLUMN", required=True, multiple=True, help="What is fitted; one for each axis.")
 @click.option(
@@ -380,11 +458,28 @@ def fit(ctx: click.Context, /, **options: Any) -> None:
     budget once, given in one currency: --epsilon and --delta, or --rho, or --hdp, or --pdp. Records with a missing or
     unreadable value, or outside the bounds, contribute nothing.
     """
+    if is_release(options["file"]):
+        allowed = ("column", "family", "parameter_bounds", "confidence")
+        read_release(ctx, options, lambda _: _fit_of(options), allowed=allowed)
+        return
     checked_places(options)
     estimator, table = _plan_fit(options)
     paid = release(estimator, table, options)
     command = str(ctx.meta["fogline.command"])
     publish(estimator, options, paid, command=command, columns=table.columns)
+
+
+def _fit_of(options: dict[str, Any]) -> tuple[PrivateHellinger, dict[str, Any]]:
+    """What fits a family to a column of a release, or to all of them."""
+    from fogline.estimators import PrivateHellinger
+
+    if options["family"] is None:
+        raise click.BadParameter("is needed", param_hint="--family")
+    ranges = options["parameter_bounds"]
+    chosen = {name: options[name] for name in ("family", "confidence", "expect_records")}
+    chosen["parameter_bounds"] = None if ranges is None else parse.parameter_bounds_option(ranges)
+    columns = options["column"]
+    return PrivateHellinger(**chosen), {"column": columns[0]} if len(columns) == 1 else {}
 
 
 def _plan_fit(options: dict[str, Any]) -> tuple[PrivateHellinger, Source]:
@@ -464,54 +559,3 @@ def _refused(error: Exception) -> click.BadParameter:
     elif str(error).startswith("a budget"):
         found.param_hint = CURRENCIES
     return found
-
-
-@click.command(cls=Command, epilog="\b\nExample:\n  fogline demo --out /tmp")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
-    show_default=True,
-    help="Folder for the pages.",
-)
-@click.pass_context
-def demo(ctx: click.Context, out: Path) -> None:
-    """Find modes, clusters and regression branches of the Old Faithful table (272 eruptions), a page about each.
-
-    Three releases of epsilon = 1, delta = 1e-5 each.
-    """
-    need("rich", "jinja2")
-    from fogline.cli.release import show_findings
-    from fogline.datasets.tables import load_faithful
-    from fogline.estimators import PrivateModalRegression, PrivateModeClustering, PrivateModes
-    from fogline.report import find, render_report
-
-    write(lambda: out.mkdir(parents=True, exist_ok=True), "--out")
-    table = load_faithful()
-    budget: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "steps": table.steps}
-    x_bounds, y_bounds = table.bounds
-    command = str(ctx.meta["fogline.command"])
-    parts: list[tuple[str, str, Any]] = [
-        (
-            "fogline-demo.html",
-            "Old Faithful: how long it erupts, how long one waits",
-            PrivateModes(bounds=table.bounds, **budget),
-        ),
-        (
-            "fogline-demo-clusters.html",
-            "Old Faithful: kinds of eruption",
-            PrivateModeClustering(bounds=table.bounds, **budget),
-        ),
-        (
-            "fogline-demo-regression.html",
-            "Old Faithful: the wait after an eruption",
-            PrivateModalRegression(x_bounds=[x_bounds], y_bounds=y_bounds, **budget),
-        ),
-    ]
-    for name, title, estimator in parts:
-        with Phase("releasing the density of the table once, reading it"):
-            findings = find(estimator.fit(table.X), table.columns)
-        show_findings(findings)
-        page = render_report(findings, title=title, command=command)
-        write(lambda name=name, page=page: (out / name).write_text(page, encoding="utf-8"), "--out")  # type: ignore[misc]
-        click.echo(f"report: {out / name}")

@@ -26,7 +26,6 @@ from fogline.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from fogline.accounting import Cost, PureCost
     from fogline.ledger import Entry, PaidAnswer, Plan, Remaining
     from fogline.ledger.accounts import Currency
     from fogline.report.ledger import Statement
@@ -71,6 +70,15 @@ def _dataset_options(command: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="Hide that a record is there, or only what it says; fixed for good.",
         ),
+        click.option(
+            "--lane",
+            type=click.Choice(["zcdp", "gaussian"]),
+            default="zcdp",
+            show_default=True,
+            help="Add releases up in zCDP, or in Gaussian differential privacy: room for an eighth more Gaussian noise,"
+            " and for nothing else but pure epsilon; fixed for good.",
+        ),
+        click.option("--set-aside", type=float, help="Part of delta for mechanisms with a delta of their own."),
         click.option(
             "--integral", type=float, help="A cap of its own for draws of fogline sample: the sum of their epsilons."
         ),
@@ -274,7 +282,7 @@ def plan(ctx: click.Context, /, path: Path, high_water: Path | None, as_json: bo
     The exit code is 4 if it does not fit.
     """
     with opened(path, high_water) as open_ledger, refusals():
-        cost = _price(options["epsilon"], options["delta"])
+        cost = open_ledger.release_cost(options["epsilon"], options["delta"], dataset=options["dataset"])
         found = open_ledger.plan(cost, dataset=options["dataset"], analyst=options["analyst"])
     times: int = options["times"]
     fits = found.times >= times
@@ -360,16 +368,6 @@ def export(path: Path, out: Path, high_water: Path | None) -> None:
     click.echo(f"entries: {out}")
 
 
-def _price(epsilon: float, delta: float) -> Cost | PureCost:
-    """Return what a release of epsilon and delta costs; with a delta of 0 it is a pure one."""
-    from fogline._validation import check_epsilon
-    from fogline.accounting import Cost, PureCost
-    from fogline.accounting.costs import exact_units
-    from fogline.ledger import Ledger
-
-    return PureCost(exact_units(check_epsilon(epsilon))) if delta == 0.0 else Cost(Ledger.rho_of(epsilon, delta))
-
-
 # -- what is printed -----------------------------------------------------------------------------------------
 
 
@@ -436,15 +434,16 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
 def _in_all(statement: Statement) -> str:
     """Say what all releases of a data set in rho and in pure epsilon amount to together."""
     epsilon, delta = statement.total
-    pure, rho = statement.spent.get("pure", (0, 0))[0] / UNITS, statement.spent.get("zcdp", (0, 0))[0] / UNITS
-    made = f" (pure epsilon {pure:.4g}, and rho = {rho:.4g} converted)" if pure and rho else ""
+    pure, rho, mu = statement.spent.get("pure", (0, 0))[0] / UNITS, statement.rho, statement.mu
+    lane = f"rho = {rho:.4g}" if mu is None else f"mu = {mu:.4g}"
+    made = f" (pure epsilon {pure:.4g}, and {lane} converted)" if pure and rho else f" ({lane})" if mu else ""
     left = f"pure epsilon {statement.remaining.pure:.4g} would fit"
     return f"{statement.dataset}: in all epsilon {epsilon:.4g} at delta {delta:g}{made}; {left}"
 
 
 def _part(statement: Statement) -> str:
     """Say how much of its cap a data set has spent, in the currency that it spends most of."""
-    currencies: tuple[Currency, ...] = ("zcdp", "pure")
+    currencies: tuple[Currency, ...] = ("zcdp", "gaussian", "pure")
     parts = []
     for currency in currencies:
         spent, budget = statement.spent.get(currency, (0, 0))[0], statement.budget(currency)
@@ -464,7 +463,7 @@ def _told(entry: Entry) -> str:
         who = f" for {content['analyst']}" if content["analyst"] else ""
         asked = content["asked"]
         whom = f", one {_unit(content['unit'])}" if content.get("unit") else ""
-        cost = f"{content['amount'] / UNITS:.6g} {content['currency']}"
+        cost = _charged(content)
         return f"{asked['mechanism']} on {asked['dataset']}{who}: {cost}{whom}"
     if entry.kind == "commit":
         return f"answer to entry {content['reserve']}"
@@ -472,6 +471,15 @@ def _told(entry: Entry) -> str:
     if content.get("unit"):
         named.append(f"one {_unit(content['unit'])}")
     return ", ".join([*named, *(content.get("sources") or [])])
+
+
+def _charged(content: Any) -> str:
+    """Say what an entry was charged, in its own currency."""
+    amount, delta = content["amount"] / UNITS, content["delta"] / 1e18
+    if content["currency"] == "gaussian":
+        return f"mu = {(2 * amount) ** 0.5:.6g} gaussian (rho = {amount:.6g}, total variation {delta:.2g})"
+    beside = f", delta {delta:.2g}" if delta else ""
+    return f"{amount:.6g} {content['currency']}{beside}"
 
 
 def _unit(values: dict[str, Any]) -> str:
@@ -501,7 +509,8 @@ def _show_plan(found: Plan, options: dict[str, Any], fits: bool) -> None:
     each = found.charge.amount / UNITS
     more = "a million or more" if found.times >= 10**6 else str(found.times)
     what = f"a release of epsilon {options['epsilon']:g} at delta {options['delta']:g}"
-    price = f"pure epsilon = {each:.6g}" if found.charge.currency == "pure" else f"rho = {each:.6g}"
+    named = {"pure": f"pure epsilon = {each:.6g}", "gaussian": f"mu = {(2 * each) ** 0.5:.6g} (rho = {each:.6g})"}
+    price = named.get(found.charge.currency, f"rho = {each:.6g}")
     click.echo(f"cost: {what} costs {price}")
     left = found.before
     click.echo(f"left: rho = {left.rho:.6g}, epsilon {left.epsilon:.4g}, or pure epsilon {left.pure:.6g}")

@@ -232,6 +232,16 @@ def privacy_options(command: Decorated) -> Decorated:
     return _all(options, command)
 
 
+def pure_budget_options(command: Decorated) -> Decorated:
+    """Add what is spent, and on whom it is spent, where a delta is not needed."""
+    with_budget = budget_options(command)
+    for option in with_budget.__click_params__:  # type: ignore[attr-defined]
+        if option.name == "delta":
+            option.required = False
+            option.help = "Chance that the promise may fail; well below 1/n. Without it the promise is pure epsilon."
+    return with_budget
+
+
 def budget_options(command: Decorated) -> Decorated:
     """Add what is spent, and on whom it is spent."""
     most = click.option(

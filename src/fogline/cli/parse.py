@@ -15,17 +15,19 @@ __all__ = [
     "numbers_option",
     "parameter_bounds_option",
     "power_option",
+    "ranges_option",
     "refused",
     "steps_option",
 ]
 
 _HINTS = {"path": "FILE", "source": "FILE", "X": "FILE", "bandwidths": "--bandwidth", "n_components": "--components"}
+_HINTS |= {"dates": "--date"}
 _OPTIONS = "columns bounds epsilon delta n_modes level steps neighbours max_contributions bandwidth runs cells seed"
 _OPTIONS += " n epsilons shape dataset analyst high_water pairs n_clusters projection components x_bounds y_bounds"
 _OPTIONS += " family parameter_bounds method confidence iterations rows rho hdp pdp"
 _OPTIONS += " radius center sigma_min sigma_max weight_min save integral"
 _OPTIONS += " coverage shares by categories others weights weight_bound site sites pass keys unit query"
-_OPTIONS += " delimiter decimal thousands encoding null header"
+_OPTIONS += " delimiter decimal thousands encoding null header features column y numeric"
 
 
 def columns_option(text: str | None, option: str = "--columns") -> list[str] | None:
@@ -69,6 +71,23 @@ def bounds_option(text: str, option: str = "--bounds") -> list[tuple[float, floa
             )
         low, high = (float(end) for end in ends if end is not None)
         pairs.append((low, high))
+    return pairs
+
+
+def ranges_option(text: str, option: str = "--bounds") -> list[tuple[float, float]]:
+    """Return the pairs of ``lo:hi,lo:hi``, in which named public ranges keep their units and steps.
+
+    Examples
+    --------
+    >>> ranges_option("age,0:60")[0].unit
+    'years'
+    """
+    from fogline import units
+
+    pairs = []
+    for part in text.split(","):
+        (pair,) = bounds_option(part, option)
+        pairs.append(units.named(part.strip()) if part.strip() in units.names() else pair)
     return pairs
 
 

@@ -1,4 +1,4 @@
-"""``fogline plan``: how well modes, clusters or branches would be found, by epsilon, before any data are touched."""
+"""``fogline plan``: how well modes, clusters, branches or a density would be known, before any data are touched."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from fogline.estimators import PrivateModalRegression, PrivateModeClustering
     from fogline.estimators.mode_fit import ModeFit
     from fogline.planning.clustering import ExpectedClusterError
+    from fogline.planning.density import ExpectedDensity
     from fogline.planning.modes import ExpectedError
     from fogline.planning.regression import ExpectedBranches
     from fogline.planning.scenarios import ShapeLike
+    from fogline.report.outlook import Outlook, Terms
 
     Planned = ModeFit | PrivateModeClustering | PrivateModalRegression
-    Outlook = ExpectedError | ExpectedClusterError | ExpectedBranches
+    Expected = ExpectedError | ExpectedClusterError | ExpectedBranches | ExpectedDensity
 
 __all__ = ["outlook_document", "plan", "show_outlook"]
 
@@ -38,6 +40,7 @@ Examples:
         --columns age,minutes --epsilons 0.2,0.5,1 --picture plan.svg
   fogline plan --for clusters --bounds 0:8,0:5,0:8,0:3 --n 150 --delta 1e-5 --n-clusters 3
   fogline plan --for regression --bounds 0.5:6.5,30:110 --n 2000 --delta 1e-5 --shape branches:2,5
+  fogline plan --for density --bounds age,0:60 --n 20000 --picture plan.html
 
 \b
 Shapes: uniform; gaussian:MEANS,SCALE;... with one mean per column and one scale, or one scale per column,
@@ -51,14 +54,14 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @click.option(
     "--for",
     "kind",
-    type=click.Choice(["modes", "clusters", "regression"]),
+    type=click.Choice(["modes", "clusters", "regression", "density"]),
     default="modes",
     show_default=True,
     help="What would be asked for.",
 )
 @click.option("--bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each column.")
 @click.option("--n", type=int, required=True, help="Number of records, as you guess it.")
-@click.option("--delta", type=float, required=True, help="Chance that the promise may fail; well below 1/n.")
+@click.option("--delta", type=float, help="Chance that the promise may fail; well below 1/n. A density needs none.")
 @click.option("--epsilons", metavar="E,E", help="Epsilons to try; by default 0.1,0.2,0.5,1,2,5.")
 @click.option("--shape", help="A public guess, by default uniform or one branch; never the data. See below.")
 @click.option("--columns", metavar="A,B", help="Columns of the public sample.")
@@ -78,7 +81,7 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.pass_context
 def plan(ctx: click.Context, /, **options: Any) -> None:
-    """Say how well modes, clusters or branches would be found at several epsilons. Free: no private data are touched.
+    """Say how well modes, clusters, branches or a density would be known. Free: no private data are touched.
 
     Data are simulated from a public guess of their shape, with exactly the noise that a release would have. For
     clusters of more than three columns the noise itself is told.
@@ -92,32 +95,67 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
     bounds = parse.bounds_option(options["bounds"])
     checked_numbers(options, bounds=bounds)
     guess = _shape(options, len(bounds))
-    estimator = _estimator(options, bounds)
     with Phase("simulating fits; no private data are touched", quiet=as_json):
         try:
-            expected = _expected(estimator, options, guess)
+            expected = _simulated(options, bounds, guess)
         except (ValueError, TypeError) as error:
             found = parse.refused(error)
             found.param_hint = "--epsilons" if found.param_hint == "--epsilon" else found.param_hint
             raise found from None
-    pass
-
+    command = str(ctx.meta["fogline.command"])
     if as_json:
-        print_json(outlook_document(expected, options, str(ctx.meta["fogline.command"])))
-    else:
-        show_outlook(expected, options)
+        print_json(outlook_document(expected, options, command))
+    if as_json and options["picture"] is None:
+        return
+    from fogline.report.outlook import Terms, outlook_of
+
+    terms = Terms(_names(options, len(bounds)), tuple(bounds), options["delta"] or 0.0, options["neighbours"], command)
+    if not as_json:
+        show_outlook(outlook_of(expected, terms))
     if options["picture"] is not None:
-        _draw(expected, options["picture"], quiet=as_json)
+        _draw(expected, terms, options["picture"], quiet=as_json)
+
+
+def _names(options: dict[str, Any], d: int) -> tuple[str, ...]:
+    """Names of the columns: those of the sample, or x1, x2 and so on."""
+    named = parse.columns_option(options["columns"]) or []
+    return tuple(named) if len(named) == d else tuple(f"x{j + 1}" for j in range(d))
+
+
+def _simulated(options: dict[str, Any], bounds: list[tuple[float, float]], guess: ShapeLike) -> Expected:
+    """What the planned fits or releases would show."""
+    if options["kind"] != "density":
+        return _expected(_estimator(options, bounds), options, guess)
+    from fogline.planning.density import expected_density_error
+
+    return expected_density_error(
+        bounds,
+        options["n"],
+        shape=guess,
+        epsilons=parse.numbers_option(options["epsilons"], "--epsilons"),
+        delta=options["delta"] or 0.0,
+        steps=_steps(options, len(bounds)),
+        columns=_names(options, len(bounds)),
+        neighbours=options["neighbours"],
+        max_contributions=options["max_contributions"],
+        runs=options["runs"],
+    )
+
+
+def _steps(options: dict[str, Any], d: int) -> float | list[float | None] | None:
+    steps = parse.steps_option(options["steps"])
+    return steps * d if isinstance(steps, list) and len(steps) == 1 else steps
 
 
 def _refuse_idle(options: dict[str, Any]) -> None:
     """An option that would do nothing is a mistake."""
     kind = options["kind"]
+    if options["delta"] is None and kind != "density":
+        raise click.UsageError("Missing option '--delta'.")
     idle = {
         "n_modes": kind != "modes",
-        "runs": kind != "modes",
+        "runs": kind not in ("modes", "density"),
         "n_clusters": kind != "clusters",
-        "picture": kind == "regression",
     }
     for name, nothing in idle.items():
         if nothing and options[name] is not None:
@@ -127,9 +165,7 @@ def _refuse_idle(options: dict[str, Any]) -> None:
 
 def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> Planned:
     """Give the estimator of which a fit is planned."""
-    steps = parse.steps_option(options["steps"])
-    if isinstance(steps, list) and len(steps) == 1:
-        steps = steps * len(bounds)
+    steps = _steps(options, len(bounds))
     chosen = {name: options[name] for name in ("delta", "level", "neighbours", "max_contributions")}
     chosen |= {"bandwidth": parse.bandwidth_option(options["bandwidth"]), "steps": steps}
     if options["kind"] == "modes":
@@ -147,7 +183,7 @@ def _estimator(options: dict[str, Any], bounds: list[tuple[float, float]]) -> Pl
     return PrivateModalRegression(x_bounds=bounds[:-1], y_bounds=bounds[-1], **chosen)
 
 
-def _expected(estimator: Planned, options: dict[str, Any], guess: ShapeLike) -> Outlook:
+def _expected(estimator: Planned, options: dict[str, Any], guess: ShapeLike) -> Expected:
     """What fits would show; clusters of up to three columns are modes."""
     from fogline.estimators.mode_fit import ModeFit
 
@@ -164,15 +200,21 @@ def _expected(estimator: Planned, options: dict[str, Any], guess: ShapeLike) -> 
     return estimator.expected_error(options["n"], shape=cast("ArrayLike", guess), epsilons=epsilons)
 
 
-def _draw(expected: Outlook, path: Path, *, quiet: bool) -> None:
+def _draw(expected: Expected, terms: Terms, path: Path, *, quiet: bool) -> None:
+    """Write the page of a plan, or the chart of modes alone."""
     from fogline.planning.modes import ExpectedError
     from fogline.report.ledger import write_picture
+    from fogline.report.outlook import write_outlook
     from fogline.report.plan import outlook_picture
 
-    if not isinstance(expected, ExpectedError):
-        raise click.BadParameter("there is no picture of clusters of more than three columns", param_hint="--picture")
-    drawing = outlook_picture(expected)
-    write(lambda: write_picture(drawing, path, title="Before spending"), "--picture")
+    if path.suffix.lower() in (".html", ".htm"):
+        need("jinja2")
+        write(lambda: write_outlook(expected, terms, path), "--picture")
+    elif isinstance(expected, ExpectedError):
+        drawing = outlook_picture(expected)
+        write(lambda: write_picture(drawing, path, title="Before spending"), "--picture")
+    else:
+        raise click.BadParameter("a chart by itself is drawn of modes; name a page (.html)", param_hint="--picture")
     if not quiet:
         click.echo(f"picture: {path}")
 
@@ -254,12 +296,14 @@ def _public_sample(options: dict[str, Any], d: int) -> FloatArray:
     return sample
 
 
-def outlook_document(expected: Outlook, options: dict[str, Any], command: str) -> dict[str, Any]:
+def outlook_document(expected: Expected, options: dict[str, Any], command: str) -> dict[str, Any]:
     """Give a plan for machines."""
     from fogline.planning.modes import ExpectedError
 
     if isinstance(expected, ExpectedError):
         return _modes_document(expected, command)
+    if options["kind"] == "density":
+        return _density_document(cast("ExpectedDensity", expected), command)
     chosen = {name: options[name] for name in ("delta", "neighbours", "level")}
     rows = [{name: _plain(value) for name, value in vars(row).items()} for row in expected.rows]
     named = "n_clusters" if options["kind"] == "clusters" else "shape"
@@ -273,17 +317,19 @@ def outlook_document(expected: Outlook, options: dict[str, Any], command: str) -
     }
 
 
-def show_outlook(expected: Outlook, options: dict[str, Any]) -> None:
+def show_outlook(outlook: Outlook) -> None:
     """Print a plan for people."""
-    from fogline.planning.clustering import ExpectedClusterError
-    from fogline.planning.modes import ExpectedError
+    from rich.table import Table
+    from rich.text import Text
 
-    if isinstance(expected, ExpectedError):
-        _show_modes(expected)
-    elif isinstance(expected, ExpectedClusterError):
-        _show_clusters(expected, options)
-    else:
-        _show_branches(expected, options)
+    console = console_for_people()
+    table = Table(title=Text(outlook.title), title_justify="left")
+    for heading in outlook.headings:
+        table.add_column(heading, justify="right")
+    for row in outlook.rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print(outlook.note)
 
 
 def _plain(value: FloatArray | float | str) -> JSON:
@@ -292,73 +338,6 @@ def _plain(value: FloatArray | float | str) -> JSON:
         return None if isinstance(value, float) and not math.isfinite(value) else value
     numbers: JSON = value.tolist()
     return numbers
-
-
-def _show_clusters(expected: ExpectedClusterError, options: dict[str, Any]) -> None:
-    from fogline.report._svg import significant
-
-    rows = [
-        [
-            f"{row.epsilon:g}",
-            significant(row.count_error, 2),
-            ", ".join(significant(error, 2) for error in row.mean_errors[:4])
-            + (", ..." if len(row.mean_errors) > 4 else ""),
-            f"{significant(100 * row.smallest_variance, 2)}%",
-            significant(row.centre_error, 2) if math.isfinite(row.centre_error) else "-",
-        ]
-        for row in expected.rows
-    ]
-    _print(
-        f"{expected.n} records, {expected.n_clusters} clusters, {_terms(options)}",
-        ["epsilon", "error of the count", "of the mean", "variance seen from", "error of a centre"],
-        rows,
-        "Noise of one fit, from its exact sensitivities; nothing was spent. A direction is seen if it holds that part "
-        "of the variance. The error of a centre is in deviations of its cluster, after one step of refinement.",
-    )
-
-
-def _show_branches(expected: ExpectedBranches, options: dict[str, Any]) -> None:
-    from fogline.report._svg import significant
-
-    def error(value: float) -> str:
-        return significant(value, 2) if math.isfinite(value) else "-"
-
-    rows = [
-        [
-            f"{row.epsilon:g}",
-            f"{row.shown:.0%}",
-            f"{row.detected:.0%}",
-            error(row.error),
-            error(row.privacy_error),
-            error(row.sampling_error),
-            f"{row.spurious:.2f}",
-        ]
-        for row in expected.rows
-    ]
-    _print(
-        f"{expected.n} records, {expected.shape}, {_terms(options)}",
-        ["epsilon", "fits with branches", "modes found", "error", "of privacy", "of sampling", "false modes per place"],
-        rows,
-        f"From {expected.runs} simulated fits per epsilon; nothing was spent. Modes are those at each place x.",
-    )
-
-
-def _terms(options: dict[str, Any]) -> str:
-    return f"delta {options['delta']:g}, {options['neighbours']}"
-
-
-def _print(title: str, headings: list[str], rows: list[list[str]], note: str) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    console = console_for_people()
-    table = Table(title=Text(title), title_justify="left")
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-    console.print(note)
 
 
 def _modes_document(expected: ExpectedError, command: str) -> dict[str, Any]:
@@ -376,26 +355,14 @@ def _modes_document(expected: ExpectedError, command: str) -> dict[str, Any]:
     }
 
 
-def _show_modes(expected: ExpectedError) -> None:
-    from fogline.report._svg import significant
-
-    has_modes = len(expected.modes) > 0
-    headings = ["epsilon", *(["mode at", "found", "error", "of privacy", "of sampling"] if has_modes else [])]
-    rows, last = [], None
-    for record in expected.table():
-        same, last = record["epsilon"] == last, record["epsilon"]
-        cells = ["" if same else f"{record['epsilon']:g}"]
-        if has_modes:
-            cells += [", ".join(significant(value) for value in record["position"]), f"{record['detected']:.0%}"]
-            for name in ("standard_errors", "privacy_errors", "sampling_errors"):
-                errors = record[name]
-                cells.append("-" if errors is None else ", ".join(significant(error, 2) for error in errors))
-        share = f"{significant(100 * record['smallest_share'], 2)}%"
-        rows.append([*cells, *(["", ""] if same else [share, f"{record['spurious']:.2f}"])])
-    _print(
-        f"{expected.n} records, {expected.shape}, delta {expected.delta:g}, {expected.neighbours}",
-        [*headings, "smallest share seen", "false modes per fit"],
-        rows,
-        f"From {expected.runs} simulated fits per epsilon; nothing was spent. The smallest share is the part of the "
-        "records that, gathered in one narrow place, would just stand above the fog.",
-    )
+def _density_document(expected: ExpectedDensity, command: str) -> dict[str, Any]:
+    return {
+        "format": "fogline-plan-density-1",
+        "command": command,
+        "n": expected.n,
+        "shape": expected.shape,
+        "delta": expected.delta,
+        "neighbours": expected.neighbours,
+        "runs": expected.runs,
+        "rows": expected.table(),
+    }

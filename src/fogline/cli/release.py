@@ -46,6 +46,7 @@ __all__ = [
     "payment_words",
     "progress_bar",
     "publish",
+    "recipe_words",
     "release",
     "show_findings",
     "show_payment",
@@ -222,12 +223,23 @@ def publish(
     if options["report"] is not None:
         from fogline.report import render_report
 
-        page = render_report(findings, command=command)
+        page = render_report(findings, command=command + recipe_words())
         write(lambda: options["report"].write_text(page, encoding="utf-8"), "--report")
     if not as_json:
         for what in ("save", "report"):
             if options[what] is not None:
                 click.echo(f"{'density' if what == 'save' else 'report'}: {options[what]}")
+
+
+def recipe_words() -> str:
+    """Return the recipe that the running command is a step of, for the page; empty if there is none."""
+    context = click.get_current_context(silent=True)
+    found = None if context is None else context.find_root().obj
+    if not isinstance(found, dict) or "recipe" not in found:
+        return ""
+    # Line by line: what follows an address in its line may be its password.
+    lines = [parse.masked(line) for line in str(found["recipe"]).splitlines()]
+    return "\n".join(["", "", f"# a step of the recipe {found['name']}:", *lines])
 
 
 T = TypeVar("T")
@@ -268,7 +280,7 @@ def ask(
 
 def _asked(question: Callable[[LedgerView | None], T], view: LedgerView | None) -> T:
     from fogline.mechanisms.errors import ReleaseFailed
-    from fogline.release.origins import AlreadyReleased
+    from fogline.releases.origins import AlreadyReleased
 
     try:
         with warnings.catch_warnings():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.common import Command, Unreadable, need, opened, print_json, refusals, write
+from fogline.cli.common import Unreadable, need, opened, print_json, refusals, write
 from fogline.cli.options import (
     EXIT_CODES,
     FILE,
@@ -23,6 +23,7 @@ from fogline.cli.options import (
     source_table,
 )
 from fogline.cli.release import checked_outputs, checked_words, fit, only_with_a_ledger, view_of
+from fogline.cli.stored import ReadingCommand, is_release, open_release, refuse_others
 
 if TYPE_CHECKING:
     from fogline.estimators import IntegralSampler
@@ -38,6 +39,12 @@ Examples:
 
 """
 
+RELEASED = """\b
+FILE may also be a release (visits.fog, by fogline release): then any number of points is drawn from its density, for
+nothing, and the same ones each time.
+
+"""
+
 SETTINGS: dict[str, dict[str, Any]] = {
     "mlp": {"learner": "mlp", "schedule": "paper", "rounds": 3},
     "boosting": {"learner": "boosting", "schedule": "full", "rounds": 1},
@@ -45,7 +52,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 """Each learner with the schedule that suits it."""
 
 
-@click.command(cls=Command, epilog=EXAMPLES + FILE + EXIT_CODES)
+@click.command(cls=ReadingCommand, epilog=EXAMPLES + RELEASED + FILE + EXIT_CODES)
 @source_argument
 @click.option("--columns", metavar="A,B", help="Columns; by default all.")
 @query_option
@@ -98,6 +105,9 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
     rejection; they are made in constant time and printed as CSV; the guarantee goes
     to the terminal beside them. Records with a missing or unreadable value contribute nothing.
     """
+    if is_release(options["file"]):
+        _sample_release(ctx, options)
+        return
     need_reader(options["file"])
     need(*([] if options["as_json"] else ["rich"]))
     checked_outputs(options, "out")
@@ -135,6 +145,30 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
         click.echo(payment_words(paid), err=True)
 
 
+def _sample_release(ctx: click.Context, options: dict[str, Any]) -> None:
+    """Draw points from the density of a release: as private as the release itself, and free."""
+    refuse_others(ctx, ("draws", "out"))
+    checked_outputs(options, "out")
+    if options["draws"] is None or options["draws"] < 1:
+        raise click.BadParameter("is needed: a number of at least 1", param_hint="--draws")
+    density = open_release(options["file"])
+    from fogline.density.release_card import column_names
+
+    names = column_names(density)
+    drawn = density.sample(options["draws"], random_state=0).tolist()  # a reading: the same each time
+    text = _as_csv(names, drawn)
+    if options["out"] is not None:
+        write(lambda: options["out"].write_text(text, encoding="utf-8"), "--out")
+    if options["as_json"]:
+        guarantee = {**density.guarantee.to_dict(), "text": str(density.guarantee)}
+        command = str(ctx.meta["fogline.command"])
+        print_json({"format": "fogline-draws-1", "command": command, "columns": list(names), "draws": drawn,
+                    "message": density.message, "guarantee": guarantee})  # fmt: skip
+        return
+    click.echo(text, nl=False) if options["out"] is None else click.echo(f"draws: {options['out']}")
+    click.echo(str(density.guarantee), err=True)
+
+
 def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Source]:
     """Check all that is public, in the order in which a user would."""
     columns = parse.columns_option(options["columns"])
@@ -163,7 +197,7 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Source]:
     )
     try:
         estimator.cost()
-        estimator._plan(table.width)
+        estimator._check(table.width)
     except (ValueError, TypeError, OSError) as error:
         found = parse.refused(error)
         hints = {"epsilon": "--per-draw-epsilon", "max_samples": "--draws"}

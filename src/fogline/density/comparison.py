@@ -12,6 +12,8 @@ the pooled release, as many for each group as it has, and privacy noise is added
 pair of releases has one p-value. The pooled release is a little smoother than the truth, which errs on the side of
 seeing no difference. All of it is post-processing: free, as often as one likes.
 
+Releases on leaves are compared by linear functions of their counts (:mod:`fogline.density.leaf_comparison`).
+
 References
 ----------
 Gretton, Borgwardt, Rasch, Schoelkopf and Smola (2012), A kernel two-sample test.
@@ -28,7 +30,9 @@ from numpy.typing import NDArray
 from scipy import fft as scipy_fft
 
 from fogline._validation import check_count, check_level
+from fogline.density.components.leaf_cells import group_starts, joined_groups
 from fogline.density.grid_reading import Reading
+from fogline.density.leaf_comparison import LEAF_COMPARISON, LeafTest
 from fogline.density.leaves import LeafSpec
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec
@@ -43,6 +47,9 @@ SIMULATIONS = {1: 999, 2: 399, 3: 99}
 
 BANDWIDTHS = 6
 """Bandwidths that are looked at, from the smallest to the largest that the release can be read at."""
+
+GROUPS = (64, 24, 8)
+"""Most cells per axis in which leaves are looked at for the place of a difference."""
 
 CLEAR_COUNT = 4.0
 """A group is compared if its released count is so many noise deviations above zero."""
@@ -62,7 +69,7 @@ class ShapeComparison:
     statistic : float
         The largest standardised difference over the bandwidths.
     bandwidth : array of shape (d,)
-        Bandwidth at which the difference is clearest.
+        Bandwidth at which the difference is clearest; for releases on leaves, the cell around the place.
     place : array of shape (d,)
         Where the densities differ most at that bandwidth.
     difference : float
@@ -114,17 +121,17 @@ def compare_shapes(first: PrivateDensity, second: PrivateDensity, *, simulations
     for density, name in ((first, "first"), (second, "second")):
         if not isinstance(density, PrivateDensity):
             raise TypeError(f"{name} must be a PrivateDensity, got {type(density).__name__}")
-        if isinstance(density.spec, LeafSpec):
-            raise ValueError(f"{name} has counts of leaves: shapes are compared by Fourier sums, features='grid'")
-        if not isinstance(density.spec, SketchSpec):
+        if not isinstance(density.spec, SketchSpec | LeafSpec):
             raise ValueError(f"{name} has random features: shapes of up to three axes can be compared")
     first.spec.require_same(second.spec)
     runs = SIMULATIONS[first.spec.d] if simulations is None else check_count(simulations, "simulations", minimum=19)
-    test = _Test(first, second)
     if any(group.count < CLEAR_COUNT * group.count_sd for group in (first, second)):
         nowhere = np.full(first.spec.d, np.nan)
         words = "one of the groups has too few records to be compared: its count is hardly above the noise"
         return ShapeComparison(1.0, 0.0, nowhere, nowhere, 0.0, runs, words)
+    if isinstance(first.spec, LeafSpec):
+        return _compare_leaves(first, second, runs)
+    test = _Test(first, second)
     observed = test.statistics(*(group.coefficients for group in (first, second)))
     null = test.simulate(runs)
     centre, spread = null.mean(axis=0), null.std(axis=0)
@@ -134,6 +141,32 @@ def compare_shapes(first: PrivateDensity, second: PrivateDensity, *, simulations
     p_value = (1 + int(np.sum(largest >= standardised[best]))) / (runs + 1)
     place, difference = test.largest_difference(best)
     return ShapeComparison(p_value, float(standardised[best]), test.bandwidths[best], place, difference, runs)
+
+
+def _compare_leaves(first: PrivateDensity, second: PrivateDensity, runs: int) -> ShapeComparison:
+    """Test two releases on leaves, and find where their posteriors differ most beyond their errors."""
+    assert first.leaves is not None
+    assert second.leaves is not None
+    masses = [density.posterior.masses() for density in (first, second)]
+    counts, d = (first.count, second.count), first.spec.d
+    pooled = (counts[0] * masses[0].estimate + counts[1] * masses[1].estimate) / sum(counts)
+    size = min(len(part.draws) for part in masses)
+    draws = (counts[0] * masses[0].draws[:size] + counts[1] * masses[1].draws[:size]) / sum(counts)
+    test = LeafTest((first.leaves, second.leaves), pooled, draws)
+    p_value, statistic, best = test.run(runs)
+    # cells as fine as the functions that show the difference
+    groups = max(2, min(GROUPS[d - 1], round(2 * LEAF_COMPARISON.smoothness[best])))
+    margins = [pooled.sum(axis=tuple(k for k in range(d) if k != axis)) for axis in range(d)]
+    starts = [group_starts(margin, groups) for margin in margins]
+    estimate = [joined_groups(part.estimate, starts) for part in masses]
+    variance = [joined_groups(part.draws, starts).var(axis=0) for part in masses]
+    gap = estimate[0] - estimate[1]
+    place = np.unravel_index(int(np.argmax(np.abs(gap) / np.sqrt(sum(variance) + 1e-12))), gap.shape)
+    edges = [np.append(first.spec.edges(k)[starts[k]], first.spec.edges(k)[-1]) for k in range(d)]
+    low, high = (np.array([edge[i + side] for edge, i in zip(edges, place, strict=True)]) for side in (0, 1))
+    difference = float(gap[place] / np.prod(high - low))
+    middle = np.clip((low + high) / 2, first.spec.lower, first.spec.upper)
+    return ShapeComparison(p_value, statistic, high - low, middle, difference, runs)
 
 
 class _Test:

@@ -67,6 +67,7 @@ class Reading:
         self.frequencies = spec.frequencies[kept]
         self.angular = spec.angular[kept]
         self.kept = kept
+        self.sums = sums
         multiplicity = np.where(np.arange(len(spectrum)) == 0, 1.0, 2.0)[kept]
         self.unit = 1 / (count * float(np.prod(spec.periods)))
         self.gain = multiplicity * spectrum[kept] * self.unit

@@ -66,6 +66,9 @@ class PartitionSettings:
         content this many deviations.
     plenty : float
         A box with more deviations than this is cut in any case: its halves are known well.
+    wall_height : float
+        A box at a wall that holds this many deviations is cut once more, along the first or last leaf of a continuous
+        axis: zeros and other values that pile up at a wall are told from their neighbours.
     """
 
     share: Fraction
@@ -83,12 +86,13 @@ class PartitionSettings:
     steepness: float = math.inf
     steep_height: float = 0.0
     plenty: float = math.inf
+    wall_height: float = math.inf
 
 
 _SETTINGS = {
     1: PartitionSettings(Fraction(3, 20), 64, 60, 4.0, 4.0, 64, 256, 8.0, 16, 3.0, 20.0, 4096),
-    2: PartitionSettings(Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 8.0, 1, 3.0, 20.0, 4000, 0.1, 12.0, 100.0),
-    3: PartitionSettings(Fraction(3, 20), 8, 16, 4.0, 4.0, 16, 32, 8.0, 1, 3.0, 20.0, 3000, 0.1, 12.0, 100.0),
+    2: PartitionSettings(Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 8.0, 1, 3.0, 20.0, 4000, 0.1, 12.0, 100.0, 12.0),
+    3: PartitionSettings(Fraction(3, 20), 8, 16, 4.0, 4.0, 16, 32, 8.0, 1, 3.0, 20.0, 3000, 0.1, 12.0, 100.0, 12.0),
 }
 
 
@@ -200,8 +204,26 @@ class _Cutter:
             final.append(open_boxes[axis < 0])
             done += len(final[-1])
             open_boxes = np.concatenate(_halves(open_boxes[axis >= 0], axis[axis >= 0]))
-        boxes = np.concatenate(final)
+        boxes = self._with_walls(np.concatenate(final))
         return boxes[np.lexsort(boxes[:, ::-1, 0].T)]
+
+    def _with_walls(self, boxes: Boxes) -> Boxes:
+        """Cut the outermost leaf off full boxes that touch a wall: a pilot cannot see what piles up in one leaf."""
+        for axis in range(self.spec.d):
+            if self.spec.steps[axis] or not math.isfinite(self.settings.wall_height):
+                continue
+            for side, wall in ((0, 0), (1, self.spec.leaves[axis])):
+                full = np.median(self._content(boxes), axis=1) > self.settings.wall_height * math.sqrt(
+                    self.noise.variance
+                )
+                thick = boxes[:, axis, 1] - boxes[:, axis, 0] >= 2
+                chosen = np.flatnonzero((boxes[:, axis, side] == wall) & full & thick)
+                chosen = chosen[: max(self.settings.most_buckets - len(boxes), 0)]
+                outer = boxes[chosen].copy()
+                outer[:, axis, 1 - side] = wall + 1 - 2 * side
+                boxes[chosen, axis, side] = wall + 1 - 2 * side
+                boxes = np.concatenate([boxes, outer])
+        return boxes
 
     def _order(self, boxes: Boxes) -> FloatArray:
         """Large boxes first, then full ones: small boxes must not use up the buckets."""

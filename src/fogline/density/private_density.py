@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,19 +17,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fogline._results import Results
 from fogline._validation import check_count, check_level
 from fogline.accounting.guarantee import Guarantee
+from fogline.density.counted_records import check_expected, release_message
 from fogline.density.feature_reading import RandomReading
+from fogline.density.fog_file import VERSION, decode_fog, encode_fog, is_fog
 from fogline.density.grid_reading import Grid, Reading
 from fogline.density.leaf_reading import LeafReading
 from fogline.density.leaves import LeafRelease, LeafSpec
 from fogline.density.random_spec import UNIT, RandomSpec, Spec, spec_from_dict
-from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, as_bandwidth
+from fogline.density.release_card import card_of
+from fogline.density.spec import LATTICE_BITS, WEIGHT_BITS, as_bandwidth, default_names
 
 if TYPE_CHECKING:
+    from fogline.density.branches.branch_map import BranchMap
+    from fogline.density.components.leaf_clusters import ClusterReading
+    from fogline.density.components.leaf_mixture import MixtureReading
+    from fogline.density.distances import DensityComparison
+    from fogline.density.hellinger.leaf_fit import FamilyFit
     from fogline.density.modes.on_grid import ModeTable
-    from fogline.density.posterior.estimates import Estimate
+    from fogline.density.posterior.estimates import Estimate, Target
     from fogline.density.posterior.posterior import Ends, Posterior
+    from fogline.density.questions import Answer
+    from fogline.families import Family
 
 __all__ = ["PrivateDensity"]
 
@@ -40,10 +52,10 @@ DEFAULT_BANDWIDTH_HEIGHT = 8.0
 """The default bandwidth is the smallest at which the highest peak stands this many noise deviations high."""
 
 
-class PrivateDensity:
+class PrivateDensity(Results):
     """A density released under differential privacy, at every bandwidth of its range.
 
-    Made by :meth:`fogline.DensitySketch.release`; safe to publish, save, pickle and question without limit.
+    Made by :func:`fogline.release`; safe to publish, save, pickle and question without limit.
 
     Attributes
     ----------
@@ -51,6 +63,10 @@ class PrivateDensity:
         Who is protected, against what, how much.
     receipt : dict or None
         What the ledger was charged, if one paid for the release.
+    columns : tuple of str or None
+        Names of the columns, where they have any.
+    units : tuple of str or None
+        Units of the columns, such as "years"; empty texts where none is known.
     count : float
         Released number of records, at least 1.
     leaves : LeafRelease or None
@@ -85,8 +101,10 @@ class PrivateDensity:
         receipt: dict[str, Any] | None = None,
         leaves: LeafRelease | None = None,
         columns: Sequence[str] | None = None,
+        units: Sequence[str] | None = None,
     ) -> None:
         self.columns = None if columns is None else tuple(str(name) for name in columns)
+        self.units = None if units is None else tuple(str(unit) for unit in units)
         self.spec: Any = spec  # of any kind: who reads a grid, or searches without one, knows which
         self.leaves = leaves
         self.guarantee = guarantee
@@ -104,6 +122,7 @@ class PrivateDensity:
         guarantee: Guarantee,
         receipt: dict[str, Any] | None = None,
         columns: Sequence[str] | None = None,
+        units: Sequence[str] | None = None,
     ) -> PrivateDensity:
         """Density of a release in two stages on leaves."""
         return cls(
@@ -114,6 +133,7 @@ class PrivateDensity:
             receipt=receipt,
             leaves=leaves,
             columns=columns,
+            units=units,
         )
 
     def __repr__(self) -> str:
@@ -128,6 +148,7 @@ class PrivateDensity:
             "receipt": self.receipt,
             **({} if self.leaves is None else {"leaves": self.leaves}),
             **({} if self.columns is None else {"columns": self.columns}),
+            **({} if self.units is None else {"units": self.units}),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -143,10 +164,16 @@ class PrivateDensity:
             and self._scale == other._scale
             and self.leaves == other.leaves
             and self.columns == other.columns
+            and self.units == other.units
             and np.array_equal(self._released, other._released)
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns; x1, x2 and so on where they have none."""
+        return default_names(self.spec.d) if self.columns is None else self.columns
 
     # -- what was released ----------------------------------------------------------------------------
 
@@ -251,6 +278,11 @@ class PrivateDensity:
     # -- the posterior ------------------------------------------------------------------------------------
 
     @property
+    def has_posterior(self) -> bool:
+        """Whether the release can be read as a posterior: up to three columns can."""
+        return not isinstance(self.spec, RandomSpec)
+
+    @property
     def posterior(self) -> Posterior:
         """What the release says about the density, with errors that hold privacy, sampling and smoothing.
 
@@ -260,12 +292,12 @@ class PrivateDensity:
         if "posterior" not in self._memory:
             from fogline.density.posterior.posterior import Posterior
 
-            if isinstance(self.spec, RandomSpec):
+            if not self.has_posterior:
                 raise ValueError("posterior: random features are read by kernels; release up to three columns for it")
             if self.leaves is not None:
-                self._memory["posterior"] = Posterior.of_leaves(self.leaves, self.columns)
+                self._memory["posterior"] = Posterior.of_leaves(self.leaves, self.column_names)
             else:
-                self._memory["posterior"] = Posterior.of_fourier(self, self.columns)
+                self._memory["posterior"] = Posterior.of_fourier(self, self.column_names)
         found: Posterior = self._memory["posterior"]
         return found
 
@@ -289,6 +321,10 @@ class PrivateDensity:
         """Variance of one column, as :meth:`Posterior.variance`."""
         return self.posterior.variance(column, **options)
 
+    def correlation(self, first: str | int = 0, second: str | int = 1, **options: Any) -> Estimate:
+        """Correlation of two columns, as :meth:`Posterior.correlation`; by default of the first two."""
+        return self.posterior.correlation(first, second, **options)
+
     def marginal(self, column: str | int) -> Posterior:
         """Posterior of one column alone."""
         return self.posterior.marginal(column)
@@ -296,6 +332,76 @@ class PrivateDensity:
     def given(self, **ranges: Ends) -> Posterior:
         """Posterior of the other columns where these lie in closed ranges."""
         return self.posterior.given(**ranges)
+
+    def ask(self, question: str, *, target: Target = "population", level: float = 0.95) -> Answer:
+        """Answer a question in words, such as ``"P(stay > 10 | age > 70)"``; free.
+
+        The grammar is that of :mod:`fogline.density.questions`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fogline import release
+        >>> stay = np.random.default_rng(0).gamma(2.0, 3.0, 5000)
+        >>> shape = release(stay, columns=["stay"], bounds=(0, 60), epsilon=1.0)
+        >>> answer = shape.ask("median stay")
+        >>> bool(answer.estimate.low < 5.3 and answer.estimate.high > 4.7)
+        True
+        """
+        from fogline.density.questions import ask
+
+        return ask(self.posterior, question, units=self.units, target=target, level=level)
+
+    # -- branches and fits --------------------------------------------------------------------------------
+
+    def branches(self, y: str | int | None = None) -> BranchMap:
+        """Branches of one column given the one or two others, with 95% bands; the last column if y is None.
+
+        As :func:`fogline.density.branches.posterior_branches.read_posterior_branches`.
+        """
+        from fogline.density.branches.posterior_branches import read_posterior_branches
+
+        return read_posterior_branches(self.posterior, y)
+
+    def fit(self, family: Family | str, column: str | int | None = None, **options: Any) -> FamilyFit:
+        """Fit a family to one column, or a normal to all of up to three, by least Hellinger distance.
+
+        As :func:`fogline.density.hellinger.leaf_fit.fit_column`.
+        """
+        from fogline.density.hellinger.leaf_fit import fit_column
+
+        return fit_column(self.posterior, family, column, **options)
+
+    # -- clusters and mixtures ----------------------------------------------------------------------------
+
+    def clusters(self, n_clusters: int | None = None, *, level: float = 0.05) -> ClusterReading:
+        """Clusters of up to three columns, as :func:`fogline.density.components.leaf_clusters.read_clusters`; kept."""
+        from fogline.density.components.leaf_clusters import read_clusters
+
+        key = ("clusters", n_clusters, level)
+        if key not in self._memory:
+            self._memory[key] = read_clusters(self.posterior, n_clusters, level=level)
+        found: ClusterReading = self._memory[key]
+        return found
+
+    def mixture(self, n_components: int | None = None, *, sigma_min: float | ArrayLike | None = None) -> MixtureReading:
+        """Gaussian mixture of up to three columns, as :func:`~fogline.density.components.leaf_mixture.read_mixture`."""
+        from fogline.density.components.leaf_mixture import read_mixture
+
+        key = ("mixture", n_components, None if sigma_min is None else np.asarray(sigma_min).tobytes())
+        if key not in self._memory:
+            self._memory[key] = read_mixture(self.posterior, n_components, sigma_min=sigma_min)
+        found: MixtureReading = self._memory[key]
+        return found
+
+    def compare(self, other: PrivateDensity, **options: Any) -> DensityComparison:
+        """Distances to another release of the same columns, and whether they differ at all.
+
+        As :func:`fogline.density.distances.compare_densities`.
+        """
+        from fogline.density.distances import compare_densities
+
+        return compare_densities(self, other, **options)
 
     # -- questions ----------------------------------------------------------------------------------------
 
@@ -348,11 +454,6 @@ class PrivateDensity:
         grid: Grid = self.reading(bandwidth).on_grid(per_bandwidth)
         return grid
 
-    def _require_sums(self, name: str) -> None:
-        """Raise an error for a reading that knows the noise of Fourier sums only."""
-        if self.leaves is not None:
-            raise ValueError(f"{name}() reads Fourier sums: release a sketch with features='grid' or 'random' for it")
-
     def fogline(self, bandwidth: float | ArrayLike | None = None, level: float = 0.05, *, at: Any = None) -> Any:
         """How far a peak must stand out before it cannot be noise, in density units.
 
@@ -361,9 +462,13 @@ class PrivateDensity:
         highest, or at the points ``at``, one for each. With random features the noise includes their side lobes,
         and the highest place is the highest peak that was found.
         """
-        self._require_sums("fogline")
-        reading = self.reading(bandwidth)
         places = None if at is None else self._points(at)
+        if self.leaves is not None:
+            from fogline.density.modes.from_leaves import leaf_fog_level
+
+            h = self.bandwidth if bandwidth is None else as_bandwidth(bandwidth, self.spec.widths)
+            return leaf_fog_level(self, h, check_level(level), places)
+        reading = self.reading(bandwidth)
         if isinstance(self.spec, RandomSpec):
             from fogline.density.modes.without_grid import fog_level_anywhere
 
@@ -373,9 +478,16 @@ class PrivateDensity:
         return fog_level(self, reading, check_level(level), places)
 
     def modes(self, n_modes: int | None = None, *, level: float = 0.05, bandwidth: Any = "auto") -> ModeTable:
-        """Modes of the density: the best ``n_modes``, or all that stand above the fogline at ``level``."""
-        self._require_sums("modes")
+        """Modes of the density: the best ``n_modes``, or all that stand above the fogline at ``level``.
+
+        On leaves the table also has modes at walls and point masses, and errors of positions hold privacy, sampling and
+        smoothing.
+        """
         k = None if n_modes is None else check_count(n_modes, "n_modes")
+        if self.leaves is not None:
+            from fogline.density.modes.from_leaves import read_leaf_modes
+
+            return read_leaf_modes(self, k, check_level(level), bandwidth)
         if isinstance(self.spec, RandomSpec):
             from fogline.density.modes.without_grid import read_modes_anywhere
 
@@ -416,18 +528,96 @@ class PrivateDensity:
             receipt=receipt,
             leaves=self.leaves,
             columns=self.columns,
+            units=self.units,
         )
+
+    def labelled(self, *, units: Sequence[str] | None = None, expect_records: int | None = None) -> PrivateDensity:
+        """Return the same release with units of its columns, and with what :attr:`message` compares its count to."""
+        found = self.under(self.guarantee, self.receipt)
+        found.units = self.units if units is None else tuple(str(unit) for unit in units)
+        found._memory["expected"] = check_expected(expect_records)
+        return found
+
+    @property
+    def message(self) -> str:
+        """What the released count and the budget give cause to say, such as that hardly a record was counted."""
+        expected = self._memory.get("expected")
+        return release_message("", self.guarantee, self.count, self.count_sd, expected, columns=self.spec.d)
+
+    def card(self, *, date: str | None = None) -> dict[str, Any]:
+        """What this release is, for an ethics board or a registry; see :mod:`fogline.density.release_card`."""
+        return card_of(self, date=date)
 
     # -- files --------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the release to one file (JSON and integers, no pickle); nothing is lost."""
-        Path(path).write_bytes(self.to_bytes())
+    def save(self, path: str | Path, *, date: str | None = None) -> None:
+        """Write the release to one file (JSON and whole numbers, no pickle); nothing is lost.
+
+        A name that ends in ``.fog`` gives the self-describing format (:mod:`fogline.density.fog_file`), any other the
+        ``.npz`` of earlier versions.
+
+        Parameters
+        ----------
+        path : str or Path
+        date : str, optional
+            Of publication, for the card in a ``.fog``.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from fogline import DensitySketch, PrivateDensity
+        >>> density = DensitySketch([(0, 60)], features="leaves").update([[3.0]] * 500).release(epsilon=1.0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     density.save(f"{folder}/stay.fog")
+        ...     PrivateDensity.load(f"{folder}/stay.fog") == density
+        True
+        """
+        is_described = Path(path).suffix.lower() == ".fog"
+        Path(path).write_bytes(self.to_fog(date=date) if is_described else self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path) -> PrivateDensity:
-        """Read a release written by :meth:`save`."""
+        """Read a release written by :meth:`save`, of this version or an earlier one."""
         return cls.from_bytes(Path(path).read_bytes())
+
+    def to_fog(self, *, date: str | None = None) -> bytes:
+        """The ``.fog`` file that :meth:`save` writes."""
+        import fogline
+
+        stages = () if self.leaves is None else (("pilot", self.leaves.pilot), ("counts", self.leaves.counts))
+        arrays: dict[str, NDArray[Any]] = {} if stages else {"released": self._released}
+        for name, stage in stages:
+            arrays |= {f"{name}_boxes": stage.boxes, f"{name}_counts": stage.counts}
+        exact = {
+            "spec": self.spec.to_dict(),
+            "scale": self._scale,
+            "noise": {name: [stage.noise.kind, stage.noise.scale] for name, stage in stages},
+            "guarantee": self.guarantee.to_dict(),
+            "receipt": self.receipt,
+            "columns": self.columns,
+            "units": self.units,
+        }
+        versions = {"fogline": fogline.__version__, "file": VERSION}
+        return encode_fog({"versions": versions, "card": self.card(date=date), "exact": exact}, arrays)
+
+    @classmethod
+    def _from_fog(cls, data: bytes, receipt: dict[str, Any] | None) -> PrivateDensity:
+        header, arrays = decode_fog(data)
+        try:
+            exact: dict[str, Any] = header["exact"]
+            rest = {
+                "guarantee": Guarantee.from_dict(exact["guarantee"]),
+                "receipt": exact["receipt"] if receipt is None else receipt,
+                "columns": exact["columns"],
+                "units": exact["units"],
+            }
+            spec = spec_from_dict(exact["spec"])
+            if not isinstance(spec, LeafSpec):
+                return cls(spec, arrays["released"], scale=exact["scale"], **rest)
+            noise = {f"{k}_noise": np.array([kind, scale.hex()]) for k, (kind, scale) in exact["noise"].items()}
+            return cls.from_leaves(LeafRelease.from_arrays(spec, {**arrays, **noise}), **rest)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ValueError("path: this release was not written by fogline: its content cannot be read") from None
 
     def to_bytes(self) -> bytes:
         """The file that :meth:`save` writes."""
@@ -438,6 +628,7 @@ class PrivateDensity:
             "guarantee": self.guarantee.to_dict(),
             "receipt": self.receipt,
             **({} if self.columns is None else {"columns": list(self.columns)}),
+            **({} if self.units is None else {"units": list(self.units)}),
         }
         arrays: Any = {"released": self._released} if self.leaves is None else self.leaves.to_arrays()
         file = io.BytesIO()
@@ -446,26 +637,28 @@ class PrivateDensity:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, receipt: dict[str, Any] | None = None) -> PrivateDensity:
-        """Inverse of :meth:`to_bytes`; a receipt given here takes the place of the one inside."""
+        """Inverse of :meth:`to_bytes` and :meth:`to_fog`; a receipt given here takes the place of the one inside."""
+        if is_fog(data):
+            return cls._from_fog(data, receipt)
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as content:
                 header = json.loads(str(content["header"]))
                 known = header.get("format") in (FORMAT, LEAF_FORMAT)
                 arrays = {name: content[name] for name in content.files if name != "header"} if known else {}
                 released = content["released"] if header.get("format") == FORMAT else None
-        except (OSError, ValueError, KeyError):
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
             raise ValueError(f"path: not a density of format {FORMAT}") from None
         if not known:
             raise ValueError(f"path: not a density of format {FORMAT}: {header.get('format')!r}")
         spec = spec_from_dict(header["spec"])
         guarantee = Guarantee.from_dict(header["guarantee"])
         receipt = header["receipt"] if receipt is None else receipt
-        columns = header.get("columns")
+        names: Any = {name: header.get(name) for name in ("columns", "units")}
         if released is None:
             leaves = _leaves_from(spec, arrays)
-            return cls.from_leaves(leaves, guarantee=guarantee, receipt=receipt, columns=columns)
+            return cls.from_leaves(leaves, guarantee=guarantee, receipt=receipt, **names)
         scale = float.fromhex(header["scale"])
-        return cls(spec, released, scale=scale, guarantee=guarantee, receipt=receipt, columns=columns)
+        return cls(spec, released, scale=scale, guarantee=guarantee, receipt=receipt, **names)
 
 
 def _leaves_from(spec: Spec, arrays: dict[str, NDArray[Any]]) -> LeafRelease:

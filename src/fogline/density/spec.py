@@ -38,6 +38,7 @@ __all__ = [
     "as_bandwidth",
     "check_steps",
     "check_stored",
+    "default_names",
     "lift_to_steps",
     "require_same",
     "wanted_bandwidths",
@@ -50,6 +51,17 @@ FINEST = 1e-12
 
 STEP_SMOOTHING = 0.75
 """Values rounded to steps of s are read with bandwidths of 0.75 s or more: the ripple is then below 4e-5."""
+
+
+def default_names(d: int) -> tuple[str, ...]:
+    """Names of columns that have none: usable as keywords, as in ``posterior.given(x1=(0, 1))``.
+
+    Examples
+    --------
+    >>> default_names(2)
+    ('x1', 'x2')
+    """
+    return tuple(f"x{j + 1}" for j in range(d))
 
 
 def as_bandwidth(bandwidth: Any, widths: FloatArray, *, name: str = "bandwidth") -> FloatArray:

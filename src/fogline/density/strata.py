@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._results import Results
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.comparison import CLEAR_COUNT, ShapeComparison, compare_shapes
 from fogline.density.counted_records import is_nothing, release_message
@@ -31,8 +32,6 @@ from fogline.density.random_spec import CellSpec, Spec, spec_from_dict
 
 if TYPE_CHECKING:
     from fogline.density.modes.on_grid import ModeTable
-
-    pass
 
 __all__ = ["Strata", "common_bandwidth", "plot_strata", "strata_message", "visible_names"]
 
@@ -44,7 +43,7 @@ MOST_NAMED = 4
 """Most categories that a message names."""
 
 
-class Strata(Mapping[str, PrivateDensity]):
+class Strata(Results, Mapping[str, PrivateDensity]):
     """Released densities by category; safe to publish.
 
     Made by :func:`fogline.private_strata`. ``strata["f"]`` is the density of one category; everything that can be asked
@@ -90,13 +89,15 @@ class Strata(Mapping[str, PrivateDensity]):
         if self.leaves is not None:
             self._released = np.asarray(released, dtype=np.int64)
             self._densities = {
-                name: PrivateDensity.from_leaves(part, guarantee=guarantee, receipt=receipt)
+                name: PrivateDensity.from_leaves(part, guarantee=guarantee, receipt=receipt, columns=columns)
                 for name, part in zip(self.names, self.leaves, strict=True)
             }
             return
         self._released = np.asarray(released, dtype=np.int64).reshape(len(self.names), -1)
         self._densities = {
-            name: PrivateDensity(replace(spec), part, scale=scale, guarantee=guarantee, receipt=receipt)
+            name: PrivateDensity(
+                replace(spec), part, scale=scale, guarantee=guarantee, receipt=receipt, columns=columns
+            )
             for name, part in zip(self.names, self._released, strict=True)
         }
 
@@ -159,24 +160,23 @@ class Strata(Mapping[str, PrivateDensity]):
                 raise KeyError(f"there is no stratum {name!r}; there are {', '.join(self.names)}")
         return compare_shapes(self[first], self[second], simulations=simulations)
 
-    def plot(self, *, bandwidth: Any = None, names: Sequence[str] | None = None, ax: Any = None) -> Any:
+    def plot(self, ax: Any = None, *, bandwidth: Any = None, names: Sequence[str] | None = None) -> Any:
         """Draw the densities over each other (one column) or side by side (two); needs matplotlib.
 
         Parameters
         ----------
-        bandwidth : float or array, optional
-            One for all, so that they can be compared; by default the largest that any stratum would have.
-        names : sequence of str, optional
-            Which strata; by default all whose count is clear of the noise.
         ax : matplotlib axes, optional
             For one column.
+        bandwidth : float or array, optional
+            One for all, so that they can be compared; by default the largest that any stratum would have. Strata on
+            leaves are drawn as their posterior where none is given.
+        names : sequence of str, optional
+            Which strata; by default all whose count is clear of the noise.
 
         Returns
         -------
         matplotlib figure
         """
-        pass
-
         return plot_strata(self, bandwidth, names, ax)
 
     # -- files ----------------------------------------------------------------------------------------------
@@ -314,7 +314,8 @@ def plot_strata(strata: Strata, bandwidth: Any, names: Sequence[str] | None, ax:
     unknown = [name for name in shown if name not in strata]
     if unknown or not shown:
         raise ValueError(f"names must be strata of {', '.join(strata.names)}")
-    h = common_bandwidth(strata, shown) if bandwidth is None else bandwidth
+    posterior = bandwidth is None and strata.leaves is not None
+    h = bandwidth if posterior or bandwidth is not None else common_bandwidth(strata, shown)
     if strata.spec.d == 1:
         return _lines(strata, shown, h, ax, plt)
     if ax is not None:
@@ -325,29 +326,44 @@ def plot_strata(strata: Strata, bandwidth: Any, names: Sequence[str] | None, ax:
 def _lines(strata: Strata, names: Sequence[str], h: Any, ax: Any, plt: Any) -> Any:
     axes = plt.subplots()[1] if ax is None else ax
     for name in names:
-        grid = strata[name].grid(h)
-        (line,) = axes.plot(grid.axes[0], grid.values, label=f"{name} (about {strata[name].count:.0f})")
-        band = 2 * strata[name].noise_sd(h)
-        axes.fill_between(
-            grid.axes[0], grid.values - band, grid.values + band, color=line.get_color(), alpha=0.2, linewidth=0
-        )
+        x, values, low, high = _line(strata[name], h)
+        (line,) = axes.plot(x, values, label=f"{name} (about {strata[name].count:.0f})")
+        axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
     axes.set_xlim(*strata.spec.bounds[0])
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel("x" if strata.columns is None else strata.columns[0])
     axes.set_ylabel("density")
-    axes.set_title("bands: two deviations of the privacy noise", fontsize="small", loc="left")
+    told = "bands hold the whole curve in 95%" if h is None else "bands: two deviations of the privacy noise"
+    axes.set_title(told, fontsize="small", loc="left")
     axes.legend()
     return axes.figure
 
 
+def _line(density: PrivateDensity, h: Any) -> tuple[Any, Any, Any, Any]:
+    """Places, density and both sides of a band: of the posterior, or of the kernel at a bandwidth."""
+    if h is None:
+        band = density.posterior.band(0)
+        return band.x, band.value, band.low, band.high
+    grid, noise = density.grid(h), 2 * density.noise_sd(h)
+    return grid.axes[0], grid.values, grid.values - noise, grid.values + noise
+
+
+def _plane(density: PrivateDensity, h: Any) -> Any:
+    """Density on a grid of two columns: of the posterior, or of the kernel at a bandwidth."""
+    if h is not None:
+        return density.grid(h).values
+    posterior = density.posterior
+    return posterior.masses().estimate / (posterior.axes[0].width * posterior.axes[1].width)
+
+
 def _panels(strata: Strata, names: Sequence[str], h: Any, plt: Any) -> Any:
     figure, panels = plt.subplots(1, len(names), sharex=True, sharey=True, squeeze=False, figsize=(4 * len(names), 4))
-    grids = [strata[name].grid(h) for name in names]
-    top = max(float(grid.values.max()) for grid in grids)
+    planes = [_plane(strata[name], h) for name in names]
+    top = max(float(np.quantile(plane, 0.999) if h is None else plane.max()) for plane in planes)
     (left, right), (bottom, upper) = strata.spec.bounds
-    for axes, name, grid in zip(panels[0], names, grids, strict=True):
+    for axes, name, plane in zip(panels[0], names, planes, strict=True):
         axes.imshow(
-            np.maximum(grid.values.T, 0.0),
+            np.maximum(plane.T, 0.0),
             extent=(left, right, bottom, upper),
             origin="lower",
             aspect="auto",

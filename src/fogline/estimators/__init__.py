@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fogline.estimators.modes import PrivateModes
     from fogline.estimators.pca import private_pca
     from fogline.estimators.pipelines import check_pipeline
+    from fogline.estimators.profiles import profile
     from fogline.estimators.regression import PrivateModalRegression
     from fogline.estimators.sampler import IntegralSampler
     from fogline.estimators.strata import private_strata
@@ -32,6 +33,7 @@ __all__ = [
     "private_pca",
     "private_spherical_gaussian",
     "private_strata",
+    "profile",
     "terrific_ball",
 ]
 
@@ -51,6 +53,7 @@ __getattr__, __dir__ = lazy_names(
         "private_pca": "pca",
         "private_spherical_gaussian": "gaussians",
         "private_strata": "strata",
+        "profile": "profiles",
         "terrific_ball": "locating",
     },
 )

@@ -26,8 +26,8 @@ from fogline.queries.magnitudes import (
     MagnitudesQuery,
 )
 from fogline.queries.query import Query
-from fogline.release.curator import Curator
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.terms import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
 __all__ = ["PrivateBounds", "private_bounds"]
@@ -156,7 +156,7 @@ def private_bounds(
     'column 0: too few values stand out of the noise'
     """
     source = as_source(X)
-    terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, unit_of(source))
+    terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, unit_of(source), ledger=ledger)
     _validation.check_ledger(ledger)
     level = _validation.check_level(coverage, "coverage")
     expected = check_expected(expect_records)

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
-from fogline import _validation
-from fogline._typing import BandwidthLike, FloatArray, IntArray, LedgerLike, SourceLike, StepsLike
-from fogline.accounting.costs import Cost, PureCost
+from fogline import _validation, units
+from fogline._typing import BandwidthLike, BoundsLike, FloatArray, IntArray, LedgerLike, SourceLike, StepsLike
+from fogline.accounting.costs import Cost, GaussianCost, PureCost
 from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.clustering import (
     ClusterPlan,
@@ -32,22 +32,23 @@ from fogline.algorithms.clustering import (
     plan_clusters,
 )
 from fogline.density.components.basin_clusters import GridClusters, read_grid_clusters
+from fogline.density.components.leaf_clusters import ClusterReading
 from fogline.density.counted_records import check_expected
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import Spec, plan_spec
 from fogline.density.spec import as_bandwidth
-from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.estimators._base import ReleasedState, schema_names, warn_of_count
 from fogline.queries.em_step import GaussianClusters
-from fogline.release.curator import Curator
-from fogline.release.passes import release_source
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.passes import release_source
+from fogline.releases.terms import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 if TYPE_CHECKING:
     from fogline.planning.clustering import ExpectedClusterError
     from fogline.planning.scenarios import ShapeLike
 
-__all__ = ["PrivateModeClustering", "grid_attributes", "staged_attributes"]
+__all__ = ["PrivateModeClustering", "grid_attributes", "read_attributes", "staged_attributes"]
 
 
 def grid_attributes(found: GridClusters, density: PrivateDensity) -> dict[str, Any]:
@@ -73,6 +74,31 @@ def grid_attributes(found: GridClusters, density: PrivateDensity) -> dict[str, A
         "receipt_": density.receipt,
         "guarantee_": density.guarantee,
         "message_": found.modes.message,
+    }
+
+
+def read_attributes(found: ClusterReading, density: PrivateDensity) -> dict[str, Any]:
+    """Attributes of clusters that were read from the posterior of a release."""
+    return {
+        "cluster_centers_": found.centres,
+        "standard_errors_": found.centre_errors,
+        "count_": found.count,
+        "count_standard_error_": found.count_error,
+        "weights_": found.shares,
+        "sizes_": found.sizes,
+        "size_standard_errors_": found.size_errors,
+        "components_": None,
+        "mean_": None,
+        "projected_centers_": None,
+        "projected_covariances_": None,
+        "projected_standard_errors_": None,
+        "shares_": {"density": 1.0},
+        "regions_": found,
+        "bandwidth_": density.bandwidth,
+        "density_": density,
+        "receipt_": density.receipt,
+        "guarantee_": density.guarantee,
+        "message_": found.message,
     }
 
 
@@ -121,9 +147,10 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
     ----------
     epsilon, delta : float
         Privacy budget of one ``fit``; both required.
-    bounds : array-like of shape (d, 2)
-        Public range of each column; one pair serves all columns. Records outside contribute nothing. Beyond three
-        columns, columns are compared in units of these ranges. Never take them from the data.
+    bounds : array-like of shape (d, 2), list or mapping
+        Public range of each column, as :class:`fogline.PrivateModes` takes it; one pair serves all columns. Records
+        outside contribute nothing. Beyond three columns, columns are compared in units of these ranges. Never take them
+        from the data.
     n_clusters : int, optional
         How many clusters to return; by default those that stand above the fog, which beyond about ten directions are
         few: there the number had better be given. Fewer are returned, with a message,
@@ -179,8 +206,8 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Of the projected centres.
     shares_ : dict
         Share of the budget that each kind of release had, after what was not needed went to the density.
-    regions_ : GridClusters or None
-        Modes and basins, where records were not projected.
+    regions_ : GridClusters, ClusterReading or None
+        Modes and basins, where records were not projected; what :meth:`read` found, with the cluster of each leaf.
     bandwidth_ : array
         Bandwidth of the basins, or smallest planned bandwidth of the projected density.
     density_ : PrivateDensity
@@ -220,13 +247,14 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     cluster_centers_: FloatArray
     weights_: FloatArray
+    count_: float
     bandwidth_: FloatArray
     density_: PrivateDensity
     components_: Any
     mean_: Any
     projected_centers_: Any
     projected_covariances_: Any
-    regions_: GridClusters | None
+    regions_: GridClusters | ClusterReading | None
 
     _released_attributes = (
         "cluster_centers_",
@@ -255,7 +283,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         *,
         epsilon: float | None = None,
         delta: float | None = None,
-        bounds: ArrayLike | None = None,
+        bounds: BoundsLike = None,
         n_clusters: int | None = None,
         level: float = 0.05,
         bandwidth: BandwidthLike = "auto",
@@ -305,11 +333,11 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         _validation.check_ledger(self.ledger)
         check_expected(self.expect_records)
         level = _validation.check_level(self.level)
-        bounds = self._box(width_of(source))
+        bounds = self._box(width_of(source), schema_names(source))
         plan = plan_clusters(self, bounds, level)
         if plan is None:
             spec = self._grid_spec(bounds)
-        self._remember_features(source, len(bounds))
+        self._remember_features(source, len(bounds), self.bounds)
         try:
             if plan is None:
                 density = release_source(source, spec, terms, self.ledger)
@@ -318,6 +346,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         finally:
             del X, source  # an error's traceback must not lead to the records
         if plan is None:
+            density = self._named(density)
             found = read_grid_clusters(density, checked_number(self.n_clusters), level, self.bandwidth)
             kept = grid_attributes(found, density)
         else:
@@ -329,6 +358,45 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         warn_of_count(*told)
         return self
 
+    @np.errstate(all="ignore")
+    def read(self, density: PrivateDensity) -> PrivateModeClustering:
+        """Read the clusters of a density of up to three columns that was released before; free.
+
+        Centres and sizes are those of the population in each cluster's part of the box, with errors that contain
+        privacy noise, sampling of the records and smoothing (:mod:`fogline.density.components.leaf_clusters`).
+
+        Parameters
+        ----------
+        density : PrivateDensity
+
+        Returns
+        -------
+        PrivateModeClustering
+            The estimator itself, fitted; of its parameters ``n_clusters``, ``level`` and ``expect_records`` count.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fogline import DensitySketch, PrivateModeClustering
+        >>> rng = np.random.default_rng(0)
+        >>> stay = np.concatenate([rng.gamma(2, 2, 4000), rng.normal(30, 3, 2000)])     # days: most go home soon
+        >>> density = DensitySketch([(0, 60)], features="leaves").update(stay[:, None]).release(epsilon=1.0)
+        >>> found = PrivateModeClustering().read(density)
+        >>> found.cluster_centers_.round(-1).ravel().tolist()
+        [0.0, 30.0]
+        """
+        if not isinstance(density, PrivateDensity):
+            raise TypeError(f"density must be a PrivateDensity, got {type(density).__name__}")
+        level = _validation.check_level(self.level)
+        found = density.clusters(checked_number(self.n_clusters), level=level)
+        self._remember_density(density)
+        kept = read_attributes(found, density)
+        told = (density.guarantee, found.count, found.count_error)
+        kept["message_"] = self._message(kept["message_"], *told)
+        for name, value in kept.items():
+            setattr(self, name, value)
+        return self
+
     # -- reading -------------------------------------------------------------------------------------------
 
     def predict(self, X: ArrayLike) -> IntArray:
@@ -337,6 +405,8 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         The rows may be anyone's: whoever holds a record can label it. Labels of private records are private.
         """
         rows = self._rows_like_fitted(X)
+        if isinstance(self.regions_, ClusterReading):
+            return self.regions_.predict(rows)
         if self.regions_ is not None:
             return self.regions_.labels(rows)
         labels = np.full(len(rows), -1, dtype=np.int64)
@@ -367,6 +437,11 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Up to three columns in data units; else that of the clusters in the projected space, in half ranges.
         """
         rows = self._rows_like_fitted(X)
+        if isinstance(self.regions_, ClusterReading):
+            values = np.asarray(self.density_.posterior.pdf(rows).value)
+            # less than one record spread over the box says nothing
+            least = 1 / (max(self.count_, 2.0) * float(np.prod(self.density_.spec.widths)))
+            return np.asarray(np.log(np.maximum(values, least)))
         if self.regions_ is not None:
             values = self.density_.pdf(rows, self.bandwidth_)
             return np.asarray(np.log(np.maximum(values, self.density_.noise_sd(self.bandwidth_))))
@@ -378,7 +453,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         values = logsumexp(self._mixture().scores(self._project(rows)), axis=1)
         return np.asarray(np.maximum(values, floor))
 
-    def cost(self) -> Cost | PureCost:
+    def cost(self) -> Cost | GaussianCost | PureCost:
         """What one ``fit`` costs, from the parameters alone.
 
         Examples
@@ -411,10 +486,12 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
     # -- validation: everything here is public and free ------------------------------------------------------
 
     def _terms(self, unit: str = "record") -> ReleaseTerms:
-        return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
+        return ReleaseTerms.checked(
+            self.epsilon, self.delta, self.neighbours, self.max_contributions, unit, ledger=self.ledger
+        )
 
-    def _box(self, width: int | None) -> FloatArray:
-        return _validation.check_bounds(self.bounds, width=width)
+    def _box(self, width: int | None, columns: Sequence[str] | None = None) -> FloatArray:
+        return units.resolve_bounds(self.bounds, columns, width=width)
 
     def _grid_spec(self, bounds: FloatArray) -> Spec:
         if self.shares is not None:
@@ -448,7 +525,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         return GaussianClusters(self.weights_, self.projected_centers_, self.projected_covariances_)
 
     def _project(self, rows: FloatArray) -> FloatArray:
-        box = self._box(self.n_features_in_)
+        box = self._box(self.n_features_in_, getattr(self, "_columns", None))  # older pickles have no names
         # The projection was learnt in half ranges, in which columns of different units can be compared.
         half = (box[:, 1] - box[:, 0]) / 2
         return np.asarray(((rows - self.mean_) / half) @ self.components_.T)

@@ -17,8 +17,8 @@ from fogline.queries.gaussian import Gaussian, SphericalGaussian, SphericalQuery
 from fogline.queries.lattice import CentredBallLattice
 from fogline.queries.moments import MOST_COLUMNS
 from fogline.queries.partition import Partition
-from fogline.release.curator import Curator
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.terms import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, unit_of
 
 __all__ = ["private_gaussian", "private_spherical_gaussian"]
@@ -153,7 +153,7 @@ def _learnt(
 ) -> tuple[T, Guarantee]:
     """Check what is public, then learn."""
     source = as_source(X)
-    terms = ReleaseTerms.checked(*wishes, unit_of(source))
+    terms = ReleaseTerms.checked(*wishes, unit_of(source), ledger=ledger)
     _validation.check_ledger(ledger)
     frame = public_frame(source, center, radius)
     if frame.d > MOST_COLUMNS:

@@ -10,16 +10,16 @@ itself, with noise in every step. Proof: ``algorithms/hellinger_descent.proof.md
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from fogline import _validation
-from fogline._typing import BandwidthLike, FloatArray, LedgerLike, SourceLike, StepsLike
-from fogline.accounting.costs import Cost, PureCost
+from fogline import _validation, units
+from fogline._typing import BandwidthLike, BoundsLike, FloatArray, LedgerLike, SourceLike, StepsLike
+from fogline.accounting.costs import Cost, GaussianCost, PureCost
 from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.hellinger_descent import (
     Descent,
@@ -34,32 +34,29 @@ from fogline.algorithms.hellinger_descent import (
     plan_descent,
     plan_sketch,
 )
+from fogline.density.counted_records import check_expected
 from fogline.density.hellinger.inference import (
     Explained,
-    FitSummary,
     descent_message,
-    draw_fit,
     estimates_of,
     explained_part,
     fit_density,
     intervals,
     message_of,
-    summary_of,
 )
+from fogline.density.hellinger.leaf_fit import FamilyFit
+from fogline.density.hellinger.minimum_distance import DISTANCE
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec, as_bandwidth
-from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.estimators._base import ReleasedState, schema_names, warn_of_count
 from fogline.families import Family, family_named, parameter_box
 from fogline.families.named import family_id, family_id_before
 from fogline.queries.hellinger_descent import DescentPlan
-from fogline.release.curator import Curator
-from fogline.release.passes import release_source
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.passes import release_source
+from fogline.releases.terms import ReleaseTerms
 from fogline.sources.files import rows_of
 from fogline.sources.passes import as_source, names_of, unit_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["PrivateHellinger"]
 
@@ -75,13 +72,15 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     family : str or Family
-        "normal", "lognormal", "gamma", "weibull", "logistic", "exponential", "t4" (any degrees of freedom), "bivariate
-        normal", "trivariate normal", or a family of your own (:mod:`fogline.families`).
+        "normal", "lognormal", "gamma", "weibull", "logistic", "exponential", "t4" (any degrees of freedom), "beta",
+        "lomax", "poisson", "negative binomial", "zero-inflated gamma", "zero-inflated lognormal", "bivariate normal",
+        "trivariate normal", or a family of your own (:mod:`fogline.families`).
     parameter_bounds : mapping from parameter name to (low, high)
         Public range of each parameter. Never take it from the data.
-    bounds : array-like of shape (d, 2), optional
-        Public range of the data; by default the 0.0005 and 0.9995 quantiles over the parameter bounds, where tails are
-        long up to the 0.02 and 0.98 ones. Records outside contribute nothing, and the family is cut off there, too.
+    bounds : array-like of shape (d, 2), list or mapping, optional
+        Public range of the data, as :class:`fogline.PrivateModes` takes it; by default the 0.0005 and 0.9995 quantiles
+        over the parameter bounds, where tails are long up to the 0.02 and 0.98 ones. Records outside contribute
+        nothing, and the family is cut off there, too.
     method : {"sketch", "gradient", "newton"}
         One release of the density (the default, by far the most accurate), or private descent in one column.
     epsilon, delta : float
@@ -127,6 +126,9 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         The release of the sketch, open to further questions at no cost.
     path_ : array of shape (iterations + 1, m) or None
         The iterates of a descent; the last is the estimate.
+    reading_ : FamilyFit or None
+        All that ``read`` found. With it come ``assumption_``, what the intervals rest on, and ``robust_intervals_``,
+        which hold for contamination that could not be seen as well.
     guarantee_ : Guarantee
         What is promised, and to whom.
     receipt_ : dict or None
@@ -158,6 +160,10 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     params_: dict[str, float]
     standard_errors_: dict[str, float]
     degrees_of_freedom_: dict[str, float]
+    explained_: Explained | None
+    density_: PrivateDensity | None
+    path_: FloatArray | None
+    reading_: FamilyFit | None
 
     _released_attributes = (
         "params_",
@@ -171,6 +177,9 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         "bandwidth_",
         "density_",
         "path_",
+        "reading_",
+        "assumption_",
+        "robust_intervals_",
         "guarantee_",
         "receipt_",
         "message_",
@@ -181,7 +190,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         *,
         family: Family | str | None = None,
         parameter_bounds: Mapping[str, tuple[float, float]] | None = None,
-        bounds: ArrayLike | None = None,
+        bounds: BoundsLike = None,
         method: str = "sketch",
         epsilon: float | None = None,
         delta: float | None = None,
@@ -227,14 +236,14 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         y : ignored
         """
         source = as_source(X)
-        family, box, bounds = self._family()
+        family, box, bounds = self._family(schema_names(source))
         terms = self._terms(unit_of(source))
         level = _validation.check_level(self.confidence, "confidence")
         _validation.check_ledger(self.ledger)
         check_expectation(self.expect_records, self.method)
         spec = self._spec(family, box, bounds) if self.method == "sketch" else None
         plan = None if spec is not None else self._plan(family, box, bounds, rows_of(source))
-        self._remember_features(source, family.dimension)
+        self._remember_features(source, family.dimension, self.bounds)
         try:
             if spec is not None:
                 density = release_source(source, spec, terms, self.ledger)
@@ -243,8 +252,9 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
                 released = self._descend(source, plan, terms)
         finally:
             del X, source  # an error's traceback must not lead to the records
+        self.reading_ = self.assumption_ = self.robust_intervals_ = None
         if spec is not None:
-            self._keep_fit(family, box, density)
+            self._keep_fit(family, box, self._named(density))
         else:
             assert plan is not None
             self._keep_descent(plan, *released)
@@ -254,23 +264,67 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
 
     # -- reading -------------------------------------------------------------------------------------------
 
+    def read(self, density: PrivateDensity, column: str | int | None = None) -> PrivateHellinger:
+        """Fit the family to one column of a density that was released before; free.
+
+        The fit is to the leaf masses of the density's posterior, and its errors come from the draws: privacy, sampling
+        and smoothing are in them. Where the family does not fit, the intervals are widened; ``assumption_`` says what
+        they rest on.
+
+        Parameters
+        ----------
+        density : PrivateDensity
+            Of up to three columns, of leaves or of Fourier sums.
+        column : str or int, optional
+            Needed where the density has several columns and the family one.
+
+        Returns
+        -------
+        PrivateHellinger
+            The estimator itself, fitted; of its parameters ``family``, ``parameter_bounds`` (here they may be left
+            out), ``confidence`` and ``expect_records`` count.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fogline import DensitySketch, PrivateHellinger
+        >>> stay = np.random.default_rng(0).gamma(2.0, 3.0, 5000)
+        >>> density = DensitySketch([(0, 60)], features="leaves").update(stay[:, None]).release(epsilon=1.0)
+        >>> fit = PrivateHellinger(family="gamma").read(density)
+        >>> low, high = fit.confidence_intervals_["shape"]
+        >>> bool(low < 2.3 and high > 1.7), bool(fit.explained_.share > 0.95)
+        (True, True)
+        """
+        if not isinstance(density, PrivateDensity):
+            raise TypeError(f"density must be a PrivateDensity, got {type(density).__name__}")
+        if self.family is None:
+            raise TypeError("family must be given: a name such as 'normal', or a Family")
+        level = _validation.check_level(self.confidence, "confidence")
+        check_expected(self.expect_records)
+        found = density.fit(self.family, column, parameter_bounds=self.parameter_bounds, level=level)
+        names = None if density.columns is None else list(found.columns)
+        self._remember_features(SimpleNamespace(columns=names), found.family.dimension)
+        privacy = np.asarray(found.covariance - found.sampling_covariance)
+        degrees = np.full(len(found.params), DISTANCE.most)
+        theta = np.array(list(found.params.values()))
+        self.__dict__.update(estimates_of(found.family, theta, privacy, found.sampling_covariance, degrees))
+        self.reading_ = found
+        self.assumption_ = found.assumption
+        self.robust_intervals_ = found.robust_intervals
+        self.explained_ = Explained(found.share, found.share_error, found.lumps)
+        self.bandwidth_ = np.array([axis.width for axis in density.posterior.axes if axis.name in found.columns])
+        self.density_, self.path_ = density, None
+        self.guarantee_, self.receipt_ = density.guarantee, density.receipt
+        told = "; ".join(part for part in (str(found.assumption), found.message) if part)
+        self.message_ = self._message(told, density.guarantee, density.count, density.count_sd)
+        self.confidence_intervals_ = found.intervals
+        return self
+
     def confidence_interval(self, level: float) -> dict[str, tuple[float, float]]:
         """Intervals at another level, by parameter; free."""
         return self._intervals(_validation.check_level(level, "level"))
 
-    def summary(self) -> FitSummary:
-        """Estimates, errors and intervals as a table, with what is explained and what is promised."""
-        level = _validation.check_level(self.confidence, "confidence")
-        return summary_of(self, family_named(self.family).name, level)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the fit over the released density, on matplotlib axes; returns them."""
-        family, _, bounds = self._family()
-        share = 1.0 if self.explained_ is None else self.explained_.share
-        theta = np.array(list(self.params_.values()))
-        return draw_fit(family, theta, share, self.density_, self.bandwidth_, bounds, ax)
-
-    def cost(self) -> Cost | PureCost:
+    def cost(self) -> Cost | GaussianCost | PureCost:
         """What one ``fit`` costs, from the parameters alone.
 
         Examples
@@ -316,10 +370,18 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         if self.method != "sketch" and _validation.check_neighbours(neighbours) != "replace":
             raise ValueError(f'neighbours must be "replace" for method={self.method!r}; method="sketch" serves both')
         return ReleaseTerms.checked(
-            self.epsilon, self.delta, neighbours, self.max_contributions, unit, rho=self.rho, hdp=self.hdp, pdp=self.pdp
+            self.epsilon,
+            self.delta,
+            neighbours,
+            self.max_contributions,
+            unit,
+            rho=self.rho,
+            hdp=self.hdp,
+            pdp=self.pdp,
+            ledger=self.ledger,
         )
 
-    def _family(self) -> tuple[Family, FloatArray, FloatArray]:
+    def _family(self, columns: Sequence[str] | None = None) -> tuple[Family, FloatArray, FloatArray]:
         """Return the family, the bounds of its parameters and the box of the data."""
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
@@ -327,7 +389,16 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
             raise TypeError("family must be given: a name such as 'normal', or a Family")
         family = family_named(self.family)
         box = parameter_box(family, self.parameter_bounds)
-        return family, box, data_box(family, box, self.bounds)
+        known = getattr(self, "_columns", None) if columns is None else columns
+        given = None if self.bounds is None else units.resolve_bounds(self.bounds, known, width=family.dimension)
+        return family, box, data_box(family, box, given)
+
+    def _fitted_family(self) -> tuple[Family, FloatArray, FloatArray]:
+        """Return what was fitted: the family, the bounds of its parameters and the box of the data."""
+        if self.reading_ is None or self.density_ is None:
+            return self._family()
+        axes = [axis for axis in self.density_.posterior.axes if axis.name in self.reading_.columns]
+        return self.reading_.family, self.reading_.box, np.array([axis.bounds for axis in axes])
 
     def _spec(self, family: Family, box: FloatArray, bounds: FloatArray) -> SketchSpec:
         if self.iterations is not None:
@@ -335,6 +406,8 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         return plan_sketch(family, box, bounds, self.bandwidth, self.steps)
 
     def _plan(self, family: Family, box: FloatArray, bounds: FloatArray, n: int) -> DescentPlan:
+        if getattr(family, "has_atoms", False):
+            raise ValueError(f"method: the {family.name} family gives single values a share; take method='sketch'")
         return plan_descent(self, family, box, bounds, n)
 
     # -- fitting ---------------------------------------------------------------------------------------------
@@ -370,10 +443,10 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         fit = fit_density(density, family, box, fixed)
         errors = (fit.privacy_covariance[:-1, :-1], fit.sampling_covariance[:-1, :-1], fit.degrees)
         self.__dict__.update(estimates_of(family, fit.theta, *errors))
-        self.explained_: Explained | None = explained_part(fit, density)
+        self.explained_ = explained_part(fit, density)
         self.bandwidth_ = fit.bandwidth
-        self.density_: PrivateDensity | None = density
-        self.path_: FloatArray | None = None
+        self.density_ = density
+        self.path_ = None
         self.guarantee_ = density.guarantee
         self.receipt_ = density.receipt
         counted = (density.count, density.count_sd)
@@ -393,5 +466,7 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         self.message_ = descent_message(plan.family, plan.box, found.theta, plan.n, guarantee)
 
     def _intervals(self, level: float) -> dict[str, tuple[float, float]]:
+        if self.reading_ is not None:
+            return self.reading_.intervals_at(level)
         family, box, _ = self._family()
         return intervals(family, self.params_, self.standard_errors_, self.degrees_of_freedom_, box, level)

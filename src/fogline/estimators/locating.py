@@ -14,7 +14,7 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.ball_search import BallPlan, LocatedTerms, find_ball
 from fogline.queries.ball_search import Ball, NotSeparable
 from fogline.queries.lattice import CentredBallLattice
-from fogline.release.curator import Curator
+from fogline.releases.curator import Curator
 from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 __all__ = ["one_cluster", "public_frame", "terrific_ball"]
@@ -74,8 +74,9 @@ def one_cluster(
         Part of all records that the ball should hold; a half by default.
     size : int, optional
         Number of records that the ball should hold, instead of a fraction.
-    neighbours : {"add-remove"}
-        Whether a person is in the data at all is hidden; nothing else is proved.
+    neighbours : {"add-remove", "replace"}
+        What is hidden: whether a person is in the data at all, or which records they have. The second costs more here,
+        since a replaced record is one that goes and one that comes.
     max_contributions, ledger
         As for :class:`fogline.PrivateModes`.
     constants : {"practical", "theory"}
@@ -186,7 +187,7 @@ def _ball(
 ) -> tuple[Ball | NotSeparable, Guarantee]:
     """Check what is public, then search."""
     source = as_source(X)
-    terms = LocatedTerms.located(*wishes, unit_of(source))
+    terms = LocatedTerms.located(*wishes, unit_of(source), replace_is_proved=True)
     _validation.check_ledger(ledger)
     plan = _plan(source, *where, **terrific)
     columns = names_of(source)

@@ -21,13 +21,14 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fogline import _validation
-from fogline._typing import FloatArray, IntArray, LedgerLike, RandomState, SourceLike
-from fogline.accounting.costs import Cost, PureCost
+from fogline import _validation, units
+from fogline._typing import BoundsLike, FloatArray, IntArray, LedgerLike, RandomState, SourceLike
+from fogline.accounting.costs import Cost, GaussianCost, PureCost
+from fogline.accounting.guarantee import Guarantee
 from fogline.algorithms.ball_search import LocatedTerms
 from fogline.algorithms.mixture_aggregate import PROOF as AGGREGATE_PROOF
 from fogline.algorithms.mixture_aggregate import AggregatePlan, learn_aggregate
-from fogline.algorithms.mixture_from_density import MixturePlan, find_mixture, plan_mixture
+from fogline.algorithms.mixture_from_density import MixturePlan, checked_components, find_mixture, plan_mixture
 from fogline.algorithms.mixture_recursive import PROOF as RECURSIVE_PROOF
 from fogline.algorithms.mixture_recursive import (
     BlockLearner,
@@ -38,11 +39,13 @@ from fogline.algorithms.mixture_recursive import (
 )
 from fogline.algorithms.mixture_spherical import PROOF as SPHERICAL_PROOF
 from fogline.algorithms.mixture_spherical import learn_spherical
+from fogline.density.components.leaf_mixture import MOST_COMPONENTS
 from fogline.density.counted_records import check_expected, is_nothing, joined
-from fogline.estimators._base import ReleasedState, warn_of_count
+from fogline.density.private_density import PrivateDensity
+from fogline.estimators._base import ReleasedState, schema_names, warn_of_count
 from fogline.queries.em_step import GaussianClusters
-from fogline.release.curator import Curator
-from fogline.release.density_sketch import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.density_sketch import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
 __all__ = ["METHODS", "Method", "PrivateGaussianMixture"]
@@ -57,8 +60,8 @@ class Method:
     terms : callable
         Takes the estimator and the unit of the source, returns the checked terms of the release.
     plan : callable
-        Takes the estimator and the number of columns, returns all that is public, checked, with ``to_dict`` and
-        ``payload``.
+        Takes the estimator, the number of columns and their public ranges or None, returns all that is public, checked,
+        with ``to_dict`` and ``payload``.
     learn : callable
         The algorithm: takes the plan and a curator.
     mechanism, proof : str
@@ -66,14 +69,15 @@ class Method:
     """
 
     terms: Callable[[MixtureSettings, str], ReleaseTerms]
-    plan: Callable[[MixtureSettings, int], MixturePlan | RecursivePlan | AggregatePlan]
+    plan: Callable[[MixtureSettings, int, FloatArray | None], MixturePlan | RecursivePlan | AggregatePlan]
     learn: Callable[[Any, Curator], MixtureFit]
     mechanism: str
     proof: str
 
 
 def _plain_terms(settings: MixtureSettings, unit: str) -> ReleaseTerms:
-    return ReleaseTerms.checked(settings.epsilon, settings.delta, settings.neighbours, settings.max_contributions, unit)
+    wishes = (settings.epsilon, settings.delta, settings.neighbours, settings.max_contributions)
+    return ReleaseTerms.checked(*wishes, unit, ledger=settings.ledger)
 
 
 def _located_terms(settings: MixtureSettings, unit: str) -> ReleaseTerms:
@@ -85,7 +89,18 @@ def _located_terms(settings: MixtureSettings, unit: str) -> ReleaseTerms:
     return replace(terms, remark="declared: the learner looks at nothing but its block") if own else terms
 
 
-def _parts_plan(settings: MixtureSettings, d: int) -> RecursivePlan:
+def _aggregate_plan(settings: MixtureSettings, d: int, box: FloatArray | None) -> AggregatePlan:
+    _refuse_bounds(settings, box)
+    return AggregatePlan.checked(settings, d)
+
+
+def _refuse_bounds(settings: MixtureSettings, box: FloatArray | None) -> None:
+    if box is not None:
+        raise ValueError(f"bounds serve method 'sketch'; for method {settings.method!r} give radius and center")
+
+
+def _parts_plan(settings: MixtureSettings, d: int, box: FloatArray | None) -> RecursivePlan:
+    _refuse_bounds(settings, box)
     for name in ("n_components", "sigma_min", "sigma_max"):
         if getattr(settings, name) is None:
             raise ValueError(f"{name} must be given for method {settings.method!r}")
@@ -125,7 +140,7 @@ METHODS: dict[str, Method] = {
     ),
     "sample-aggregate": Method(
         _located_terms,
-        AggregatePlan.checked,
+        _aggregate_plan,
         learn_aggregate,
         "discrete Gaussian and Laplace noise on what blocks of records agree on, and on places and moments of parts",
         AGGREGATE_PROOF,
@@ -133,7 +148,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-CODE_VERSION = "mixture-2"
+CODE_VERSION = "mixture-3"
 """Changes whenever the same question may get an answer of another law."""
 
 FAINT = 3.0
@@ -155,9 +170,14 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         silently. Never take it from the data.
     center : array-like of shape (d,), optional
         Centre of the ball; the origin by default.
+    bounds : array-like of shape (d, 2), list or mapping, optional
+        For "sketch", in place of `radius` and `center`: a public range of each column. Columns are compared in units of
+        these ranges, so that grams and millimetres count alike; records outside the ellipsoid through the corners of
+        the box are moved to its surface. Never take them from the data.
     sigma_min, sigma_max : float, optional
         Public range of the components' standard deviations along any direction; by default a thousandth of the
-        radius, and the radius. The methods "spherical" and "recursive" need both.
+        radius, and the radius. With `bounds`, in parts of each column's half range. The methods "spherical" and
+        "recursive" need both.
     weight_min : float, optional
         Smallest weight of a component; by default a fifth of an even share.
     method : {"sketch", "recursive", "spherical", "sample-aggregate"}
@@ -192,6 +212,8 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
     covariances_, precisions_ : arrays of shape (k, d, d)
     standard_errors_ : array of shape (k, d)
         Of the means: privacy noise and the draw of the records.
+    weight_standard_errors_ : array of shape (k,)
+        Of the weights.
     counts_ : array of shape (k,)
         Noisy number of records of each component.
     count_standard_error_ : float
@@ -201,7 +223,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
     composition_ : dict
         Cost of all releases by zCDP and by advanced composition, for methods of many releases.
     density_ : PrivateDensity or None
-        Released density on the leading directions, for "sketch".
+        Released density on the leading directions, for "sketch"; the one that was read.
     components_, center_ : arrays of shapes (r, d) and (d,), or None
         Directions of that density, orthonormal, and the point they start from; its coordinates are in radii.
     criteria_ : dict
@@ -237,6 +259,8 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
     weights_: FloatArray
     means_: FloatArray
     covariances_: FloatArray
+    components_: FloatArray | None
+    density_: PrivateDensity | None
     criteria_: dict[int, float]
 
     _released_attributes = (
@@ -245,6 +269,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         "covariances_",
         "precisions_",
         "standard_errors_",
+        "weight_standard_errors_",
         "counts_",
         "count_standard_error_",
         "verdict_",
@@ -266,6 +291,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         delta: float | None = None,
         radius: float | None = None,
         center: ArrayLike | None = None,
+        bounds: BoundsLike = None,
         sigma_min: float | None = None,
         sigma_max: float | None = None,
         weight_min: float | None = None,
@@ -284,6 +310,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         self.delta = delta
         self.radius = radius
         self.center = center
+        self.bounds = bounds
         self.sigma_min = sigma_min
         self.sigma_max = sigma_max
         self.weight_min = weight_min
@@ -318,9 +345,10 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         _validation.check_ledger(self.ledger)
         check_expected(self.expect_records)
         d = self._width(source)
-        plan = method.plan(self, d)
+        box = None if self.bounds is None else units.resolve_bounds(self.bounds, schema_names(source), width=d)
+        plan = method.plan(self, d, box)
         columns = names_of(source)
-        self._remember_features(source, d)
+        self._remember_features(source, d, self.bounds)
         curator = Curator(source, terms, width=d)
         del X, source
         fit, guarantee, receipt = curator.release(
@@ -333,6 +361,74 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
             max_payload=plan.payload(),
             ledger=self.ledger,
         )
+        density = None if fit.density is None else fit.density.under(guarantee, receipt)
+        weight_sd = np.sqrt((fit.count_sd**2 + np.maximum(fit.counts, 1.0)) / max(fit.total[0], 1.0) ** 2)
+        self._keep(fit, density, guarantee, receipt, weight_sd, "")
+        warn_of_count(guarantee, fit.total[0])
+        return self
+
+    @np.errstate(all="ignore")
+    def read(self, density: PrivateDensity) -> PrivateGaussianMixture:
+        """Read a mixture from a density of up to three columns that was released before; free.
+
+        Errors contain privacy noise, sampling of the records and smoothing
+        (:mod:`fogline.density.components.leaf_mixture`). Where the release cannot tell so many components apart, fewer
+        are kept, down to one Gaussian, and ``message_`` says so.
+
+        Parameters
+        ----------
+        density : PrivateDensity
+
+        Returns
+        -------
+        PrivateGaussianMixture
+            The estimator itself, fitted; of its parameters ``n_components``, ``sigma_min`` and ``expect_records``
+            count.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fogline import DensitySketch, PrivateGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(m, s, size=(4000, 1)) for m, s in ((20, 2), (35, 4))])
+        >>> density = DensitySketch([(0, 60)], features="leaves").update(X).release(epsilon=1.0)
+        >>> found = PrivateGaussianMixture(n_components=2).read(density)
+        >>> np.sort(found.means_[:, 0]).round(-1).tolist()
+        [20.0, 40.0]
+        """
+        if not isinstance(density, PrivateDensity):
+            raise TypeError(f"density must be a PrivateDensity, got {type(density).__name__}")
+        k = checked_components(self.n_components, MOST_COMPONENTS)
+        least = None if self.sigma_min is None else _validation.check_positive(self.sigma_min, "sigma_min")
+        if least is not None and self.bounds is not None:
+            box = units.resolve_bounds(self.bounds, density.columns, width=density.spec.d)
+            found = density.mixture(k, sigma_min=least * (box[:, 1] - box[:, 0]) / 2)
+        else:
+            found = density.mixture(k, sigma_min=least)
+        self._remember_density(density)
+        fit = MixtureFit(
+            weights=found.weights,
+            means=found.means,
+            covariances=found.covariances,
+            counts=found.weights * found.count,
+            count_sd=float(np.sqrt(np.mean(found.weight_errors**2))) * found.count,
+            mean_sd=found.mean_errors,
+            criteria=found.criteria,
+            whole=(found.count, density.count_sd),
+        )
+        self._keep(fit, density, density.guarantee, density.receipt, found.weight_errors, found.message)
+        return self
+
+    def _keep(
+        self,
+        fit: MixtureFit,
+        density: PrivateDensity | None,
+        guarantee: Guarantee,
+        receipt: dict[str, Any] | None,
+        weight_sd: FloatArray,
+        message: str,
+    ) -> None:
+        """Keep a mixture as attributes."""
         # Heaviest first: the order in which an algorithm found components means nothing.
         order = np.argsort(-fit.weights, kind="stable")
         self.weights_ = fit.weights[order]
@@ -344,15 +440,15 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         self.count_standard_error_ = fit.count_sd
         self.verdict_ = fit.verdict
         self.composition_ = fit.composition
-        self.density_ = None if fit.density is None else fit.density.under(guarantee, receipt)
+        self.weight_standard_errors_ = weight_sd[order]
+        self.density_ = density
         self.components_ = fit.components
         self.center_ = fit.centre
         self.criteria_ = fit.criteria
-        self.message_ = self._message(_found(fit, self.counts_), guarantee, *fit.total, bounded=False)
+        found = joined(message, _found(fit, self.counts_))
+        self.message_ = self._message(found, guarantee, *fit.total, bounded=False)
         self.receipt_ = receipt
         self.guarantee_ = guarantee
-        warn_of_count(guarantee, fit.total[0])
-        return self
 
     # -- reading -------------------------------------------------------------------------------------------
 
@@ -408,7 +504,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
             raise ValueError(f"n_components: {wanted!r} was not tried on the release (tried: {tried})")
         return self.criteria_[wanted]
 
-    def cost(self) -> Cost | PureCost:
+    def cost(self) -> Cost | GaussianCost | PureCost:
         """What one ``fit`` costs, from the parameters alone.
 
         Examples
@@ -428,7 +524,10 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         return METHODS[chosen]
 
     def _width(self, source: SourceLike) -> int:
-        return public_width(source, None if self.center is None else int(np.size(self.center)))
+        known = None if self.center is None else int(np.size(self.center))
+        if known is None and isinstance(self.bounds, Mapping):
+            known = len(self.bounds)
+        return public_width(source, known)
 
     def _scores(self, rows: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):

@@ -1,9 +1,10 @@
 r"""Modes of a density under differential privacy.
 
-``fit`` counts the records on a public grid, releases the Fourier sums of the counts with discrete Gaussian noise,
-once, and reads everything else from that release: which peaks stand above the fog, where they are, how sure one
-can be. With more than three columns the sums are those of random features. The proofs are those of
-:mod:`fogline.release.density_sketch` and :mod:`fogline.queries.random_feature_sums`; the rest is post-processing.
+``fit`` counts the records on a public grid and releases the counts once: without a delta as counts of buckets with
+discrete Laplace noise, with one as Fourier sums with discrete Gaussian noise, beyond three columns as sums of random
+features. Everything else is read from that release: which peaks stand above the fog, where they are, how sure one can
+be. The proofs are those of :mod:`fogline.releases.leaf_release`, :mod:`fogline.releases.density_sketch` and
+:mod:`fogline.queries.random_feature_sums`; the rest is post-processing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator
 
-from fogline.accounting.costs import Cost, PureCost
+from fogline.accounting.costs import Cost, GaussianCost, PureCost
 from fogline.estimators.mode_fit import ModeFit
 
 if TYPE_CHECKING:
@@ -28,11 +29,15 @@ class PrivateModes(ModeFit, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta : float
-        Privacy budget of one ``fit``; both required.
-    bounds : array-like of shape (d, 2)
-        Public range of each column, for any number of columns that the noise allows (see Notes); one pair serves all.
-        Records outside contribute nothing. Never take them from the data.
+    epsilon : float
+        Privacy budget of one ``fit``.
+    delta : float, optional
+        Without it, or with 0, the promise is pure epsilon; up to three columns.
+    bounds : array-like of shape (d, 2), list or mapping
+        Public range of each column, for any number of columns that the noise allows (see Notes): a pair or the name of
+        a public range (:mod:`fogline.units`), in the order of the columns or by their names, as in
+        ``{"age": "age", "stay": (0, 60)}``; one pair serves all. Records outside contribute nothing. Never take them
+        from the data.
     n_modes : int, optional
         How many modes to return; by default those that stand above the fogline.
     level : float, default 0.05
@@ -43,6 +48,10 @@ class PrivateModes(ModeFit, BaseEstimator):  # type: ignore[misc]
     steps : None, float or list
         Public rounding step of each column (1 for whole numbers), so that heaps of equal values are not taken
         for modes.
+    features : {"auto", "leaves", "grid", "random"}
+        What is released (see Notes): counts on leaves, Fourier sums on a grid, or random features. By default leaves
+        where there is no delta and no fixed bandwidth, up to three columns; else a grid up to three columns and random
+        features beyond.
     neighbours : {"add-remove", "replace"}
         Hide whether a person is in the data at all, or only what their record says.
     max_contributions : int, default 1
@@ -60,12 +69,18 @@ class PrivateModes(ModeFit, BaseEstimator):  # type: ignore[misc]
     heights_ : array of shape (k,)
         Density at the modes, each at its own bandwidth; with more than three columns all at the smallest of them.
     covariances_, privacy_covariances_, sampling_covariances_ : arrays of shape (k, d, d)
-        Error of each position: in all, from the privacy noise, from the draw of the records.
+        Error of each position: in all, from the privacy noise, from the draw of the records. What smoothing may have
+        moved is in the last, on leaves as far as the positions at many bandwidths tell.
     standard_errors_ : array of shape (k, d)
     p_values_ : array of shape (k,)
         Chance that noise alone raises a peak as prominent, anywhere.
     bandwidth_ : array of shape (k, d)
         Bandwidth at which each mode was located.
+    boundary_modes_ : tuple of BoundaryMode
+        Walls of the box at which the density is highest, with height, share and p-value; leaves only. They are no
+        modes: nobody knows what would come behind the wall.
+    point_masses_ : tuple of PointMass
+        Values that hold a share of the records by themselves, such as zeros, with share and error; leaves only.
     density_ : PrivateDensity
         The release, open to further questions at no cost.
     guarantee_ : Guarantee
@@ -76,6 +91,10 @@ class PrivateModes(ModeFit, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
+    On leaves, errors of positions hold privacy, sampling and smoothing: use them for skewed columns, columns that end
+    at a wall, and columns with many equal values. Fourier sums find symmetric peaks in two and three columns more
+    sharply, and their errors hold a part of the smoothing only.
+
     Up to three columns the density is read on a grid. Beyond, peaks are sought from public starting points, from the
     largest bandwidth of the release to the smallest, and the ripples that random features leave are taken away
     (:mod:`fogline.density.modes.without_grid`). Smoothing by a bandwidth as wide as a cluster lowers its peak by
@@ -106,7 +125,7 @@ class PrivateModes(ModeFit, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def cost(self) -> Cost | PureCost:
+    def cost(self) -> Cost | GaussianCost | PureCost:
         """What one ``fit`` costs, from the parameters alone.
 
         Examples

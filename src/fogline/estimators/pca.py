@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fogline import _validation
+from fogline import _validation, units
 from fogline._typing import BoundsLike, LedgerLike, SourceLike
 from fogline.accounting.guarantee import Guarantee
 from fogline.queries.lattice import RecordLattice
 from fogline.queries.moments import MOST_COLUMNS, MomentQuery, PrivateComponents, SpreadQuery, components_of
-from fogline.release.curator import Curator
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.curator import Curator
+from fogline.releases.terms import ReleaseTerms
 from fogline.sources.passes import as_source, names_of, unit_of, width_of
 
 __all__ = ["private_pca"]
@@ -65,10 +65,10 @@ def private_pca(
     True
     """
     source = as_source(X)
-    terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, unit_of(source))
+    terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, unit_of(source), ledger=ledger)
     _validation.check_ledger(ledger)
     width = width_of(source)
-    box = _validation.check_bounds(bounds, width=width)
+    box = units.resolve_bounds(bounds, names_of(source), width=width)
     lattice = RecordLattice.of(box)
     # The size of a second moment grows with the square of the columns.
     if lattice.d > MOST_COLUMNS:

@@ -2,10 +2,8 @@ r"""Modal regression under differential privacy: all likely responses at x, not 
 
 ``fit`` releases the joint density of (x, y) once, with discrete Gaussian noise on its Fourier sums, and reads all else
 from that release: at each x the conditional modes that stand above the fog, joined into branches, with standard errors;
-prediction sets; pictures. The release is proved in ``release/density_sketch.proof.md``; what is specific to a response
+prediction sets; pictures. The release is proved in ``releases/density_sketch.proof.md``; what is specific to a response
 beside X is in ``estimators/regression.proof.md``. The rest is post-processing.
-
-Picture of a modal regression, from released values: conditional density, branches, bands of their errors.
 """
 
 from __future__ import annotations
@@ -19,72 +17,28 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fogline import _validation
-from fogline._typing import BandwidthLike, FloatArray, LedgerLike, SourceLike, StepsLike
-from fogline.accounting.costs import Cost, PureCost
+from fogline import _validation, units
+from fogline._typing import BandwidthLike, BoundsLike, FloatArray, LedgerLike, SourceLike, StepsLike
+from fogline.accounting.costs import Cost, GaussianCost, PureCost
 from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
 from fogline.density.branches.branches import choose_bandwidth, read_branches
+from fogline.density.branches.likely_sets import LikelySets
 from fogline.density.branches.prediction_sets import PREDICTION, PredictionSets
-from fogline.density.branches.profiles import Profiles, mirror_basis
 from fogline.density.counted_records import check_expected
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec, as_bandwidth
-from fogline.estimators._base import ReleasedState, warn_of_count
-from fogline.release.density_sketch import ReleaseTerms
-from fogline.release.passes import release_source
+from fogline.estimators._base import ReleasedState, schema_names, warn_of_count
+from fogline.releases.density_sketch import ReleaseTerms
+from fogline.releases.passes import release_source
 from fogline.sources.passes import as_source, joined, names_of, unit_of, width_of
 from fogline.sources.tables import Source
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from sklearn.utils import Tags
 
     from fogline.planning.regression import ExpectedBranches
 
-__all__ = ["PrivateModalRegression", "draw_branches"]
-
-WIDTH = 240
-"""Columns of the picture."""
-
-
-def draw_branches(density: PrivateDensity, found: BranchMap, ax: Axes | None, names: Sequence[str] | None) -> Axes:
-    """Draw on matplotlib axes, made here if None; limits come from the bounds."""
-    if density.spec.d != 2:
-        raise ValueError("plot draws one column of X against y; with two columns use branches() and draw what you need")
-    if ax is None:
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ImportError("plot needs matplotlib: pip install 'fogline[plot]'") from None
-        ax = plt.subplots()[1]
-    profiles = Profiles(density, found.bandwidth)
-    (low, high), (bottom, top) = density.spec.bounds
-    x = np.linspace(low, high, WIDTH)
-    lines = profiles.lines(x[:, None])
-    marginal, sd = profiles.marginal(lines)
-    values = lines.on(mirror_basis(profiles, profiles.y_axis(6.0)))[0] / np.maximum(marginal, 2 * sd)[:, None]
-    ax.imshow(
-        np.maximum(values.T, 0.0),
-        extent=(low, high, bottom, top),
-        origin="lower",
-        aspect="auto",
-        cmap="Blues",
-        alpha=0.8,
-    )
-    for branch in np.unique(found.branch):
-        branch_points = np.flatnonzero(found.branch == branch)
-        branch_points = branch_points[np.argsort(found.place[branch_points])]
-        for part in np.split(branch_points, np.flatnonzero(np.diff(found.place[branch_points]) > 1) + 1):
-            place, mode = found.axes[0][found.place[part]], found.positions[part]
-            band = 2 * np.hypot(found.privacy_errors[part], found.sampling_errors[part])
-            (line,) = ax.plot(place, mode, marker="." if len(part) == 1 else "", color=f"C{1 + int(branch) % 8}")
-            ax.fill_between(place, mode - band, mode + band, color=line.get_color(), alpha=0.3, linewidth=0)
-    ax.set_xlim(low, high)
-    ax.set_ylim(bottom, top)
-    ax.set_xlabel("x" if names is None else str(names[0]))
-    ax.set_ylabel("y")
-    return ax
-
+__all__ = ["PrivateModalRegression"]
 
 MOST_X = 2
 """Columns of x at most: a joint density of more is lost in the noise."""
@@ -103,11 +57,12 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
     ----------
     epsilon, delta : float
         Privacy budget of one ``fit``; both required.
-    x_bounds : array-like of shape (dx, 2)
-        Public range of each column of X, one or two; one pair serves both.
-    y_bounds : (float, float)
-        Public range of the response. Records outside the bounds contribute nothing. Never take them from the data. A
-        margin of an eighth of the range around the likely responses costs nothing and keeps branches off the walls.
+    x_bounds : array-like of shape (dx, 2), list or mapping
+        Public range of each column of X, one or two, as :class:`fogline.PrivateModes` takes it; one pair serves both.
+    y_bounds : (float, float), str or mapping
+        Public range of the response, or the name of one; by name of the response as in ``{"stay": (0, 60)}``. Records
+        outside the bounds contribute nothing. Never take them from the data. A margin of an eighth of the range around
+        the likely responses costs nothing and keeps branches off the walls.
     level : float, default 0.05
         Chance of reporting any branch where the response is spread evenly at every x.
     bandwidth : "auto" or array-like of shape (dx + 1,)
@@ -172,8 +127,8 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         *,
         epsilon: float | None = None,
         delta: float | None = None,
-        x_bounds: ArrayLike | None = None,
-        y_bounds: ArrayLike | None = None,
+        x_bounds: BoundsLike = None,
+        y_bounds: BoundsLike = None,
         level: float = 0.05,
         bandwidth: BandwidthLike = "auto",
         steps: StepsLike = None,
@@ -230,26 +185,74 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
             )
         # Without y the last column of X is the response.
         own = wide if wide is None or apart else max(wide - 1, 1)
-        spec = self._spec(own)
+        whole = schema_names(as_source(X))
+        known = whole if whole is None or apart else [n for n in whole if n != (whole[-1] if y is None else y)]
+        spec = self._spec(own, known)
+        response = self._response(y, whole)
         source = joined(X, y, spec.d - 1)
         names = names_of(as_source(X) if apart else source)
-        self._remember_features(SimpleNamespace(columns=None if names is None else names[: spec.d - 1]), spec.d - 1)
+        names = None if names is None else names[: spec.d - 1]
+        self._remember_features(SimpleNamespace(columns=names), spec.d - 1, self.x_bounds)
         try:
             density = release_source(source, spec, terms, self.ledger)
         finally:
             del X, y, source  # an error's traceback must not lead to the records
+        density = self._named(density, response)
         fixed = None if isinstance(self.bandwidth, str) else as_bandwidth(self.bandwidth, spec.widths)
-        found = read_branches(density, level, fixed)
+        self._keep(density, read_branches(density, level, fixed))
+        warn_of_count(density.guarantee, density.count)
+        return self
+
+    def read(self, density: PrivateDensity, y: str | int | None = None) -> PrivateModalRegression:
+        """Read the branches of one column of a density that was released before, given its others; free.
+
+        The branches come from the posterior of the release: their bands hold privacy, sampling and smoothing, and a
+        response that is densest at a wall of its range has a branch there.
+
+        Parameters
+        ----------
+        density : PrivateDensity
+            Of two or three columns, of leaves or of Fourier sums.
+        y : str or int, optional
+            The response; by default the last column.
+
+        Returns
+        -------
+        PrivateModalRegression
+            The estimator itself, fitted; of its parameters only ``expect_records`` counts.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fogline import DensitySketch, PrivateModalRegression
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.uniform(20, 80, 5000)
+        >>> stay = rng.gamma(3.0, 1 + age / 40)                       # skewed: the mode is 2 + age / 20
+        >>> sketch = DensitySketch([(20, 80), (0, 60)], features="leaves").update(np.column_stack([age, stay]))
+        >>> model = PrivateModalRegression().read(sketch.release(epsilon=2.0))
+        >>> found = model.branches([[50.0]])
+        >>> bool(found.low[0] < 4.5 < found.high[0])
+        True
+        """
+        if not isinstance(density, PrivateDensity):
+            raise TypeError(f"density must be a PrivateDensity, got {type(density).__name__}")
+        check_expected(self.expect_records)
+        found = density.branches(y)
+        names = density.posterior.columns if density.columns is not None else None
+        others = None if names is None else [name for k, name in enumerate(names) if k != found.response]
+        self._remember_features(SimpleNamespace(columns=others), density.spec.d - 1)
+        self._keep(density, found)
+        return self
+
+    def _keep(self, density: PrivateDensity, found: BranchMap) -> None:
         self.density_ = density
         self.guarantee_ = density.guarantee
         self.branches_ = found
         self.bandwidth_ = found.bandwidth
         counted = (density.count, density.count_sd)
         self.message_ = self._message(found.message, density.guarantee, *counted, response=1)
-        warn_of_count(density.guarantee, density.count)
-        return self
 
-    def cost(self) -> Cost | PureCost:
+    def cost(self) -> Cost | GaussianCost | PureCost:
         """What one ``fit`` costs, from the parameters alone."""
         return self._terms().cost()
 
@@ -315,23 +318,11 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         """
         share = _validation.check_level(coverage, "coverage")
         places = self._queries(X)
+        if self.branches_.response is not None:
+            return LikelySets(self.density_.posterior, self.branches_.response, share).at(places)
         fixed = None if isinstance(self.bandwidth, str) else self.bandwidth_
         bandwidth = choose_bandwidth(self.density_, PREDICTION.clear) if fixed is None else fixed
         return PredictionSets(self.density_, bandwidth, share).at(places)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the released conditional density and the branches with bands of two standard errors (one column of X).
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-
-        Returns
-        -------
-        matplotlib axes
-        """
-        check_is_fitted(self)
-        return draw_branches(self.density_, self.branches_, ax, getattr(self, "feature_names_in_", None))
 
     # -- parameters -----------------------------------------------------------------------------------------
 
@@ -343,12 +334,21 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
         return np.asarray(rows)
 
     def _terms(self, unit: str = "record") -> ReleaseTerms:
-        return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit)
+        return ReleaseTerms.checked(
+            self.epsilon, self.delta, self.neighbours, self.max_contributions, unit, ledger=self.ledger
+        )
 
-    def _spec(self, width: int | None) -> SketchSpec:
+    def _response(self, y: object, names: Sequence[str] | None) -> str:
+        """Name of the response: that of its column or series, or the one that bounds it, else y."""
+        bounded = units.bounded_names(self.y_bounds)
+        last = None if names is None or y is not None else names[-1]
+        own = y if isinstance(y, str) else last if y is None else getattr(y, "name", None)
+        return own if isinstance(own, str) else bounded[0] if bounded else "y"
+
+    def _spec(self, width: int | None, columns: Sequence[str] | None = None) -> SketchSpec:
         """Plan the sketch of this many columns of X and the response; raises before anything is spent."""
-        x_bounds = _validation.check_bounds(self.x_bounds, name="x_bounds", width=width)
-        y_bounds = _validation.check_bounds(self.y_bounds, name="y_bounds")
+        x_bounds = units.resolve_bounds(self.x_bounds, columns, name="x_bounds", width=width)
+        y_bounds = units.resolve_bounds(self.y_bounds, name="y_bounds")
         if len(y_bounds) != 1:
             raise ValueError(f"y_bounds must be one (low, high) pair, got {len(y_bounds)}")
         if len(x_bounds) > MOST_X:

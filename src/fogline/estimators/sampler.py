@@ -21,16 +21,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fogline import _validation
-from fogline._typing import Classifier, FloatArray, LedgerLike, SourceLike
+from fogline import _validation, units
+from fogline._typing import BoundsLike, Classifier, FloatArray, LedgerLike, SourceLike
 from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, cost
 from fogline.accounting.guarantee import ROWS, IntegralBudget, IntegralGuarantee
-from fogline.estimators._base import ReleasedState
+from fogline.estimators._base import ReleasedState, schema_names
 from fogline.families.base_measures import base_named
 from fogline.mechanisms.mollified_cells import AXIS_BITS, cell_centres, counts_of, mollified_cells
 from fogline.mechanisms.mollified_draws import COIN, LOG_STEPS, check_drawable, log_width, mollified_draws, on_lattice
@@ -47,9 +46,9 @@ from fogline.queries.boosted_density import (
     train,
 )
 from fogline.queries.query import Records
-from fogline.release import secret_models
-from fogline.release.release import Charge, PaidQuestion
-from fogline.release.secret_models import Model, SecretTraining
+from fogline.releases import secret_models
+from fogline.releases.release import Charge, PaidQuestion
+from fogline.releases.secret_models import Model, SecretTraining
 from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
 if TYPE_CHECKING:
@@ -112,8 +111,8 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         `bounds`, one centred in them; "uniform" is flat on `bounds`. A distribution of one column serves all columns, a
         list has one for each; ``scipy.stats.multivariate_normal(mean, cov)`` has a public mean and covariance. Other
         distributions of several columns are drawn by their own sampler, which cannot be certified.
-    bounds : array-like of shape (d, 2), optional
-        Public range of each column. Never take it from the data.
+    bounds : array-like of shape (d, 2), list or mapping, optional
+        Public range of each column, as :class:`fogline.PrivateModes` takes it. Never take it from the data.
     rounds : int, default 3
         Classifiers that are learnt.
     learner : "mlp", "boosting" or classifier
@@ -189,7 +188,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         epsilon: float | None = None,
         max_samples: int | None = None,
         base: object = "normal",
-        bounds: ArrayLike | None = None,
+        bounds: BoundsLike = None,
         rounds: int = 3,
         learner: Classifier | str = "mlp",
         schedule: str = "paper",
@@ -235,12 +234,12 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         source = as_source(X)
         if unit_of(source) not in ROWS:
             raise ValueError("unit: leave it out; the promise holds however many records a unit has")
-        bounds = None if self.bounds is None else _validation.check_bounds(self.bounds)
+        bounds = None if self.bounds is None else units.resolve_bounds(self.bounds, schema_names(source))
         width = public_width(source, getattr(self.base, "d", None) if bounds is None else len(bounds))
         budget, draws = self._budget()
         _validation.check_ledger(self.ledger)
-        plan = self._plan(width)
-        self._remember_features(source, plan.base.d)
+        plan = self._plan(width, bounds)
+        self._remember_features(source, plan.base.d, self.bounds)
         columns, training = names_of(source), SecretTraining(source, width=plan.base.d)
         cautions = budget_cautions(budget.repeated(draws).epsilon, 0.0)
         del X, source  # an error's traceback must not lead to the records
@@ -355,7 +354,11 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         budget.repeated(draws)
         return budget, draws
 
-    def _plan(self, width: int) -> TrainingPlan:
+    def _check(self, width: int) -> None:
+        """Raise an error of any parameter before a source is looked at."""
+        self._plan(width, None if self.bounds is None else units.resolve_bounds(self.bounds))
+
+    def _plan(self, width: int, bounds: FloatArray | None) -> TrainingPlan:
         """Check everything else that is public."""
         if self.schedule not in SCHEDULES:
             raise ValueError(f'schedule must be "paper" or "full", got {self.schedule!r}')
@@ -365,7 +368,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f'drawing="cells" is for at most {max(AXIS_BITS)} columns, got {width}')
         if self.progress is not None and not callable(self.progress):
             raise TypeError(f"progress must be callable, got {type(self.progress).__name__}")
-        base = base_named(self.base, width=width, bounds=self.bounds)
+        base = base_named(self.base, width=width, bounds=bounds)
         if self.drawing == "cells" and base.reason:
             raise ValueError('drawing="cells" needs a base with quantiles')
         return TrainingPlan(

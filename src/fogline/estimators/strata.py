@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fogline import _validation
-from fogline._typing import BandwidthLike, Ids, LedgerLike, SourceLike, StepsLike
+from fogline import _validation, units
+from fogline._typing import BandwidthLike, BoundsLike, Ids, LedgerLike, SourceLike, StepsLike
 from fogline.density.counted_records import check_expected
 from fogline.density.random_spec import plan_spec
 from fogline.density.strata import Strata, strata_message
 from fogline.estimators._base import warn_of_count
 from fogline.queries.strata import StrataCounts
-from fogline.release.density_sketch import ReleaseTerms
-from fogline.release.strata import release_strata
+from fogline.releases.density_sketch import ReleaseTerms
+from fogline.releases.strata import release_strata
 from fogline.sources.passes import LabelledPass, label_text, labelled_source
 
 __all__ = ["private_strata"]
@@ -40,7 +40,7 @@ def private_strata(
     weight_bound: float | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    bounds: ArrayLike | None = None,
+    bounds: BoundsLike = None,
     bandwidths: BandwidthLike = "auto",
     steps: StepsLike = None,
     features: str | int = "auto",
@@ -117,19 +117,21 @@ def private_strata(
     names = _names(by, categories, others)
     bound = _bound(weights, weight_bound)
     pure = isinstance(features, str) and features == "leaves"
-    terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, allow_pure=pure)
+    terms = ReleaseTerms.checked(epsilon, delta, neighbours, max_contributions, allow_pure=pure, ledger=ledger)
     _validation.check_ledger(ledger)
     if check_expected(expect_records) is not None and bound is not None:
         raise ValueError("expect_records: with weights the release counts weights over their bound, not records")
-    source = labelled_source(X, by, columns, weights, {"query": query, **(reading or {})}, bounds)
+    # of a plain list only the bounds tell how many columns it has
+    source = labelled_source(X, by, columns, weights, {"query": query, **(reading or {})}, _pairs(bounds))
     # what a row is called is known only after the source was looked at
     terms = replace(terms, unit=source.row)
     width = source.width - (bound is not None)
-    spec = plan_spec(_validation.check_bounds(bounds, width=width), bandwidths, steps, features=features)
+    known = None if source.columns is None else source.columns[:width]
+    spec = plan_spec(units.resolve_bounds(bounds, known, width=width), bandwidths, steps, features=features)
     if width != spec.d:
         raise ValueError(f"columns: there are {width} columns, but bounds has {spec.d} axes")
     one_pass = LabelledPass(source, StrataCounts(spec, len(names), bound), names, others is not None)
-    named = None if source.columns is None else source.columns[:width]
+    named = units.bounded_names(bounds, known)
     facts = {
         "weights": weights if isinstance(weights, str) else None,
         "by": by if isinstance(by, str) else None,
@@ -166,6 +168,11 @@ def _names(by: str | Ids | None, categories: Sequence[Any] | None, others: str |
             raise ValueError(f"others must not be one of the categories, got {others!r}")
         names.append(others)
     return tuple(names)
+
+
+def _pairs(bounds: BoundsLike) -> BoundsLike:
+    """Bounds as pairs, in their own order: only their number counts."""
+    return bounds if bounds is None else units.resolve_bounds(bounds)
 
 
 def _bound(weights: ArrayLike | None, weight_bound: float | None) -> float | None:

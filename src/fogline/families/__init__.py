@@ -4,6 +4,7 @@ A `Family` is a value without data. Everything here is computed from public para
 fitted to a release stays post-processing. Write your own by subclassing `UnivariateFamily`.
 """
 
+from fogline.families.bounded_and_counts import Beta, Lomax, NegativeBinomial, Poisson, ZeroInflated
 from fogline.families.family import Family, UnivariateFamily, parameter_box
 from fogline.families.multivariate_normal import MultivariateNormal
 from fogline.families.named import NAMES, family_named
@@ -11,16 +12,21 @@ from fogline.families.univariate import Exponential, Gamma, Logistic, Lognormal,
 
 __all__ = [
     "NAMES",
+    "Beta",
     "Exponential",
     "Family",
     "Gamma",
     "Logistic",
     "Lognormal",
+    "Lomax",
     "MultivariateNormal",
+    "NegativeBinomial",
     "Normal",
+    "Poisson",
     "StudentT",
     "UnivariateFamily",
     "Weibull",
+    "ZeroInflated",
     "family_named",
     "parameter_box",
 ]

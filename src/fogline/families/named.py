@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fogline.families.bounded_and_counts import Beta, Lomax, NegativeBinomial, Poisson, ZeroInflated
 from fogline.families.family import Family
 from fogline.families.multivariate_normal import MultivariateNormal
 from fogline.families.univariate import Exponential, Gamma, Logistic, Lognormal, Normal, StudentT, Weibull
@@ -17,6 +18,12 @@ _MAKERS: dict[str, Callable[[], Family]] = {
     "weibull": Weibull,
     "logistic": Logistic,
     "exponential": Exponential,
+    "beta": Beta,
+    "lomax": Lomax,
+    "poisson": Poisson,
+    "negative binomial": NegativeBinomial,
+    "zero-inflated gamma": lambda: ZeroInflated(Gamma()),
+    "zero-inflated lognormal": lambda: ZeroInflated(Lognormal()),
     "bivariate normal": lambda: MultivariateNormal(2),
     "trivariate normal": lambda: MultivariateNormal(3),
 }
@@ -37,6 +44,15 @@ _IDS: dict[type, tuple[str, str]] = {
 }
 """For each family its id, which never changes, and where its class was when ledgers held that instead."""
 
+_NEWER_IDS: dict[type, str] = {
+    Beta: "beta",
+    Lomax: "lomax",
+    Poisson: "poisson",
+    NegativeBinomial: "negative-binomial",
+    ZeroInflated: "zero-inflated",
+}
+"""Ids of families that no ledger ever held by their class."""
+
 
 def family_id(family: Family) -> str:
     """Return what a stored question calls a family: ours by an id that outlives its file, others by their class.
@@ -47,7 +63,7 @@ def family_id(family: Family) -> str:
     'student-t t4'
     """
     kind = type(family)
-    own = _IDS[kind][0] if kind in _IDS else f"{kind.__module__}.{kind.__qualname__}"
+    own = _IDS[kind][0] if kind in _IDS else _NEWER_IDS.get(kind, f"{kind.__module__}.{kind.__qualname__}")
     return f"{own} {family.name}"
 
 

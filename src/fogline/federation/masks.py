@@ -40,7 +40,7 @@ import numpy as np
 from fogline._typing import IntArray, WordArray
 from fogline._validation import state_directory
 from fogline.mechanisms.randomness import SystemSource
-from fogline.release.origins import write_secret
+from fogline.releases.origins import write_secret
 
 __all__ = ["PairKeys", "check_site", "check_sites", "context_of", "key_check", "masked", "new_keys"]
 

@@ -38,10 +38,18 @@ from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import RandomSpec, Spec, spec_from_dict
 from fogline.federation.masks import PairKeys, check_site, context_of, key_check, masked
 from fogline.mechanisms.randomness import SystemSource
-from fogline.release.density_sketch import DensitySketch
-from fogline.release.origins import Origin, check_runs, common_payer, keep_at, known_origin, require_apart, write_secret
-from fogline.release.sketch_file import NOTHING, Provenance
-from fogline.release.terms import ReleaseTerms
+from fogline.releases.density_sketch import DensitySketch
+from fogline.releases.origins import (
+    Origin,
+    check_runs,
+    common_payer,
+    keep_at,
+    known_origin,
+    require_apart,
+    write_secret,
+)
+from fogline.releases.sketch_file import NOTHING, Provenance
+from fogline.releases.terms import ReleaseTerms
 
 __all__ = [
     "FORMAT",
@@ -117,7 +125,7 @@ class Member:
         if cut.unit is None:
             if enforced:
                 raise ValueError(
-                    "enforced: the records of this sketch were not cut by a unit, as fogline.release.sketch does"
+                    "enforced: the records of this sketch were not cut by a unit, as fogline.releases.sketch does"
                 )
             return me
         if me.unit in ROWS:
@@ -497,7 +505,13 @@ class SiteSketch:
     # -- the release ----------------------------------------------------------------------------------------
 
     def terms(
-        self, epsilon: object, delta: object, neighbours: object = "add-remove", *, disjoint_persons: bool = False
+        self,
+        epsilon: object,
+        delta: object,
+        neighbours: object = "add-remove",
+        *,
+        disjoint_persons: bool = False,
+        ledger: Any = None,
     ) -> ReleaseTerms:
         """What a release of the sum promises, from public facts alone."""
         # A person may be at every site unless the parties declare otherwise: bounds add up.
@@ -506,7 +520,7 @@ class SiteSketch:
         names = {member.unit for member in self.members}
         unit = names.pop() if len(names) == 1 else "record"  # several are names of rows
         pure = isinstance(self.spec, LeafSpec)
-        terms = ReleaseTerms.checked(epsilon, delta, neighbours, contributions, unit, allow_pure=pure)
+        terms = ReleaseTerms.checked(epsilon, delta, neighbours, contributions, unit, allow_pure=pure, ledger=ledger)
         loose = not all(member.enforced for member in self.members)
         terms = replace(terms, declared=loose or (disjoint_persons and len(bounds) > 1))
         if len(bounds) == 1:
@@ -533,7 +547,7 @@ class SiteSketch:
         disjoint_persons : bool
             Declare that no person is at two sites. Else the noise is for a person who is at all of them.
         """
-        terms = self.terms(epsilon, delta, neighbours, disjoint_persons=disjoint_persons)
+        terms = self.terms(epsilon, delta, neighbours, disjoint_persons=disjoint_persons, ledger=ledger)
         if self.missing:
             raise ValueError(f"sites {', '.join(self.missing)} are missing: masks cancel only in the sum over all")
         assert self.sketch is not None

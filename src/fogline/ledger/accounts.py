@@ -1,10 +1,14 @@
 r"""What is charged, in whole units, and what a cap allows.
 
-Four currencies. A release is charged in one of them, and the first two share a cap:
+Five currencies. A release is charged in one of them. Of the first two a data set has one, its lane, which shares a cap
+with the third:
 
 - ``zcdp``: rho, and the delta of approximate zCDP beside it. A cap (epsilon, delta) allows the largest rho whose
   optimal conversion at ``delta - (deltas spent)`` stays within epsilon: an amount of rho that shrinks as deltas are
   spent. The sum of rho is a valid filter under fully adaptive composition.
+- ``gaussian``: half of the square of mu of Gaussian differential privacy, and the total variation that the noise is
+  away from it, in place of delta. In a data set whose lane is ``gaussian`` it converts by the analytic curve
+  (`gaussian_cap`); where the lane is ``zcdp`` it counts as the rho that it is as well.
 - ``pure``: the epsilon of pure differential privacy, which needs no delta, added up. It takes from the same cap: what
   is spent in both together stays within epsilon and delta (`shared_cap`). A cap with a delta of 0 is for it alone.
 - ``approximate``: (epsilon, delta) of mechanisms that have nothing better, added up by basic composition.
@@ -38,9 +42,18 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from fogline._validation import Neighbours, check_count, check_delta, check_epsilon, check_neighbours, check_positive
-from fogline.accounting import Cost, PureCost
-from fogline.ledger.question import BudgetExceeded, LedgerRefused, canonical, kin_of
+from fogline._validation import (
+    Neighbours,
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_level,
+    check_neighbours,
+    check_positive,
+)
+from fogline.accounting import Cost, GaussianCost, PureCost
+from fogline.ledger.gaussian_cap import GaussianCap, pure_as_gaussian
+from fogline.ledger.question import BudgetExceeded, LedgerRefused, canonical, kin_of, no_cap_words
 from fogline.ledger.shared_cap import DELTA_UNITS, UNITS, SharedCap, Spending
 from fogline.ledger.units import AFRESH, ProtectedUnit, source_of
 
@@ -59,13 +72,17 @@ __all__ = [
     "Currency",
     "Dataset",
     "IntegralCost",
+    "Lane",
     "Place",
     "Tally",
     "chain",
 ]
 
-Currency = Literal["zcdp", "pure", "approximate", "integral"]
+Currency = Literal["zcdp", "gaussian", "pure", "approximate", "integral"]
 CURRENCIES: tuple[Currency, ...] = get_args(Currency)
+
+Lane = Literal["zcdp", "gaussian"]
+LANES: tuple[Lane, ...] = get_args(Lane)
 
 _MOST = 2**62
 """SQLite counts in 64 bits; sums stay below by a factor of two."""
@@ -108,7 +125,7 @@ class IntegralCost:
         check_count(self.draws, "draws")
 
 
-AnyCost = Cost | PureCost | ApproximateCost | IntegralCost
+AnyCost = Cost | GaussianCost | PureCost | ApproximateCost | IntegralCost
 
 
 @dataclass(frozen=True)
@@ -134,6 +151,8 @@ class Charge:
         """Return what `cost` comes to; refuse what is not a cost, and what costs nothing."""
         if isinstance(cost, Cost):
             charge = cls("zcdp", _up(Fraction(cost.rho), UNITS), _up(Fraction(cost.delta), DELTA_UNITS))
+        elif isinstance(cost, GaussianCost):
+            charge = cls("gaussian", _up(Fraction(cost.rho), UNITS), _up(Fraction(cost.distance), DELTA_UNITS))
         elif isinstance(cost, PureCost):
             charge = cls("pure", _up(cost.epsilon, UNITS))
         elif isinstance(cost, ApproximateCost):
@@ -142,7 +161,8 @@ class Charge:
             charge = cls("integral", _up(Fraction(cost.epsilon) * cost.draws, UNITS))
         else:
             raise TypeError(
-                f"cost must be a Cost, PureCost, ApproximateCost or IntegralCost, got {type(cost).__name__}"
+                "cost must be a Cost, GaussianCost, PureCost, ApproximateCost or IntegralCost,"
+                f" got {type(cost).__name__}"
             )
         if charge.amount == 0 and charge.delta == 0:
             raise ValueError("cost must be greater than 0: no release of data is free")
@@ -163,6 +183,11 @@ class Caps:
         For mechanisms known only by epsilon and delta; delta may be 0.
     integral : float, optional
         Epsilon, for integrally private draws.
+    lane : {"zcdp", "gaussian"}
+        How `epsilon` and `delta` are spent beside pure epsilon: in zCDP, or in Gaussian differential privacy.
+    set_aside : float, optional
+        Part of `delta` that is kept for mechanisms with a delta of their own, and for nothing else. Without it what is
+        left of delta after theirs is what rho is converted at. For the lane ``zcdp``.
 
     Examples
     --------
@@ -176,12 +201,19 @@ class Caps:
     True
     >>> caps.budget("integral", delta_spent=0) is None
     True
+    >>> Caps(epsilon=1.0, delta=1e-5, lane="gaussian").budget("gaussian", delta_spent=0)[0] / amount
+    1.174...
+    >>> kept = Caps(epsilon=1.0, delta=1e-5, set_aside=1e-6)
+    >>> kept.budget("zcdp", delta_spent=0) == kept.budget("zcdp", delta_spent=5 * 10**11)
+    True
     """
 
     epsilon: float | None = None
     delta: float | None = None
     approximate: tuple[float, float] | None = None
     integral: float | None = None
+    lane: Lane = "zcdp"
+    set_aside: float | None = None
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) != (self.delta is None):
@@ -189,6 +221,7 @@ class Caps:
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
             object.__setattr__(self, "delta", _zero_or_delta(self.delta))
+        self._check_lane()
         if self.approximate is not None:
             object.__setattr__(self, "approximate", _pair(self.approximate))
         if self.integral is not None:
@@ -200,6 +233,18 @@ class Caps:
             if counts and budget is not None and not 0 < budget[0] < _MOST:
                 size = "small" if budget[0] <= 0 else "large"
                 raise ValueError(f"the cap of currency {currency!r} is too {size} to be counted")
+
+    def _check_lane(self) -> None:
+        if self.lane not in LANES:
+            raise ValueError(f"lane must be one of {', '.join(LANES)}, got {self.lane!r}")
+        if self.lane == "gaussian":
+            if self.epsilon is None or not self.delta:
+                raise ValueError("lane: the Gaussian lane needs an epsilon and a delta above 0")
+            GaussianCap(self.epsilon, self.delta)
+        if self.set_aside is not None:
+            object.__setattr__(self, "set_aside", check_level(self.set_aside, "set_aside"))
+            if self.lane != "zcdp" or not self.delta or not self.set_aside < self.delta:
+                raise ValueError("set_aside must be below delta, and is for the lane 'zcdp'")
 
     def budget(self, currency: Currency, delta_spent: int, spending: Spending | None = None) -> tuple[int, int] | None:
         """Return how much may be spent in all, and how much delta, in units; None where there is no cap.
@@ -213,11 +258,9 @@ class Caps:
             What is spent in the two currencies that share a cap; by default nothing but `delta_spent`.
         """
         spending = spending or Spending()
-        if currency == "zcdp" and self.epsilon is not None and self.delta:
-            return _rho_budget(self.epsilon, self.delta, spending.pure, spending.pure_before, delta_spent)
-        if currency == "pure" and self.epsilon is not None and self.delta is not None:
-            budget = SharedCap(self.epsilon, self.delta).pure_budget(spending)
-            return budget if self.delta == 0.0 else min(budget, _MOST - 1), 0
+        if currency in (self.lane, "pure") and self.epsilon is not None and self.delta is not None:
+            known = spending if currency == "pure" else replace(spending, delta=delta_spent)
+            return self._shared(currency, self.epsilon, self.delta, known)
         if currency == "approximate" and self.approximate is not None:
             epsilon, delta = self.approximate
             return _down(Fraction(epsilon), UNITS), _down(Fraction(delta), DELTA_UNITS)
@@ -225,20 +268,40 @@ class Caps:
             return _down(Fraction(self.integral), UNITS), 0
         return None
 
+    def _shared(self, currency: Currency, epsilon: float, delta: float, spending: Spending) -> tuple[int, int] | None:
+        """Return the budget of the lane, or of pure epsilon beside it."""
+        if self.lane == "gaussian":
+            cap = GaussianCap(epsilon, delta)
+            if currency == "pure":
+                return cap.pure_budget(spending), 0
+            return cap.rho_budget(spending), cap.distance_budget
+        aside = _down(Fraction(repr(self.set_aside or 0.0)), DELTA_UNITS)
+        if aside:  # all of it counts as spent from the beginning, whatever is spent of it
+            spending = replace(spending, delta=aside)
+        if currency == "pure":
+            budget = SharedCap(epsilon, delta).pure_budget(spending)
+            return budget if delta == 0.0 else min(budget, _MOST - 1), 0
+        if delta == 0.0:
+            return None
+        amount, most = _rho_budget(epsilon, delta, spending.pure, spending.pure_before, spending.delta)
+        return amount, aside or most
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the caps in terms of JSON.
+        """Return the caps in terms of JSON. What earlier versions did not know is left out where it is not used.
 
         Examples
         --------
         >>> Caps(integral=2.0).to_dict()["integral"]
         2.0
         """
-        return {
+        told = {
             "epsilon": self.epsilon,
             "delta": self.delta,
             "approximate": None if self.approximate is None else list(self.approximate),
             "integral": self.integral,
         }
+        later = {"lane": self.lane if self.lane != "zcdp" else None, "set_aside": self.set_aside}
+        return {**told, **{name: value for name, value in later.items() if value is not None}}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Caps:
@@ -256,6 +319,8 @@ class Caps:
             delta=values["delta"],
             approximate=None if pair is None else (pair[0], pair[1]),
             integral=values["integral"],
+            lane=values.get("lane", "zcdp"),
+            set_aside=values.get("set_aside"),
         )
 
 
@@ -359,7 +424,22 @@ class Account:
     amounts: dict[Currency, Tally] = field(default_factory=dict)
     deltas: dict[Currency, Tally] = field(default_factory=dict)
     pure_before: int = 0
-    """Pure epsilon that was spent when the first rho was."""
+    """Pure epsilon that was spent when the first rho was, or the first of the Gaussian lane."""
+
+    @property
+    def lane(self) -> Lane:
+        """What is spent beside pure epsilon; zCDP where there is no cap."""
+        return "zcdp" if self.caps is None else self.caps.lane
+
+    def own(self, charge: Charge) -> Charge:
+        """Return a charge as it counts here: Gaussian noise in the lane of zCDP as the rho that it is."""
+        return Charge("zcdp", charge.amount) if charge.currency == "gaussian" and self.lane == "zcdp" else charge
+
+    def _in_lane(self, charge: Charge) -> Charge | None:
+        """Return what a pure charge takes of the Gaussian lane, once that is in use; None where it takes nothing."""
+        if charge.currency != "pure" or self.lane != "gaussian" or self.spent("gaussian")[0] == 0:
+            return None
+        return Charge("gaussian", pure_as_gaussian(charge.amount))
 
     def spent(self, currency: Currency) -> tuple[int, int]:
         """Return the amount and the delta spent, in units."""
@@ -369,6 +449,7 @@ class Account:
 
     def after(self, charge: Charge, place: Place) -> tuple[int, int]:
         """Return what would be spent with one more charge."""
+        charge = self.own(charge)
         amount = self.amounts.get(charge.currency) or Tally()
         delta = self.deltas.get(charge.currency) or Tally()
         place = _reached(charge, place)
@@ -377,7 +458,7 @@ class Account:
     @property
     def spending(self) -> Spending:
         """What the two currencies that share a cap have taken of it."""
-        pure, (rho, delta) = self.spent("pure")[0], self.spent("zcdp")
+        pure, (rho, delta) = self.spent("pure")[0], self.spent(self.lane)
         return Spending(pure, self.pure_before if rho else pure, rho, delta)
 
     def budget(self, currency: Currency, delta: int, caps: Caps | None = None) -> tuple[int, int] | None:
@@ -388,6 +469,21 @@ class Account:
         caps = caps or self.caps
         return None if caps is None else caps.budget(currency, delta, self.spending)
 
+    def admits(self, charge: Charge, place: Place) -> bool:
+        """Say whether one more charge stays within the caps; there may be none."""
+        if self.caps is None:
+            return True
+        amount, delta = self.after(charge, place)
+        budget = self.budget(self.own(charge).currency, delta)
+        if budget is None or amount > budget[0] or delta > budget[1]:
+            return False
+        return self.admits_in_lane(charge, place)
+
+    def admits_in_lane(self, charge: Charge, place: Place) -> bool:
+        """Say whether what a pure charge takes of the Gaussian lane, if anything, stays within the cap."""
+        taken = self._in_lane(charge)
+        return taken is None or self.admits(taken, place)
+
     def charged(self, charge: Charge, place: Place) -> Account:
         """Return what the account would be with one more charge."""
         changed = deepcopy(self)
@@ -396,8 +492,11 @@ class Account:
 
     def add(self, charge: Charge, place: Place) -> None:
         """Add one charge."""
+        charge, taken = self.own(charge), self._in_lane(charge)
+        if taken is not None:
+            self.add(taken, place)
         place = _reached(charge, place)
-        if charge.currency == "zcdp" and charge.amount > 0 and self.spent("zcdp")[0] == 0:
+        if charge.currency == self.lane and charge.amount > 0 and self.spent(self.lane)[0] == 0:
             self.pure_before = self.spent("pure")[0]
         self.amounts.setdefault(charge.currency, Tally()).add(charge.amount, place)
         self.deltas.setdefault(charge.currency, Tally()).add(charge.delta, place)
@@ -493,8 +592,12 @@ class Accounts:
     def reservation(self, charge: Charge, place: Place, analyst: str | None, content: dict[str, Any]) -> dict[str, Any]:
         """Return `content` with the totals that a reservation leads to; refuse what no cap allows."""
         totals = self._totals(charge, place, analyst)
-        for owner, name in (("", f"data set {place.dataset!r}"), ("analyst_", f"analyst {analyst!r}")):
-            if f"{owner}spent" in totals and not _within(totals, owner):
+        payers = [("", f"data set {place.dataset!r}", self.datasets[place.dataset].account)]
+        if analyst is not None:
+            payers.append(("analyst_", f"analyst {analyst!r}", self.analysts[analyst]))
+        for owner, name, account in payers:
+            fits = f"{owner}spent" not in totals or _within(totals, owner)
+            if not fits or not account.admits_in_lane(charge, place):
                 raise BudgetExceeded(f"the budget of {name} does not allow for this release")
         return {**content, **totals}
 
@@ -574,6 +677,8 @@ class Accounts:
         named = entry["dataset"]
         account = self.dataset(named).account if named is not None else self.analyst(entry["analyst"])
         caps = Caps.from_dict(entry["caps"])
+        if caps.lane != account.lane:
+            raise LedgerRefused("cap", f"the lane of a cap is fixed when it is made: it is {account.lane!r}")
         for currency in CURRENCIES:
             amount, delta = account.spent(currency)
             budget = account.budget(currency, delta, caps)
@@ -664,26 +769,17 @@ def _total(account: Account, charge: Charge, place: Place, owner: str) -> dict[s
     if account.caps is None:
         return {}
     spent, delta = account.after(charge, place)
-    budget = account.budget(charge.currency, delta)
+    currency = account.own(charge).currency
+    budget = account.budget(currency, delta)
     if budget is None:
         whose = "this analyst" if owner else f"data set {place.dataset!r}"
-        raise BudgetExceeded(_no_cap(account.caps, charge.currency, whose), "currency")
+        raise BudgetExceeded(no_cap_words(account.caps.lane, account.caps.delta, currency, whose), "currency")
     return {
         f"{owner}spent": spent,
         f"{owner}budget": budget[0],
         f"{owner}delta_spent": delta,
         f"{owner}delta_budget": budget[1],
     }
-
-
-def _no_cap(caps: Caps, currency: Currency, whose: str) -> str:
-    if currency == "zcdp" and caps.delta == 0.0:
-        return (
-            f"the cap of {whose} has a delta of 0 and pays for pure epsilon-DP only, and this release is accounted in"
-            " zCDP, which takes a delta, as Gaussian noise does. Ask for a release without a delta (delta=0), or give"
-            " the cap a delta (Ledger.set_cap)"
-        )
-    return f"there is no cap in currency {currency!r} for {whose}"
 
 
 def _within(totals: dict[str, Any], owner: str) -> bool:

@@ -20,15 +20,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from fogline._validation import check_name, check_neighbours
-from fogline.accounting.costs import whole_units
+from fogline._validation import check_delta, check_epsilon, check_name, check_neighbours
+from fogline.accounting.analytic_gaussian import suits
+from fogline.accounting.costs import Cost, PureCost, exact_units, gaussian_release, whole_units
 from fogline.accounting.zcdp import rho_of
-from fogline.ledger.accounts import GENESIS, Account, AnyCost, Caps, Charge, Place, chain
+from fogline.ledger.accounts import GENESIS, Account, AnyCost, Caps, Charge, Lane, Place, chain
 from fogline.ledger.files import DiskReservation, found, located, marks_for, sweep
 from fogline.ledger.protocol import LedgerContext, Request, answer_at, paid_answers, receipt_at, spend
 from fogline.ledger.question import LedgerRefused, Question, canonical
 from fogline.ledger.receipts import Answer, Entry, PaidAnswer, Plan, Receipt, Remaining
 from fogline.ledger.session import MarkFailed, Purpose, Session
+from fogline.ledger.shared_cap import Spending
 from fogline.ledger.store import Store, StoreFailed
 from fogline.ledger.units import ProtectedUnit, checked_sources
 from fogline.ledger.view import LedgerView, planned, remaining
@@ -163,6 +165,8 @@ class Ledger:
         max_contributions: int | None = None,
         sources: Sequence[str] | None = None,
         high_water: FilePath | None = None,
+        lane: Lane = "zcdp",
+        set_aside: float | None = None,
     ) -> Ledger:
         """Make a new ledger with one data set and open it.
 
@@ -170,13 +174,14 @@ class Ledger:
         ----------
         path : path
             Of a file that does not exist yet, on a local file system.
-        dataset, epsilon, delta, neighbours, version, approximate, integral, unit, max_contributions, sources
+        dataset, epsilon, delta, neighbours, version, approximate, integral, unit, max_contributions, sources, lane, \
+set_aside
             The first data set, as in `add_dataset`.
         high_water : path, optional
             Directory of the high-water mark, by default ``$XDG_STATE_HOME/fogline`` or ``~/.local/state/fogline``.
             Must be the same on each opening, and best not on the same backup as the ledger.
         """
-        caps = Caps(epsilon, delta, approximate, integral)
+        caps = Caps(epsilon, delta, approximate, integral, lane, set_aside)
         protected = ProtectedUnit.declared(unit, max_contributions)
         declaration = dataset_declaration(dataset, version, neighbours, caps, protected, sources)
         target = found(path, high_water, [declaration])
@@ -256,6 +261,8 @@ class Ledger:
         unit: str | None = None,
         max_contributions: int | None = None,
         sources: Sequence[str] | None = None,
+        lane: Lane = "zcdp",
+        set_aside: float | None = None,
     ) -> None:
         """Add a data set with its cap.
 
@@ -282,8 +289,16 @@ class Ledger:
         sources : list of paths or addresses, optional
             Where the records are: questions to anything else are refused. Not given, the first question to a version
             fixes it, and other places are refused unless they are asked afresh.
+        lane : {"zcdp", "gaussian"}
+            In what releases are added up beside pure epsilon, fixed for good: in zCDP, which every mechanism has that
+            needs a delta; or in Gaussian differential privacy, in which about one eighth more releases of Gaussian
+            noise fit into the same cap, and which takes nothing else but pure epsilon.
+        set_aside : float, optional
+            Part of `delta` for mechanisms with a delta of their own, such as stable histograms. With it the cap holds
+            whatever analysts decide by the answers; without it, deltas that are chosen by the answers may amount to
+            more (``shared_cap.proof.md``).
         """
-        caps = Caps(epsilon, delta, approximate, integral)
+        caps = Caps(epsilon, delta, approximate, integral, lane, set_aside)
         protected = ProtectedUnit.declared(unit, max_contributions)
         self._declare(dataset_declaration(dataset, version, neighbours, caps, protected, sources))
 
@@ -317,13 +332,16 @@ class Ledger:
         delta: float | None = None,
         approximate: tuple[float, float] | None = None,
         integral: float | None = None,
+        lane: Lane = "zcdp",
+        set_aside: float | None = None,
     ) -> None:
         """Add an analyst, with a cap on all they spend, over all data sets, or without one.
 
         The cap says how much an analyst may *spend*. Answers that are in the ledger already are as good as published,
-        and free to all. From now on every question must say who asks it.
+        and free to all. From now on every question must say who asks it. `lane` and `set_aside` are as in
+        `add_dataset`; Gaussian noise counts in the lane of zCDP, too, but not the other way round.
         """
-        caps = Caps(epsilon, delta, approximate, integral)
+        caps = Caps(epsilon, delta, approximate, integral, lane, set_aside)
         content = {"kind": "analyst", "analyst": check_name(analyst, "analyst")}
         self._declare({**content, "caps": None if caps == Caps() else caps.to_dict()})
 
@@ -336,11 +354,21 @@ class Ledger:
         delta: float,
         approximate: tuple[float, float] | None = None,
         integral: float | None = None,
+        set_aside: float | None = None,
     ) -> None:
-        """Change the cap of a data set or an analyst, not below what is spent. The change stays in the history."""
+        """Change the cap of a data set or an analyst, not below what is spent. The change stays in the history.
+
+        Its lane remains what it was. `set_aside` is as in `add_dataset`.
+        """
         if (dataset is None) == (analyst is None):
             raise TypeError("name a dataset or an analyst")
-        caps = Caps(epsilon, delta, approximate, integral).to_dict()
+
+        def current() -> Account:
+            known = self._session.accounts
+            return known.analyst(str(analyst)) if dataset is None else known.dataset(dataset).account
+
+        lane = self._session.read(lambda: current().lane)
+        caps = Caps(epsilon, delta, approximate, integral, lane, set_aside).to_dict()
         self._declare({"kind": "cap", "dataset": dataset, "analyst": analyst, "caps": caps})
 
     def _declare(self, content: dict[str, Any]) -> None:
@@ -379,7 +407,7 @@ class Ledger:
         Parameters
         ----------
         question : Question
-        cost : Cost, PureCost, ApproximateCost or IntegralCost
+        cost : Cost, GaussianCost, PureCost, ApproximateCost or IntegralCost
         neighbours : {"add-remove", "replace"}
             What the cost is proved for.
         certified : bool
@@ -438,6 +466,17 @@ class Ledger:
         """Return the rho of a release stated as (epsilon, delta), in whole units: a cap of as much affords it."""
         return whole_units(rho_of(epsilon, delta))
 
+    def release_cost(self, epsilon: float, delta: float, *, dataset: str | None = None) -> AnyCost:
+        """Return what a release of Gaussian noise at (epsilon, delta) costs in a data set; pure where delta is 0.
+
+        In the Gaussian lane that is its price by the analytic curve, if the curve suits it.
+        """
+        if delta == 0.0:
+            return PureCost(exact_units(check_epsilon(epsilon)))
+        if self.lane(dataset) == "gaussian" and suits(check_epsilon(epsilon), check_delta(delta)):
+            return gaussian_release(epsilon, delta)
+        return Cost(self.rho_of(epsilon, delta))
+
     def on(
         self, dataset: str | None = None, *, analyst: str | None = None, partition: tuple[str, str] | None = None
     ) -> LedgerView:
@@ -460,6 +499,14 @@ class Ledger:
         """Return the current version of a data set."""
         accounts = self._session
         return accounts.read(lambda: accounts.accounts.dataset(self._only(dataset)).versions[-1])
+
+    def lane(self, dataset: str | None = None) -> Lane:
+        """Return the lane of a data set: "zcdp" or "gaussian"."""
+        return self._session.read(lambda: self._session.accounts.dataset(self._only(dataset)).account.lane)
+
+    def spending(self, dataset: str | None = None) -> Spending:
+        """Return what a data set has spent of the cap that its lane shares with pure epsilon, in whole units."""
+        return self._session.read(lambda: self._session.accounts.dataset(self._only(dataset)).account.spending)
 
     @property
     def datasets(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from fogline.mechanisms.errors import ReleaseFailed
 
-__all__ = ["BudgetExceeded", "LedgerRefused", "Question", "ReleaseFailed", "canonical", "kin_of"]
+__all__ = ["BudgetExceeded", "LedgerRefused", "Question", "ReleaseFailed", "canonical", "kin_of", "no_cap_words"]
 
 _EXACT = 2**53
 
@@ -205,3 +205,20 @@ class BudgetExceeded(LedgerRefused):
 
     def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[str, str]]:
         return BudgetExceeded, (self.message, self.check)
+
+
+def no_cap_words(lane: str, delta: float | None, currency: str, whose: str) -> str:
+    """Say why a cap does not pay for a currency, and what would."""
+    if currency == "zcdp" and lane == "gaussian":
+        return (
+            f"the lane of {whose} is Gaussian: it pays for Gaussian noise and for pure epsilon, and this release is"
+            " accounted in zCDP, which is not the same. Ask for one of the former, or keep a data set whose lane is"
+            " 'zcdp' for it"
+        )
+    if currency == "zcdp" and delta == 0.0:
+        return (
+            f"the cap of {whose} has a delta of 0 and pays for pure epsilon-DP only, and this release is accounted in"
+            " zCDP, which takes a delta, as Gaussian noise does. Ask for a release without a delta (delta=0), or give"
+            " the cap a delta (Ledger.set_cap)"
+        )
+    return f"there is no cap in currency {currency!r} for {whose}"

@@ -38,9 +38,9 @@ class Receipt:
     payload : str
         SHA-256 of the answer.
     currency : str
-        "zcdp" (rho), "pure" (epsilon), "approximate" or "integral".
+        "zcdp" (rho), "gaussian" (half of mu squared), "pure" (epsilon), "approximate" or "integral".
     amount, delta : int
-        What was charged, in units of 1e-12 and 1e-18.
+        What was charged, in units of 1e-12 and 1e-18; of Gaussian noise the total variation in place of delta.
     mechanism, code_version : str or None
         What answered, and which edition of it; None in receipts of earlier versions.
     unit : str or None
@@ -173,9 +173,10 @@ class Remaining:
     Parameters
     ----------
     rho : float
-        zCDP that may still be spent.
+        zCDP that may still be spent, or half of mu squared where the lane is Gaussian.
     delta : float
-        Probability that mechanisms with a delta of their own may still spend. Spending it lessens `rho`.
+        Probability that mechanisms with a delta of their own may still spend. Spending it lessens `rho`, unless it was
+        set aside when the cap was made. In the Gaussian lane: the total variation that may still be spent.
     epsilon : float
         What `rho` amounts to at the delta that is left: a single release of about (epsilon, delta) fits. Where the cap
         has a delta of 0 it is `pure`.
@@ -185,6 +186,8 @@ class Remaining:
         For integrally private draws.
     pure : float
         Pure epsilon that may still be spent, from the same cap as `rho`: spending one lessens the other.
+    mu : float or None
+        The mu of Gaussian differential privacy that is left, where the lane is Gaussian.
     """
 
     rho: float
@@ -193,6 +196,7 @@ class Remaining:
     approximate: tuple[float, float] | None
     integral: float | None
     pure: float = 0.0
+    mu: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,14 +5,17 @@ What is left in the books, and what a plan would leave: pure functions of accoun
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
-from fogline.accounting._rounding import round_down
+from fogline.accounting._rounding import round_down, square_root_down
+from fogline.accounting.analytic_gaussian import epsilon_of as gaussian_epsilon
 from fogline.accounting.zcdp import epsilon_of
-from fogline.ledger.accounts import DELTA_UNITS, UNITS, Account, AnyCost, Charge, Currency, Place
+from fogline.ledger.accounts import DELTA_UNITS, UNITS, Account, AnyCost, Charge, Currency, Lane, Place
+from fogline.ledger.gaussian_cap import GaussianCap
 from fogline.ledger.question import Question
 from fogline.ledger.receipts import Answer, Plan, Remaining
 from fogline.ledger.units import AFRESH
@@ -64,33 +67,50 @@ def _multiple(charge: Charge, times: int) -> Charge:
 
 
 def _fits(accounts: Sequence[Account], charge: Charge, place: Place) -> bool:
-    for account in accounts:
-        if account.caps is None:
-            continue
-        amount, delta = account.after(charge, place)
-        budget = account.budget(charge.currency, delta)
-        if budget is None or amount > budget[0] or delta > budget[1]:
-            return False
-    return True
+    return all(account.admits(charge, place) for account in accounts)
 
 
 def _left(accounts: Sequence[Account], charge: Charge | None, place: Place | None) -> Remaining:
     if charge is not None and place is not None:
         accounts = [account.charged(charge, place) for account in accounts]
-    zcdp = _least(accounts, "zcdp") or (0, 0)
+    lane = _least(accounts, None) or (0, 0)
     pure = _least(accounts, "pure") or (0, 0)
     approximate = _least(accounts, "approximate")
     integral = _least(accounts, "integral")
-    rho, delta = _floats(zcdp)
-    epsilon = epsilon_of(rho, delta) if rho > 0.0 and delta > 0.0 else 0.0
+    rho, delta = _floats(lane)
     return Remaining(
         rho=rho,
         delta=delta,
-        epsilon=_floats(pure)[0] if _only_pure(accounts) else epsilon,
+        epsilon=_floats(pure)[0] if _only_pure(accounts) else _converted(accounts, rho),
         approximate=None if approximate is None else _floats(approximate),
         integral=None if integral is None else _floats(integral)[0],
         pure=_floats(pure)[0],
+        mu=square_root_down(2 * Fraction(rho)) if _lanes(accounts) == {"gaussian"} else None,
     )
+
+
+def _lanes(accounts: Sequence[Account]) -> set[str]:
+    return {account.lane for account in accounts if account.caps is not None}
+
+
+def _converted(accounts: Sequence[Account], rho: float) -> float:
+    """Return what is left of rho as an epsilon: by the curve where all lanes are Gaussian, else by zCDP."""
+    delta = min((_conversion_delta(account) for account in accounts if account.caps is not None), default=0.0)
+    if rho <= 0.0 or delta <= 0.0:
+        return 0.0
+    return (gaussian_epsilon if _lanes(accounts) == {"gaussian"} else epsilon_of)(rho, delta)
+
+
+def _conversion_delta(account: Account) -> float:
+    """Return the delta at which the lane of an account is converted."""
+    caps = account.caps
+    if caps is None or caps.epsilon is None or not caps.delta:
+        return 0.0
+    if caps.lane == "gaussian":
+        return GaussianCap(caps.epsilon, caps.delta).converted_delta
+    if caps.set_aside is not None:
+        return round_down(Fraction(caps.delta) - Fraction(caps.set_aside))
+    return _floats((0, math.floor(Fraction(caps.delta) * DELTA_UNITS) - account.spent("zcdp")[1]))[1]
 
 
 def _only_pure(accounts: Sequence[Account]) -> bool:
@@ -98,14 +118,15 @@ def _only_pure(accounts: Sequence[Account]) -> bool:
     return any(account.caps is not None and account.caps.delta == 0.0 for account in accounts)
 
 
-def _least(accounts: Sequence[Account], currency: Currency) -> tuple[int, int] | None:
-    """Return the least left in one currency; None where a cap is missing."""
+def _least(accounts: Sequence[Account], currency: Currency | None) -> tuple[int, int] | None:
+    """Return the least left in one currency, by default that of each account's lane; None where a cap is missing."""
     least: tuple[int, int] | None = None
     for account in accounts:
         if account.caps is None:
             continue
-        amount, delta = account.spent(currency)
-        budget = account.budget(currency, delta)
+        own = currency or account.lane
+        amount, delta = account.spent(own)
+        budget = account.budget(own, delta)
         if budget is None:
             return None
         left = max(0, budget[0] - amount), max(0, budget[1] - delta)
@@ -211,6 +232,11 @@ class LedgerView:
             partition=self.partition,
             nonce=secrets.token_hex(8),
         )
+
+    @property
+    def lane(self) -> Lane:
+        """How the data set accounts for Gaussian noise: "zcdp" or "gaussian"."""
+        return self.ledger.lane(self.dataset)
 
     def rho_of(self, epsilon: float, delta: float) -> float:
         """Return the rho of a release stated as (epsilon, delta), as `Ledger.rho_of` does."""

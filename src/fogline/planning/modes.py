@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from fogline import _validation
+from fogline import _validation, units
 from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.accounting import zcdp
 from fogline.density.modes.on_grid import ModeTable, make_scale_space
@@ -30,9 +30,9 @@ from fogline.density.random_spec import plan_spec
 from fogline.density.spec import as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.scenarios import Guess, ModeSettings, Setting, ShapeLike, guess_of, width_of
-from fogline.release.density_sketch import lattice_sensitivity
+from fogline.releases.density_sketch import lattice_sensitivity
 
-__all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error"]
+__all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error", "tried_epsilons"]
 
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -215,10 +215,10 @@ def expected_mode_error(
     relation = _validation.check_neighbours(estimator.neighbours)
     contributions = _validation.check_max_contributions(estimator.max_contributions)
     n_modes = None if estimator.n_modes is None else _validation.check_count(estimator.n_modes, "n_modes")
-    tried = _epsilons(epsilons, estimator.epsilon)
+    tried = tried_epsilons(epsilons, estimator.epsilon)
     # A shape of another width than the bounds is a mistake that a simulation would hide.
     width = width_of(shape)
-    bounds = _validation.check_bounds(estimator.bounds, width=width)
+    bounds = units.resolve_bounds(estimator.bounds, width=width)
     if width is not None and width != len(bounds):
         raise ValueError(f"shape has {width} columns, but bounds has {len(bounds)} pairs")
     fixed = None
@@ -332,7 +332,8 @@ def _smallest_share(setting: Setting, density: PrivateDensity) -> SmallestShare:
 # -- words ---------------------------------------------------------------------------------------------------
 
 
-def _epsilons(given: Sequence[float] | None, own: float | None) -> tuple[float, ...]:
+def tried_epsilons(given: Sequence[float] | None, own: float | None) -> tuple[float, ...]:
+    """Epsilons of a plan, smallest first: those given, or a few and the estimator's own."""
     if given is None:
         extra = () if own is None else (_validation.check_epsilon(own),)
         return tuple(sorted({*EPSILONS, *extra}))

@@ -23,7 +23,7 @@ from fogline.density.spec import SketchSpec, as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.modes import EPSILONS, MOST_RECORDS
 from fogline.planning.scenarios import Setting
-from fogline.release.density_sketch import lattice_sensitivity
+from fogline.releases.density_sketch import lattice_sensitivity
 
 __all__ = ["BranchesAtEpsilon", "ExpectedBranches", "expected_branches"]
 

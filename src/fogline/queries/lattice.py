@@ -327,6 +327,18 @@ class BallLattice(RecordLattice):
             raise ValueError(f"radius must be one that floats can tell beside center, got {reach:g}")
         return cls(bounds)
 
+    @classmethod
+    def spanning(cls, bounds: FloatArray) -> BallLattice:
+        """Lattice of the ellipsoid through the corners of a box: a ball once each column is divided by its range.
+
+        Examples
+        --------
+        >>> BallLattice.spanning(np.array([[0.0, 2.0], [0.0, 20.0]])).vectors(np.array([[2.0, 20.0]])).tolist()
+        [[23170.0, 23170.0]]
+        """
+        middle, half = bounds.mean(axis=1), (bounds[:, 1] - bounds[:, 0]) / 2 * math.sqrt(len(bounds))
+        return cls(tuple((float(m - h), float(m + h)) for m, h in zip(middle, half, strict=True)))
+
     @cached_property
     def steps(self) -> int:
         """Steps T from the centre of the ball to its surface."""
@@ -356,10 +368,9 @@ class BallLattice(RecordLattice):
 
     def inside(self, points: FloatArray) -> FloatArray:
         """Points of the data's space moved into the ball: to read with, not to count."""
-        off = points - self.middle
-        reach = float(self.half_widths[0])
-        lengths = np.maximum(np.sqrt(np.sum(off**2, axis=-1, keepdims=True)), math.ulp(reach))
-        return np.asarray(self.middle + off * np.minimum(1.0, reach / lengths))
+        off = (points - self.middle) / self.half_widths
+        lengths = np.maximum(np.sqrt(np.sum(off**2, axis=-1, keepdims=True)), math.ulp(1.0))
+        return np.asarray(self.middle + off * np.minimum(1.0, 1.0 / lengths) * self.half_widths)
 
 
 EXACT_BITS = 52

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
-from fogline._typing import FloatArray, IntArray
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.queries.query import Records
 
 __all__ = [
@@ -36,7 +36,9 @@ __all__ = [
     "ColumnMagnitudes",
     "MagnitudesQuery",
     "bin_counts",
+    "bin_index",
     "cell_counts",
+    "cell_index",
     "coarse_range",
     "counts_sensitivity",
 ]
@@ -76,8 +78,8 @@ class BoundsTuning:
 TUNING = BoundsTuning()
 
 
-def bin_counts(column: FloatArray) -> IntArray:
-    """Secret: how many values lie in each bin; int64 of shape (BINS,)."""
+def bin_index(column: FloatArray) -> tuple[IntArray, BoolArray]:
+    """Secret: the bin of each value, and whether it has one."""
     with np.errstate(all="ignore"):
         size = np.abs(column)
         counted = size < 2.0**MOST_POWER  # false for NaN and infinities
@@ -85,15 +87,27 @@ def bin_counts(column: FloatArray) -> IntArray:
         power = np.where(size >= 2.0**LEAST_POWER, exponent - 1 - LEAST_POWER, -1)
         # Zero, and what is smaller than the least power, is the bin in the middle, for either sign.
         index = POWERS + np.where(column < 0, -1, 1) * (power + 1)
+    return index.astype(np.int64), counted
+
+
+def bin_counts(column: FloatArray) -> IntArray:
+    """Secret: how many values lie in each bin; int64 of shape (BINS,)."""
+    index, counted = bin_index(column)
     return np.bincount(index[counted], minlength=BINS).astype(np.int64)
+
+
+def cell_index(column: FloatArray, low: float, high: float) -> tuple[IntArray, BoolArray]:
+    """Secret: the cell of each value in the range, and whether it is in the range; 0 where it is not."""
+    with np.errstate(all="ignore"):
+        inside = (column >= low) & (column <= high)  # false for NaN
+        index = np.floor((np.where(inside, column, low) - low) * (CELLS / (high - low)))
+    return np.clip(index, 0, CELLS - 1).astype(np.int64), inside
 
 
 def cell_counts(column: FloatArray, low: float, high: float) -> IntArray:
     """Secret: how many values of the range lie in each of its cells; int64 of shape (CELLS,)."""
-    with np.errstate(all="ignore"):
-        inside = (column >= low) & (column <= high)  # false for NaN
-        index = np.floor((column[inside] - low) * (CELLS / (high - low)))
-    return np.bincount(np.clip(index, 0, CELLS - 1).astype(np.int64), minlength=CELLS).astype(np.int64)
+    index, inside = cell_index(column, low, high)
+    return np.bincount(index[inside], minlength=CELLS).astype(np.int64)
 
 
 def counts_sensitivity(neighbours: str, max_contributions: int) -> float:

@@ -1,7 +1,7 @@
 """What an exact query is: whole numbers of declared sensitivity, and what is read from them once they are noisy.
 
 A query is made from public parameters and earlier answers alone. It meets the records in one place, ``exact``, which
-:class:`fogline.release.curator.Curator` calls after the noise was drawn, and not at all for a release that is read
+:class:`fogline.releases.curator.Curator` calls after the noise was drawn, and not at all for a release that is read
 again. ``decode`` is post-processing: it sees noisy numbers and what the query was made from. The proof of a query's
 sensitivity stands beside it.
 """

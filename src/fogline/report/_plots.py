@@ -1,6 +1,4 @@
-"""Small charts beside a map: how far modes stand above the fogline, how large clusters are, parts of a whole.
-
-Parts that the pictures of a density share: canvas, shades, level lines, marked positions.
+"""Parts that the pictures of a density share: canvas, shades, level lines, marked positions.
 
 A density over two axes: level sets in one colour, or each region in the colour of its mode or cluster.
 
@@ -38,18 +36,17 @@ from fogline.report._svg import (
     mix,
     path,
     short,
-    significant,
-    tick_label,
-    ticks,
 )
-from fogline.report.modes import Findings, Standing
+from fogline.report.modes import Findings
 
 __all__ = [
+    "BLUE",
     "FOG",
     "INK",
     "LEVELS",
     "MOST_COLUMNS",
     "PAPER",
+    "Layout",
     "Plane",
     "Profile",
     "Space",
@@ -60,152 +57,19 @@ __all__ = [
     "figures",
     "free_spot",
     "heat",
+    "in_two_sizes",
     "is_sliced",
     "line",
     "outline",
     "picture_of",
+    "pictures_of",
     "plane_map",
     "position_marks",
     "profile_curve",
     "read_plane",
     "shades",
-    "share_bar",
-    "size_chart",
-    "slab_bar",
-    "standing_chart",
     "telling_columns",
 ]
-
-
-OTHER = "#8a98a1"
-WIDTH = 320
-LEFT, RIGHT = 92, 300
-
-
-def standing_chart(findings: Findings) -> str:
-    """Draw each mode's prominence in foglines, on a logarithmic scale, fog to the left of 1."""
-    rows: list[tuple[str, str, Standing]] = [
-        (f"mode {k + 1}", HUES[k % len(HUES)], standing) for k, standing in enumerate(findings.standings.modes)
-    ]
-    if findings.standings.other is not None:
-        label = "next peak" if rows else "clearest peak"
-        rows.append((label, OTHER, findings.standings.other))
-    # Room to the right of the clearest mode for its number, and never less than twice the fogline.
-    top = max([2.0, *(1.35 * standing.ratio for _, _, standing in rows)])
-    low = 0.2
-    height = 34 * len(rows) + 56
-    floor = height - 40
-
-    def across(ratio: float) -> float:
-        part = np.log(np.clip(ratio, low, top) / low) / np.log(top / low)
-        return float(LEFT + (RIGHT - LEFT) * part)
-
-    parts = [
-        element("rect", x=LEFT, y=6, width=RIGHT - LEFT, height=floor - 6, class_="paper"),
-        element("rect", x=LEFT, y=6, width=across(1) - LEFT, height=floor - 6, fill="url(#mist)"),
-    ]
-    for i, (label, hue, standing) in enumerate(rows):
-        y = 6 + 34 * i + 20
-        x = across(standing.ratio)
-        parts.append(element("text", text=label, x=LEFT - 10, y=y + 4, class_="row-label end"))
-        parts.append(element("line", x1=LEFT, x2=x, y1=y, y2=y, stroke=hue, class_="stem"))
-        parts.append(element("circle", cx=x, cy=y, r=6.5, fill=hue, class_="badge"))
-        # Near the right edge there is no room beside the dot.
-        inside = x > RIGHT - 46
-        parts.append(
-            element(
-                "text",
-                text=f"{significant(standing.ratio, 2)}×",
-                x=x - 12 if inside else x + 12,
-                y=y - 6 if inside else y + 4,
-                class_="row-value end" if inside else "row-value",
-            )
-        )
-    parts.append(element("line", x1=across(1), x2=across(1), y1=2, y2=floor + 4, class_="fogline"))
-    shown = [r for r in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low < r <= top]
-    shown = shown if len(shown) <= 6 else [r for r in (1, 5, 20, 100, 500) if r <= top]
-    for ratio in shown:
-        parts.append(element("text", text=f"{ratio:g}", x=across(ratio), y=floor + 17, class_="tick-label middle"))
-    parts.append(
-        element("text", text="prominence, in foglines", x=(LEFT + RIGHT) / 2, y=floor + 35, class_="axis-name middle")
-    )
-    stops = element("stop", offset="0", stop_color="#8fa3ad", stop_opacity=0.75) + element(
-        "stop", offset="1", stop_color="#8fa3ad", stop_opacity=0.3
-    )
-    return element(
-        "svg",
-        element("defs", element("linearGradient", stops, id="mist")),
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {WIDTH} {height}",
-        role="img",
-        aria_label="Prominence of each mode against the fogline",
-        class_="chart",
-    )
-
-
-def share_bar(findings: Findings) -> str:
-    """Draw the shares of the released mass as one bar."""
-    shares = np.clip(findings.basins.shares, 0, None)
-    # Noise may let shares add up to more than one, which a bar cannot show.
-    shares = shares / max(float(shares.sum()), 1.0)
-    parts = [(f"{k + 1} · {share:.0%}", share, HUES[k % len(HUES)]) for k, share in enumerate(shares.tolist())]
-    return slab_bar(parts, label="Share of the released mass in each cluster", rest="in no cluster")
-
-
-def slab_bar(parts: Sequence[tuple[str, float, str]], *, label: str, rest: str = "") -> str:
-    """Draw parts of a whole as one bar: for each its words, its share and its colour; what is left is grey."""
-    drawn = [element("rect", x=0, y=0, width=900, height=26, fill="#dde4e8")]
-    left = 0.0
-    for words, share, hue in parts:
-        drawn.append(element("rect", x=left, y=0, width=900 * share, height=26, fill=hue, class_="slab"))
-        # Words that would not fit are left out: the table has them.
-        if 900 * share > 14 + 6.5 * len(words):
-            drawn.append(element("text", text=words, x=left + 10, y=17.5, class_="slab-label"))
-        left += 900 * share
-    if rest and 900 - left > 130:
-        drawn.append(element("text", text=rest, x=890, y=17.5, class_="slab-rest end"))
-    return element(
-        "svg",
-        *drawn,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox="0 0 900 26",
-        role="img",
-        aria_label=label,
-        class_="shares",
-    )
-
-
-def size_chart(sizes: FloatArray, errors: FloatArray) -> str:
-    """Draw the number of records of each cluster, with 95% intervals."""
-    top = max(1.0, float(np.max(sizes + 2 * errors, initial=0.0)))
-    height = 34 * len(sizes) + 56
-    floor = height - 40
-    frame = PlotArea(LEFT, 6, RIGHT - LEFT, floor - 6, (0.0, 1.08 * top), (0.0, 1.0))
-
-    def across(value: float) -> float:
-        return float(np.clip(frame.at(np.array([[value, 0.0]]))[0, 0], LEFT, RIGHT))
-
-    parts = [element("rect", x=LEFT, y=6, width=RIGHT - LEFT, height=floor - 6, class_="paper")]
-    for k, (size, error) in enumerate(zip(sizes.tolist(), errors.tolist(), strict=True)):
-        y = 6 + 34 * k + 20
-        hue = HUES[k % len(HUES)]
-        parts.append(element("text", text=f"cluster {k + 1}", x=LEFT - 10, y=y + 4, class_="row-label end"))
-        parts.append(element("rect", x=LEFT, y=y - 8, width=across(size) - LEFT, height=16, fill=hue))
-        low, high = across(size - 2 * error), across(size + 2 * error)
-        parts.append(element("line", x1=low, x2=high, y1=y, y2=y, class_="error"))
-    for value in ticks(0.0, 1.08 * top, 4):
-        parts.append(element("text", text=tick_label(value), x=across(value), y=floor + 17, class_="tick-label middle"))
-    parts.append(element("text", text="records", x=(LEFT + RIGHT) / 2, y=floor + 35, class_="axis-name middle"))
-    return element(
-        "svg",
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {WIDTH} {height}",
-        role="img",
-        aria_label="Released number of records of each cluster",
-        class_="chart",
-    )
 
 
 PAPER, INK, FOG = "#f6f8f9", "#16232c", "#8fa3ad"
@@ -237,6 +101,46 @@ def canvas(width: float, height: float, label: str, *children: str, class_: str)
         aria_label=label,
         class_=class_,
     )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Size of a drawing, and what is left around its plot area.
+
+    Attributes
+    ----------
+    width, height : float
+    left, top, right, bottom : float
+        Margins.
+    ticks : int
+        About how many ticks an axis has.
+    narrow : bool
+        Whether the drawing is the one for a phone, which a wide screen hides.
+    """
+
+    width: float
+    height: float
+    left: float
+    top: float
+    right: float
+    bottom: float
+    ticks: int = 6
+    narrow: bool = False
+
+    def area(self, x: tuple[float, float], y: tuple[float, float]) -> PlotArea:
+        """Plot area within the margins, for ranges of the data."""
+        inner = self.width - self.left - self.right, self.height - self.top - self.bottom
+        return PlotArea(self.left, self.top, *inner, x, y)
+
+    @property
+    def class_(self) -> str:
+        """Class of the drawing."""
+        return "figure narrow" if self.narrow else "figure"
+
+
+def in_two_sizes(draw: Callable[[Layout], str], wide: Layout, narrow: Layout) -> str:
+    """Draw for a desk and for a phone: the page's style shows one of them, whose letters can be read."""
+    return element("div", draw(wide), class_="on-desk") + element("div", draw(narrow), class_="on-phone")
 
 
 def density_levels(values: FloatArray, floor: float) -> FloatArray:
@@ -358,38 +262,49 @@ class Plane:
     covariances: FloatArray
 
 
+WIDE_PLANE = Layout(660, 528, left=64, top=10, right=16, bottom=48)
+NARROW_PLANE = Layout(360, 350, left=56, top=10, right=12, bottom=50, ticks=4, narrow=True)
+
+
 def plane_map(plane: Plane) -> str:
     """Draw filled contours, each region in its own colour, with the marked places and their error ellipses."""
-    frame = PlotArea(64, 10, 580, 470, *plane.bounds)
+    return in_two_sizes(lambda layout: _plane_drawing(plane, layout), WIDE_PLANE, NARROW_PLANE)
+
+
+def _plane_drawing(plane: Plane, layout: Layout) -> str:
+    frame = layout.area(*plane.bounds)
+    # A page holds both sizes, and names in it must differ.
+    lead = "narrow-" if layout.narrow else ""
     levels = density_levels(plane.values, plane.floor)
     shapes = [outline(frame, plane.axes, plane.values, level) for level in levels]
-    defs = [element("path", id=f"level-{i}", d=shape) for i, shape in enumerate(shapes) if shape]
+    defs = [element("path", id=f"{lead}level-{i}", d=shape) for i, shape in enumerate(shapes) if shape]
     borders = []
     for k in range(len(plane.places)):
-        # Basins clip copies of the same contours, so a page holds each contour once.
+        # Basins clip copies of the same contours, so a drawing holds each contour once.
         region = outline(frame, plane.axes, _soft_region(plane.labels, k), 0.5)
-        defs.append(element("clipPath", element("path", d=region, clip_rule="evenodd"), id=f"basin-{k}"))
+        defs.append(element("clipPath", element("path", d=region, clip_rule="evenodd"), id=f"{lead}basin-{k}"))
         borders.append(element("path", d=region, class_="basin"))
     if borders and shapes:  # only where regions meet: their outer rim lies below the lowest level
-        defs.append(element("clipPath", element("path", d=shapes[0], clip_rule="evenodd"), id="shown"))
-        borders = [element("g", *borders, clip_path="url(#shown)")]
-    layers = [_stack(len(levels), GREY)]
+        defs.append(element("clipPath", element("path", d=shapes[0], clip_rule="evenodd"), id=f"{lead}shown"))
+        borders = [element("g", *borders, clip_path=f"url(#{lead}shown)")]
+    layers = [_stack(len(levels), GREY, lead)]
     layers += [
-        element("g", _stack(len(levels), HUES[k % len(HUES)]), clip_path=f"url(#basin-{k})")
+        element("g", _stack(len(levels), HUES[k % len(HUES)], lead), clip_path=f"url(#{lead}basin-{k})")
         for k in range(len(plane.places))
     ]
+    most = 26 if layout.narrow else 42
     return canvas(
-        660,
-        530,
+        layout.width,
+        layout.height,
         f"Map of the released density of {short(plane.names[0])} and {short(plane.names[1])}",
         element("defs", *defs) if defs else "",
         frame.border("paper"),
         *layers,
         *borders,
         frame.border(),
-        frame.axes(plane.names),
+        frame.axes((short(plane.names[0], most), short(plane.names[1], most)), wanted=layout.ticks),
         position_marks(frame, plane.places, plane.covariances),
-        class_="figure",
+        class_=layout.class_,
     )
 
 
@@ -402,11 +317,11 @@ def heat(frame: PlotArea, axes: tuple[FloatArray, FloatArray], values: FloatArra
     )
 
 
-def _stack(levels: int, hue: str) -> str:
+def _stack(levels: int, hue: str, lead: str) -> str:
     """Paint the level sets from the lowest up."""
     painted = shades(hue)
     return "".join(
-        element("use", href=f"#level-{i}", fill=painted[i], stroke=mix(painted[i], INK, 0.22), class_="level")
+        element("use", href=f"#{lead}level-{i}", fill=painted[i], stroke=mix(painted[i], INK, 0.22), class_="level")
         for i in range(levels)
     )
 
@@ -450,18 +365,31 @@ class Profile:
     errors: FloatArray
 
 
+WIDE_PROFILE = Layout(880, 396, left=78, top=10, right=22, bottom=56)
+NARROW_PROFILE = Layout(360, 320, left=56, top=10, right=12, bottom=50, ticks=4, narrow=True)
+
+
 def profile_curve(profile: Profile, *, fog_band: tuple[FloatArray, FloatArray] | None = None) -> str:
     """Draw the curve, and the fog between two curves if there is one."""
-    x, f, sd = profile.axis, profile.values, profile.sd
+    f, sd = profile.values, profile.sd
     shore = f if fog_band is None else fog_band[1]
     # An empty release has a flat curve at zero; the frame still needs a height.
     top = 1.14 * float(max((f + 2 * sd).max(), shore.max(), np.finfo(float).tiny))
-    bottom = min(0.0, 1.05 * float((f - 2 * sd).min()))
-    frame = PlotArea(78, 10, 780, 330, profile.bounds, (bottom, top))
+    limits = min(0.0, 1.05 * float((f - 2 * sd).min())), top
+    return in_two_sizes(
+        lambda layout: _profile_drawing(profile, layout, limits, fog_band), WIDE_PROFILE, NARROW_PROFILE
+    )
+
+
+def _profile_drawing(
+    profile: Profile, layout: Layout, limits: tuple[float, float], fog_band: tuple[FloatArray, FloatArray] | None
+) -> str:
+    x, f, sd = profile.axis, profile.values, profile.sd
+    frame = layout.area(profile.bounds, limits)
     edge = np.concatenate([np.stack([x, f + 2 * sd], axis=1), np.stack([x, f - 2 * sd], axis=1)[::-1]])
     return canvas(
-        880,
-        396,
+        layout.width,
+        layout.height,
         f"Curve of the released density of {short(profile.name)}",
         frame.border("paper"),
         _areas(profile, frame),
@@ -469,9 +397,9 @@ def profile_curve(profile: Profile, *, fog_band: tuple[FloatArray, FloatArray] |
         element("path", d=path([frame.at(edge)]), fill=INK, class_="noise"),
         element("path", d=line(frame, x, f), class_="curve"),
         frame.border(),
-        frame.axes((profile.name, "density")),
+        frame.axes((short(profile.name, 26 if layout.narrow else 42), "density"), wanted=layout.ticks),
         _marks(profile, frame),
-        class_="figure",
+        class_=layout.class_,
     )
 
 
@@ -541,20 +469,32 @@ def figures(findings: Findings) -> list[str]:
 
 def density_map(findings: Findings) -> str:
     """Draw filled contours, each basin in the colour of its mode, with modes and their error ellipses."""
+    return plane_map(_plane_of(findings))
+
+
+def _plane_of(findings: Findings) -> Plane:
+    """The map of two columns."""
     grid = findings.basins.grid
     places, covariances = _places(findings, 0, 1)
-    return plane_map(
-        Plane(
-            names=(findings.columns[0], findings.columns[1]),
-            bounds=(findings.bounds[0], findings.bounds[1]),
-            axes=(grid.axes[0], grid.axes[1]),
-            values=grid.values,
-            labels=findings.basins.labels,
-            floor=2 * findings.noise_sd,
-            places=places,
-            covariances=covariances,
-        )
+    return Plane(
+        names=(findings.columns[0], findings.columns[1]),
+        bounds=(findings.bounds[0], findings.bounds[1]),
+        axes=(grid.axes[0], grid.axes[1]),
+        values=grid.values,
+        labels=findings.basins.labels,
+        floor=2 * findings.noise_sd,
+        places=places,
+        covariances=covariances,
     )
+
+
+def pictures_of(findings: Findings) -> list[Plane | Profile]:
+    """What is drawn of modes: a curve, a map, or the maps of three pairs."""
+    if findings.d == 1:
+        return [_profile_of(findings)]
+    if findings.d == 2:
+        return [_plane_of(findings)]
+    return [_marginal_plane(findings, i, j) for i, j in ((0, 1), (0, 2), (1, 2))]
 
 
 def _places(findings: Findings, i: int, j: int) -> tuple[FloatArray, FloatArray]:
@@ -565,24 +505,38 @@ def _places(findings: Findings, i: int, j: int) -> tuple[FloatArray, FloatArray]
 # -- three columns ----------------------------------------------------------------------------------------
 
 
-def marginal_map(findings: Findings, i: int, j: int) -> str:
-    """Draw the density of two columns, the third summed over."""
-    frame = PlotArea(56, 8, 286, 262, findings.bounds[i], findings.bounds[j])
+def _marginal_plane(findings: Findings, i: int, j: int) -> Plane:
+    """The map of two columns of three, the third summed over."""
     grid = findings.basins.grid
     (other,) = {0, 1, 2} - {i, j}
-    spacing = float(grid.axes[other][1] - grid.axes[other][0])
-    values = grid.values.sum(axis=other) * spacing
-    layers = heat(frame, (grid.axes[i], grid.axes[j]), values, 0.05 * float(values.max()))
-    names = (findings.columns[i], findings.columns[j])
+    values = grid.values.sum(axis=other) * float(grid.axes[other][1] - grid.axes[other][0])
+    places, covariances = _places(findings, i, j)
+    return Plane(
+        names=(findings.columns[i], findings.columns[j]),
+        bounds=(findings.bounds[i], findings.bounds[j]),
+        axes=(grid.axes[i], grid.axes[j]),
+        values=values,
+        labels=np.full(values.shape, -1, dtype=np.int64),
+        floor=0.05 * float(values.max()),
+        places=places,
+        covariances=covariances,
+    )
+
+
+def marginal_map(findings: Findings, i: int, j: int) -> str:
+    """Draw the density of two columns, the third summed over."""
+    plane = _marginal_plane(findings, i, j)
+    frame = PlotArea(56, 8, 286, 262, *plane.bounds)
+    names = plane.names
     return canvas(
         356,
         318,
         f"Map of the released density of {short(names[0])} and {short(names[1])}",
         frame.border("paper"),
-        layers,
+        heat(frame, plane.axes, plane.values, plane.floor),
         frame.border(),
         frame.axes((short(names[0], 26), short(names[1], 26)), wanted=5),
-        position_marks(frame, *_places(findings, i, j)),
+        position_marks(frame, plane.places, plane.covariances),
         class_="figure",
     )
 
@@ -592,19 +546,22 @@ def marginal_map(findings: Findings, i: int, j: int) -> str:
 
 def curve(findings: Findings) -> str:
     """Draw the density with its noise, and the fog out of which each peak must rise."""
+    fog_band = (findings.fog_base, findings.fog_base + findings.fog_height)
+    return profile_curve(_profile_of(findings), fog_band=fog_band)
+
+
+def _profile_of(findings: Findings) -> Profile:
+    """The curve of one column."""
     grid = findings.basins.grid
-    return profile_curve(
-        Profile(
-            name=findings.columns[0],
-            bounds=findings.bounds[0],
-            axis=grid.axes[0],
-            values=grid.values,
-            sd=np.hypot(findings.noise_sd, findings.sampling_sd),
-            labels=findings.basins.labels,
-            places=findings.modes[:, 0],
-            errors=np.sqrt(findings.covariances[:, 0, 0]),
-        ),
-        fog_band=(findings.fog_base, findings.fog_base + findings.fog_height),
+    return Profile(
+        name=findings.columns[0],
+        bounds=findings.bounds[0],
+        axis=grid.axes[0],
+        values=grid.values,
+        sd=np.hypot(findings.noise_sd, findings.sampling_sd),
+        labels=findings.basins.labels,
+        places=findings.modes[:, 0],
+        errors=np.sqrt(findings.covariances[:, 0, 0]),
     )
 
 

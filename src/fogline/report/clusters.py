@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from fogline._typing import FloatArray, IntArray
+from fogline.density.components.leaf_clusters import ClusterReading
+from fogline.report._charts import size_chart, slab_bar
 from fogline.report._plots import (
     MOST_COLUMNS,
     Plane,
@@ -24,8 +26,6 @@ from fogline.report._plots import (
     picture_of,
     plane_map,
     profile_curve,
-    size_chart,
-    slab_bar,
     telling_columns,
 )
 from fogline.report._svg import HUES, plus_minus, significant, tick_label
@@ -41,6 +41,7 @@ from fogline.report.frame import (
     values_with_errors,
     versions,
 )
+from fogline.report.summaries import INTERVAL, Summary, notes_of, released_facts, spread_cells
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModeClustering
@@ -49,6 +50,9 @@ __all__ = [
     "ClusterFindings",
     "cluster_content",
     "cluster_document",
+    "cluster_frame",
+    "cluster_plot",
+    "cluster_summary",
     "cluster_table",
     "cluster_title",
     "find_clusters",
@@ -84,12 +88,19 @@ class ClusterFindings:
     @property
     def bounds(self) -> FloatArray:
         """Public range of each column, shape (d, 2)."""
-        return np.broadcast_to(np.asarray(self.estimator.bounds, dtype=np.float64), (len(self.columns), 2))
+        return box_of(self.estimator)
 
     @property
     def shares(self) -> FloatArray:
         """Part of the records in each cluster, between 0 and 1."""
         return np.asarray(np.clip(self.estimator.weights_, 0.0, 1.0))
+
+
+def box_of(estimator: PrivateModeClustering) -> FloatArray:
+    """Public range of each column of a fitted clustering, shape (d, 2)."""
+    if estimator.bounds is None and estimator.density_ is not None:  # read from a release, which has its own
+        return np.asarray(estimator.density_.spec.bounds, dtype=np.float64)
+    return estimator._box(int(estimator.n_features_in_), getattr(estimator, "_columns", None))
 
 
 def find_clusters(estimator: PrivateModeClustering, columns: Sequence[str] | None = None) -> ClusterFindings:
@@ -105,16 +116,16 @@ def _columns(estimator: PrivateModeClustering, names: tuple[str, ...]) -> Space:
     """Return the columns themselves, the map in those in which the centres differ most."""
     density, regions = estimator.density_, estimator.regions_
     assert regions is not None  # without a projection there is a grid
-    found = regions.modes
-    shown = telling_columns(found.positions, np.asarray(density.spec.bounds), 2)
+    covariances = regions.covariances if isinstance(regions, ClusterReading) else regions.modes.covariances
+    shown = telling_columns(estimator.cluster_centers_, np.asarray(density.spec.bounds), 2)
     pair = (shown[0], shown[-1])
-    return Space(density, names, found.positions, found.covariances, pair, estimator.predict)
+    return Space(density, names, estimator.cluster_centers_, covariances, pair, estimator.predict)
 
 
 def _components(estimator: PrivateModeClustering) -> Space:
     """Return the components that the columns were projected on, measured in half ranges of the columns."""
     components, errors = estimator.components_, estimator.projected_standard_errors_
-    box = np.broadcast_to(np.asarray(estimator.bounds, dtype=np.float64), (int(estimator.n_features_in_), 2))
+    box = box_of(estimator)
     # Labels are asked for in data units; a place of the map stands for the point of the columns that projects on it.
     back = np.linalg.pinv(components).T * (box[:, 1] - box[:, 0]) / 2
 
@@ -264,3 +275,43 @@ def cluster_table(findings: ClusterFindings) -> ConsoleTable:
         left_out=left_out_words(findings.columns, shown),
         sentences=count_words(estimator),
     )
+
+
+def cluster_summary(findings: ClusterFindings) -> Summary:
+    """Return the table of clusters: each centre with its error, and how many records there are around it."""
+    estimator, rows = findings.estimator, []
+    shown = shown_columns(findings) if findings.k else []
+    for k in range(findings.k):
+        for j in shown:
+            cells = spread_cells(float(estimator.cluster_centers_[k, j]), float(estimator.standard_errors_[k, j]))
+            first = j == shown[0]
+            size = f"{estimator.sizes_[k]:.0f} ± {estimator.size_standard_errors_[k]:.0f}" if first else ""
+            rows.append((str(k + 1) if first else "", findings.columns[j], *cells, size))
+    left_out = left_out_words(findings.columns, shown).replace("the document of --json", "to_frame()")
+    bounds = [(tick_label(float(low)), tick_label(float(high))) for low, high in findings.bounds[:MOST_COLUMNS]]
+    return Summary(
+        cluster_title(findings),
+        released_facts(estimator, findings.columns[:MOST_COLUMNS], bounds),
+        ("cluster", "column", "centre", *INTERVAL, "records"),
+        tuple(rows),
+        notes_of(estimator.message_, estimator.guarantee_, left_out if findings.k else ""),
+        left=2,
+    )
+
+
+def cluster_frame(findings: ClusterFindings) -> dict[str, list[Any]]:
+    """Return the clusters as columns of a frame, one row per cluster."""
+    estimator = findings.estimator
+    frame: dict[str, list[Any]] = {"cluster": list(range(1, findings.k + 1))}
+    for j, name in enumerate(findings.columns):
+        frame[name] = estimator.cluster_centers_[:, j].tolist()
+        frame[f"{name}_standard_error"] = estimator.standard_errors_[:, j].tolist()
+    sizes = {"size": estimator.sizes_.tolist(), "size_standard_error": estimator.size_standard_errors_.tolist()}
+    return {**frame, **sizes, "share": findings.shares.tolist()}
+
+
+def cluster_plot(findings: ClusterFindings, ax: Any = None) -> Any:
+    """Draw the density and the centres with matplotlib, where the clustering was done."""
+    from fogline.report._axes import draw_pictures
+
+    return draw_pictures([findings.picture], ax)

@@ -17,7 +17,7 @@ import numpy as np
 from fogline._typing import FloatArray
 from fogline.accounting import HellingerBudget
 from fogline.families import Family, MultivariateNormal
-from fogline.report._plots import INK, canvas, ellipse_radius, heat, line
+from fogline.report._plots import INK, Layout, canvas, ellipse_radius, heat, in_two_sizes, line
 from fogline.report._svg import HUES, PlotArea, element, error_ellipse, path, plus_minus, short, significant, tick_label
 from fogline.report.frame import (
     ConsoleTable,
@@ -29,6 +29,7 @@ from fogline.report.frame import (
     python_call,
     versions,
 )
+from fogline.report.summaries import Summary, estimate_cells, notes_of, released_facts
 
 if TYPE_CHECKING:
     from fogline.density.hellinger.inference import Explained
@@ -42,12 +43,18 @@ __all__ = [
     "fit_content",
     "fit_curve",
     "fit_document",
+    "fit_frame",
     "fit_map",
+    "fit_plot",
+    "fit_summary",
     "fit_table",
     "fit_title",
     "privacy_words",
 ]
 
+
+NORMAL_95 = 1.959964
+"""Half width of a 95% interval in standard errors."""
 
 POINTS = 500
 """Points of a curve."""
@@ -161,17 +168,20 @@ def _label(name: str, columns: tuple[str, ...]) -> str:
 
 def find_fit(estimator: PrivateHellinger, columns: Sequence[str] | None = None) -> FitFindings:
     """Read what a page shows from a fitted family; costs no privacy."""
-    family, box, bounds = estimator._family()
+    family, box, bounds = estimator._fitted_family()
+    privacy, sampling = (
+        np.sqrt(np.diag(part)).tolist() for part in (estimator.privacy_covariance_, estimator.sampling_covariance_)
+    )
     rows = tuple(
         ParameterRow(
-            name=row["parameter"],
-            estimate=row["estimate"],
-            standard_error=row["standard_error"],
-            privacy_error=row["privacy_error"],
-            sampling_error=row["sampling_error"],
-            interval=(row["low"], row["high"]),
+            name=name,
+            estimate=value,
+            standard_error=estimator.standard_errors_[name],
+            privacy_error=privacy[j],
+            sampling_error=sampling[j],
+            interval=estimator.confidence_intervals_[name],
         )
-        for row in estimator.summary().rows
+        for j, (name, value) in enumerate(estimator.params_.items())
     )
     curve = _curve(estimator, family, bounds) if family.dimension == 1 else None
     return FitFindings(estimator, column_names(estimator, columns), family, bounds, box, rows, curve)
@@ -184,6 +194,14 @@ def _curve(estimator: PrivateHellinger, family: Family, bounds: FloatArray) -> F
     plain = family.pdf(theta, axis)
     if density is None or explained is None:
         return FitCurve(axis, None, None, None, plain)
+    reading = getattr(estimator, "reading_", None)
+    if reading is not None:  # of a release: its column's curve with everything that its error holds, not a kernel's
+        band = density.posterior.band(reading.columns[0])
+        released, low, high = (
+            np.interp(axis, band.x, part) for part in (band.value, band.pointwise_low, band.pointwise_high)
+        )
+        plain = explained.share * plain
+        return FitCurve(axis, released, (high - low) / (2 * NORMAL_95), plain, plain)
     released = density.pdf(axis[:, None], bandwidth)
     # Integral of the squared kernel: sampling variance is this times density over count.
     kernel = 1.0 / (2.0 * math.sqrt(math.pi) * float(bandwidth[0]))
@@ -353,25 +371,40 @@ def _explained(findings: FitFindings) -> dict[str, Any] | None:
 def _figures(findings: FitFindings) -> list[str]:
     if findings.curve is not None:
         return [fit_curve(findings, findings.curve)]
-    pairs = ((0, 1),) if len(findings.columns) == 2 else ((0, 1), (0, 2), (1, 2))
-    return [fit_map(findings, i, j) for i, j in pairs]
+    return [fit_map(findings, i, j) for i, j in _pairs(findings)]
+
+
+def _pairs(findings: FitFindings) -> tuple[tuple[int, int], ...]:
+    return ((0, 1),) if len(findings.columns) == 2 else ((0, 1), (0, 2), (1, 2))
 
 
 # -- one column -------------------------------------------------------------------------------------------
 
 
+WIDE_CURVE = Layout(880, 420, left=78, top=34, right=22, bottom=56)
+NARROW_CURVE = Layout(360, 360, left=56, top=66, right=12, bottom=50, ticks=4, narrow=True)
+WIDE_MAP = Layout(700, 540, left=70, top=10, right=20, bottom=60, ticks=7)
+NARROW_MAP = Layout(360, 350, left=56, top=10, right=12, bottom=50, ticks=4, narrow=True)
+SMALL_MAP = Layout(356, 318, left=56, top=8, right=14, bottom=48, ticks=5)
+
+
 def fit_curve(findings: FitFindings, curve: FitCurve) -> str:
     """Draw the released density with two standard errors, and the family over it, smoothed and as it is."""
-    x = curve.axis
-    parts: list[str] = []
-    legend: list[tuple[str, str, str]] = []
     top, bottom = float(curve.plain[np.isfinite(curve.plain)].max(initial=0.0)), 0.0
     if curve.released is not None and curve.sd is not None and curve.smoothed is not None:
-        upper, lower = curve.released + 2 * curve.sd, curve.released - 2 * curve.sd
-        seen = float(max(upper.max(), curve.smoothed.max()))
-        top, bottom = max(seen, min(top, ROOM * seen)), min(0.0, float(lower.min()))
-    frame = PlotArea(78, 34, 780, 330, (float(x[0]), float(x[-1])), (1.05 * bottom, 1.08 * max(top, 1e-300)))
+        seen = float(max((curve.released + 2 * curve.sd).max(), curve.smoothed.max()))
+        top, bottom = max(seen, min(top, ROOM * seen)), min(0.0, float((curve.released - 2 * curve.sd).min()))
+    limits = (1.05 * bottom, 1.08 * max(top, 1e-300))
+    return in_two_sizes(lambda layout: _fit_drawing(findings, curve, limits, layout), WIDE_CURVE, NARROW_CURVE)
+
+
+def _fit_drawing(findings: FitFindings, curve: FitCurve, limits: tuple[float, float], layout: Layout) -> str:
+    x, name = curve.axis, findings.columns[0]
+    parts: list[str] = []
+    legend: list[tuple[str, str, str]] = []
+    frame = layout.area((float(x[0]), float(x[-1])), limits)
     if curve.released is not None and curve.sd is not None and curve.smoothed is not None:
+        upper, lower = curve.released + 2 * curve.sd, curve.released - 2 * curve.sd
         edge = np.concatenate([np.stack([x, upper], axis=1), np.stack([x, lower], axis=1)[::-1]])
         parts += [
             _lumps(findings, frame),
@@ -383,17 +416,16 @@ def fit_curve(findings: FitFindings, curve: FitCurve) -> str:
     plain = np.minimum(np.where(np.isfinite(curve.plain), curve.plain, np.inf), frame.y[1])
     parts.append(element("path", d=line(frame, x, plain), stroke=BLUE, class_="law-plain"))
     legend.append(("law-plain", BLUE, "family, as it is"))
-    name = findings.columns[0]
     return canvas(
-        880,
-        420,
+        layout.width,
+        layout.height,
         f"Curve of the {findings.family.name} family fitted to {short(name)}",
         frame.border("paper"),
         *parts,
         frame.border(),
-        frame.axes((name, "density")),
-        _legend(legend),
-        class_="figure",
+        frame.axes((short(name, 26 if layout.narrow else 42), "density"), wanted=layout.ticks),
+        _legend(legend, layout),
+        class_=layout.class_,
     )
 
 
@@ -412,12 +444,16 @@ def _lumps(findings: FitFindings, frame: PlotArea) -> str:
     return "".join(parts)
 
 
-def _legend(entries: list[tuple[str, str, str]]) -> str:
-    parts, x = [], 78.0
+def _legend(entries: list[tuple[str, str, str]], layout: Layout) -> str:
+    """Names of the lines above the plot: side by side, or one below the other where it is narrow."""
+    parts, x, y = [], layout.left, 16.0
     for class_, hue, words in entries:
-        parts.append(element("path", d=f"M{x:.0f} 16H{x + 30:.0f}", stroke=hue, class_=class_))
-        parts.append(element("text", text=words, x=x + 38, y=21, class_="row-label"))
-        x += 62.0 + 7.4 * len(words)
+        parts.append(element("path", d=f"M{x:.0f} {y:.0f}H{x + 30:.0f}", stroke=hue, class_=class_))
+        parts.append(element("text", text=words, x=x + 38, y=y + 5, class_="row-label"))
+        if layout.narrow:
+            y += 19.0
+        else:
+            x += 62.0 + 7.4 * len(words)
     return "".join(parts)
 
 
@@ -426,36 +462,51 @@ def _legend(entries: list[tuple[str, str, str]]) -> str:
 
 def fit_map(findings: FitFindings, i: int, j: int) -> str:
     """Draw the released density of two columns, any other summed over, with ellipses of the fitted normal law."""
-    small = len(findings.columns) > 2
-    limits = [(float(low), float(high)) for low, high in findings.bounds[[i, j]]]
-    frame = PlotArea(56, 8, 286, 262, *limits) if small else PlotArea(70, 10, 610, 470, *limits)
+    axes, values = _map_values(findings, i, j)
+    names = (findings.columns[i], findings.columns[j])
+
+    def draw(layout: Layout) -> str:
+        frame = layout.area(*((float(low), float(high)) for low, high in findings.bounds[[i, j]]))
+        most = 42 if layout is WIDE_MAP else 26
+        return canvas(
+            layout.width,
+            layout.height,
+            f"Map of the released density of {short(names[0])} and {short(names[1])} with the fitted law",
+            frame.border("paper"),
+            heat(frame, axes, values, 0.05 * float(values.max())),
+            frame.border(),
+            frame.axes((short(names[0], most), short(names[1], most)), wanted=layout.ticks),
+            _ellipses(findings, frame, i, j),
+            class_=layout.class_,
+        )
+
+    return draw(SMALL_MAP) if len(findings.columns) > 2 else in_two_sizes(draw, WIDE_MAP, NARROW_MAP)
+
+
+def _map_values(findings: FitFindings, i: int, j: int) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+    """The released density of two columns, any other summed over."""
     density = findings.estimator.density_
     assert density is not None  # a descent has one column
     grid = density.grid(findings.estimator.bandwidth_)
     others = tuple(set(range(len(findings.columns))) - {i, j})
     spacing = float(np.prod([grid.axes[k][1] - grid.axes[k][0] for k in others]))
-    values = grid.values.sum(axis=others) * spacing if others else grid.values
-    names = (findings.columns[i], findings.columns[j])
-    return canvas(
-        356 if small else 700,
-        318 if small else 540,
-        f"Map of the released density of {short(names[0])} and {short(names[1])} with the fitted law",
-        frame.border("paper"),
-        heat(frame, (grid.axes[i], grid.axes[j]), values, 0.05 * float(values.max())),
-        frame.border(),
-        frame.axes((short(names[0], 26), short(names[1], 26)) if small else names, wanted=5 if small else 7),
-        _ellipses(findings, frame, i, j),
-        class_="figure",
-    )
+    return (grid.axes[i], grid.axes[j]), grid.values.sum(axis=others) * spacing if others else grid.values
+
+
+def _law(findings: FitFindings, i: int, j: int) -> FloatArray | None:
+    """Covariance of two columns under the fitted normal law, if it is one."""
+    family = findings.family
+    if not isinstance(family, MultivariateNormal):
+        return None
+    try:
+        return np.asarray(family.covariance(findings.theta)[np.ix_([i, j], [i, j])])
+    except ValueError:  # estimates of correlations, each within its bounds, may belong to no distribution together
+        return None
 
 
 def _ellipses(findings: FitFindings, frame: PlotArea, i: int, j: int) -> str:
-    family, theta = findings.family, findings.theta
-    if not isinstance(family, MultivariateNormal):
-        return ""
-    try:
-        covariance = family.covariance(theta)[np.ix_([i, j], [i, j])]
-    except ValueError:  # estimates of correlations, each within its bounds, may belong to no distribution together
+    theta, covariance = findings.theta, _law(findings, i, j)
+    if covariance is None:
         return ""
     parts = [
         error_ellipse(frame, theta[[i, j]], covariance, ellipse_radius(part), class_)
@@ -488,3 +539,81 @@ def fit_table(findings: FitFindings) -> ConsoleTable:
         remarks=(f"{told[:1].upper()}{told[1:]}.",) if told else (),
         sentences=(*count_words(estimator), *privacy_words(estimator)),
     )
+
+
+def fit_summary(findings: FitFindings) -> Summary:
+    """Return the table of a fit: each parameter with its error and interval, and what is explained."""
+    estimator = findings.estimator
+    tail = (1 - estimator.confidence) / 2
+    rows = [
+        (
+            label,
+            *estimate_cells(row.estimate, row.standard_error, *row.interval, row.privacy_error, row.sampling_error),
+        )
+        for label, row in zip(findings.labels, findings.rows, strict=True)
+    ]
+    told = "" if estimator.explained_ is None else str(estimator.explained_)
+    bounds = [(tick_label(low), tick_label(high)) for low, high in _rounded(findings.bounds)]
+    return Summary(
+        findings.title,
+        released_facts(estimator, findings.columns, bounds),
+        ("parameter", "estimate", "std. error", f"[{tail:.4g}", f"{1 - tail:.4g}]", "privacy", "sampling"),
+        tuple(rows),
+        notes_of(estimator.message_, estimator.guarantee_, f"{told[:1].upper()}{told[1:]}." if told else ""),
+    )
+
+
+def fit_frame(findings: FitFindings) -> dict[str, list[Any]]:
+    """Return the parameters as columns of a frame, one row per parameter."""
+    return {
+        "parameter": [row.name for row in findings.rows],
+        "estimate": [row.estimate for row in findings.rows],
+        "standard_error": [row.standard_error for row in findings.rows],
+        "privacy_error": [row.privacy_error for row in findings.rows],
+        "sampling_error": [row.sampling_error for row in findings.rows],
+        "low": [row.interval[0] for row in findings.rows],
+        "high": [row.interval[1] for row in findings.rows],
+    }
+
+
+def fit_plot(findings: FitFindings, ax: Any = None) -> Any:
+    """Draw the fit over the released density, on matplotlib axes."""
+    from fogline.report._axes import axes_for
+
+    curve = findings.curve
+    if curve is None:
+        return _plot_maps(findings, ax)
+    (one,) = axes_for(ax)
+    if curve.released is not None and curve.sd is not None and curve.smoothed is not None:
+        band = (curve.released - 2 * curve.sd, curve.released + 2 * curve.sd)
+        one.fill_between(curve.axis, *band, color="C0", alpha=0.25, linewidth=0)
+        one.plot(curve.axis, curve.released, color="C0", label="released density")
+        one.plot(curve.axis, curve.smoothed, color="C1", label=f"{findings.family.name} family, as smooth")
+    else:
+        one.plot(curve.axis, curve.plain, color="C1", label=f"{findings.family.name} family")
+    one.set_xlabel(findings.columns[0])
+    one.set_ylabel("density")
+    one.legend()
+    return one
+
+
+def _plot_maps(findings: FitFindings, ax: Any) -> Any:
+    from fogline.report._axes import axes_for, ellipse_points
+    from fogline.report._plots import density_levels
+
+    pairs = _pairs(findings)
+    axes = axes_for(ax, len(pairs))
+    for (i, j), one in zip(pairs, axes, strict=True):
+        places, values = _map_values(findings, i, j)
+        levels = density_levels(values, 0.05 * float(values.max()))
+        if len(levels):
+            one.contourf(*places, values.T, levels=[*levels, float(values.max())], cmap="Blues")
+        law = _law(findings, i, j)
+        for part in HELD if law is not None else ():
+            assert law is not None
+            one.plot(*ellipse_points(findings.theta[[i, j]], law, ellipse_radius(part)), color="C1")
+        one.set_xlim(*findings.bounds[i])
+        one.set_ylim(*findings.bounds[j])
+        one.set_xlabel(findings.columns[i])
+        one.set_ylabel(findings.columns[j])
+    return axes[0] if len(axes) == 1 else np.array(axes)

@@ -18,6 +18,7 @@ import fogline
 from fogline.accounting.cautions import budget_cautions
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.private_density import PrivateDensity
+from fogline.density.spec import default_names
 from fogline.estimators._base import default_parameters
 from fogline.estimators.mode_fit import ModeFit
 from fogline.report._svg import plus_minus, significant
@@ -39,7 +40,10 @@ __all__ = [
     "power_of_ten",
     "promise_content",
     "python_call",
+    "render_content",
+    "render_index",
     "render_page",
+    "render_template",
     "values_with_errors",
     "versions",
 ]
@@ -80,6 +84,39 @@ def render_page(
 
     Drawings in ``content`` stand under ``figures``, ``chart`` and ``bar`` as SVG and are not escaped; all else is.
     """
+    call = content.get("call") or python_call(estimator)
+    return render_content(
+        template, content, title=title, command=command, call=call, more_style=content.get("more_style")
+    )
+
+
+def render_content(
+    template: str,
+    content: dict[str, Any],
+    *,
+    title: str,
+    command: str | None,
+    call: str,
+    more_style: str | None = None,
+) -> str:
+    """Return a page of what is no estimator; see :func:`render_page`.
+
+    Parameters
+    ----------
+    template : str
+    content : dict
+    title, command, call : str
+        What the page is called, what was typed, and the same in Python.
+    more_style : str, optional
+        Name of a style sheet of this page, besides that of all pages.
+    """
+    written = textwrap.fill(call, 100, subsequent_indent="    ", break_long_words=False)
+    made = {"command": command or written, "call": written}
+    return render_template(template, {**content, **made}, title=title, more_style=more_style)
+
+
+def render_template(template: str, content: dict[str, Any], *, title: str, more_style: str | None = None) -> str:
+    """Return a page that needs nothing else: a template, filled. Drawings in it are as for :func:`render_page`."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup
@@ -92,21 +129,29 @@ def render_page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = resources.files("fogline.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    sheets = ["report.css", *([] if more_style is None else [more_style])]
+    folder = resources.files("fogline.report").joinpath("templates")
+    style = "".join(folder.joinpath(sheet).read_text(encoding="utf-8") for sheet in sheets)
     # Drawings are made here, with escaped text; everything else is escaped by the template.
     drawings: dict[str, Any] = {"figures": [Markup(drawing) for drawing in content["figures"]]}
     drawings |= {name: Markup(content[name]) for name in ("chart", "bar") if name in content}
-    call = python_call(estimator)
     page: str = environment.get_template(template).render(
         **{**content, **drawings},
         title=title,
-        command=command or call,
-        call=textwrap.fill(call, 100, subsequent_indent="    ", break_long_words=False),
         style=Markup(style),
         # The page's content policy allows this one style and nothing from elsewhere.
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
     )
     return page
+
+
+def render_index(title: str, content: dict[str, Any]) -> str:
+    """Return a page that leads to others: their names, what they answer, and how they were made."""
+    return render_template("index.html.j2", {**content, "figures": [], "date": _today()}, title=title)
+
+
+def _today() -> str:
+    return datetime.now(UTC).strftime("%-d %B %Y")
 
 
 def frame_content(
@@ -143,7 +188,7 @@ def promise_content(estimator: FittedEstimator, receipt: Mapping[str, Any] | Non
         "delta": power_of_ten(guarantee.delta),
         "receipt": receipt,
         "versions": versions(),
-        "date": datetime.now(UTC).strftime("%-d %B %Y"),
+        "date": _today(),
     }
 
 
@@ -228,9 +273,8 @@ def few_listed(names: Sequence[str]) -> str:
 def column_names(estimator: FittedEstimator, columns: Sequence[str] | None = None) -> tuple[str, ...]:
     """Names given, else those of the fitted frame or file, else x1, x2, ..."""
     d = int(estimator.n_features_in_)
-    if columns is None:
-        columns = [str(n) for n in getattr(estimator, "feature_names_in_", [f"x{j + 1}" for j in range(d)])]
-    names = tuple(str(name) for name in columns)
+    known: Any = getattr(estimator, "_columns", None) or getattr(estimator, "feature_names_in_", default_names(d))
+    names = tuple(str(name) for name in (known if columns is None else columns))
     if len(names) != d:
         raise ValueError(f"columns must name the {d} column{'' if d == 1 else 's'} of the release, got {len(names)}")
     return names

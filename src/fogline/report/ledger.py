@@ -12,10 +12,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from fogline.accounting._rounding import round_down, round_up
+from fogline.accounting._rounding import round_down, round_up, square_root_up
+from fogline.accounting.analytic_gaussian import epsilon_of as gaussian_epsilon
 from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger import Caps, Entry, Ledger, ProtectedUnit, Remaining
 from fogline.ledger.accounts import CURRENCIES, DELTA_UNITS, UNITS, Currency
+from fogline.ledger.gaussian_cap import GaussianCap
 from fogline.ledger.shared_cap import Spending
 from fogline.report._svg import HUES, element, short, significant
 
@@ -75,8 +77,8 @@ class Statement:
     spent : mapping
         Currency to (amount, delta), in units.
     remaining : Remaining
-    pure_before : int
-        Pure epsilon that was spent when the first rho was, in units.
+    spending : Spending
+        What the lane and pure epsilon have taken of the cap that they share.
     """
 
     dataset: str
@@ -87,27 +89,36 @@ class Statement:
     items: tuple[Item, ...]
     spent: Mapping[Currency, tuple[int, int]]
     remaining: Remaining
-    pure_before: int = 0
+    spending: Spending
 
     def budget(self, currency: Currency) -> int | None:
         """Return how much may be spent in all, in units, given what else is spent; None without a cap."""
-        found = self.caps.budget(currency, self.spent.get(currency, (0, 0))[1], self._spending)
+        found = self.caps.budget(currency, self.spent.get(currency, (0, 0))[1], self.spending)
         return None if found is None else found[0]
 
     @property
     def total(self) -> tuple[float, float]:
-        """What all releases in pure epsilon and in rho amount to together: epsilon, rounded up, and delta."""
-        spent, delta = self._spending, self.caps.delta or 0.0
+        """What all releases in pure epsilon and in the lane amount to together: epsilon, rounded up, and delta."""
+        spent, delta = self.spending, self.caps.delta or 0.0
         pure = Fraction(spent.pure, UNITS)
         if spent.rho == 0:
             return round_up(pure), round_up(Fraction(spent.delta, DELTA_UNITS))
-        left = round_down(Fraction(delta) - Fraction(spent.delta, DELTA_UNITS))
+        if self.caps.lane == "gaussian" and self.caps.epsilon is not None:
+            at = GaussianCap(self.caps.epsilon, delta).converted_delta
+            lane = gaussian_epsilon(round_up(Fraction(spent.rho, UNITS)), at)
+            return round_up(Fraction(spent.pure_before, UNITS) + Fraction(lane)), delta
+        left = round_down(Fraction(delta) - max(Fraction(spent.delta, DELTA_UNITS), Fraction(self.caps.set_aside or 0)))
         return round_up(pure + Fraction(epsilon_of(round_up(Fraction(spent.rho, UNITS)), left))), delta
 
     @property
-    def _spending(self) -> Spending:
-        pure, (rho, delta) = self.spent.get("pure", (0, 0))[0], self.spent.get("zcdp", (0, 0))
-        return Spending(pure, self.pure_before if rho else pure, rho, delta)
+    def mu(self) -> float | None:
+        """The mu of Gaussian differential privacy that is spent, rounded up, where the lane is Gaussian."""
+        return square_root_up(Fraction(2 * self.spending.rho, UNITS)) if self.caps.lane == "gaussian" else None
+
+    @property
+    def rho(self) -> float:
+        """The rho that is spent: of zCDP, or half of mu squared."""
+        return round_up(Fraction(self.spending.rho, UNITS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement in terms of JSON; rho and epsilon as numbers."""
@@ -118,7 +129,7 @@ class Statement:
             "neighbours": self.neighbours,
             "unit": None if self.unit is None else self.unit.to_dict(),
             "cap": self.caps.to_dict(),
-            "total": dict(zip(("epsilon", "delta"), self.total, strict=True)),
+            "total": {**dict(zip(("epsilon", "delta"), self.total, strict=True)), "mu": self.mu, "rho": self.rho},
             "spent": {name: {"amount": pair[0] / UNITS, "delta": pair[1] / 1e18} for name, pair in self.spent.items()},
             "remaining": {
                 "epsilon": left.epsilon,
@@ -178,16 +189,13 @@ def _statement(name: str, own: Iterable[Entry], answered: set[int], ledger: Ledg
     facts: dict[str, Any] = {}
     items: list[Item] = []
     spent: dict[Currency, tuple[int, int]] = {}
-    pure_before = 0
     for entry in own:
         content = entry.content
         if entry.kind in ("dataset", "version", "cap"):
             facts |= {key: content[key] for key in ("version", "neighbours", "caps") if key in content}
         if entry.kind == "reserve":
-            currency: Currency = content["currency"]
+            currency = _counted_in(content["currency"], facts["caps"])
             before = spent.get(currency, (0, 0))[0]
-            if currency == "zcdp" and before == 0:
-                pure_before = spent.get("pure", (0, 0))[0]
             spent[currency] = (content["spent"], content["delta_spent"])
             grown = content["spent"] - before
             mechanism = str(content["asked"]["mechanism"])
@@ -198,7 +206,12 @@ def _statement(name: str, own: Iterable[Entry], answered: set[int], ledger: Ledg
     caps = Caps.from_dict(facts["caps"])
     unit, remaining = ledger.unit(name), ledger.remaining(name)
     declared = facts["version"], facts["neighbours"], unit, caps
-    return Statement(name, *declared, tuple(items), spent, remaining, pure_before)
+    return Statement(name, *declared, tuple(items), spent, remaining, ledger.spending(name))
+
+
+def _counted_in(currency: Currency, caps: Mapping[str, Any]) -> Currency:
+    """Return the currency that a charge counts in: Gaussian noise in the lane of zCDP as rho."""
+    return "zcdp" if currency == "gaussian" and caps.get("lane", "zcdp") == "zcdp" else currency
 
 
 def _label(content: Mapping[str, Any]) -> str:
@@ -307,7 +320,7 @@ def _percent(amount: int, budget: int) -> str:
 
 def _cap(statement: Statement, currency: Currency) -> str:
     caps = statement.caps
-    if currency == "zcdp":
+    if currency == caps.lane:
         whom = "" if statement.unit is None else f", for one {statement.unit}"
         return f"cap: epsilon {caps.epsilon:g} at delta {caps.delta:g}, {statement.neighbours}{whom}"
     if currency == "pure":
@@ -324,11 +337,16 @@ def _left(statement: Statement, currency: Currency, spent: int, budget: int) -> 
         epsilon, delta = statement.total
         together = f"; with all else epsilon {significant(epsilon)} at delta {delta:g}" if delta else ""
         return f"{told}: pure releases of epsilon {significant(left.pure)} would fit{together}"
-    if currency != "zcdp":
+    if currency != statement.caps.lane:
         return told
     fits = (
         f"one more release of epsilon {significant(left.epsilon)} would fit"
         if left.epsilon > 0
         else "nothing more fits"
     )
-    return f"{told} of rho = {significant(budget / UNITS)}: {fits}"
+    whole = (
+        f"mu = {significant((2 * budget / UNITS) ** 0.5)}"
+        if currency == "gaussian"
+        else f"rho = {significant(budget / UNITS)}"
+    )
+    return f"{told} of {whole}: {fits}"

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from fogline import units
 from fogline._typing import FloatArray
+from fogline.report._charts import size_chart, slab_bar
 from fogline.report._plots import (
     MOST_COLUMNS,
+    Layout,
     badge,
     canvas,
     ellipse_radius,
     free_spot,
     heat,
+    in_two_sizes,
     line,
-    size_chart,
-    slab_bar,
     telling_columns,
 )
 from fogline.report._svg import HUES, PlotArea, element, error_ellipse, plus_minus, short, significant, tick_label
@@ -39,6 +41,7 @@ from fogline.report.frame import (
     values_with_errors,
     versions,
 )
+from fogline.report.summaries import INTERVAL, Summary, budget_fact, count_fact, notes_of, spread_cells
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateGaussianMixture
@@ -48,6 +51,9 @@ __all__ = [
     "find_mixture",
     "mixture_content",
     "mixture_document",
+    "mixture_frame",
+    "mixture_plot",
+    "mixture_summary",
     "mixture_table",
     "mixture_title",
 ]
@@ -169,7 +175,8 @@ def mixture_content(findings: MixtureFindings) -> dict[str, Any]:
         "undrawn": len(findings.columns) - len(findings.drawn),
         "rows": [_row(findings, k, shown) for k in range(findings.k)],
         "criteria": [(k, significant(value, 5)) for k, value in sorted(estimator.criteria_.items())],
-        "radius": tick_label(float(estimator.radius or 0.0)),
+        "radius": "" if estimator.radius is None else tick_label(float(estimator.radius)),
+        "bounds": _bounds(estimator, findings.columns),
         "center": ", ".join(tick_label(float(value)) for value in center[:MOST_COLUMNS]),
         "budget": _budget(estimator),
         "figures": _figures(findings),
@@ -179,9 +186,20 @@ def mixture_content(findings: MixtureFindings) -> dict[str, Any]:
     }
 
 
+def _bounds(estimator: PrivateGaussianMixture, columns: tuple[str, ...]) -> str:
+    """Public ranges of the columns, of the parameters or of the density that was read."""
+    known = estimator.bounds
+    if known is None and estimator.density_ is not None and estimator.components_ is None:
+        known = estimator.density_.spec.bounds
+    if known is None:
+        return ""
+    box = units.resolve_bounds(known, getattr(estimator, "_columns", None), width=len(columns))
+    return ", ".join(f"{tick_label(float(low))} to {tick_label(float(high))}" for low, high in box[:MOST_COLUMNS])
+
+
 def _budget(estimator: PrivateGaussianMixture) -> list[tuple[str, str, str]]:
     """Say what each part of the budget bought, where the method divides it so."""
-    if estimator.method != "sketch":
+    if estimator.method != "sketch" or estimator.components_ is None:  # none of the parts where a density was read
         return []
     from fogline.algorithms.mixture_from_density import MIXTURE_SHARES
 
@@ -223,48 +241,64 @@ def _marginal(findings: MixtureFindings, axes: list[int], points: FloatArray) ->
     return np.array(values)
 
 
+WIDE_CURVE = Layout(700, 430, left=70, top=10, right=20, bottom=60)
+NARROW_CURVE = Layout(360, 300, left=56, top=10, right=12, bottom=50, ticks=4, narrow=True)
+WIDE_MAP = Layout(700, 540, left=70, top=10, right=20, bottom=60, ticks=7)
+NARROW_MAP = Layout(360, 350, left=56, top=10, right=12, bottom=50, ticks=4, narrow=True)
+SMALL_MAP = Layout(356, 318, left=56, top=8, right=14, bottom=48, ticks=5)
+
+
 def _curve(findings: MixtureFindings, column: int) -> str:
     """Draw the density of one column: its components and their sum."""
     low, high = (float(end) for end in findings.limits[column])
     x = np.linspace(low, high, 4 * POINTS)
     parts = _marginal(findings, [column], x[:, None])
     top = float(parts.sum(axis=0).max()) * 1.08
-    frame = PlotArea(70, 10, 610, 360, (low, high), (0.0, top))
-    curves = [
-        element("path", d=line(frame, x, y), stroke=HUES[k % len(HUES)], class_="law") for k, y in enumerate(parts)
-    ]
-    return canvas(
-        700,
-        430,
-        f"Density of {short(findings.columns[column])}: components and their sum",
-        frame.border("paper"),
-        element("path", d=line(frame, x, parts.sum(axis=0)), class_="curve"),
-        *curves,
-        frame.border(),
-        frame.axes((findings.columns[column], "density")),
-        class_="figure",
-    )
+
+    def draw(layout: Layout) -> str:
+        frame = layout.area((low, high), (0.0, top))
+        curves = [
+            element("path", d=line(frame, x, y), stroke=HUES[k % len(HUES)], class_="law") for k, y in enumerate(parts)
+        ]
+        return canvas(
+            layout.width,
+            layout.height,
+            f"Density of {short(findings.columns[column])}: components and their sum",
+            frame.border("paper"),
+            element("path", d=line(frame, x, parts.sum(axis=0)), class_="curve"),
+            *curves,
+            frame.border(),
+            frame.axes((short(findings.columns[column], 26), "density"), wanted=layout.ticks),
+            class_=layout.class_,
+        )
+
+    return in_two_sizes(draw, WIDE_CURVE, NARROW_CURVE)
 
 
 def _pair(findings: MixtureFindings, i: int, j: int, *, small: bool) -> str:
     """Draw the mixture in two columns, any others summed over, with the components' ellipses."""
     limits = [(float(low), float(high)) for low, high in findings.limits[[i, j]]]
-    frame = PlotArea(56, 8, 286, 262, *limits) if small else PlotArea(70, 10, 610, 470, *limits)
     axes = tuple(np.linspace(*end, POINTS) for end in limits)
     flat = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     values = _marginal(findings, [i, j], flat).sum(axis=0).reshape(POINTS, POINTS)
     names = (findings.columns[i], findings.columns[j])
-    return canvas(
-        356 if small else 700,
-        318 if small else 540,
-        f"Map of the mixture in {short(names[0])} and {short(names[1])}",
-        frame.border("paper"),
-        heat(frame, (axes[0], axes[1]), values, 0.02 * float(values.max())),
-        _ellipses(findings, frame, i, j),
-        frame.border(),
-        frame.axes((short(names[0], 26), short(names[1], 26)) if small else names, wanted=5 if small else 7),
-        class_="figure",
-    )
+
+    def draw(layout: Layout) -> str:
+        frame = layout.area(limits[0], limits[1])
+        most = 42 if layout is WIDE_MAP else 26
+        return canvas(
+            layout.width,
+            layout.height,
+            f"Map of the mixture in {short(names[0])} and {short(names[1])}",
+            frame.border("paper"),
+            heat(frame, (axes[0], axes[1]), values, 0.02 * float(values.max())),
+            _ellipses(findings, frame, i, j),
+            frame.border(),
+            frame.axes((short(names[0], most), short(names[1], most)), wanted=layout.ticks),
+            class_=layout.class_,
+        )
+
+    return draw(SMALL_MAP) if small else in_two_sizes(draw, WIDE_MAP, NARROW_MAP)
 
 
 def _ellipses(findings: MixtureFindings, frame: PlotArea, i: int, j: int) -> str:
@@ -309,3 +343,69 @@ def mixture_table(findings: MixtureFindings) -> ConsoleTable:
         left_out=left_out_words(findings.columns, shown),
         sentences=count_words(estimator, counted=False),
     )
+
+
+def mixture_summary(findings: MixtureFindings) -> Summary:
+    """Return the table of a mixture: each mean with its error, the spread around it, and the weight."""
+    estimator, rows = findings.estimator, []
+    shown = telling_columns(estimator.means_, findings.limits, MOST_COLUMNS)
+    for k in range(findings.k):
+        for j in shown:
+            cells = spread_cells(float(estimator.means_[k, j]), float(estimator.standard_errors_[k, j]))
+            first = j == shown[0]
+            spread = significant(float(findings.deviations[k, j]), 3)
+            weight = f"{100 * estimator.weights_[k]:.1f}%" if first else ""
+            rows.append((str(k + 1) if first else "", findings.columns[j], *cells, spread, weight))
+    left_out = left_out_words(findings.columns, shown).replace("the document of --json", "to_frame()")
+    return Summary(
+        mixture_title(findings),
+        (
+            count_fact(float(estimator.counts_.sum()), float(estimator.count_standard_error_) * np.sqrt(findings.k)),
+            budget_fact(estimator.guarantee_),
+            ("Columns", ", ".join(findings.columns)),
+        ),
+        ("component", "column", "mean", *INTERVAL, "spread", "weight"),
+        tuple(rows),
+        notes_of(estimator.message_, estimator.guarantee_, left_out),
+        left=2,
+    )
+
+
+def mixture_frame(findings: MixtureFindings) -> dict[str, list[Any]]:
+    """Return the components as columns of a frame, one row per component."""
+    estimator = findings.estimator
+    frame: dict[str, list[Any]] = {"component": list(range(1, findings.k + 1)), "weight": estimator.weights_.tolist()}
+    for j, name in enumerate(findings.columns):
+        frame[name] = estimator.means_[:, j].tolist()
+        frame[f"{name}_standard_error"] = estimator.standard_errors_[:, j].tolist()
+        frame[f"{name}_spread"] = findings.deviations[:, j].tolist()
+    return {**frame, "count": estimator.counts_.tolist(), "count_standard_error": findings.size_errors.tolist()}
+
+
+def mixture_plot(findings: MixtureFindings, ax: Any = None) -> Any:
+    """Draw the mixture with matplotlib: its curve, or a map of the two columns in which components differ most."""
+    from fogline.report._axes import axes_for, mark_places
+
+    (one,) = axes_for(ax)
+    columns = findings.drawn[:2]
+    limits = [(float(low), float(high)) for low, high in findings.limits[columns]]
+    names = [findings.columns[j] for j in columns]
+    if len(columns) == 1:
+        x = np.linspace(*limits[0], 4 * POINTS)
+        parts = _marginal(findings, columns, x[:, None])
+        one.plot(x, parts.sum(axis=0), color="black", label="mixture")
+        for k, part in enumerate(parts):
+            one.plot(x, part, color=f"C{1 + k % 9}", label=f"component {k + 1}")
+        one.legend()
+    else:
+        places = tuple(np.linspace(*end, POINTS) for end in limits)
+        flat = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, 2)
+        values = _marginal(findings, columns, flat).sum(axis=0).reshape(POINTS, POINTS)
+        one.contourf(*places, values.T, levels=10, cmap="Blues")
+        covariances = findings.estimator.covariances_[:, columns][:, :, columns]
+        mark_places(one, findings.estimator.means_[:, columns], covariances, ellipse_radius(HELD[1]))
+        one.set_ylim(*limits[1])
+    one.set_xlim(*limits[0])
+    one.set_xlabel(names[0])
+    one.set_ylabel(names[1] if len(names) > 1 else "density")
+    return one

@@ -38,6 +38,7 @@ from fogline.report.frame import (
     values_with_errors,
     versions,
 )
+from fogline.report.summaries import INTERVAL, Summary, notes_of, released_facts, spread_cells
 
 if TYPE_CHECKING:
     from fogline.density.modes.significance import NoiseField
@@ -54,14 +55,24 @@ __all__ = [
     "mode_values",
     "modes_content",
     "modes_document",
+    "modes_frame",
+    "modes_plot",
+    "modes_summary",
     "modes_table",
     "modes_title",
     "standings",
     "wide_modes_content",
     "wide_modes_document",
+    "wide_modes_frame",
+    "wide_modes_plot",
+    "wide_modes_summary",
     "wide_modes_table",
     "wide_modes_title",
 ]
+
+
+MOST_HEAPS = 5
+"""Point masses that are named one by one."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +126,8 @@ def standings(
     True
     """
     places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
+    if density.leaves is not None:
+        return _leaf_standings(density, places, level, bandwidth)
     scale_space = make_scale_space(density, bandwidth)
     null = null_of(density, [scale_space.readings[q] for q in tested_scales(scale_space)])
     best: list[Standing | None] = [None] * len(places)
@@ -136,6 +149,38 @@ def standings(
     # With a number of modes given, some of them may be no peak at any tested bandwidth.
     flat = [Standing(0.0, scales[-1][1], scales[-1][0]) if s is None else s for s in best]
     return Standings(tuple(flat), other, tuple(scales))
+
+
+def _leaf_standings(density: PrivateDensity, places: FloatArray, level: float, bandwidth: BandwidthLike) -> Standings:
+    """Hold modes of a release on leaves against the fogline of the scales that they were tested at."""
+    from fogline.density.modes.from_leaves import search_leaves
+
+    search = search_leaves(density, bandwidth)
+    best: list[Standing | None] = [None] * len(places)
+    other: Standing | None = None
+    scales = []
+    unit = search.counts.count / density.count / search.counts.volume
+    for test, layer in zip(search.tests, search.layers, strict=True):
+        needed = max(test.needed(level), 1e-12)
+        h = tuple(test.grid.bandwidth.tolist())
+        scales.append((h, float(needed * test.sd.max() * unit)))
+        homes = {layer.basin(place) for place in places}
+        for i in np.flatnonzero(np.isfinite(test.standing)).tolist():
+            sd = float(test.sd.ravel()[test.peaks.cell[i]]) * unit
+            standing = Standing(float(test.peaks.prominence[i]) * unit, needed * sd, h)
+            near = [
+                k for k, place in enumerate(places) if layer.basin(place) == i or _within(layer.points[i], place, h)
+            ]
+            for k in near:
+                best[k] = _clearer(best[k], standing)
+            if not near and i not in homes:
+                other = _clearer(other, standing)
+    flat = [Standing(0.0, scales[-1][1], scales[-1][0]) if s is None else s for s in best]
+    return Standings(tuple(flat), other, tuple(scales))
+
+
+def _within(point: FloatArray, place: FloatArray, bandwidth: tuple[float, ...]) -> bool:
+    return bool(np.linalg.norm((point - place) / np.array(bandwidth)) <= 1)
 
 
 def _clearer(known: Standing | None, new: Standing) -> Standing:
@@ -329,18 +374,58 @@ def estimator_document(
         "columns": list(columns),
         "bounds": bounds,
         "modes": found,
+        **beside_values(estimator, columns),
         "message": estimator.message_,
         "count": {"value": density.count, "standard_error": density.count_sd},
         "guarantee": {**estimator.guarantee_.to_dict(), "statement": str(estimator.guarantee_)},
         "fogline": {"level": estimator.level, "scales": scales},
         "bandwidths": {
-            "planned": density.spec.planned.tolist(),
+            **({} if density.leaves is not None else {"planned": density.spec.planned.tolist()}),
             "smallest": low.tolist(),
             "largest": high.tolist(),
             "steps": list(density.spec.steps),
         },
         "versions": versions(),
     }
+
+
+def beside_values(estimator: ModeFit, columns: Sequence[str]) -> dict[str, Any]:
+    """Return modes at walls and point masses as plain values; nothing for a release that cannot tell them."""
+    if estimator.density_.leaves is None:
+        return {}
+    ends = [
+        {
+            "walls": [{"column": columns[axis], "side": side} for axis, side in mode.ends],
+            "position": list(mode.position),
+            "height": mode.height,
+            "share": mode.share,
+            "p_value": mode.p_value,
+        }
+        for mode in estimator.boundary_modes_
+    ]
+    heaps = [
+        {"value": list(heap.value), "low": list(heap.low), "high": list(heap.high), "share": heap.share,
+         "share_error": heap.error}
+        for heap in estimator.point_masses_
+    ]  # fmt: skip
+    return {"boundary_modes": ends, "point_masses": heaps}
+
+
+def beside_words(estimator: ModeFit, columns: Sequence[str]) -> tuple[str, ...]:
+    """Say where records are densest at a wall, and which values hold many of them; nothing where there are none."""
+    said = []
+    for mode in estimator.boundary_modes_:
+        said.append(
+            f"Mode at a wall: {mode.words(list(columns))}, density {significant(mode.height)}, "
+            f"{100 * mode.share:.0f}% of the records on its slopes, p-value {p_value(mode.p_value)}."
+        )
+    for heap in estimator.point_masses_[:MOST_HEAPS]:
+        pairs = zip(columns, heap.value, strict=True)
+        value = ", ".join(f"{name} = {tick_label(x)}" for name, x in pairs if x is not None)
+        said.append(f"Point mass: {value}, {100 * heap.share:.1f}% ± {100 * heap.error:.1f}% of the records.")
+    if len(estimator.point_masses_) > MOST_HEAPS:
+        said.append(f"And {len(estimator.point_masses_) - MOST_HEAPS} smaller point masses.")
+    return tuple(said)
 
 
 def mode_values(estimator: ModeFit, k: int) -> dict[str, Any]:
@@ -370,13 +455,14 @@ def modes_table(findings: Findings) -> ConsoleTable:
         "Modes, highest first",
         ("mode", *findings.columns, "density", "p-value", "prominence", "share of mass"),
         tuple(rows),
-        sentences=count_words(estimator),
+        sentences=(*beside_words(estimator, findings.columns), *count_words(estimator)),
     )
 
 
 def modes_content(findings: Findings) -> dict[str, Any]:
     """Return what the page says, for its template."""
-    from fogline.report._plots import figures, share_bar, standing_chart
+    from fogline.report._charts import share_bar, standing_chart
+    from fogline.report._plots import figures
 
     estimator, density = findings.estimator, findings.estimator.density_
     rest = 1 - float(findings.basins.shares.sum())
@@ -389,6 +475,7 @@ def modes_content(findings: Findings) -> dict[str, Any]:
         "steps": [tick_label(s) if s else "" for s in density.spec.steps],
         "modes": [_mode(findings, k) for k in range(findings.k)],
         "known": estimator.n_modes is not None,
+        "beside": beside_words(estimator, findings.columns),
         "bandwidth": listed(
             [f"{significant(h)} ({name})" for h, name in zip(findings.bandwidth, findings.columns, strict=True)]
         ),
@@ -539,3 +626,79 @@ def wide_modes_table(findings: WideFindings) -> ConsoleTable:
         left_out=left_out_words(findings.columns, shown),
         sentences=count_words(estimator),
     )
+
+
+# -- results ------------------------------------------------------------------------------------------------------
+
+
+def modes_summary(findings: Findings) -> Summary:
+    """Return the table of modes: each position with its error, and how far the mode stands out."""
+    shares, errors = findings.basins.shares, findings.basins.share_errors
+    remarks = [
+        f"Mode {k + 1} stands {significant(standing.ratio, 2)} times the fogline high and has {100 * shares[k]:.0f}% ± "
+        f"{100 * errors[k]:.0f}% of the mass."
+        for k, standing in enumerate(findings.standings.modes)
+    ]
+    return _summary(findings, range(findings.d), remarks)
+
+
+def wide_modes_summary(findings: WideFindings) -> Summary:
+    """Return the table of modes of many columns, in those that tell most."""
+    left_out = left_out_words(findings.columns, findings.shown).replace("the document of --json", "to_frame()")
+    return _summary(findings, findings.shown, [left_out] if left_out else [])
+
+
+def _summary(findings: Findings | WideFindings, shown: Sequence[int], remarks: Sequence[str]) -> Summary:
+    estimator, rows = findings.estimator, []
+    for k in range(findings.k):
+        parts = estimator.privacy_covariances_[k], estimator.sampling_covariances_[k]
+        for j in shown:
+            cells = spread_cells(
+                float(estimator.modes_[k, j]),
+                float(estimator.standard_errors_[k, j]),
+                *(float(np.sqrt(part[j, j])) for part in parts),
+            )
+            first = j == shown[0]
+            more = p_value(float(estimator.p_values_[k])) if first else ""
+            rows.append((str(k + 1) if first else "", findings.columns[j], *cells, more))
+    bounds = [(tick_label(low), tick_label(high)) for low, high in findings.bounds]
+    named = listed(findings.columns) if len(findings.columns) <= 3 else f"{len(findings.columns)} columns"
+    return Summary(
+        f"Modes of {named}",
+        released_facts(estimator, findings.columns, bounds),
+        ("mode", "column", "position", *INTERVAL, "privacy", "sampling", "p-value"),
+        tuple(rows),
+        notes_of(estimator.message_, estimator.guarantee_, *remarks),
+        left=2,
+    )
+
+
+def modes_frame(findings: Findings) -> dict[str, list[Any]]:
+    """Return the modes as columns of a frame, one row per mode."""
+    shares = {"share": findings.basins.shares.tolist(), "share_standard_error": findings.basins.share_errors.tolist()}
+    return {**wide_modes_frame(findings), **shares}
+
+
+def wide_modes_frame(findings: Findings | WideFindings) -> dict[str, list[Any]]:
+    """Return the modes of any number of columns as columns of a frame, one row per mode."""
+    estimator = findings.estimator
+    frame: dict[str, list[Any]] = {"mode": list(range(1, findings.k + 1))}
+    for j, name in enumerate(findings.columns):
+        frame[name] = estimator.modes_[:, j].tolist()
+        frame[f"{name}_standard_error"] = estimator.standard_errors_[:, j].tolist()
+    return {**frame, "density": estimator.heights_.tolist(), "p_value": estimator.p_values_.tolist()}
+
+
+def modes_plot(findings: Findings, ax: Any = None) -> Any:
+    """Draw the density and its modes with matplotlib."""
+    from fogline.report._axes import draw_pictures
+    from fogline.report._plots import pictures_of
+
+    return draw_pictures(pictures_of(findings), ax)
+
+
+def wide_modes_plot(findings: WideFindings, ax: Any = None) -> Any:
+    """Draw the two columns in which modes differ most."""
+    from fogline.report._axes import draw_pictures
+
+    return draw_pictures([findings.picture], ax)

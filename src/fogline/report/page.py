@@ -49,6 +49,12 @@ class Kind:
         Takes findings, and returns the page's title where none is given.
     template : str
         Name of the page's template.
+    summary : str
+        Takes findings, and returns a :class:`~fogline.report.summaries.Summary`.
+    frame : str
+        Takes findings, and returns the columns of a frame: lists by name.
+    plot : str
+        Takes findings and matplotlib axes or None, and draws.
     """
 
     findings: str
@@ -57,6 +63,9 @@ class Kind:
     content: str
     title: str
     template: str
+    summary: str
+    frame: str
+    plot: str
 
     def get(self, part: str) -> Callable[..., Any]:
         """Import a part of this kind by its name, such as ``"document"``.
@@ -70,16 +79,42 @@ class Kind:
 
 
 FINDERS = {
+    "fogline.density.private_density:PrivateDensity": "density:find_density",
+    "fogline.density.profile:Profile": "profile:find_profile",
+    "fogline.density.strata:Strata": "strata:find_strata",
     "fogline.estimators.mode_fit:ModeFit": "modes:find_modes",
     "fogline.estimators.clustering:PrivateModeClustering": "clusters:find_clusters",
     "fogline.estimators.regression:PrivateModalRegression": "regression:find_branches",
     "fogline.estimators.hellinger:PrivateHellinger": "fit:find_fit",
     "fogline.estimators.mixture:PrivateGaussianMixture": "mixture:find_mixture",
+    "fogline.estimators.sampler:IntegralSampler": "draws:find_draws",
 }
-"""For each estimator what reads the findings from it, once it is fitted."""
+"""For a density and each estimator what reads the findings from it, once it is fitted."""
 
 
 KINDS = {
+    "density": Kind(
+        findings="density:DensityFindings",
+        document="density:density_document",
+        table="density:density_table",
+        content="density:density_content",
+        title="density:density_title",
+        template="density.html.j2",
+        summary="density:density_summary",
+        frame="density:density_frame",
+        plot="density:density_plot",
+    ),
+    "profile": Kind(
+        findings="profile:ProfileFindings",
+        document="profile:profile_document",
+        table="profile:profile_table",
+        content="profile:profile_content",
+        title="profile:profile_title",
+        template="profile.html.j2",
+        summary="profile:profile_summary",
+        frame="profile:profile_frame",
+        plot="profile:profile_plot",
+    ),
     "modes": Kind(
         findings="modes:Findings",
         document="modes:modes_document",
@@ -87,6 +122,9 @@ KINDS = {
         content="modes:modes_content",
         title="modes:modes_title",
         template="modes.html.j2",
+        summary="modes:modes_summary",
+        frame="modes:modes_frame",
+        plot="modes:modes_plot",
     ),
     "wide modes": Kind(
         findings="modes:WideFindings",
@@ -95,6 +133,9 @@ KINDS = {
         content="modes:wide_modes_content",
         title="modes:wide_modes_title",
         template="wide_modes.html.j2",
+        summary="modes:wide_modes_summary",
+        frame="modes:wide_modes_frame",
+        plot="modes:wide_modes_plot",
     ),
     "clusters": Kind(
         findings="clusters:ClusterFindings",
@@ -103,6 +144,9 @@ KINDS = {
         content="clusters:cluster_content",
         title="clusters:cluster_title",
         template="clusters.html.j2",
+        summary="clusters:cluster_summary",
+        frame="clusters:cluster_frame",
+        plot="clusters:cluster_plot",
     ),
     "regression": Kind(
         findings="regression:BranchFindings",
@@ -111,6 +155,9 @@ KINDS = {
         content="regression:branch_content",
         title="regression:branch_title",
         template="regression.html.j2",
+        summary="regression:branch_summary",
+        frame="regression:branch_frame",
+        plot="regression:branch_plot",
     ),
     "fit": Kind(
         findings="fit:FitFindings",
@@ -119,6 +166,9 @@ KINDS = {
         content="fit:fit_content",
         title="fit:fit_title",
         template="fit.html.j2",
+        summary="fit:fit_summary",
+        frame="fit:fit_frame",
+        plot="fit:fit_plot",
     ),
     "mixture": Kind(
         findings="mixture:MixtureFindings",
@@ -127,6 +177,31 @@ KINDS = {
         content="mixture:mixture_content",
         title="mixture:mixture_title",
         template="mixture.html.j2",
+        summary="mixture:mixture_summary",
+        frame="mixture:mixture_frame",
+        plot="mixture:mixture_plot",
+    ),
+    "strata": Kind(
+        findings="strata:StrataFindings",
+        document="strata:strata_document",
+        table="strata:strata_table",
+        content="strata:strata_content",
+        title="strata:strata_title",
+        template="strata.html.j2",
+        summary="strata:strata_summary",
+        frame="strata:strata_frame",
+        plot="strata:strata_plot",
+    ),
+    "draws": Kind(
+        findings="draws:DrawFindings",
+        document="draws:draws_document",
+        table="draws:draws_table",
+        content="draws:draws_content",
+        title="draws:draws_title",
+        template="draws.html.j2",
+        summary="draws:draws_summary",
+        frame="draws:draws_frame",
+        plot="draws:draws_plot",
     ),
 }
 """By the ``kind`` of their findings."""
@@ -199,8 +274,8 @@ def write_report(
 
     Parameters
     ----------
-    estimator : PrivateModes, PrivateModeClustering, PrivateModalRegression, PrivateHellinger or PrivateGaussianMixture
-        Fitted.
+    estimator : PrivateDensity, Strata or estimator
+        A release, or a fitted estimator.
     path : str or Path
         Where to write; a file that exists is replaced.
     columns : sequence of str, optional

@@ -18,9 +18,10 @@ from scipy.ndimage import gaussian_filter
 from scipy.special import ndtri
 
 from fogline._typing import BoolArray, FloatArray
-from fogline.report._plots import badge, canvas, free_spot, heat, line, outline
+from fogline.report._plots import Layout, badge, canvas, free_spot, heat, in_two_sizes, line, outline
 from fogline.report._svg import HUES, PlotArea, element, path, plus_minus, short, significant, tick_label
 from fogline.report.frame import ConsoleTable, column_names, count_words, frame_content, listed, python_call, versions
+from fogline.report.summaries import INTERVAL, Summary, notes_of, released_facts, spread_cells
 
 if TYPE_CHECKING:
     from fogline.estimators import PrivateModalRegression
@@ -31,7 +32,10 @@ __all__ = [
     "Row",
     "branch_content",
     "branch_document",
+    "branch_frame",
     "branch_map",
+    "branch_plot",
+    "branch_summary",
     "branch_table",
     "branch_title",
     "described_rows",
@@ -60,6 +64,9 @@ NARROW = 0.6
 
 DRAWN_DENSITY_FLOOR = 2.0
 """The density is drawn where it is at least this many deviations of its privacy noise."""
+
+POSTERIOR_FLOOR = 0.005
+"""The density of a posterior is drawn where it is at least this part of its highest value."""
 
 Strand = tuple[int, FloatArray, FloatArray, FloatArray]
 
@@ -149,7 +156,15 @@ class BranchFindings:
     @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Public range of each x, then of y."""
-        return tuple((float(low), float(high)) for low, high in self.estimator.density_.spec.bounds)
+        return tuple((float(low), float(high)) for low, high in _ordered_bounds(self.estimator))
+
+
+def _order(estimator: PrivateModalRegression) -> list[int]:
+    """Places of each x, then of y, among the columns of the release: of one that was read, y may be any of them."""
+    d = int(estimator.n_features_in_) + 1
+    response = estimator.branches_.response
+    y = d - 1 if response is None else int(response)
+    return [*(k for k in range(d) if k != y), y]
 
 
 def tells(row: Row, bounds: FloatArray) -> bool:
@@ -166,8 +181,10 @@ def find_branches(estimator: PrivateModalRegression, columns: Sequence[str] | No
     given = None if columns is None else tuple(map(str, columns))
     if given is not None and len(given) != dx + 1:
         raise ValueError(f"columns must name {dx} x and y, got {len(given)}")
-    names = (*column_names(estimator), "y") if given is None else given
-    bounds = np.asarray(estimator.density_.spec.bounds, dtype=np.float64)
+    named = estimator.density_.columns
+    names = (*column_names(estimator), "y" if named is None else named[_order(estimator)[-1]])
+    names = names if given is None else given
+    bounds = _ordered_bounds(estimator)
     low, width = bounds[1:dx, 0], bounds[1:dx, 1] - bounds[1:dx, 0]
     fixed = [tuple((low + part * width).tolist()) for part in HELD] if dx > 1 else [()]
     along = np.linspace(bounds[0, 0], bounds[0, 1], QUERIES)
@@ -188,11 +205,24 @@ def _panel(
     density, bandwidth = estimator.density_, estimator.bandwidth_
     x = np.array([row.x[0] for row in rows])
     y = np.linspace(bounds[-1, 0], bounds[-1, 1], HEIGHT)
+    response = estimator.branches_.response
+    floor = DRAWN_DENSITY_FLOOR * density.noise_sd(bandwidth) if response is None else 0.0
     if fixed:
         grid = np.stack(np.meshgrid(x[::SPARSE], y[::SPARSE], indexing="ij"), axis=-1).reshape(-1, 2)
         points = np.insert(grid, 1, np.array(fixed)[:, None], axis=1)
-        axes, values = (x[::SPARSE], y[::SPARSE]), density.pdf(points, bandwidth)
+        axes = (x[::SPARSE], y[::SPARSE])
+        if response is None:
+            values = density.pdf(points, bandwidth)
+        else:  # y is last in the points, and may be any column of the density
+            order = np.insert(np.arange(density.spec.d - 1), response, density.spec.d - 1)
+            values = np.asarray(density.posterior.pdf(points[:, order]).value)
         values = values.reshape(len(axes[0]), len(axes[1]))
+    elif response is not None:
+        leaves = density.posterior.axes
+        axes = (leaves[1 - response].edges, leaves[response].edges)
+        joint = np.moveaxis(density.posterior.masses().estimate, response, -1)
+        values = np.pad(joint / (leaves[0].width * leaves[1].width), ((0, 1), (0, 1)), mode="edge")
+        floor = POSTERIOR_FLOOR * float(values.max())
     else:
         found = density.grid(bandwidth)
         axes, values = _to_boundary(found.axes, bounds), np.pad(found.values, ((0, 1), (0, 1)), mode="edge")
@@ -200,9 +230,12 @@ def _panel(
     for i, row in enumerate(rows):
         for low, high in row.intervals.tolist() if tells(row, bounds) else []:
             inside[i] |= (y >= low) & (y <= high)
-    return Panel(
-        fixed, axes, values, DRAWN_DENSITY_FLOOR * density.noise_sd(bandwidth), (x, y), inside, _strands(x, rows)
-    )
+    return Panel(fixed, axes, values, floor, (x, y), inside, _strands(x, rows))
+
+
+def _ordered_bounds(estimator: PrivateModalRegression) -> FloatArray:
+    """Bounds of each x, then of y, which may be any column of a density that was read."""
+    return np.asarray(estimator.density_.spec.bounds, dtype=np.float64)[_order(estimator)]
 
 
 def _to_boundary(axes: tuple[FloatArray, ...], bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -324,18 +357,25 @@ def described_rows(findings: BranchFindings) -> list[dict[str, Any]]:
     return described
 
 
+WIDE_MAP = Layout(880, 520, left=70, top=10, right=20, bottom=60, ticks=7)
+NARROW_MAP = Layout(360, 350, left=56, top=10, right=12, bottom=50, ticks=4, narrow=True)
+SMALL_MAP = Layout(356, 340, left=56, top=30, right=14, bottom=48, ticks=5)
+
+
 def branch_map(findings: BranchFindings, panel: Panel) -> str:
     """Draw the released density with the branches, their 95% bands and the prediction set over it."""
-    small = bool(panel.fixed)
+    if panel.fixed:
+        return _branch_drawing(findings, panel, SMALL_MAP)
+    return in_two_sizes(lambda layout: _branch_drawing(findings, panel, layout), WIDE_MAP, NARROW_MAP)
+
+
+def _branch_drawing(findings: BranchFindings, panel: Panel, layout: Layout) -> str:
     x_name, y_name = findings.columns[0], findings.columns[-1]
-    limits = findings.bounds[0], findings.bounds[-1]
-    frame = PlotArea(56, 30, 286, 262, *limits) if small else PlotArea(70, 10, 790, 450, *limits)
+    frame = layout.area(findings.bounds[0], findings.bounds[-1])
     layers = [heat(frame, panel.axes, panel.values, panel.floor)]
     if panel.inside.any():
         soft = gaussian_filter(panel.inside.astype(np.float64), 0.7, mode="nearest")
         layers.append(element("path", d=outline(frame, panel.set_axes, soft, 0.5), class_="set"))
-    labels: list[str] = []
-    taken: list[tuple[float, ...]] = []
     for number, x, positions, errors in panel.strands:
         hue = HUES[number % len(HUES)]
         upper, lower = positions + RADIUS * errors, positions - RADIUS * errors
@@ -343,6 +383,31 @@ def branch_map(findings: BranchFindings, panel: Panel) -> str:
         layers.append(element("path", d=path([_within(frame, frame.at(edge))]), fill=hue, class_="band"))
         for class_ in ("branch-halo", "branch"):
             layers.append(element("path", d=line(frame, x, positions), stroke=hue, class_=class_))
+    title = ""
+    if panel.fixed:
+        words = listed(
+            [f"{short(n, 18)} = {significant(v)}" for n, v in zip(findings.columns[1:], panel.fixed, strict=False)]
+        )
+        title = element("text", text=words, x=frame.left + frame.width / 2, y=18, class_="axis-name middle")
+    most = 42 if layout is WIDE_MAP else 26
+    return canvas(
+        layout.width,
+        layout.height,
+        f"Map of the released density of {short(x_name)} and {short(y_name)} with its branches",
+        title,
+        frame.border("paper"),
+        *layers,
+        frame.border(),
+        frame.axes((short(x_name, most), short(y_name, most)), wanted=layout.ticks),
+        *_numbers(panel, frame),
+        class_=layout.class_,
+    )
+
+
+def _numbers(panel: Panel, frame: PlotArea) -> list[str]:
+    """Number of each branch, beside the middle of its longest stretch."""
+    labels: list[str] = []
+    taken: list[tuple[float, ...]] = []
     for number in dict.fromkeys(strand[0] for strand in panel.strands):
         longest = max((s for s in panel.strands if s[0] == number), key=lambda strand: len(strand[1]))
         middle = len(longest[1]) // 2
@@ -350,24 +415,7 @@ def branch_map(findings: BranchFindings, panel: Panel) -> str:
         place = free_spot((float(spot[0]), float(spot[1])), 22, taken, frame)
         taken.append(place)
         labels.append(badge(number, place, hue=HUES[number % len(HUES)]))
-    title = ""
-    if small:
-        words = listed(
-            [f"{short(n, 18)} = {significant(v)}" for n, v in zip(findings.columns[1:], panel.fixed, strict=False)]
-        )
-        title = element("text", text=words, x=frame.left + frame.width / 2, y=18, class_="axis-name middle")
-    return canvas(
-        356 if small else 880,
-        340 if small else 520,
-        f"Map of the released density of {short(x_name)} and {short(y_name)} with its branches",
-        title,
-        frame.border("paper"),
-        *layers,
-        frame.border(),
-        frame.axes((short(x_name, 26), short(y_name, 26)) if small else (x_name, y_name), wanted=5 if small else 7),
-        *labels,
-        class_="figure",
-    )
+    return labels
 
 
 def _within(frame: PlotArea, points: FloatArray) -> FloatArray:
@@ -395,3 +443,59 @@ def branch_table(findings: BranchFindings) -> ConsoleTable:
         left=(len(known), len(known) + 1),
         sentences=count_words(findings.estimator),
     )
+
+
+def branch_summary(findings: BranchFindings) -> Summary:
+    """Return the table of a regression: the typical responses at some x, each with its error."""
+    estimator, rows = findings.estimator, []
+    *known, response = findings.columns
+    for row in findings.rows:
+        modes = sorted(zip(row.branches, row.positions.tolist(), row.errors.tolist(), strict=True))
+        for i, (number, position, error) in enumerate(modes):
+            where = [significant(float(value)) if i == 0 else "" for value in row.x]
+            rows.append((*where, str(number + 1), *spread_cells(position, error)))
+    bounds = [(tick_label(low), tick_label(high)) for low, high in findings.bounds]
+    return Summary(
+        f"Branches of {branch_title(findings)}",
+        released_facts(estimator, findings.columns, bounds),
+        (*known, "branch", f"typical {response}", *INTERVAL),
+        tuple(rows),
+        notes_of(estimator.message_, estimator.guarantee_),
+        left=len(known) + 1,
+    )
+
+
+def branch_frame(findings: BranchFindings) -> dict[str, list[Any]]:
+    """Return the branches along x as columns of a frame, one row per place and branch."""
+    *known, response = findings.columns
+    frame: dict[str, list[Any]] = {name: [] for name in known}
+    frame |= {"branch": [], response: [], f"{response}_standard_error": [], "density": []}
+    for row in findings.rows:
+        for number, *values in zip(row.branches, row.positions, row.errors, row.heights, strict=True):
+            cells = (*row.x.tolist(), number + 1, *(float(value) for value in values))
+            for name, cell in zip(frame, cells, strict=True):
+                frame[name].append(cell)
+    return frame
+
+
+def branch_plot(findings: BranchFindings, ax: Any = None) -> Any:
+    """Draw the released density and the branches, with 95% bands, with matplotlib: one panel per held x."""
+    from fogline.report._axes import axes_for
+    from fogline.report._plots import density_levels
+
+    axes = axes_for(ax, len(findings.panels))
+    for panel, one in zip(findings.panels, axes, strict=True):
+        levels = density_levels(panel.values, panel.floor)
+        if len(levels):
+            one.contourf(*panel.axes, panel.values.T, levels=[*levels, float(panel.values.max())], cmap="Blues")
+        for number, x, positions, errors in panel.strands:
+            colour, band = f"C{1 + int(number) % 9}", RADIUS * errors
+            one.plot(x, positions, marker="." if len(x) == 1 else "", color=colour)
+            one.fill_between(x, positions - band, positions + band, color=colour, alpha=0.3, linewidth=0)
+        one.set_xlim(*findings.bounds[0])
+        one.set_ylim(*findings.bounds[-1])
+        one.set_xlabel(findings.columns[0])
+        one.set_ylabel(findings.columns[-1])
+        if panel.fixed:
+            one.set_title(f"{findings.columns[1]} = {significant(panel.fixed[0])}")
+    return axes[0] if len(axes) == 1 else np.array(axes)

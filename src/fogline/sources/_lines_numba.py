@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from fogline._typing import BoolArray, FloatArray, Ids, IntArray, WordArray
 from fogline.sources.reading import NumberRule
 from fogline.sources.tables import BATCH_ROWS
-from fogline.sources.text_lines import MAX_LINE, Batch, Layout, ids_of
+from fogline.sources.text_lines import MAX_LINE, Batch, Layout, TypedBatch, ids_of
 
 __all__ = ["FastReader"]
 
 F = TypeVar("F", bound=Callable[..., object])
 ByteArray: TypeAlias = NDArray[np.uint8]
 Whole: TypeAlias = int | np.int64
-Places: TypeAlias = tuple[IntArray, np.int64, BoolArray]
-"""For each cell of a line the column of its number, or -1; the place of the id, or -1; which signs end a line."""
+Places: TypeAlias = tuple[IntArray, IntArray, BoolArray]
+"""For each cell of a line the column of its number, or -1; that of its text, or -1; which signs end a line."""
 
 Rule: TypeAlias = tuple[np.uint8, np.uint8, ByteArray, ByteArray, IntArray, bool]
 """Delimiter, decimal mark, thousands separator, null words one after the other and their ends, whether it is UTF-8."""
@@ -87,7 +87,11 @@ class FastReader:
         ends = np.cumsum([0, *map(len, null)])
         line_ends = np.zeros(256, dtype=np.bool_)
         line_ends[[_FEED, _RETURN]] = True
-        self._places = slots, np.int64(-1 if layout.unit is None else layout.unit), line_ends
+        # The unit's cell, if there is one, is the first of the texts.
+        self._texts = (*(() if layout.unit is None else (layout.unit,)), *layout.texts)
+        noted = np.full(layout.cells, -1, dtype=np.int64)
+        noted[list(self._texts)] = np.arange(len(self._texts))
+        self._places = slots, noted, line_ends
         self._rule = (
             np.uint8(ord(layout.delimiter)),
             np.uint8(rule.decimal[0]),
@@ -100,27 +104,33 @@ class FastReader:
 
     def batches(self, block: bytes) -> list[Batch]:
         """Rows of the block, with the ids where there is a unit."""
-        found: list[Batch] = []
+        return [(rows, ids) for rows, _, ids in self.typed_batches(block)]
+
+    def typed_batches(self, block: bytes) -> list[TypedBatch]:
+        """Rows of the block, with their texts, and with the ids where there is a unit."""
+        found: list[TypedBatch] = []
         at: Whole = 0
         content = np.frombuffer(block, dtype=np.uint8)
         capacity = min(BATCH_ROWS, len(block))
         while at < len(block):
             rows = np.empty((capacity, len(self._layout.numbers)))
-            ids = np.zeros((0 if self._layout.unit is None else capacity, 4), dtype=np.int64)
+            notes = np.zeros((len(self._texts), capacity, 4), dtype=np.int64)
             # Room for one more line: a line is finished before its cells are counted against HARD.
             hard = np.empty((HARD + rows.shape[1], 4), dtype=np.int64)
-            count, at, left = _read(content, at, self._places, self._rule, self._stops, rows, ids, hard)
+            count, at, left = _read(content, at, self._places, self._rule, self._stops, rows, notes, hard)
             for row, column, begin, end in hard[:left].tolist():
                 rows[row, column] = self._number_rule.value(block[begin:end])
-            found.append((rows[:count], self._ids(block, ids[:count])))
+            has_unit = self._layout.unit is not None
+            ids = self._ids(block, notes[0, :count]) if has_unit else None
+            found.append((rows[:count], [self._cells(block, note[:count]) for note in notes[has_unit:]], ids))
         return found
 
-    def _ids(self, block: bytes, ids: IntArray) -> Ids | None:
-        if self._layout.unit is None:
-            return None
-        forms = ids[:, 0]
-        if not self._number_rule.null and (forms == WHOLE).all():
+    def _ids(self, block: bytes, ids: IntArray) -> Ids:
+        if not self._number_rule.null and (ids[:, 0] == WHOLE).all():
             return ids[:, 3].copy()
+        return self._cells(block, ids)
+
+    def _cells(self, block: bytes, ids: IntArray) -> Ids:
         cells = (
             b"" if form == NO_ID else block[a:b].replace(b'""', b'"') if form == QUOTED else block[a:b]
             for form, a, b in ids[:, :3].tolist()
@@ -152,7 +162,7 @@ def _read(
 
     Tuples are taken apart here, once: to do so for every line would count references for longer than it takes to read.
     """
-    slots, unit, line_ends = places
+    slots, noted, line_ends = places
     delimiter, decimal, separator, words, ends, has_marks = rule
     has_null = len(ends) > 1
     row = 0
@@ -165,12 +175,12 @@ def _read(
             at += 3
         place = 0
         while place >= 0:
-            slot, start, state, mine = slots[place], at, MISSING, place == unit
-            if slot >= 0 and not mine and not has_null:
+            slot, start, state, mine = slots[place], at, MISSING, noted[place]
+            if slot >= 0 and mine < 0 and not has_null:
                 at, state, value = _plain_number(block, start, decimal, stops)
                 if state == NUMBER:
                     rows[row, slot] = value
-            elif slot < 0 and not mine and block[start] != _QUOTE:
+            elif slot < 0 and mine < 0 and block[start] != _QUOTE:
                 at, state = _next_stop(block, start, stops), NUMBER
             if state != NUMBER:
                 at, left = _read_cell(
@@ -198,8 +208,8 @@ def _read(
             left = left_before
             for j in range(rows.shape[1]):
                 rows[row, j] = np.nan
-            if len(ids):
-                ids[row, 0] = NO_ID
+            for k in range(len(ids)):
+                ids[k, row, 0] = NO_ID
         row += 1
         at += 2 if block[at] == _RETURN and at + 1 < len(block) and block[at + 1] == _FEED else 1
     return row, at, left
@@ -209,7 +219,7 @@ def _read(
 def _read_cell(
     block: ByteArray,
     begin: Whole,
-    is_unit: bool | np.bool_,
+    mine: Whole,
     slot: Whole,
     decimal: np.uint8,
     separator: ByteArray,
@@ -224,8 +234,8 @@ def _read_cell(
 ) -> tuple[Whole, Whole]:
     """Read one cell of a line; returns where it ends, and how many cells are left to ``float``."""
     first, last, at, form = _find_cell(block, begin, stops)
-    if is_unit:
-        _note_id(block, first, last, form, ids, row)
+    if mine >= 0:
+        _note_id(block, first, last, form, ids, mine, row)
     if slot < 0:
         return at, left
     first, last = _trimmed(block, first, last)
@@ -290,13 +300,13 @@ def _is_null(block: ByteArray, first: Whole, last: Whole, words: ByteArray, ends
 
 
 @_compiled
-def _note_id(block: ByteArray, first: Whole, last: Whole, form: Whole, ids: IntArray, row: Whole) -> None:
-    """Write down an id: its form, where it is, and its value if it is a plain integer of at most 18 digits."""
-    ids[row, 0], ids[row, 1], ids[row, 2] = form, first, last
+def _note_id(block: ByteArray, first: Whole, last: Whole, form: Whole, ids: IntArray, k: Whole, row: Whole) -> None:
+    """Write down a text: its form, where it is, and its value if it is a plain integer of at most 18 digits."""
+    ids[k, row, 0], ids[k, row, 1], ids[k, row, 2] = form, first, last
     at = first + 1 if first < last and block[first] == 45 else first
     size = last - at
     if first == last:
-        ids[row, 0] = NO_ID
+        ids[k, row, 0] = NO_ID
     if size < 1 or size > 18 or (block[at] == _ZERO and last - first > 1):
         return
     value: Whole = 0
@@ -305,7 +315,7 @@ def _note_id(block: ByteArray, first: Whole, last: Whole, form: Whole, ids: IntA
         if digit < 0 or digit > 9:
             return
         value = 10 * value + digit
-    ids[row, 0], ids[row, 3] = WHOLE, value if at == first else -value
+    ids[k, row, 0], ids[k, row, 3] = WHOLE, value if at == first else -value
 
 
 @_inlined

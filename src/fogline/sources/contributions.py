@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
@@ -298,9 +298,36 @@ def id_cells(ids: Ids) -> list[Any]:
 
     ids = _undictionaried(ids)
     if not _is_text(ids.type):
-        return list(ids.to_pylist())
+        return cells_alone(ids.to_pylist, cast("Iterable[Any]", ids), lambda cell: cell.as_py())
     texts = ids.cast(pa.large_binary()).to_pylist()  # a text need not be UTF-8, and its bytes can always be read
     return [None if text is None else escaped(text) for text in texts]
+
+
+def cells_alone(together: Callable[[], Iterable[Any]], cells: Iterable[Any], value: Callable[[Any], Any]) -> list[Any]:
+    """Cells of a batch as Python has them; where one cannot be, it alone is missing.
+
+    A day after the year 9999 has no Python date. Read together, it would fail the whole batch, and with it a release.
+
+    Examples
+    --------
+    >>> cells_alone(lambda: [1 / n for n in (1, 0)], (1, 0), lambda n: 1 / n)
+    [1.0, None]
+    """
+
+    def alone(cell: Any) -> Any:
+        try:
+            return value(cell)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # a library in another language may raise what is no Exception
+            return None
+
+    try:
+        return list(together())
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return [alone(cell) for cell in cells]
 
 
 def _undictionaried(ids: ArrowColumn) -> ArrowColumn:

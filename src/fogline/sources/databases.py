@@ -24,12 +24,12 @@ from fogline._validation import source_text
 from fogline.density.random_spec import CellSpec, Spec
 from fogline.sources.cell_sql import POSTGRES, CellSql, SqliteDialect, quoted
 from fogline.sources.contributions import escaped, id_cells
-from fogline.sources.tables import BATCH_ROWS, Progress, Source, State, Take, chosen_columns
+from fogline.sources.tables import BATCH_ROWS, Progress, Source, State, Take, TypedTake, typed_columns
 
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["PostgresTable", "SqliteTable", "adapt", "require_psycopg"]
+__all__ = ["PostgresTable", "SqliteTable", "adapt", "declared_types", "require_psycopg"]
 
 VIEW = "fogline_view"
 """Name of the temporary view through which SQLite tells the declared types of a query."""
@@ -45,6 +45,8 @@ POSTGRES_NUMBERS = {
     1700: "numeric",
 }
 POSTGRES_IDS = {20: "bigint", 21: "smallint", 23: "integer", 25: "text", 1042: "char", 1043: "varchar", 2950: "uuid"}
+POSTGRES_DATES = {1082: "date", 1114: "timestamp", 1184: "timestamptz"}
+POSTGRES_CELLS = {**POSTGRES_IDS, **POSTGRES_DATES, 16: "boolean"}
 """Types of columns by Postgres's numbers for them."""
 
 
@@ -70,14 +72,36 @@ UNREACHABLE = "source: Postgres does not let us in: is a server there, are user,
 
 
 def adapt(
-    source: SourceLike, columns: Sequence[str] | None, *, query: str | None, unit: str | None, progress: Progress | None
+    source: SourceLike,
+    columns: Sequence[str] | None,
+    *,
+    query: str | None,
+    unit: str | None,
+    progress: Progress | None,
+    texts: Sequence[str] = (),
 ) -> Source:
     """Table of a query to a database, by its address or a connection to it."""
+    kind = _kind(source, query)
+    return kind(source, columns, query=query or "", unit=unit, progress=progress, texts=texts)
+
+
+def declared_types(source: SourceLike, query: str | None) -> list[tuple[str, Any]]:
+    """Names and declared types of a query's columns, as the database tells them."""
+    kind = _kind(source, query)
+    asked = kind.__new__(kind)
+    asked._source, asked._relation = source, _relation(_bare(query or ""))
+    return asked._schema()
+
+
+def _kind(source: SourceLike, query: str | None) -> type[SqliteTable] | type[PostgresTable]:
     if query is None or not query.strip():
         raise TypeError("query must be a SELECT or the name of a table, where the source is a database")
     is_sqlite = isinstance(source, sqlite3.Connection) or (isinstance(source, str) and source.startswith("sqlite:"))
-    kind = SqliteTable if is_sqlite else PostgresTable
-    return kind(source, columns, query=query, unit=unit, progress=progress)
+    return SqliteTable if is_sqlite else PostgresTable
+
+
+def _bare(query: str) -> str:
+    return query.strip().rstrip(";").rstrip()
 
 
 class Cursor(Protocol):
@@ -100,16 +124,19 @@ class _QueryTable(Source):
         query: str,
         unit: str | None,
         progress: Progress | None,
+        texts: Sequence[str] = (),
     ) -> None:
         self._source: Any = source
-        self._query = query.strip().rstrip(";").rstrip()
+        self._query = _bare(query)
         self._relation = _relation(self._query)
         self._kinds = self._schema()
         names = [name for name, _ in self._kinds]
-        chosen = chosen_columns(columns, unit, names)
+        chosen, self.texts = typed_columns(columns, texts, unit, names)
         super().__init__(chosen, len(chosen), unit, progress)
         for name in chosen:
             self._require_number(name)
+        for name in self.texts:
+            self._require_cell(name)
         if unit is not None:
             self._require_id(unit)
 
@@ -128,6 +155,13 @@ class _QueryTable(Source):
     def _require_id(self, name: str) -> None:
         raise NotImplementedError
 
+    def _require_cell(self, name: str) -> None:
+        raise NotImplementedError
+
+    def _cell(self, name: str) -> str:
+        """SQL that gives the cells of a column of texts, whole numbers or dates."""
+        raise NotImplementedError
+
     def _number(self, name: str) -> str:
         """SQL that gives a column as doubles, NULL for what is no number."""
         raise NotImplementedError
@@ -139,15 +173,26 @@ class _QueryTable(Source):
     def _doubles(self) -> list[str]:
         return [self._number(name) for name in self.columns or ()]
 
-    def _select(self) -> str:
+    def _select(self, texts: Sequence[str] = ()) -> str:
         unit = [] if self.unit_column is None else [f"{self._id(self.unit_column)} AS unit"]
-        return f"SELECT {', '.join([*self._doubles(), *unit])} FROM {self._relation}"
+        return f"SELECT {', '.join([*self._doubles(), *map(self._cell, texts), *unit])} FROM {self._relation}"
 
-    def _hand_over(self, cursor: Cursor, take: Take) -> None:
+    def _hand_over(self, cursor: Cursor, take: TypedTake, texts: int = 0) -> None:
         while rows := cursor.fetchmany(BATCH_ROWS):
             has_unit = self.unit_column is not None
-            numbers = [row[: self.width] for row in rows]
-            take(np.array(numbers, dtype=np.float64), [row[-1] for row in rows] if has_unit else None)
+            numbers = np.array([row[: self.width] for row in rows], dtype=np.float64).reshape(len(rows), self.width)
+            cells = [[row[self.width + k] for row in rows] for k in range(texts)]
+            take(numbers, cells, [row[-1] for row in rows] if has_unit else None)
+
+    def _scan(self, take: Take) -> None:
+        self._run((), lambda rows, _, ids: take(rows, ids))
+
+    def _scan_typed(self, take: TypedTake) -> None:
+        self._run(self.texts, take)
+
+    def _run(self, texts: Sequence[str], take: TypedTake) -> None:
+        """Run the query for the columns of numbers and these."""
+        raise NotImplementedError
 
 
 class SqliteTable(_QueryTable):
@@ -171,10 +216,10 @@ class SqliteTable(_QueryTable):
             cursor.row_factory = None
             return _counts(cursor.execute(sql, dialect.parameters).fetchall())
 
-    def _scan(self, take: Take) -> None:
+    def _run(self, texts: Sequence[str], take: TypedTake) -> None:
         with self._connected() as connection, closing(connection.cursor()) as cursor:
             cursor.row_factory = None
-            self._hand_over(cursor.execute(self._select()), take)
+            self._hand_over(cursor.execute(self._select(texts)), take, len(texts))
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -221,6 +266,13 @@ class SqliteTable(_QueryTable):
         if re.search("BLOB|DATE|TIME", kind):
             raise TypeError(f"unit: column {name!r} holds {kind}, not integers or texts")
 
+    def _require_cell(self, name: str) -> None:
+        if "BLOB" in dict(self._kinds)[name]:
+            raise TypeError(f"columns: column {name!r} holds BLOB, not texts, whole numbers or dates")
+
+    def _cell(self, name: str) -> str:
+        return self._id(name)
+
     def _number(self, name: str) -> str:
         column = quoted(name)
         return f"CASE WHEN typeof({column}) IN ('integer', 'real') THEN CAST({column} AS REAL) END"
@@ -248,16 +300,17 @@ class PostgresTable(_QueryTable):
         with self._connected() as connection, _cursor(connection) as cursor:
             return _counts(cursor.execute(self._encoded(connection, sql)).fetchall())
 
-    def _scan(self, take: Take) -> None:
+    def _run(self, texts: Sequence[str], take: TypedTake) -> None:
         with self._connected() as connection, _cursor(connection, "fogline_rows", binary=True) as cursor:
             # Latin-1 reads any byte, so ids of an unknown encoding stay apart.
             encoding = TEXT_CODECS.get(connection.info.parameter_status("server_encoding") or "", "latin-1")
 
-            def take_texts(rows: FloatArray, ids: Ids | None) -> None:
-                take(rows, None if ids is None else [_decoded(cell, encoding) for cell in id_cells(ids)])
+            def take_texts(rows: FloatArray, columns: Sequence[Ids], ids: Ids | None) -> None:
+                cells = [[_decoded(cell, encoding) for cell in id_cells(column)] for column in columns]
+                take(rows, cells, None if ids is None else [_decoded(cell, encoding) for cell in id_cells(ids)])
 
-            cursor.execute(self._encoded(connection, self._select()))
-            self._hand_over(cursor, take_texts)
+            cursor.execute(self._encoded(connection, self._select(texts)))
+            self._hand_over(cursor, take_texts, len(texts))
 
     @contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
@@ -294,6 +347,19 @@ class PostgresTable(_QueryTable):
     def _require_id(self, name: str) -> None:
         if dict(self._kinds)[name] not in POSTGRES_IDS:
             raise TypeError(f"unit: column {name!r} does not hold integers or texts; cast it in the query")
+
+    def _require_cell(self, name: str) -> None:
+        if dict(self._kinds)[name] not in POSTGRES_CELLS:
+            raise TypeError(
+                f"columns: column {name!r} does not hold texts, whole numbers or dates; cast it in the query"
+            )
+
+    def _cell(self, name: str) -> str:
+        column, kind = quoted(name), dict(self._kinds)[name]
+        # As the bytes of a text: a date far away is none to Python and would be an error. By to_char, since how a cast
+        # writes a date is a setting of the session.
+        text = f"to_char({column}, 'YYYY-MM-DD')" if kind in POSTGRES_DATES else f"{column}::text"
+        return f"convert_to({text}, getdatabaseencoding())"
 
     def _number(self, name: str) -> str:
         column, kind = quoted(name), dict(self._kinds)[name]

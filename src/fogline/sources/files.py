@@ -35,8 +35,8 @@ from fogline.density.random_spec import CellSpec, Spec
 from fogline.sources.cell_sql import DUCKDB, DUCKDB_NARROW, CellSql, quoted
 from fogline.sources.paths import is_parquet, matching_files
 from fogline.sources.reading import ReadingOptions, require_text_source
-from fogline.sources.tables import BATCH_ROWS, Progress, ReadFailed, Source, State, Take, chosen_columns
-from fogline.sources.text_lines import Header, Layout, blocks_of, opened, read_header, scan_blocks
+from fogline.sources.tables import BATCH_ROWS, Progress, ReadFailed, Source, State, Take, TypedTake, typed_columns
+from fogline.sources.text_lines import Header, Layout, blocks_of, opened, read_header, scan_blocks, scan_typed_blocks
 
 if TYPE_CHECKING:
     import duckdb
@@ -172,10 +172,52 @@ def scan_text_ids(files: Sequence[Path], columns: Sequence[str], unit: str, take
                 take(records(batch.select(list(columns))), batch.column(unit))
 
 
+def require_arrow(what: str) -> None:
+    """Say what to install; before anything is paid."""
+    if not has_arrow():
+        raise ImportError(f"{what}: pip install 'fogline[arrow]'")
+
+
+def scan_typed_parquet(
+    files: Sequence[Path], columns: Sequence[str], texts: Sequence[str], unit: str | None, take: TypedTake
+) -> None:
+    """Hand over rows of Parquet files with the cells of some columns as Arrow has them.
+
+    Parameters
+    ----------
+    files : sequence of Path
+    columns, texts : sequence of str
+        Of numbers, and of whatever else.
+    unit : str or None
+    take : callable
+        :data:`fogline.sources.tables.TypedTake`.
+    """
+    import pyarrow.parquet as pq
+
+    wanted = [*columns, *texts, *(() if unit is None else (unit,))]
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            file.schema_arrow.empty_table().select(wanted)  # fails with no rows as it would with some
+            for batch in file.iter_batches(BATCH_ROWS, columns=wanted):
+                numbers = records(batch.select(list(columns))) if columns else np.empty((batch.num_rows, 0))
+                take(numbers, [batch.column(name) for name in texts], None if unit is None else batch.column(unit))
+
+
 SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 INTEGERS = (*SIGNED, *(f"U{name}" for name in SIGNED))
 NUMBERS = (*INTEGERS, "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
 IDS = (*INTEGERS, "FLOAT", "DOUBLE", "VARCHAR", "UUID", "ENUM")
+CELLS = (
+    *IDS,
+    "BOOLEAN",
+    "DATE",
+    "TIMESTAMP",
+    "TIMESTAMP WITH TIME ZONE",
+    "TIMESTAMP_S",
+    "TIMESTAMP_MS",
+    "TIMESTAMP_NS",
+)
+"""Types of columns that are read cell by cell: categories and dates."""
 PLAIN_IDS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "FLOAT", "DOUBLE")
 """Types of ids that need no text to be the same everywhere."""
 
@@ -198,6 +240,8 @@ class FileTable(Source):
         Name of the column that says whose record a row is.
     progress : callable, optional
         Told the rows read so far; a number as secret as the records.
+    texts : sequence of str, optional
+        Columns that are handed over as texts, or as what a Parquet file holds, beside those of numbers.
     delimiter, decimal, thousands, encoding, null, header
         How text is read; see :class:`ReadingOptions`.
 
@@ -228,6 +272,7 @@ class FileTable(Source):
         *,
         unit: str | None = None,
         progress: Progress | None = None,
+        texts: Sequence[str] = (),
         delimiter: str | None = None,
         decimal: str = ".",
         thousands: str | None = None,
@@ -248,12 +293,17 @@ class FileTable(Source):
         if not self._is_parquet:
             self._check_names(columns, "columns")
             self._check_names([unit], "unit")
-        named = chosen_columns(columns, unit, self._names)
+            self._check_names(list(texts), "columns")
+        named, self.texts = typed_columns(columns, texts, unit, self._names)
         super().__init__(named, len(named), unit, progress)
         self._row = "record" if self._is_parquet else "line of the file"  # a cell with line breaks makes several lines
         kinds = dict(schema)
         for name in named:
             require_kind(f"columns: column {name!r}", kinds[name], NUMBERS, "numbers")
+        for name in self.texts:
+            require_kind(f"columns: column {name!r}", kinds[name], CELLS, "texts, whole numbers or dates")
+        if self._is_parquet and self.texts:
+            require_arrow("columns: texts and dates are read from Parquet by pyarrow")
         self._unit_kind = "" if unit is None else kinds[unit]
         if unit is not None:
             require_kind(f"unit: column {unit!r}", kinds[unit], IDS, "integers or texts")
@@ -310,6 +360,17 @@ class FileTable(Source):
             columns.append(f"{quoted(self.unit_column)}{cast} AS unit")
         sql = f"SELECT {', '.join(columns)} FROM {self._relation()}"
         scan_query(sql, take, has_unit=self.unit_column is not None, ordered=self._ordered)
+
+    def _scan_typed(self, take: TypedTake) -> None:
+        if not self.texts:
+            super()._scan_typed(take)
+        elif self._is_parquet:
+            scan_typed_parquet(self._files, self.columns, self.texts, self.unit_column, take)
+        else:
+            numbers, texts = (tuple(map(self._names.index, names)) for names in (self.columns, self.texts))
+            unit = None if self.unit_column is None else self._names.index(self.unit_column)
+            layout = Layout(self._options, self._header.delimiter, numbers, unit, texts)
+            scan_typed_blocks(self._blocks(), layout, take)
 
     # -- Parquet ----------------------------------------------------------------------------------------------
 

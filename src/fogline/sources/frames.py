@@ -11,8 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from fogline._typing import FloatArray, Ids, SourceLike, is_arrow
 from fogline._validation import contained, records
 from fogline.sources.cell_sql import quoted
+from fogline.sources.contributions import cells_alone
 from fogline.sources.files import IDS, NUMBERS, PLAIN_IDS, has_arrow, require_kind, scan_batches
-from fogline.sources.tables import BATCH_ROWS, Progress, Source, Take, chosen_columns, unit_name
+from fogline.sources.tables import (
+    BATCH_ROWS,
+    Progress,
+    Source,
+    Take,
+    TypedTake,
+    chosen_columns,
+    typed_columns,
+    unit_name,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -116,6 +126,8 @@ class FrameTable(Source):
     columns : sequence of str, optional
     unit : str or array of ids, optional
     progress : callable, optional
+    texts : sequence of str, optional
+        Columns that are handed over cell by cell, whatever they hold.
     """
 
     def __init__(
@@ -125,6 +137,7 @@ class FrameTable(Source):
         unit: str | Ids | None,
         progress: Progress | None,
         *,
+        texts: Sequence[str] = (),
         _declared: bool = True,
     ) -> None:
         try:
@@ -144,7 +157,7 @@ class FrameTable(Source):
         # Errors and public facts use texts; the frame itself is asked by its own labels.
         self._labels = dict(zip(names, self._frame.columns, strict=True))  # pandas may name columns by numbers
         column = unit if isinstance(unit, str) else None
-        chosen = chosen_columns(columns, column, names)
+        chosen, self.texts = typed_columns(columns, texts, column, names)
         self._given = _given_ids(None if column is not None else unit, len(self._frame))
         super().__init__(chosen, len(chosen), "unit" if self._given is not None else column, progress)
         if _declared:
@@ -153,7 +166,8 @@ class FrameTable(Source):
     def _require_kinds(self, column: str | None) -> None:
         """Raise an error unless the declared types are those of numbers, and the unit's one of ids."""
         # On no rows: whether this fails depends on declared types, not on a record.
-        records(self._chosen(self._frame.head(0)))
+        if self.columns:
+            records(self._chosen(self._frame.head(0)))
         if column is not None:
             kind = self._frame.schema[self._labels[column]]
             if not (kind.is_integer() or kind.is_float() or str(kind).split("(")[0] in TEXTS):
@@ -163,6 +177,12 @@ class FrameTable(Source):
         for start in range(0, len(self._frame), BATCH_ROWS):
             part = self._frame[start : start + BATCH_ROWS]
             take(self._numbers(part), self._ids(part, start))
+
+    def _scan_typed(self, take: TypedTake) -> None:
+        for start in range(0, len(self._frame), BATCH_ROWS):
+            part = self._frame[start : start + BATCH_ROWS]
+            numbers = self._numbers(part) if self.columns else np.empty((len(part), 0))
+            take(numbers, [column_ids(part[self._labels[name]]) for name in self.texts], self._ids(part, start))
 
     def _numbers(self, part: nw.DataFrame[Any]) -> FloatArray:
         return records(self._chosen(part))
@@ -219,8 +239,11 @@ def _listed(column: object) -> Ids:
         return column
     series: Any = column  # of pandas or polars
     on_arrow = hasattr(series.dtype, "pyarrow_dtype") or getattr(series.dtype, "storage", None) == "pyarrow"
-    cells: Ids = series.array.__arrow_array__() if on_arrow else series.to_list()
-    return cells
+    if on_arrow:
+        cells: Ids = series.array.__arrow_array__()
+        return cells
+    place = getattr(series, "iloc", series)
+    return cells_alone(series.to_list, range(len(series)), lambda i: place[i])
 
 
 TEXTS = ("String", "Categorical", "Enum", "Object")

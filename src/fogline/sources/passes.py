@@ -235,10 +235,19 @@ def label_text(label: object) -> str | None:
     >>> [label_text(label) for label in ("f ", 3, 3.0, True, None, float("nan"), "")]
     ['f', '3', '3', 'true', None, None, None]
     """
+    try:
+        return _label_text(label)
+    except Exception:  # an object with methods of its own may raise anything, and is no label
+        return None
+
+
+def _label_text(label: object) -> str | None:
     if isinstance(label, str):
         return label.strip() or None
     if isinstance(label, bool | np.bool_):
         return "true" if label else "false"
+    if isinstance(label, np.timedelta64):  # which numpy takes for an integer
+        return None
     if isinstance(label, int | np.integer):
         return str(int(label)) if int(label).bit_length() < LONGEST_LABEL_BITS else None
     if isinstance(label, float | np.floating) and float(label).is_integer():

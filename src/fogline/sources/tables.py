@@ -34,8 +34,10 @@ __all__ = [
     "Source",
     "State",
     "Take",
+    "TypedTake",
     "chosen_columns",
     "read_public",
+    "typed_columns",
     "unit_name",
 ]
 
@@ -43,6 +45,9 @@ T = TypeVar("T")
 State = tuple[IntArray, IntArray]
 Take = Callable[[FloatArray, Ids | None], object]
 """Takes a batch: its numbers, shape (rows, columns), and the ids of its rows (None where there is no unit)."""
+
+TypedTake = Callable[[FloatArray, Sequence[Ids], Ids | None], object]
+"""Takes a batch: its numbers, the cells of each column that is read as text, and the ids of its rows."""
 
 Progress = Callable[[int], object]
 """Told how many rows were read so far. The number is as secret as the records: for the eyes of their owner."""
@@ -74,6 +79,15 @@ def chosen_columns(columns: object, unit: object, names: Sequence[str]) -> tuple
     return check_columns([name for name in names if name != unit] if columns is None else columns, names)
 
 
+def typed_columns(
+    columns: Sequence[str] | None, texts: Sequence[str], unit: object, names: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the columns of numbers and of those that are read as text; a table may have either kind alone."""
+    as_texts = check_columns(list(texts), names, name="texts") if texts else ()
+    numbers = () if as_texts and columns is not None and not columns else chosen_columns(columns, unit, names)
+    return numbers, as_texts
+
+
 def read_public(table: Source) -> FloatArray:
     """Read a table that holds no secret, such as a sample that somebody published: all rows as one array."""
     batches = [np.empty((0, table.width))]
@@ -100,6 +114,8 @@ class Source(ABC):
     _row = "record"
     rereadable = True
     """Whether the source can be read again from its beginning."""
+    texts: tuple[str, ...] = ()
+    """Columns that are handed over cell by cell, as texts, numbers or dates, beside those of numbers."""
 
     def __init__(
         self,
@@ -196,6 +212,23 @@ class Source(ABC):
         """Hand over the records with the ids of their units: for what bounds the contributions."""
         self._guarded(lambda: self._counted_scan(take))
 
+    def each_typed_batch(self, take: TypedTake) -> None:
+        """Hand over the records with the cells of :attr:`texts` and the ids of their units, as they are."""
+        self._guarded(lambda: self._counted_typed_scan(take))
+
+    def _counted_typed_scan(self, take: TypedTake) -> None:
+        """Hand over typed records and tell how many; what the taker raises comes through."""
+        tell, done = self.progress, 0
+
+        def take_and_tell(rows: FloatArray, texts: Sequence[Ids], ids: Ids | None) -> None:
+            nonlocal done
+            take(rows, texts, ids)
+            done += len(rows)
+            if tell is not None:
+                tell(done)
+
+        self._scan_typed(take_and_tell)
+
     def bounded(self, max_contributions: int) -> Source:
         """The same table with no more records of a unit than it may contribute; itself where every row is a unit."""
         from fogline.sources.contributions import ContributionBound
@@ -214,6 +247,12 @@ class Source(ABC):
     @abstractmethod
     def _scan(self, take: Take) -> None:
         """Hand over all rows; may raise anything."""
+
+    def _scan_typed(self, take: TypedTake) -> None:
+        """Hand over all rows with the cells of :attr:`texts`; may raise anything."""
+        if self.texts:
+            raise NotImplementedError
+        self._scan(lambda rows, ids: take(rows, (), ids))
 
     def _state(self, spec: Spec) -> State:
         counts = exact_counts(spec)

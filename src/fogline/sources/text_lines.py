@@ -34,7 +34,7 @@ from fogline._typing import FloatArray, Ids
 from fogline._validation import compiled_loops
 from fogline.sources.paths import COMPRESSED
 from fogline.sources.reading import NumberRule, ReadingOptions
-from fogline.sources.tables import Take
+from fogline.sources.tables import Take, TypedTake
 
 if TYPE_CHECKING:
     from fogline.sources._lines_numba import FastReader
@@ -49,8 +49,10 @@ __all__ = [
     "looks_like_value",
     "opened",
     "plain_batches",
+    "plain_typed_batches",
     "read_header",
     "scan_blocks",
+    "scan_typed_blocks",
 ]
 
 BOM = b"\xef\xbb\xbf"
@@ -64,6 +66,7 @@ PLAIN_ROWS = 2**12
 """Lines whose cells are held as Python objects at a time."""
 
 Batch = tuple[FloatArray, Ids | None]
+TypedBatch = tuple[FloatArray, Sequence[Ids], Ids | None]
 
 
 @dataclass(frozen=True)
@@ -78,17 +81,21 @@ class Layout:
         Places of the cells that are numbers, from 0, one for each column.
     unit : int or None
         Place of the cell that is an id.
+    texts : tuple of int
+        Places of the cells that are handed over as texts.
     """
 
     options: ReadingOptions
     delimiter: str
     numbers: tuple[int, ...]
     unit: int | None = None
+    texts: tuple[int, ...] = ()
 
     @property
     def cells(self) -> int:
         """How many cells of a line must be known."""
-        return 1 + max(self.numbers if self.unit is None else (*self.numbers, self.unit))
+        places: tuple[int, ...] = (*self.numbers, *self.texts)
+        return 1 + max(places if self.unit is None else (*places, self.unit))
 
 
 # -- from bytes to lines --------------------------------------------------------------------------------------
@@ -171,12 +178,20 @@ def _cell(line: bytes, begin: int, delimiter: bytes) -> tuple[bytes, int]:
 
 def plain_batches(block: bytes, layout: Layout, rule: NumberRule) -> Iterator[Batch]:
     """Rows of a block of whole lines, with the ids where there is a unit: the rule in its plain form."""
+    for rows, _, ids in plain_typed_batches(block, layout, rule):
+        yield rows, ids
+
+
+def plain_typed_batches(block: bytes, layout: Layout, rule: NumberRule) -> Iterator[TypedBatch]:
+    """Rows of a block of whole lines, with their texts, and with the ids where there is a unit."""
     lines = lines_of(block)
     for start in range(0, len(lines), PLAIN_ROWS):
         columns = _columns(lines[start : start + PLAIN_ROWS], layout)
-        rows = np.column_stack([rule.values(columns(place)) for place in layout.numbers])
+        numbers = [rule.values(columns(place)) for place in layout.numbers]
+        rows = np.column_stack(numbers) if numbers else np.empty((len(lines[start : start + PLAIN_ROWS]), 0))
+        texts = [ids_of(columns(place), layout.options, rule) for place in layout.texts]
         unit = layout.unit
-        yield rows, None if unit is None else ids_of(columns(unit), layout.options, rule)
+        yield rows, texts, None if unit is None else ids_of(columns(unit), layout.options, rule)
 
 
 def _columns(lines: list[bytes], layout: Layout) -> Callable[[int], list[bytes]]:
@@ -212,19 +227,24 @@ def ids_of(cells: Iterable[bytes], options: ReadingOptions, rule: NumberRule) ->
 
 def scan_blocks(blocks: Iterable[bytes], layout: Layout, take: Take) -> None:
     """Hand over the rows of all blocks, in their order."""
+    scan_typed_blocks(blocks, layout, lambda rows, _, ids: take(rows, ids))
+
+
+def scan_typed_blocks(blocks: Iterable[bytes], layout: Layout, take: TypedTake) -> None:
+    """Hand over the rows of all blocks with their texts, in their order."""
     rule = NumberRule(layout.options)
     fast = _fast_reader() if compiled_loops() else None
     if fast is None:
         for block in blocks:
-            for batch in plain_batches(block, layout, rule):
+            for batch in plain_typed_batches(block, layout, rule):
                 take(*batch)
         return
     reader = fast(layout, rule)
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[Sequence[Batch]]] = deque()
+        waiting: deque[Future[Sequence[TypedBatch]]] = deque()
         for block in blocks:
-            waiting.append(pool.submit(reader.batches, block))
+            waiting.append(pool.submit(reader.typed_batches, block))
             # Blocks are handed over in their order and few are held, so memory does not grow with the file.
             if len(waiting) > threads + 1:
                 _hand_over(waiting.popleft(), take)
@@ -232,7 +252,7 @@ def scan_blocks(blocks: Iterable[bytes], layout: Layout, take: Take) -> None:
             _hand_over(waiting.popleft(), take)
 
 
-def _hand_over(batches: Future[Sequence[Batch]], take: Take) -> None:
+def _hand_over(batches: Future[Sequence[TypedBatch]], take: TypedTake) -> None:
     for batch in batches.result():
         take(*batch)
 

@@ -107,7 +107,7 @@ def test_results_are_frozen_and_not_certified():
         assert not result.branches.flags.writeable
         with pytest.raises(dataclasses.FrozenInstanceError):
             result.branches = None
-    for gap in ("starts from a raw response", "never clipped", "whole epsilon in every step"):
+    for gap in ("starts from a raw response", "does not clip it", "whole epsilon in every step"):
         assert gap in private.guarantee.reason
     assert (plain.noise_scale, private.guarantee.epsilon) == (0.0, 1.0)
 

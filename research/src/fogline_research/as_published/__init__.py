@@ -15,21 +15,41 @@ from fogline_research.as_published.mean_shift import (
     mean_shift,
     partial_mean_shift,
 )
+from fogline_research.as_published.mixture_parts import BallResult, SphericalResult, pgloc, psge, terrific_ball
+from fogline_research.as_published.mixtures import (
+    MixtureResult,
+    PartitionResult,
+    pegme,
+    pgme,
+    rpgmp,
+    sample_and_aggregate,
+)
 
 __all__ = [
+    "BallResult",
     "DPGramsCResult",
     "DPGramsResult",
     "HellingerResult",
     "MBDEResult",
     "MeanShiftResult",
+    "MixtureResult",
     "NotPrivate",
     "PartialMeanShiftResult",
+    "PartitionResult",
+    "SphericalResult",
     "dp_grams",
     "dp_grams_c",
     "dp_pms",
     "mbde",
     "mean_shift",
     "partial_mean_shift",
+    "pegme",
     "pgd",
+    "pgloc",
+    "pgme",
     "pnr",
+    "psge",
+    "rpgmp",
+    "sample_and_aggregate",
+    "terrific_ball",
 ]

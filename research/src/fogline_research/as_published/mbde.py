@@ -6,8 +6,10 @@ come from a random-walk Metropolis chain. Not certified:
 
 1. a chain that has run for a finite time has the law that its start and its steps gave it, which is not
    :math:`Q_T`: the proof is about the stationary law;
-2. the proof needs classifiers with values in :math:`[-\log 2, \log 2]`, and nothing in the paper's network keeps its
-   log-odds there;
+2. the proof needs classifiers with values in :math:`[-\log 2, \log 2]` (section 3 assumes it), and the network of (14)
+   ends in a sigmoid with values in (0, 1). Read as they are, ``outputs="probabilities"``, the density stays in the
+   mollifier, but no classifier is ever negative and the weak learning assumption cannot hold; read as odds, it can, and
+   nothing keeps their logarithms within log 2. The paper does not say; both readings are here;
 3. the density itself, which the paper plots, is not protected by anything.
 
 References
@@ -30,20 +32,22 @@ from numpy.typing import NDArray
 from fogline._validation import check_count, check_epsilon, check_positive
 from fogline.accounting import IntegralGuarantee
 from fogline.families.base_measures import Base, base_named
-from fogline.queries.boosted_density import LEARNERS, BoostedRatio, log_odds, seeded_learner, step_sizes
+from fogline.queries.boosted_density import CLAMP, LEARNERS, BoostedRatio, log_odds, seeded_learner, step_sizes
 from fogline_research.as_published._checks import complete_records, frozen_array
 
 __all__ = ["MBDEResult", "mbde", "metropolis"]
 
 FloatArray = NDArray[np.float64]
 
+_NORMALISER_DRAWS = 20_000
+
 LARGEST = 100.0
 """Log-odds beyond this are as good as infinite, with which a chain cannot walk."""
 
-REASONS = (
-    "a finite Metropolis chain has not the law that the proof is about; the classifiers' outputs are not kept within "
-    "log 2; the learnt density is shown"
-)
+OUTPUTS = ("log-odds", "probabilities")
+
+REASONS = "a finite Metropolis chain has not the law that the proof is about; the learnt density is shown"
+UNBOUNDED = "; the classifiers' outputs are not kept within log 2"
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class MBDEResult:
         Logarithm of the ratio of the learnt density to its base, up to a constant.
     edges : array of shape (rounds, 2)
         gamma_P and gamma_Q of each round, on the records and draws that the classifier was fitted to.
+    log_normaliser : float
+        Equation (7), by draws of the base.
     guarantee : IntegralGuarantee
         What is claimed, and why it is not certified.
     """
@@ -64,7 +70,25 @@ class MBDEResult:
     samples: FloatArray
     log_ratio: Callable[[FloatArray], FloatArray]
     edges: FloatArray
+    log_normaliser: float
     guarantee: IntegralGuarantee
+    base: Base
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Logarithm of the learnt density (6), which the paper plots and nothing protects.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.random.default_rng(0).normal(1.0, 0.5, size=(500, 1))
+        >>> quick = {"learner": LogisticRegression(), "training_draws": 200, "chains": 50, "burn_in": 50}
+        >>> found = mbde(X, epsilon=1.0, n_samples=20, **quick, random_state=0)
+        >>> grid = np.linspace(-8, 8, 1601)[:, None]
+        >>> round(float(np.exp(found.log_density(grid)).sum() * 0.01), 1)
+        1.0
+        """
+        points = np.asarray(x, dtype=np.float64)
+        return np.asarray(self.base.log_density(points) + self.log_ratio(points) - self.log_normaliser)
 
 
 def mbde(
@@ -76,6 +100,7 @@ def mbde(
     base: Any = "normal",
     learner: Any = "mlp",
     training_draws: int = 10_000,
+    outputs: str = "log-odds",
     clamp: float = math.inf,
     start: str = "base",
     burn_in: int = 500,
@@ -100,6 +125,9 @@ def mbde(
         The paper has the first: three layers of 25 tanh units, 750 epochs.
     training_draws : int
         Draws of each class in a round.
+    outputs : {"log-odds", "probabilities"}
+        What a classifier says: the logarithm of the odds, our first reading, or the network's own output in (0, 1), as
+        (14) draws it.
     clamp : float
         On the classifiers' outputs. The paper assumes log 2 without saying how; by default there is none.
     start : {"base", "records"}
@@ -126,6 +154,8 @@ def mbde(
     steps = step_sizes(epsilon, rounds)
     if start not in ("base", "records"):
         raise ValueError(f'start must be "base" or "records", got {start!r}')
+    if outputs not in OUTPUTS:
+        raise ValueError(f"outputs must be one of {', '.join(OUTPUTS)}, got {outputs!r}")
     public = base_named(base, width=records.shape[1])
     fitted = LEARNERS[learner]() if isinstance(learner, str) and learner in LEARNERS else learner
     limit = LARGEST if clamp == math.inf else check_positive(clamp, "clamp")
@@ -140,13 +170,17 @@ def mbde(
     count, edges = check_count(training_draws, "training_draws", minimum=10), []
     for step in steps.tolist():
         theirs = draw(count) if ratio.rounds else public.draws(rng, count)
-        edges.append(_one_round(ratio, records, theirs, step, fitted, rng))
+        edges.append(_one_round(ratio, records, theirs, step, fitted, outputs, rng))
+    reasons = REASONS + (UNBOUNDED if outputs == "log-odds" and limit > CLAMP else "")
+    drawn = public.draws(rng, _NORMALISER_DRAWS)
     return MBDEResult(
         samples=frozen_array(draw(size)),
         log_ratio=ratio,
         edges=frozen_array(np.array(edges)),
+        log_normaliser=float(np.logaddexp.reduce(ratio(drawn)) - math.log(len(drawn))),
+        base=public,
         guarantee=IntegralGuarantee.of(
-            epsilon, draws=size, mechanism="MBDE (as published)", proof="", neighbours="replace", reason=REASONS
+            epsilon, draws=size, mechanism="MBDE (as published)", proof="", neighbours="replace", reason=reasons
         ),
     )
 
@@ -214,6 +248,7 @@ def _one_round(
     theirs: FloatArray,
     step: float,
     learner: Any,
+    outputs: str,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Fit one classifier, add it, and return its edges over records and draws."""
@@ -224,7 +259,18 @@ def _one_round(
         classifier = seeded_learner(learner, int(rng.integers(2**31))).fit(
             np.concatenate(shown), np.repeat([1, 0], len(theirs))
         )
-    ratio.rounds.append((step, 0.0, classifier))
-    outputs = [np.clip(log_odds(classifier, part), -ratio.clamp, ratio.clamp) for part in shown]
-    largest = max(float(np.abs(part).max()) for part in outputs) or 1.0
-    return float(outputs[0].mean()) / largest, float(-outputs[1].mean()) / largest
+    said = _Probabilities(classifier) if outputs == "probabilities" else classifier
+    ratio.rounds.append((step, 0.0, said))
+    told = [np.clip(log_odds(said, part), -ratio.clamp, ratio.clamp) for part in shown]
+    largest = max(float(np.abs(part).max()) for part in told) or 1.0
+    return float(told[0].mean()) / largest, float(-told[1].mean()) / largest
+
+
+@dataclass(frozen=True, eq=False)
+class _Probabilities:
+    """A classifier that says its probability where others say log-odds."""
+
+    classifier: Any
+
+    def decision_function(self, x: FloatArray) -> FloatArray:
+        return np.asarray(0.5 * (1.0 + np.tanh(0.5 * log_odds(self.classifier, x))))

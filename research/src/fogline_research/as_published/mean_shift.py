@@ -44,7 +44,14 @@ from scipy.spatial import cKDTree
 from fogline._validation import check_count, check_delta, check_epsilon, check_positive
 from fogline.accounting.guarantee import Guarantee
 from fogline_research.as_published._checks import NotPrivate, complete_records, frozen_array
-from fogline_research.as_published.dp_grams import kernel_factor, merge, shift, silverman_bandwidth
+from fogline_research.as_published.dp_grams import (
+    kernel_factor,
+    kernel_weights,
+    merge,
+    row_blocks,
+    shift,
+    silverman_bandwidth,
+)
 
 __all__ = [
     "KERNEL_AT",
@@ -272,8 +279,20 @@ def prepare(
     return Setting(predictors, responses, points[:, :p], points[:, p], (h_x, h_y), steps, at_iterates)
 
 
-def climb(setting: Setting, disturb: Callable[[Array], Array] | None = None) -> Array:
+def _clipped_shift(points: Array, records: Array, values: Array, ends: Array, clip: float) -> Array:
+    """Ends moved by the mean of the terms n w_j (Y_j - y), each clipped, as DP-GRAMS clips its own."""
+    moved = np.empty(len(points))
+    for rows in row_blocks(len(points), len(records)):
+        weights, totals = kernel_weights(points[rows], records, 1.0)
+        terms = weights * (len(records) / totals) * (values[None] - ends[rows, None])
+        moved[rows] = ends[rows] + np.clip(terms, -clip, clip).mean(axis=1)
+    return moved
+
+
+def climb(setting: Setting, disturb: Callable[[Array], Array] | None = None, clip: float | None = None) -> Array:
     """Take all steps from all starts at once; `disturb` changes the points after each step.
+
+    With a `clip`, each record's term is clipped before terms are averaged.
 
     Examples
     --------
@@ -287,7 +306,10 @@ def climb(setting: Setting, disturb: Callable[[Array], Array] | None = None) -> 
         centres = ends if setting.at_iterates else setting.y
         points = np.column_stack([setting.x / h_x, ends / h_y])
         records = np.column_stack([setting.X / h_x, centres / h_y])
-        ends = shift(points, records, setting.y[:, None], 1.0).ravel()
+        if clip is None:
+            ends = shift(points, records, setting.y[:, None], 1.0).ravel()
+        else:
+            ends = _clipped_shift(points, records, setting.y, ends, clip)
         if disturb is not None:
             ends = disturb(ends)
     return ends
@@ -345,7 +367,8 @@ def partial_mean_shift(
 
 REASONS = (
     "every climb starts from a raw response and one estimate is published for each record, so an outlier comes out; "
-    "the weighted average divides by raw weights and is never clipped, so no noise scale bounds what one record does; "
+    "the weighted average divides by raw weights, and Algorithm 2 does not clip it, so that no noise scale bounds what "
+    "one record does; "
     "the noise that fits the printed tables spends the whole epsilon in every step; "
     "the bandwidths and the covariance of the noise read the raw data"
 )
@@ -385,6 +408,7 @@ def dp_pms(
     bandwidth: float | Sequence[float] | None = None,
     n_steps: int | None = None,
     kernel_at: str = "iterates",
+    clip: float | None = None,
     compose: bool = False,
     random_state: int | np.random.Generator | None = None,
 ) -> PartialMeanShiftResult:
@@ -413,6 +437,9 @@ def dp_pms(
         T. Ours: ``ceil(log n)``, as for DP-GRAMS.
     kernel_at : {"iterates", "responses"}
         Where a record's kernel sits: at where its own climb stands, as printed, or at its response.
+    clip : float, optional
+        The prose below Algorithm 2 speaks of clipped gradients, the algorithm of a weighted average. None: the
+        average. Else every term n w (Y_j - y) is clipped to this, as in DP-GRAMS.
     compose : bool
         Ours (CalibrateNoise): False, every step spends the whole epsilon, as the errors in the tables ask for;
         True: the steps share it, and the noise is some 25 times larger. See `step_noise`.
@@ -442,7 +469,8 @@ def dp_pms(
     sigma = step_noise(n=len(setting.y), bandwidth=h_y, epsilon=epsilon, delta=delta, n_steps=T, compose=compose)
     rng = np.random.default_rng(random_state)
     factor = kernel_factor(setting.starts[:, None], h_y)
-    ends = climb(setting, lambda points: points + sigma * (factor @ rng.standard_normal(factor.shape[1])))
+    bound = None if clip is None else check_positive(clip, "clip")
+    ends = climb(setting, lambda points: points + sigma * (factor @ rng.standard_normal(factor.shape[1])), bound)
     return PartialMeanShiftResult(
         x=frozen_array(setting.x),
         branches=frozen_array(ends),

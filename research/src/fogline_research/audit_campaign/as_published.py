@@ -20,7 +20,7 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.audit.attack import AttackReport, attack
 from fogline.audit.scores import fixed_scores
 from fogline.datasets.simulated import gaussian_mixture4
-from fogline_research.as_published import DPGramsResult, dp_grams, dp_grams_c, dp_pms, mean_shift, pgd, pnr
+from fogline_research.as_published import DPGramsResult, dp_grams, dp_grams_c, dp_pms, mean_shift, pgd, pnr, psge
 from fogline_research.audit_campaign.lines import CONFIDENCE, OUTLIER, Line
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "check_published",
     "check_published_clusters",
     "check_published_fits",
+    "check_published_mixtures",
     "check_published_regression",
 ]
 
@@ -41,6 +42,7 @@ def check_published(seed: int, short: bool) -> Iterator[Line]:
     yield from check_published_clusters(seed, short)
     yield from check_published_regression(seed, short)
     yield from check_published_fits(seed, short)
+    yield from check_published_mixtures(seed, short)
 
 
 def _check_grams(seed: int, short: bool) -> Iterator[Line]:
@@ -76,17 +78,18 @@ def _check_grams(seed: int, short: bool) -> Iterator[Line]:
 
 
 def check_published_clusters(seed: int, short: bool) -> Iterator[Line]:
-    """Break DP-GRAMS-C by its starts, its refinement on raw records, its labels, and its clip in 64 dimensions."""
+    """Break DP-GRAMS-C by its starts, by refinement on records, by its labels, and by a clip of h^(1-d) at d = 64."""
     rng = np.random.default_rng([seed, 1])
     runs = 30 if short else 150
     plain = gaussian_mixture4(150, random_state=0).X
     odd = _replaced(plain, OUTLIER)
-    report = _fixed_event(_clusters(rng, 1.0), plain, odd, lambda found: _near(found.centers, OUTLIER, 3.0), runs)
-    yield _broken("dp_grams_c, defaults: an outlier is a cluster (gaps 1 and 4)", report)
+    release = _clusters(rng, 1.0, refine_on="records")
+    report = _fixed_event(release, plain, odd, lambda found: _near(found.centers, OUTLIER, 3.0), runs)
+    yield _broken("dp_grams_c, refined on records: an outlier is a cluster (gaps 1 and 4)", report)
 
     corner = int(np.argmin(np.linalg.norm(plain[1:] - 3.0, axis=1))) + 1
     moved, kept = _replaced(plain, [3.0, 3.0]), _replaced(plain, [-3.0, -3.0])
-    release = _clusters(rng, 0.1, n_clusters=4)
+    release = _clusters(rng, 0.1, n_clusters=4, bandwidth=1.0, step_size=0.02)
     event = lambda found: float(found.labels[0] == found.labels[corner])  # noqa: E731
     yield _broken(
         "dp_grams_c, k = 4: a label tells its record (gap 4)", _fixed_event(release, kept, moved, event, runs, 0.1)
@@ -95,10 +98,19 @@ def check_published_clusters(seed: int, short: bool) -> Iterator[Line]:
     ball = np.random.default_rng(0).normal(size=(100, 2))
     other = _replaced(ball, [1.5, 1.5])
     ends = [mean_shift(X, bandwidth=1.0, n_modes=1, n_steps=400).modes[0] for X in (ball, other)]
-    release = _clusters(rng, 0.1, bandwidth=1.0, initial_fraction=0.1, n_clusters=1, n_refinements=200)
+    release = _clusters(
+        rng,
+        0.1,
+        bandwidth=1.0,
+        initial_fraction=0.1,
+        n_clusters=1,
+        n_refinements=200,
+        refine_on="records",
+        refine_bandwidth=1.0,
+    )
     event = lambda found: float(_gap(found, ends[1]) < _gap(found, ends[0]))  # noqa: E731
     report = _fixed_event(release, ball, other, event, runs, 0.1)
-    yield _broken("dp_grams_c, k = 1: mean shift on raw records wipes the noise out (gap 4)", report)
+    yield _broken("dp_grams_c, k = 1, refined on records: mean shift wipes the noise out (gap 4)", report)
 
     digits = load_digits().data[:60]
     canary = 16.0 - digits[0]
@@ -138,6 +150,21 @@ def check_published_fits(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG
         event = lambda found: float(abs(found.params["mu"] - 5.0) < 0.5)  # noqa: E731
         report = _fixed_event(release, odd, plain, event, 150, 1.17)
         yield _broken(f"{name}, 0.02-HDP: one record stretches the grid until the others fall through (gap 6)", report)
+
+
+def check_published_mixtures(seed: int, short: bool) -> Iterator[Line]:
+    """Break PSGE by a sum that is not centred, and DP-GRAMS by two trajectories from one public place."""
+    rng = np.random.default_rng([seed, 4])
+    far, crowd = np.array([1e6, 0.0]), np.zeros((40, 2))
+    release = lambda X: psge(X, center=far, radius=1.0, epsilon=1.0, delta=1e-5, random_state=rng)  # noqa: E731
+    event = lambda found: float(np.linalg.norm(found.mean) > 1e4)  # noqa: E731
+    report = _fixed_event(release, crowd, _replaced(crowd, far), event, 60 if short else 150)
+    yield _broken("psge: the mean of a ball far out tells whether a record is in it", report)
+    equal = np.zeros((300, 2))
+    options: dict[str, Any] = {"bandwidth": 1.0, "starts": [[0.0, 0.0]] * 2}
+    differ = lambda found: float(np.abs(np.diff(found.raw_modes, axis=0)).max() > 1e-12)  # noqa: E731
+    report = _fixed_event(_grams(rng, **options), equal, _replaced(equal, [1.0, 0.0]), differ, 60 if short else 150)
+    yield _broken("dp_grams, two equal public starts: their noise is the same, their batches are not", report)
 
 
 def _clusters(rng: np.random.Generator, epsilon: float, **options: Any) -> Callable[[Any], Any]:

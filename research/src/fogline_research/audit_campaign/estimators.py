@@ -58,7 +58,7 @@ from fogline.mechanisms.mollified_cells import cell_centres, counts_of, mollifie
 from fogline.mechanisms.mollified_draws import mollified_draws
 from fogline.mechanisms.randomness import SystemProvider, SystemSource, use_provider
 from fogline.queries.boosted_density import CLAMP
-from fogline.release.density_sketch import DensitySketch
+from fogline.releases.density_sketch import DensitySketch
 from fogline_research.as_published import mbde
 from fogline_research.audit_campaign.lines import BOX, CONFIDENCE, OUTLIER, RELATIONS, WIDE_BOX, Line
 from fogline_research.baselines import BernsteinDensity

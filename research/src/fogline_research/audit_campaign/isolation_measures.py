@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline import DensitySketch, release, sources
+from fogline import DensitySketch, releases, sources
 from fogline.density.leaves import LeafSpec
 from fogline.density.random_spec import CellSpec, RandomSpec
 from fogline.density.spec import SketchSpec
@@ -270,10 +270,10 @@ def _hidden(name: str) -> Iterator[None]:
 
 def _state(opened: Opened, public: Public, most: int, spec: Any) -> tuple[Any, Hashable]:
     if public.get("entry") == "fit":
-        return release.sketch(opened.source, spec).state(), ()
+        return releases.sketch(opened.source, spec).state(), ()
     table = sources.table(opened.source, **opened.keywords)
     shown = (table.columns, _width(table), table.unit, table.row, repr(table), repr(sorted(table.facts.items())))
-    return release.sketch(table, spec, max_contributions=most).state(), shown
+    return releases.sketch(table, spec, max_contributions=most).state(), shown
 
 
 def _width(table: Any) -> Hashable:

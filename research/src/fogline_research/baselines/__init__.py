@@ -2,7 +2,17 @@
 
 from fogline_research.baselines.bernstein import BernsteinDensity
 from fogline_research.baselines.dp_em import DPEMResult, dp_em
+from fogline_research.baselines.dp_kmeans import DPKMeansResult, dp_kmeans
 from fogline_research.baselines.dpgan import DPGAN
 from fogline_research.baselines.noisy_histogram import NoisyHistogramResult, noisy_histogram_modes
 
-__all__ = ["DPGAN", "BernsteinDensity", "DPEMResult", "NoisyHistogramResult", "dp_em", "noisy_histogram_modes"]
+__all__ = [
+    "DPGAN",
+    "BernsteinDensity",
+    "DPEMResult",
+    "DPKMeansResult",
+    "NoisyHistogramResult",
+    "dp_em",
+    "dp_kmeans",
+    "noisy_histogram_modes",
+]

@@ -123,6 +123,7 @@ def reproduce_modes(
     runs: int = 20,
     cells: str | Sequence[Cell] = "small",
     methods: Sequence[str] = ("certified",),
+    one_data_set: bool = False,
     seed: int | None = None,
     progress: Progress | None = None,
 ) -> list[Row]:
@@ -131,11 +132,14 @@ def reproduce_modes(
     Parameters
     ----------
     runs : int
-        Fresh data sets a cell.
+        Runs a cell.
     cells : "small", "all" or sequence of Cell
     methods : sequence of str
         Out of ``METHODS``: "certified" (`PrivateModes`), "published" (DP-GRAMS to the letter, not certified),
         "mean_shift" (not private), "noisy_histogram" (certified, the plain rival).
+    one_data_set : bool
+        Whether all runs of a mixture and a number of records see one data set, as in the paper; by default each has a
+        fresh one. Mean shift then gives the same in every run.
     seed : int, optional
         Seed of the data and of the published algorithms; by default fresh ones.
     progress : callable, optional
@@ -168,7 +172,7 @@ def reproduce_modes(
                 if progress is not None:
                     progress(done, total, f"{cell.mixture}, n = {cell.n}, epsilon = {cell.epsilon:g}, {method}")
                 if len(found) <= run:  # mean shift is the same at every epsilon
-                    found.append(_one_run(cell, method, root, run))
+                    found.append(_one_run(cell, method, root, run, 0 if one_data_set else run))
                 done += 1
             rows.append(_row(cell, method, found))
     if progress is not None:
@@ -189,13 +193,13 @@ def geometric_mean_ratio(rows: Sequence[Row]) -> float:
     return math.exp(sum(math.log(row.ratio) for row in rows) / len(rows)) if rows else math.nan
 
 
-def _one_run(cell: Cell, method: str, root: int, run: int) -> _Run:
+def _one_run(cell: Cell, method: str, root: int, run: int, data: int) -> _Run:
     draw, k, half = MIXTURES[cell.mixture]
-    stream = [root, cell.n, list(MIXTURES).index(cell.mixture), run]  # the same data at every epsilon
+    stream = [root, cell.n, list(MIXTURES).index(cell.mixture), data]  # the same data at every epsilon
     sample: Sample = draw(cell.n, random_state=np.random.default_rng(stream))
     solve = METHODS[method]
     started = time.process_time()
-    modes = solve(sample.X, epsilon=cell.epsilon, k=k, half=half, rng=np.random.default_rng([*stream, 1]))
+    modes = solve(sample.X, epsilon=cell.epsilon, k=k, half=half, rng=np.random.default_rng([*stream[:3], run, 1]))
     seconds = time.process_time() - started
     return _Run(matching_mse(sample.centers, modes), nearest_mode_mse(sample.centers, modes), seconds)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fogline._typing import FloatArray, IntArray
 
@@ -33,6 +34,14 @@ class BranchMap:
         At which the branches were read, y last.
     message : str
         What would help if there is no branch; else empty.
+    smoothing_errors : array of shape (K,), optional
+        What pooling along x and smoothing along y may have moved a position by, where it is known.
+    low, high : arrays of shape (K,), optional
+        95% intervals with privacy, sampling and smoothing inside, where they are known.
+    wall_sides : array of int, shape (K,), optional
+        -1 and 1 for modes at the lower and upper wall of y, 0 for others.
+    response : int, optional
+        Column of the density that is y, where the branches come from a posterior.
     """
 
     axes: tuple[FloatArray, ...]
@@ -46,6 +55,40 @@ class BranchMap:
     sampling_errors: FloatArray
     bandwidth: FloatArray
     message: str
+    smoothing_errors: FloatArray | None = None
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    wall_sides: IntArray | None = None
+    response: int | None = None
+
+    def at(self, x: ArrayLike) -> Branches:
+        """Conditional modes at places x of shape (rows, dx); a list of numbers where there is one column of x."""
+        places = np.asarray(x, dtype=np.float64)
+        if places.ndim < 2 and len(self.axes) == 1:
+            places = places.reshape(-1, 1)
+        if places.ndim != 2 or places.shape[1] != len(self.axes):
+            raise ValueError(f"x must have shape (rows, {len(self.axes)}), got {places.shape}")
+        return branches_at(self, places)
+
+    def __str__(self) -> str:
+        numbers = np.unique(self.branch)
+        if not len(numbers):
+            return self.message or "no branch"
+        lines = []
+        for number in numbers.tolist():
+            own = np.flatnonzero(self.branch == number)
+            index = np.unravel_index(self.place[own], tuple(len(axis) for axis in self.axes))
+            ends = [(axis[i].min(), axis[i].max()) for axis, i in zip(self.axes, index, strict=True)]
+            x = " x ".join(f"{low:.4g} to {high:.4g}" for low, high in ends)
+            told = (
+                f"branch {number}: x from {x}, modes {self.positions[own].min():.4g} to {self.positions[own].max():.4g}"
+            )
+            if self.low is not None and self.high is not None:
+                told += f", 95% band ± {np.median(self.high[own] - self.low[own]) / 2:.2g}"
+            if self.wall_sides is not None and np.mean(self.wall_sides[own] != 0) > 0.5:
+                told += f", at the {'lower' if np.median(self.wall_sides[own]) < 0 else 'upper'} wall of y"
+            lines.append(told)
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +106,12 @@ class Branches:
     slopes : array of shape (K, dx)
     privacy_errors, sampling_errors : arrays of shape (K,)
         The two parts of the standard error of a position.
+    smoothing_errors : array of shape (K,), optional
+        What smoothing may have moved a position by, where it is known.
+    low, high : arrays of shape (K,), optional
+        95% intervals of the positions, where they are known.
+    wall_sides : array of int, shape (K,), optional
+        -1 and 1 for modes at the lower and upper wall of y, 0 for others.
     """
 
     rows: IntArray
@@ -73,11 +122,16 @@ class Branches:
     slopes: FloatArray
     privacy_errors: FloatArray
     sampling_errors: FloatArray
+    smoothing_errors: FloatArray | None = None
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    wall_sides: IntArray | None = None
 
     @property
     def standard_errors(self) -> FloatArray:
-        """Standard error of each position, shape (K,)."""
-        return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors))
+        """Standard error of each position, shape (K,): of privacy and sampling, and of smoothing where it is known."""
+        error = np.hypot(self.privacy_errors, self.sampling_errors)
+        return np.asarray(error if self.smoothing_errors is None else np.hypot(error, self.smoothing_errors))
 
 
 def branches_at(found: BranchMap, x: FloatArray) -> Branches:
@@ -93,7 +147,12 @@ def branches_at(found: BranchMap, x: FloatArray) -> Branches:
     inside = np.all((x >= start) & (x <= end), axis=1)
     cell = np.where(inside[:, None], x - start, 0.0) / step
     low = np.clip(np.floor(cell).astype(int), 0, np.array(shape) - 2)
-    columns = (found.positions, found.heights, found.prominences, found.privacy_errors, found.sampling_errors)
+    columns = [found.positions, found.heights, found.prominences, found.privacy_errors, found.sampling_errors]
+    banded = found.smoothing_errors is not None and found.low is not None and found.high is not None
+    if banded:
+        # reaches below and above a position, so that an interval moves along with the slope
+        columns += [found.smoothing_errors, found.positions - found.low, found.high - found.positions]  # type: ignore[list-item,operator]
+        columns.append(np.zeros(len(found.place)) if found.wall_sides is None else found.wall_sides.astype(np.float64))
     total = np.zeros((len(columns) + len(shape), len(node), len(x)))
     weight = np.zeros((len(node), len(x)))
     for corner in product((0, 1), repeat=len(shape)):
@@ -110,6 +169,9 @@ def branches_at(found: BranchMap, x: FloatArray) -> Branches:
     mean = total[:, branch, rows] / weight[branch, rows]
     order = np.lexsort((-mean[1], rows))
     mean = mean[:, order]
-    return Branches(
-        rows[order], branch[order], mean[0], mean[1], mean[2], mean[len(columns) :].T.copy(), mean[3], mean[4]
-    )
+    slopes = mean[len(columns) :].T.copy()
+    plain = (rows[order], branch[order], mean[0], mean[1], mean[2], slopes, mean[3], mean[4])
+    if not banded:
+        return Branches(*plain)
+    wall = np.rint(mean[8]).astype(np.int64)
+    return Branches(*plain, smoothing_errors=mean[5], low=mean[0] - mean[6], high=mean[0] + mean[7], wall_sides=wall)

@@ -24,7 +24,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -45,24 +45,18 @@ from fogline.density.hellinger.outliers import ExcessMass, excess_masses, withou
 from fogline.density.private_density import PrivateDensity
 from fogline.families import Family
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 __all__ = [
     "INFERENCE",
     "Explained",
-    "FitSummary",
     "HellingerFit",
     "InferenceTuning",
     "descent_message",
-    "draw_fit",
     "estimates_of",
     "explained_part",
     "fit_density",
     "intervals",
     "linearised",
     "message_of",
-    "summary_of",
 ]
 
 
@@ -287,40 +281,6 @@ class Explained:
         return told
 
 
-@dataclass(frozen=True)
-class FitSummary:
-    """Table of a fit; prints as text.
-
-    Parameters
-    ----------
-    family : str
-    level : float
-        Confidence of the intervals.
-    rows : tuple of dict
-        One a parameter: `parameter`, `estimate`, `standard_error`, `privacy_error`, `sampling_error`, `low`, `high`.
-    notes : tuple of str
-        What is explained, messages, the guarantee.
-    """
-
-    family: str
-    level: float
-    rows: tuple[dict[str, Any], ...]
-    notes: tuple[str, ...]
-
-    def __str__(self) -> str:
-        interval = f"{100 * self.level:g}% interval"
-        head = f"{self.family:12} {'estimate':>10} {'std. error':>10} {'(privacy':>10} {'sampling)':>10}  {interval}"
-        lines = [head, "-" * len(head)]
-        for row in self.rows:
-            lines.append(
-                f"{row['parameter']:12} {row['estimate']:10.4g} {row['standard_error']:10.3g} "
-                f"{row['privacy_error']:10.3g} {row['sampling_error']:10.3g}  {row['low']:.4g} to {row['high']:.4g}"
-            )
-        return "\n".join([*lines, *self.notes])
-
-    __repr__ = __str__
-
-
 def intervals(
     family: Family,
     estimates: Mapping[str, float],
@@ -348,41 +308,6 @@ def intervals(
     return result
 
 
-class FittedFamily(Protocol):
-    """What a fitted estimator says of its family."""
-
-    params_: dict[str, float]
-    standard_errors_: dict[str, float]
-    privacy_covariance_: FloatArray
-    sampling_covariance_: FloatArray
-    message_: str
-    explained_: Explained | None
-    guarantee_: Guarantee
-
-    @property
-    def confidence_intervals_(self) -> dict[str, tuple[float, float]]:
-        """Interval of each parameter."""
-
-
-def summary_of(fitted: FittedFamily, family: str, level: float) -> FitSummary:
-    """Table of a fitted estimator."""
-    parts = [np.sqrt(np.diag(part)) for part in (fitted.privacy_covariance_, fitted.sampling_covariance_)]
-    rows = [
-        {
-            "parameter": name,
-            "estimate": value,
-            "standard_error": fitted.standard_errors_[name],
-            "privacy_error": float(parts[0][j]),
-            "sampling_error": float(parts[1][j]),
-            "low": fitted.confidence_intervals_[name][0],
-            "high": fitted.confidence_intervals_[name][1],
-        }
-        for j, (name, value) in enumerate(fitted.params_.items())
-    ]
-    told = ("" if fitted.explained_ is None else str(fitted.explained_), fitted.message_, str(fitted.guarantee_))
-    return FitSummary(family, level, tuple(rows), tuple(note for note in told if note))
-
-
 def explained_part(fit: HellingerFit, density: PrivateDensity) -> Explained:
     """Share of the released count that the fitted family explains, and what lies beside it."""
     variance = float(fit.privacy_covariance[-1, -1] + fit.sampling_covariance[-1, -1])
@@ -390,37 +315,6 @@ def explained_part(fit: HellingerFit, density: PrivateDensity) -> Explained:
     # The share is a mass over the released count, whose noise moves it too.
     error = float(np.sqrt(variance + (fit.share * count) ** 2))
     return Explained(min(fit.share, 1.0), error, fit.lumps)
-
-
-def draw_fit(
-    family: Family,
-    theta: FloatArray,
-    share: float,
-    density: PrivateDensity | None,
-    bandwidth: FloatArray,
-    box: FloatArray,
-    ax: Axes | None,
-) -> Axes:
-    """Draw the released density with its noise, and the fit over it; limits come from the bounds."""
-    if family.dimension != 1:
-        raise ValueError("plot draws one column; with more, draw density_.grid() and the family yourself")
-    if ax is None:
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ImportError("plot needs matplotlib: pip install 'fogline[plot]'") from None
-        ax = plt.subplots()[1]
-    x = np.linspace(box[0, 0], box[0, 1], 600)
-    if density is None:
-        ax.plot(x, family.pdf(theta, x), color="C1", label=f"{family.name} family")
-    else:
-        values, sd = density.pdf(x[:, None], bandwidth), density.noise_sd(bandwidth)
-        ax.fill_between(x, values - 2 * sd, values + 2 * sd, color="C0", alpha=0.25, linewidth=0)
-        ax.plot(x, values, color="C0", label="released density")
-        ax.plot(x, share * family.convolved(theta, x, bandwidth), color="C1", label=f"{family.name} family, as smooth")
-    ax.set_ylabel("density")
-    ax.legend()
-    return ax
 
 
 def estimates_of(

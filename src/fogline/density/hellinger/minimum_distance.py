@@ -156,6 +156,8 @@ class SmoothedFamily:
         places = len(masses[::every])
         # A value is counted in the cell that rounding takes it to, so the edges lie between the rounded values.
         edges = self.spec.lower[0] - float(self.spec.shift[0]) * width + width * np.arange(places + 1)
+        if getattr(self.family, "has_atoms", False):  # a value on an edge is counted in the cell that begins there
+            edges[:-1] = np.nextafter(edges[:-1], -np.inf)
         masses[::every] = np.diff(self.family.cdf(theta, edges))  # type: ignore[attr-defined]
         return masses
 

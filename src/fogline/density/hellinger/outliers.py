@@ -90,6 +90,13 @@ def without_excess_masses(field: SmoothedFamily, point: FloatArray, c: float) ->
         high[place] = True
         regions = label(high.reshape(field.inside))[0].ravel()
         wider = cut | _around(field, regions == regions[place])
+        if _released_share(field, wider) > OUTLIERS.most_cut:
+            # What holds most of the records is what the family is for: fit it there, and cut out what is beside it.
+            majority = _from_majority(field, fitted, c, wider, threshold)
+            if majority is None:
+                break
+            point, cut = majority
+            continue
         # The family must still be seen in what is left, or it would fit whatever the cuts spare.
         if float(field.model(fitted[:-1])[wider].sum()) * field.volume > OUTLIERS.most_cut:
             break
@@ -97,6 +104,43 @@ def without_excess_masses(field: SmoothedFamily, point: FloatArray, c: float) ->
         point = minimise(field, fitted, ~cut, c)[0]
     numbered, _ = label(cut.reshape(field.inside))
     return point, np.asarray(numbered, dtype=np.int64).ravel()
+
+
+def _released_share(field: SmoothedFamily, places: BoolArray) -> float:
+    """Part of the released density that lies in these places."""
+    return float(field.released[places].sum() / max(float(field.released.sum()), 1e-300))
+
+
+def _from_majority(
+    field: SmoothedFamily, start: FloatArray, c: float, majority: BoolArray, threshold: float
+) -> tuple[FloatArray, BoolArray] | None:
+    """Fit the family to the places that hold most of the records; return the fit and what stands above it elsewhere.
+
+    A family that was fitted to all of a main part and a few far records is too wide for both: the main part then looks
+    like a lump, and cutting it out would leave the family to the few. None where the fit to the majority leaves nothing
+    in excess, or would cut out half of the records itself.
+    """
+    from scipy.ndimage import label, maximum
+
+    # The moments of the majority alone, since the fit to all may be far from it.
+    mass = np.where(majority, np.maximum(field.released, 0.0), 0.0)
+    mass = mass / max(float(mass.sum()), 1e-300)
+    mean = mass @ field.points
+    centred = field.points - mean
+    variance = (centred * mass[:, None]).T @ centred - np.diag(field.reading.bandwidth**2)
+    flat = len(mean) == 1
+    moments = field.family.moment_start(mean[0] if flat else mean, variance[0, 0] if flat else variance, field.box)
+    tried = [minimise(field, np.append(theta, start[-1]), majority, c) for theta in (moments, start[:-1])]
+    point = min(tried, key=lambda found: found[1])[0]
+    excess = np.where(majority, -math.inf, _pointwise_excess(field, point))
+    regions, number = label((excess > 0.5 * threshold).reshape(field.inside))
+    tops = np.asarray(maximum(excess.reshape(field.inside), regions, np.arange(number + 1)))
+    # A region counts if it stands as high as a lump must; the many small ones are noise.
+    high = ((tops > threshold) & (np.arange(number + 1) > 0))[regions.ravel()]
+    cut = _around(field, high) & ~majority
+    if not cut.any() or _released_share(field, cut) > OUTLIERS.most_cut:
+        return None
+    return minimise(field, point, ~cut, c)[0], cut
 
 
 def excess_threshold(field: SmoothedFamily) -> float:

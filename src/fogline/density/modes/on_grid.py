@@ -8,7 +8,6 @@ at some scale. Either way each is then located at the bandwidth that serves it b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,50 +19,13 @@ from fogline.density.modes import significance
 from fogline.density.modes.peaks import find_peaks
 from fogline.density.modes.scale_space import SCALE_SPACE, Located, ScaleSpace, locate_modes, track_modes
 from fogline.density.modes.significance import at_a_wall
+from fogline.density.modes.tables import ModeTable, no_modes
 from fogline.density.spec import as_bandwidth
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ["ModeTable", "read_modes"]
-
-
-@dataclass(frozen=True)
-class ModeTable:
-    """Modes with their uncertainty, highest first.
-
-    Attributes
-    ----------
-    positions : array of shape (k, d)
-    heights : array of shape (k,)
-        Density at the mode.
-    privacy_covariances, sampling_covariances, covariances : arrays of shape (k, d, d)
-        What the noise and what the draw of the records contribute to the error of a position, and their sum.
-    p_values : array of shape (k,)
-        Chance that noise alone raises a peak as prominent, anywhere in the box, at any scale tried.
-    bandwidths : array of shape (k, d)
-        Bandwidth at which each mode was located.
-    message : str
-        What would help, when there are fewer modes than hoped for, or when records gather at a wall; else empty.
-    """
-
-    positions: FloatArray
-    heights: FloatArray
-    privacy_covariances: FloatArray
-    sampling_covariances: FloatArray
-    p_values: FloatArray
-    bandwidths: FloatArray
-    message: str
-
-    @property
-    def covariances(self) -> FloatArray:
-        """Privacy part plus sampling part."""
-        return self.privacy_covariances + self.sampling_covariances
-
-    @property
-    def standard_errors(self) -> FloatArray:
-        """Standard error of each coordinate, shape (k, d)."""
-        return np.asarray(np.sqrt(np.einsum("kii->ki", self.covariances)))
+__all__ = ["ModeTable", "make_scale_space", "make_table", "no_modes", "read_modes"]
 
 
 def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandwidth: BandwidthLike) -> ModeTable:
@@ -80,8 +42,15 @@ def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandw
         return no_modes(density.spec.d, joined(message, at_a_wall(density, scale_space, starts)))
     mode_tracks = track_modes(scale_space, starts, at)
     located = locate_modes(scale_space, mode_tracks)
+    p_values = significance.peak_p_values(density, scale_space, located.position)
+    if n_modes is None:  # what is reported is what was tested: a track that left its peak is no mode
+        clear = p_values <= level
+        located, p_values = located.only(clear), p_values[clear]
+        message = "" if clear.any() else significance.shortfall_message(density, scale_space, level)
     message = joined(message, at_a_wall(density, scale_space, located.position))
-    return make_table(scale_space, located, significance.peak_p_values(density, scale_space, located.position), message)
+    if not len(p_values):
+        return no_modes(density.spec.d, message)
+    return make_table(scale_space, located, p_values, message)
 
 
 def make_scale_space(density: PrivateDensity, bandwidth: BandwidthLike = "auto") -> ScaleSpace:
@@ -175,9 +144,3 @@ def _error_shape(scale_space: ScaleSpace, located: Located) -> FloatArray:
         squared = flatness**2 / np.mean(flatness**2)
         shapes[k] = (vectors * squared) @ vectors.T * scale_space.unit[:, None] * scale_space.unit
     return shapes
-
-
-def no_modes(d: int, message: str) -> ModeTable:
-    """Give the table without rows."""
-    square = np.zeros((0, d, d))
-    return ModeTable(np.zeros((0, d)), np.zeros(0), square, square, np.zeros(0), np.zeros((0, d)), message)

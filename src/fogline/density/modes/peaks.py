@@ -34,6 +34,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.grid_reading import Grid, Reading
+from fogline.density.posterior.field import label_leaves
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
@@ -68,8 +69,12 @@ class Peaks:
     basin: IntArray
 
 
-def find_peaks(fields: FloatArray) -> Peaks:
-    """All local maxima of a batch of fields of shape (s, n_1, ..., n_d), with their prominences."""
+def find_peaks(fields: FloatArray, *, outside: bool = True) -> Peaks:
+    """All local maxima of a batch of fields of shape (s, n_1, ..., n_d), with their prominences.
+
+    Without an ``outside`` the box has no way out: a peak at a wall is measured against what lies inside, and the
+    highest of all against the lowest place.
+    """
     shape = fields.shape
     flat = fields.reshape(shape[0], -1)
     size = flat.shape[1]
@@ -85,7 +90,11 @@ def find_peaks(fields: FloatArray) -> Peaks:
     basin = basin.reshape(shape)
     heights = flat.ravel()[summits]
     edge = _edge(shape[1:])
-    prominence = heights - _key_passes(fields, basin, heights, edge)
+    way_out = edge if outside else np.zeros_like(edge)
+    prominence = heights - _key_passes(fields, basin, heights, way_out)
+    if not outside:
+        highest = np.isinf(prominence)
+        prominence[highest] = heights[highest] - flat.min(axis=1)[summits[highest] // size]
     return Peaks(
         field=summits // size,
         cell=summits % size,
@@ -209,6 +218,8 @@ def _key_passes(fields: FloatArray, basin: IntArray, heights: FloatArray, edge: 
     low.append(fields[:, edge].ravel())
     ends.append(np.stack([onto_edge.ravel(), outside.ravel()]))
     level = np.concatenate(low)
+    if not len(level):  # a single peak and no way out
+        return np.full(peaks, -np.inf)
     first, second = np.concatenate(ends, axis=1)
     stride = peaks + len(fields)
     pair = np.minimum(first, second) * stride + np.maximum(first, second)
@@ -311,10 +322,12 @@ def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike =
     [0.6, 0.4]
     """
     reading = density.reading(bandwidth)
-    shape = reading.grid_shape(BASIN_POINTS_PER_BANDWIDTH)
     grid = reading.on_grid(BASIN_POINTS_PER_BANDWIDTH)
     places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
     labels = _labels(grid, places, reading)
+    if density.leaves is not None:
+        return Basins(grid, labels, *_leaf_shares(density, grid, labels, len(places)))
+    shape = reading.grid_shape(BASIN_POINTS_PER_BANDWIDTH)
     shares = np.zeros(len(places))
     errors = np.zeros(len(places))
     weights = _cell_volumes(grid)
@@ -326,6 +339,26 @@ def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike =
         # The region was drawn around the same noise; that it would be drawn elsewhere next time is not in the error.
         errors[k] = np.sqrt(noise + inside * (1 - inside) / density.count)
     return Basins(grid, labels, shares, errors)
+
+
+def _leaf_shares(density: PrivateDensity, grid: Grid, labels: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """Shares of regions and their errors in a release on leaves: sums of counts, each by the part of it inside."""
+    spec, stage = density.spec, density.leaves.counts  # type: ignore[union-attr]
+    bucket = label_leaves(stage.boxes, spec.leaves).ravel()
+    centres = [(spec.edges(axis)[1:] + spec.edges(axis)[:-1]) / 2 for axis in range(spec.d)]
+    index = [
+        np.clip(np.rint((c - a[0]) / (a[1] - a[0])).astype(np.int64), 0, len(a) - 1)
+        for c, a in zip(centres, grid.axes, strict=True)
+    ]
+    owner = labels[np.ix_(*index)].ravel()
+    shares, errors = np.zeros(k), np.zeros(k)
+    for i in range(k):
+        inside = np.bincount(bucket, owner == i, minlength=len(stage.counts)) / stage.sizes
+        shares[i] = float(inside @ stage.counts) / density.count
+        kept = float(np.clip(shares[i], 0.0, 1.0))
+        moved = stage.noise.variance * float(np.sum((inside - kept) ** 2)) / density.count**2
+        errors[i] = np.sqrt(moved + kept * (1 - kept) / density.count)
+    return shares, errors
 
 
 def _labels(grid: Grid, modes: FloatArray, reading: Reading) -> IntArray:

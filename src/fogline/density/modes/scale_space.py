@@ -152,6 +152,10 @@ class Located:
     privacy_variance: FloatArray  # (k,) sum over the axes, units of the scale space
     sampling_variance: FloatArray  # with the allowance for bias
 
+    def only(self, kept: BoolArray) -> Located:
+        """Some of the modes."""
+        return Located(self.position[kept], self.scale[kept], self.privacy_variance[kept], self.sampling_variance[kept])
+
 
 def newton_ascent(reading: Climbable, points: FloatArray, *, rounds: int = 25) -> FloatArray:
     """Climb to the local maximum by guarded Newton steps of at most half a bandwidth."""

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SIGNIFICANCE",
     "Found",
+    "Layer",
     "NoiseField",
     "NullDistribution",
     "SignificanceTuning",
@@ -60,9 +61,11 @@ __all__ = [
     "at_a_wall",
     "fog_level",
     "kernel_energy",
+    "merge_layers",
     "noise_sums",
     "null_of",
     "peak_p_values",
+    "ridge_tail",
     "shortfall_message",
     "significant_peaks",
     "simulate_null",
@@ -101,6 +104,9 @@ class SignificanceTuning:
         in a box.
     near : float
         A mode within this many bandwidths of the place is taken for it.
+    fade : float
+        Images in a wall fade out in the gap between the walls, from this many deviations of a normal law above one half
+        to as many below.
     """
 
     simulations: Mapping[int, int] = field(default_factory=lambda: {1: 256, 2: 32, 3: 20})
@@ -116,6 +122,7 @@ class SignificanceTuning:
     )
     clearly: float = 6.0
     near: float = 3.0
+    fade: float = 4.0
 
 
 SIGNIFICANCE = SignificanceTuning()
@@ -174,8 +181,7 @@ class NoiseField:
 
     def simulated(self, sums: ComplexArray) -> FloatArray:
         """Fields of simulated sums."""
-        fields = self.reading.torus_fields(sums[:, self.reading.kept] * self.reading.gain, self.shape)
-        return fold(fields, self.reading)
+        return folded_fields(self.reading, sums, self.shape)
 
     def released(self) -> tuple[FloatArray, FloatArray]:
         """Released density on this grid, as batches of one: the highest value around each point, and the value there.
@@ -185,10 +191,7 @@ class NoiseField:
         """
         d = len(self.shape)
         step = SIGNIFICANCE.finer[d]
-        fine = fold(
-            self.reading.torus_fields(self.reading.coefficients[None], tuple(step * n for n in self.shape)),
-            self.reading,
-        )[0]
+        fine = folded_fields(self.reading, self.reading.sums[None], tuple(step * n for n in self.shape))[0]
         every = tuple(slice(0, None, step) for _ in range(d))
         inside = (None, *(slice(0, n) for n in self.sd.shape))
         # The peaks are sought among the highest values nearby, and judged by the values themselves.
@@ -215,22 +218,46 @@ def measure(
     return peaks, standardised_prominence, np.where(peaks.interior, least / scale, -np.inf)
 
 
-def fold(fields: FloatArray, reading: Reading) -> FloatArray:
-    """Fold what lies outside the box back over its walls; fields of the torus in, fields of the box out."""
-    for j, axis in enumerate(reading.grid_axes(fields.shape[1:])):
-        torus = np.moveaxis(fields, j + 1, -1)
-        spacing = axis[1] - axis[0]
-        index = np.arange(len(axis))
-        low, high = _mirror_weights(reading, j, axis)
-        # The upper wall need not fall on a grid point, so its mirror image is interpolated.
-        beyond = 2 * reading.spec.widths[j] / spacing - index
-        whole = np.floor(beyond).astype(int)
-        part = beyond - whole
-        size = torus.shape[-1]
-        upper = (1 - part) * torus[..., whole % size] + part * torus[..., (whole + 1) % size]
-        folded = torus[..., index] + low * torus[..., -index % size] + high * upper
-        fields = np.moveaxis(folded, -1, j + 1)
-    return np.ascontiguousarray(fields)
+def folded_fields(reading: Reading, sums: ComplexArray, shape: tuple[int, ...]) -> FloatArray:
+    """Fields over the box of sums of shape (s, F), with what lies outside folded back over the walls.
+
+    The torus is only a few bandwidths longer than the box. Read off the torus, the mirror image of one wall would see
+    records at the other and raise a ghost far inside the box. An image therefore sees its own side alone: its kernel
+    fades out in the empty gap between the walls.
+    """
+    spec = reading.spec
+    reach = np.abs(spec.frequencies).max(axis=0)
+    # Both of each pair of frequencies in one table, so that an axis is one matrix product.
+    table = np.zeros((len(sums), *(2 * reach + 1)), dtype=np.complex128)
+    table[(slice(None), *(reach - spec.frequencies).T)] = sums.conj()
+    table[(slice(None), *(reach + spec.frequencies).T)] = sums
+    for j, axis in enumerate(reading.grid_axes(shape)):
+        folding = _folding(reading, j, axis, int(reach[j]))
+        table = np.moveaxis(np.tensordot(table, folding, axes=(j + 1, 1)), -1, j + 1)
+    return np.ascontiguousarray(table.real * reading.unit)
+
+
+def _folding(reading: Reading, j: int, axis: FloatArray, reach: int) -> ComplexArray:
+    """Matrix (points, frequencies) from the sums of one axis to kernel sums and their images in both walls."""
+    spec, h = reading.spec, float(reading.bandwidth[j])
+    low, width, period = float(spec.lower[j]), float(spec.widths[j]), float(spec.periods[j])
+    omega = 2 * np.pi / period * np.arange(-reach, reach + 1)
+    offset = low - float(spec.origin[j])
+    folding = np.exp(1j * np.outer(axis - low + offset, omega)) * np.exp(-0.5 * (h * omega) ** 2)
+    gap = period - width
+    size = max(4 * (2 * reach + 1), int(np.ceil(8 * period / h)))
+    steps = period * np.arange(size) / size
+    weights = _mirror_weights(reading, j, axis)
+    # A regular rule around the torus for each wall, that begins or ends at the other wall, beyond the gap.
+    rules = (low - axis, steps - gap, gap - steps), (low + 2 * width - axis, steps, steps - width)
+    for weight, (image, places, outside) in zip(weights, rules, strict=True):
+        # A smooth fade keeps high frequencies, of which there is mostly noise, out of the images.
+        fade = ndtr(SIGNIFICANCE.fade * (1 - 2 * np.clip(outside / gap, 0.0, 1.0)))
+        waves = np.exp(1j * np.outer(places + offset, omega)) * (fade * period / size)[:, None]
+        near = weight > 0
+        kernel = np.exp(-0.5 * ((image[near, None] - places) / h) ** 2) / (np.sqrt(2 * np.pi) * h)
+        folding[near] += weight[near, None] * (kernel @ waves)
+    return np.asarray(folding)
 
 
 def _mirror_weights(reading: Reading, j: int, axis: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -302,7 +329,7 @@ def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> NullD
         # The same simulated sums are read at all scales, so that their dependence is that of a release.
         rarest = np.minimum(rarest, tails[-1].expected(largest))
         # On one axis there is no crest along which noise could raise a string of peaks.
-        ridges.append(None if d == 1 else _ridge_tail(fields / noise_field.sd))
+        ridges.append(None if d == 1 else ridge_tail(fields / noise_field.sd))
         highest = _of_highest(peaks, curvature, len(sums))
         curvatures.append((float(np.mean(highest)), max(float(np.std(highest, ddof=1)), 1e-12)))
     # With R independent scales the rarest of R Exp(1) variables has mean 1/R: read the number that counts from it.
@@ -310,7 +337,7 @@ def simulate_null(density: PrivateDensity, readings: Sequence[Reading]) -> NullD
     return NullDistribution(noise_fields, tuple(tails), tuple(ridges), tuple(curvatures), effective_tests)
 
 
-def _ridge_tail(standard: FloatArray) -> Tail:
+def ridge_tail(standard: FloatArray) -> Tail:
     """Standardised prominence of noise along straight lines across the box: what a narrow, level ridge would show."""
     lines = []
     for axis in range(1, standard.ndim):
@@ -364,7 +391,7 @@ def kernel_energy(reading: Reading) -> float:
 def _level(reading: Reading, axes: tuple[FloatArray, ...]) -> FloatArray:
     """Folded density of a reading, interpolated to another grid over the box."""
     own = reading.grid_shape(SIGNIFICANCE.null_points_per_bandwidth)
-    field = fold(reading.torus_fields(reading.coefficients[None], own), reading)[0]
+    field = folded_fields(reading, reading.sums[None], own)[0]
     steps = [(a - a[0]) / (b[1] - b[0]) for a, b in zip(axes, reading.grid_axes(own), strict=True)]
     return np.asarray(map_coordinates(field, np.meshgrid(*steps, indexing="ij"), order=1, mode="nearest"))
 
@@ -458,7 +485,7 @@ def null_of(density: PrivateDensity, readings: Sequence[Reading]) -> NullDistrib
 
 
 @dataclass(frozen=True)
-class _Layer:
+class Layer:
     """Peaks of the released density at one tested scale, and the field they were found in."""
 
     scale: int
@@ -479,11 +506,11 @@ class _Layer:
         return join_basins(self.field, self.peaks.basin[0], self.p <= level)
 
 
-def _layers(density: PrivateDensity, scale_space: ScaleSpace) -> list[_Layer]:
+def _layers(density: PrivateDensity, scale_space: ScaleSpace) -> list[Layer]:
     scales = tested_scales(scale_space)
     key = ("layers", tuple(tuple(scale_space.readings[q].bandwidth.tolist()) for q in scales))
     if key in density._memory:
-        known: list[_Layer] = density._memory[key]
+        known: list[Layer] = density._memory[key]
         return known
     null = null_of(density, [scale_space.readings[q] for q in scales])
     layers = []
@@ -496,15 +523,20 @@ def _layers(density: PrivateDensity, scale_space: ScaleSpace) -> list[_Layer]:
         index = np.unravel_index(peaks.cell, noise_field.sd.shape)
         points = np.stack([a[i] for a, i in zip(axes, index, strict=True)], axis=1)
         spacing = np.array([a[1] - a[0] for a in axes])
-        layers.append(_Layer(scale_index, highest[0], peaks, points, p, np.array([a[0] for a in axes]), spacing))
+        layers.append(Layer(scale_index, highest[0], peaks, points, p, np.array([a[0] for a in axes]), spacing))
     density._memory[key] = layers
     return layers
 
 
 def significant_peaks(density: PrivateDensity, scale_space: ScaleSpace, level: float) -> Found:
     """Peaks above the fogline at some scale: coarse ones first, each replaced by what it splits into."""
-    kept: list[tuple[_Layer, int, float]] = []
-    for layer in reversed(_layers(density, scale_space)):
+    return merge_layers(_layers(density, scale_space), level, scale_space.d)
+
+
+def merge_layers(layers: Sequence[Layer], level: float, d: int) -> Found:
+    """Significant peaks of all scales, finest first in `layers`: coarse ones, each replaced by what it splits into."""
+    kept: list[tuple[Layer, int, float]] = []
+    for layer in reversed(layers):
         fresh = [(layer, int(i), float(layer.p[i])) for i in np.flatnonzero(layer.p <= level)]
         remaining = []
         for parent, i, p in kept:
@@ -519,15 +551,15 @@ def significant_peaks(density: PrivateDensity, scale_space: ScaleSpace, level: f
                 remaining.append((parent, i, p))
         kept = remaining + fresh
     return Found(
-        np.array([entry[0].points[entry[1]] for entry in kept]).reshape(-1, scale_space.d),
+        np.array([entry[0].points[entry[1]] for entry in kept]).reshape(-1, d),
         np.array([entry[0].scale for entry in kept], dtype=np.int64),
         np.array([entry[2] for entry in kept]),
     )
 
 
 def _moved(
-    parent: _Layer, i: int, fresh: list[tuple[_Layer, int, float]], level: float
-) -> list[tuple[_Layer, int, float]]:
+    parent: Layer, i: int, fresh: list[tuple[Layer, int, float]], level: float
+) -> list[tuple[Layer, int, float]]:
     """Peak of a finer scale that stands on the same hill as a coarse one, though not in its basin.
 
     On a long crest the highest place is where the noise of each scale puts it. Two peaks are the same if each lies on
@@ -633,15 +665,15 @@ def at_a_wall(density: PrivateDensity, scale_space: ScaleSpace, modes: FloatArra
     scales = tested_scales(scale_space)
     null = null_of(density, [scale_space.readings[q] for q in scales])
     for noise_field in null.noise_fields[::-1]:  # the broadest view has the least noise
-        said = _seen(noise_field, modes)
+        said = _seen(noise_field, modes, density.columns)
         if said:
             return said
     return ""
 
 
-def _seen(noise_field: NoiseField, modes: FloatArray) -> str:
+def _seen(noise_field: NoiseField, modes: FloatArray, columns: Sequence[str] | None) -> str:
     reading = noise_field.reading
-    field = fold(reading.torus_fields(reading.coefficients[None], noise_field.shape), reading)[0]
+    field = folded_fields(reading, reading.sums[None], noise_field.shape)[0]
     axes = reading.grid_axes(noise_field.shape)
     place = np.unravel_index(int(np.argmax(field)), field.shape)
     boundary_axes = [j for j, i in enumerate(place) if i in (0, field.shape[j] - 1)]
@@ -651,7 +683,8 @@ def _seen(noise_field: NoiseField, modes: FloatArray) -> str:
     other, error = _elsewhere(noise_field, field, axes, modes)
     if field[place] - other <= SIGNIFICANCE.clearly * np.hypot(noise_field.sd_released[place], error):
         return ""
-    ends = " and ".join(f"the {'low' if place[j] == 0 else 'high'} end of column {j + 1}" for j in boundary_axes)
+    names = [f"column {j + 1}" for j in range(field.ndim)] if columns is None else columns
+    ends = " and ".join(f"the {'low' if place[j] == 0 else 'high'} end of {names[j]}" for j in boundary_axes)
     around = ", ".join(f"{value:.3g}" for value in where)
     return (
         f"records are densest at {ends}, around ({around}): what leans on a wall is not counted as a mode; "

@@ -128,9 +128,10 @@ class BucketPosterior:
 
     def bucket_draws(self, target: str) -> FloatArray:
         """Drawn contents of buckets, shape (buckets, draws): intensities, or numbers of records."""
-        intensity, _ = self._population
+        # Recentred for both: an intensity far out in a heavy tail would be taken for thousands of records.
+        intensity = _recentred(self._population[0], self.expected)
         if target == "population":
-            return _recentred(intensity, self.expected)
+            return intensity
         rng = public_generator(self.release.counts.counts, np.array([2]))
         counts = self.release.counts.counts.astype(np.float64)
         return _records_given(counts, intensity, self.law, rng)

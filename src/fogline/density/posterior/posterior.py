@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from fogline._validation import check_count, check_level
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
@@ -27,11 +28,15 @@ from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cd
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
 from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior
+from fogline.density.spec import default_names
 
 __all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
 
 ATOM_CONTRAST = 8.0
 """An atom is this many times denser than the mean of its neighbours."""
+
+COARSE_CONTRAST = 4.0
+"""The same for one of several columns, whose leaves are wider and hold more beside the atom."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +328,7 @@ class Posterior:
         heavy, offsets = mean_places(axis, masses.estimate, len(masses.draws), self._seed)
         draws = draws + (masses.draws[:, heavy] * offsets).sum(axis=1)
         spread = math.sqrt(max(float(masses.estimate @ x**2) - float(value) ** 2, 0.0))
-        return self._estimate(float(value), draws, even, spread, target, level)
+        return _as_wide_as_normal(self._estimate(float(value), draws, even, spread, target, level), *axis.bounds)
 
     def variance(
         self, column: str | int | None = None, *, target: Target = "population", level: float = 0.95
@@ -351,7 +356,8 @@ class Posterior:
         first = masses.draws @ x + (mass * offsets).sum(axis=1)
         square = masses.draws @ x**2 + (mass * ((x[heavy] + offsets) ** 2 - x[heavy] ** 2)).sum(axis=1)
         draws = np.maximum(square - first**2 + within * (1 - mass.sum(axis=1)), 0.0)
-        return self._estimate(value, draws, second(masses.even), spread, target, level)
+        found = self._estimate(value, draws, second(masses.even), spread, target, level)
+        return _as_wide_as_normal(found, 0.0, (axis.bounds[1] - axis.bounds[0]) ** 2 / 4)
 
     def correlation(self, first: str | int, second: str | int, *, target: Target = "population") -> Estimate:
         """Correlation of two columns."""
@@ -444,6 +450,38 @@ class Posterior:
         margin = lambda target: self._margin(axis, target)[1]  # noqa: E731
         return Posterior([self.axes[axis]], margin, count=self._count, seed=self._seed, unseen=self._unseen)
 
+    def without_atoms(self, column: str | int) -> tuple[Posterior, tuple[Atom, ...]]:
+        """Posterior of the records that do not hold one of a column's atoms, and these atoms.
+
+        Where a leaf of the column is an atom, its content becomes that of its neighbours along the column.
+
+        Examples
+        --------
+        >>> rest, atoms = example_posterior().without_atoms("stay")
+        >>> len(atoms), rest.columns
+        (0, ('stay',))
+        """
+        axis = self._axis(column)
+        atoms = self.marginal(axis)._atoms(ATOM_CONTRAST if self.d == 1 else COARSE_CONTRAST)
+        if not atoms:
+            return self, ()
+        leaves = [int(self.axes[axis].leaf_of(np.array([(atom.low + atom.high) / 2]))[0]) for atom in atoms]
+        last = len(self.axes[axis].centres) - 1
+
+        def level(part: FloatArray) -> FloatArray:
+            out = np.moveaxis(part.copy(), axis - self.d, -1)
+            for leaf in leaves:
+                beside = [k for k in (leaf - 1, leaf + 1) if 0 <= k <= last]
+                out[..., leaf] = np.minimum(out[..., leaf], out[..., beside].mean(axis=-1))
+            return np.moveaxis(out, -1, axis - self.d)
+
+        def contents(target: Target) -> LeafMasses:
+            return self.masses(target).map(level)
+
+        share = max(1.0 - sum(float(atom.share.value) for atom in atoms), 0.0)
+        count = (max(share * self._count[0], 1.0), self._count[1])
+        return Posterior(self.axes, contents, count=count, seed=self._seed, unseen=self._unseen), atoms
+
     def given(self, **ranges: Ends) -> Posterior:
         """Posterior of the other columns where these lie in closed ranges; of all of them if none would be left.
 
@@ -513,13 +551,17 @@ class Posterior:
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:
         """Values that hold a share of the population by themselves: zeros, heaps, walls; one column only."""
+        return self._atoms(ATOM_CONTRAST)
+
+    def _atoms(self, contrast: float) -> tuple[Atom, ...]:
+        """Atoms that are this many times denser than what surrounds them."""
         if self.d != 1 or len(self.axes[0].centres) < 3:
             return ()
         axis, masses = self.axes[0], self.masses()
         p = masses.estimate
         around = _neighbour_level(p)
         found = []
-        for k in np.flatnonzero((p > ATOM_CONTRAST * around) & (p > 1e-3)):
+        for k in np.flatnonzero((p > contrast * around) & (p > 1e-3)):
             beyond, even = (part[:, k] - _neighbour_level(part)[:, k] for part in (masses.draws, masses.even))
             share = p[k] - around[k]
             estimate = self._estimate(
@@ -560,13 +602,24 @@ def example_posterior() -> Posterior:
     return Posterior.of_leaves(LeafRelease(spec, pilot=stage, counts=stage), ["stay"])
 
 
+def _as_wide_as_normal(found: Estimate, least: float, most: float) -> Estimate:
+    """Widen the interval of a moment to that of a normal law with its standard error, within what is possible.
+
+    A few records far out move a moment much. Draws put some there by chance, nearly all of them; that there are none is
+    at the edge of what they show, and must lie inside the interval.
+    """
+    reach = -float(ndtri((1 - found.level) / 2)) * found.standard_error
+    low, high = max(float(found.value - reach), least), min(float(found.value + reach), most)
+    return replace(found, low=min(float(found.low), low), high=max(float(found.high), high))
+
+
 def _check_target(target: str) -> None:
     if target not in TARGETS:
         raise ValueError(f"target must be 'population' or 'records', got {target!r}")
 
 
 def _axes(spec: LeafSpec, columns: Sequence[str] | None) -> list[LeafAxis]:
-    names = [f"column {k + 1}" for k in range(spec.d)] if columns is None else [str(name) for name in columns]
+    names = list(default_names(spec.d)) if columns is None else [str(name) for name in columns]
     if len(names) != spec.d or len(set(names)) != spec.d:
         raise ValueError(f"columns must be {spec.d} different names, got {names}")
     return [LeafAxis(names[k], spec.edges(k), spec.steps[k], spec.bounds[k]) for k in range(spec.d)]

@@ -1,0 +1,382 @@
+"""``fogline release``, ``card``, ``quantiles`` and ``ask``: one release, and what can be asked of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fogline.cli import parse
+from fogline.cli.common import Command, need, print_json, write
+from fogline.cli.options import (
+    EXIT_CODES,
+    FILE,
+    check_file,
+    loops_for,
+    need_reader,
+    output_options,
+    source_options,
+    source_table,
+)
+from fogline.cli.stored import is_release, open_release
+
+if TYPE_CHECKING:
+    from fogline.density.named_densities import Releases
+    from fogline.density.private_density import PrivateDensity
+    from fogline.density.questions import Answer
+    from fogline.ledger import LedgerView
+
+__all__ = ["ask", "card", "quantiles", "release"]
+
+RELEASE_EXAMPLES = """\b
+Examples:
+  fogline release visits.csv --columns age,stay --bounds age,0:60 --epsilon 1 --out visits.fog
+  fogline release visits.csv --bounds age=age,stay=0:60 --steps 1,none --epsilon 0.5 --unit person_id
+        --max-contributions 2 --ledger budget.fogline --out visits.fog
+  fogline release visits.csv --columns "age,stay;cost" --bounds age=age,stay=0:60,cost=0:9000
+        --epsilon 1 --out shapes
+  fogline release all.sketch --epsilon 1 --delta 1e-6 --save density.npz
+
+\b
+Then, for nothing:
+  fogline card visits.fog
+  fogline ask visits.fog "P(stay > 10 | age > 70)" "median stay"
+  fogline modes visits.fog
+
+"""
+
+SKETCH_ONLY = ("disjoint_persons", "n_modes", "level", "report", "save")
+TABLE_ONLY = (
+    *("columns", "bounds", "steps", "features", "shares", "out", "unit", "query", "max_contributions"),
+    *("delimiter", "decimal", "thousands", "encoding", "null", "header"),
+)
+
+
+@click.command(cls=Command, epilog=RELEASE_EXAMPLES + FILE + EXIT_CODES)
+@click.argument("file", metavar="FILE")
+@click.option("--columns", metavar="A,B", help="Up to three columns; more as several densities: 'A,B;C'.")
+@click.option("--bounds", metavar="LO:HI,LO:HI", help="Public range of each column, or its name; or A=LO:HI,B=age.")
+@click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none; or A=1.")
+@source_options
+@click.option("--epsilon", type=float, required=True, help="Privacy budget of this release.")
+@click.option("--delta", type=float, help="Chance that the promise may fail; none is needed up to three columns.")
+@click.option(
+    "--neighbours",
+    type=click.Choice(["add-remove", "replace"]),
+    default="add-remove",
+    show_default=True,
+    help="Hide that a record is there, or only what it says.",
+)
+@click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person.")
+@click.option("--expect-records", type=click.IntRange(min=1), metavar="N", help="About how many there should be.")
+@click.option(
+    "--features",
+    type=click.Choice(["auto", "leaves", "grid", "random"]),
+    default="auto",
+    show_default=True,
+    help="What is released; more than three columns in one density must ask for random.",
+)
+@click.option("--shares", metavar="NAME=1/3,...", help="Of several densities: parts of the budget; equal by default.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where the release goes (.fog); of several, a folder.")
+@click.option("--disjoint-persons", is_flag=True, help="Of a sketch: declare that no person is at two sites.")
+@click.option("--n-modes", type=int, help="Of a sketch: return this many modes instead of those above the fogline.")
+@click.option("--level", type=float, default=0.05, show_default=True, help="Of a sketch: chance of a mode by noise.")
+@output_options
+@click.pass_context
+def release(ctx: click.Context, /, **options: Any) -> None:
+    """Release the shape of some columns of FILE once; everything is read from it afterwards, for nothing.
+
+    Spends the budget once. FILE may also be the merged sketch of several sites: then the modes of its density are read
+    as well. Records with a missing or unreadable value, or outside the bounds, contribute nothing.
+    """
+    if _is_sketch(options["file"]):
+        _refuse(ctx, TABLE_ONLY, "FILE is a sketch, whose columns and bounds were fixed where it was made")
+        if options["delta"] is None:
+            raise click.BadParameter("is needed: the noise of Fourier sums takes one", param_hint="--delta")
+        from fogline.cli.federation import release_sketch
+
+        release_sketch(ctx, {**options, "file": Path(options["file"])})
+        return
+    if is_release(options["file"]):
+        raise click.BadParameter("is a release already: read it, for nothing", param_hint="FILE")
+    _refuse(ctx, SKETCH_ONLY, "is for the sketch of several sites; read the release by a command of its own")
+    _release_table(ctx, options)
+
+
+def _refuse(ctx: click.Context, names: tuple[str, ...], words: str) -> None:
+    """Refuse options that were typed and mean nothing here."""
+    for param in ctx.command.params:
+        source = ctx.get_parameter_source(str(param.name))
+        if param.name in names and source is click.core.ParameterSource.COMMANDLINE:
+            raise click.BadParameter(words, ctx=ctx, param=param)
+
+
+def _is_sketch(file: str) -> bool:
+    """Whether FILE is the sketch of a site, by its name or its first bytes."""
+    path = Path(file)
+    if path.suffix.lower() == ".sketch":
+        return True
+    if "://" in file or not path.is_file() or path.suffix.lower() == ".fog":
+        return False
+    with path.open("rb") as opened:
+        return opened.read(4) == b"PK\x03\x04"
+
+
+def _release_table(ctx: click.Context, options: dict[str, Any]) -> None:
+    from fogline.cli.release import ask as ask_ledger
+    from fogline.cli.release import checked_numbers, checked_outputs, show_payment
+
+    need_reader(options["file"])
+    need(*([] if options["as_json"] else ["rich"]))
+    groups = group_option(options["columns"])
+    bounds = named_bounds_option(options["bounds"])
+    steps = named_steps_option(options["steps"])
+    shares = _shares(options["shares"])
+    for name, value in (("--bounds", bounds), ("--out", options["out"])):
+        if value is None:
+            raise click.BadParameter("is needed", param_hint=name)
+    is_several = groups is not None and len(groups) > 1
+    if not is_several and options["out"].suffix.lower() != ".fog":
+        raise click.BadParameter("expected a name that ends in .fog", param_hint="--out")
+    if is_several and options["out"].suffix:
+        raise click.BadParameter("expected a folder, since there are several densities", param_hint="--out")
+    checked_outputs(options, "out")
+    # Named ranges among them are known to be right; a delta of 0 is none.
+    checked_numbers({**options, "delta": options["delta"] or None})
+    try:
+        check_file(str(options["file"]))
+    except (ValueError, OSError) as error:
+        raise parse.refused(error) from None
+
+    def question(view: LedgerView | None) -> PrivateDensity | Releases:
+        import fogline
+
+        columns = _columns(groups, bounds)
+        names = ("epsilon", "neighbours", "max_contributions", "expect_records", "features")
+        chosen: Any = {name: options[name] for name in names}
+        flat = None if columns is None else [name for group in groups or [columns] for name in group]
+        table = source_table(options, flat if flat is None else list(dict.fromkeys(flat)))
+        asked = groups if is_several else flat
+        with loops_for(options, table):
+            found: PrivateDensity | Releases = fogline.release(
+                table, columns=asked, bounds=bounds, steps=steps, delta=options["delta"], shares=shares, ledger=view,
+                **chosen,
+            )  # fmt: skip
+        return found
+
+    found, paid = ask_ledger(question, options, "reading the records, releasing their density once")
+    write(lambda: found.save(options["out"]), "--out")
+    _show_release(found, options, paid, str(ctx.meta["fogline.command"]))
+    if paid is not None and not options["as_json"]:
+        show_payment(paid)
+
+
+def group_option(text: str | None) -> list[list[str]] | None:
+    """Return groups of columns: names with commas, groups with semicolons between them.
+
+    Examples
+    --------
+    >>> group_option("age,stay;cost"), group_option('"income; net",age')
+    ([['age', 'stay'], ['cost']], [['income; net', 'age']])
+    """
+    if text is None:
+        return None
+    import re
+
+    parts = re.findall(r'(?:"[^"]*"|[^;"])+', text)
+    return [parse.columns_option(part) or [] for part in parts]
+
+
+def named_bounds_option(text: str | None) -> Any:
+    """Return ranges by column, ``a=0:60,b=age``, or in the order of the columns.
+
+    Examples
+    --------
+    >>> named_bounds_option("age=age,stay=0:60")["stay"]
+    (0.0, 60.0)
+    >>> named_bounds_option("0:100,0:60")
+    [(0.0, 100.0), (0.0, 60.0)]
+    """
+    if text is None:
+        return None
+    if "=" not in text:
+        return parse.ranges_option(text)
+    found: dict[str, Any] = {}
+    for part in parse.columns_option(text, "--bounds") or []:
+        name, equals, ends = (word.strip() for word in part.rpartition("="))
+        if not equals or not name:
+            raise click.BadParameter(f"expected column=low:high for each column, got {part!r}", param_hint="--bounds")
+        (found[name],) = parse.ranges_option(ends)
+    return found
+
+
+def named_steps_option(text: str | None) -> Any:
+    """Return steps by column, ``a=1,b=none``, or in the order of the columns.
+
+    Examples
+    --------
+    >>> named_steps_option("age=1,stay=none"), named_steps_option("none,1")
+    ({'age': 1.0, 'stay': None}, [None, 1.0])
+    """
+    if text is None or "=" not in text:
+        return parse.steps_option(text)
+    found: dict[str, float | None] = {}
+    for part in parse.columns_option(text, "--steps") or []:
+        name, _, word = (word.strip() for word in part.rpartition("="))
+        step = parse.steps_option(word)
+        found[name] = step[0] if isinstance(step, list) else None
+    return found
+
+
+def _columns(groups: list[list[str]] | None, bounds: Any) -> list[str] | None:
+    """Columns of one density: those named, or those of the bounds."""
+    if groups is not None:
+        return groups[0]
+    return list(bounds) if isinstance(bounds, dict) else None
+
+
+def _shares(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    shares = {}
+    for part in parse.columns_option(text, "--shares") or []:
+        name, equals, portion = (word.strip() for word in part.rpartition("="))
+        if not name or not equals:
+            raise click.BadParameter(f"expected name=part, such as cost=1/3, got {part!r}", param_hint="--shares")
+        shares[name] = portion
+    return shares
+
+
+def _show_release(
+    found: PrivateDensity | Releases, options: dict[str, Any], paid: dict[str, Any] | None, command: str
+) -> None:
+    from fogline.density.named_densities import Releases
+
+    densities = dict(found) if isinstance(found, Releases) else {"": found}
+    if options["as_json"]:
+        cards = {name: density.card() for name, density in densities.items()}
+        content = {"releases": cards} if isinstance(found, Releases) else {"release": cards[""]}
+        print_json(
+            {"format": "fogline-release-1", "command": command, **content, "message": found.message, **(paid or {})}
+        )
+        return
+    from fogline.density.release_card import column_names
+    from fogline.report.frame import as_sentence
+
+    for density in densities.values():
+        count = f"{density.count:.0f} ± {density.count_sd:.2g}"
+        click.echo(f"{', '.join(column_names(density))}: about {count} records")
+    if found.message:
+        click.echo(as_sentence(found.message))
+    click.echo(str(found.guarantee))
+    click.echo(f"release: {options['out']}")
+
+
+# -- readings ------------------------------------------------------------------------------------------------
+
+fog_argument = click.argument("file", metavar="RELEASE")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+target_option = click.option(
+    "--target",
+    type=click.Choice(["population", "records"]),
+    default="population",
+    show_default=True,
+    help="What the density behind the records would answer, or the table itself.",
+)
+
+
+@click.command(cls=Command, epilog="\b\nExample:\n  fogline card visits.fog")
+@fog_argument
+@json_option
+def card(file: str, as_json: bool) -> None:
+    """Say in plain words what a release is and what it promises, for an ethics board.
+
+    With --json also as an entry for a public registry of deployments of differential privacy.
+    """
+    density = open_release(file)
+    found = density.card()
+    if as_json:
+        print_json(found)
+        return
+    from fogline.density.release_card import card_text
+
+    click.echo(card_text(found))
+
+
+@click.command(cls=Command, epilog="\b\nExample:\n  fogline quantiles visits.fog --column stay --q .25,.5,.75")
+@fog_argument
+@click.option("--column", metavar="COLUMN", help="Needed where there are several.")
+@click.option("--q", "levels", metavar="A,B", default="0.25,0.5,0.75", show_default=True, help="Levels, 0 to 1.")
+@target_option
+@json_option
+@click.pass_context
+def quantiles(ctx: click.Context, file: str, column: str | None, levels: str, target: str, as_json: bool) -> None:
+    """Quantiles of one column of a release, with errors and 95% intervals; free."""
+    wanted = parse.numbers_option(levels, "--q") or []
+    if not all(0 <= level <= 1 for level in wanted):
+        raise click.BadParameter("expected levels from 0 to 1", param_hint="--q")
+    density = open_release(file)
+    from fogline.density.release_card import column_names
+
+    names = column_names(density)
+    if column is None and len(names) > 1:
+        raise click.BadParameter(f"is needed: one of {', '.join(names)}", param_hint="--column")
+    quoted = column if column is not None else names[0]
+    if quoted not in names:
+        raise click.BadParameter(f"{quoted!r} was not released; there are {', '.join(names)}", param_hint="--column")
+    words = f'quantiles {", ".join(f"{level:g}" for level in wanted)} of "{quoted}"'
+    _publish_answers(ctx, density, [words], target, as_json)
+
+
+@click.command(
+    cls=Command,
+    epilog="""\b
+Examples:
+  fogline ask visits.fog count "median stay" "P(stay > 10 | age > 70)"
+  fogline ask visits.fog "mean stay by age 0:100:20" "quartiles stay where age >= 65" --json
+
+\b
+Questions:
+  count, P(events | events), share of events, mean, median, variance, sd, quantile .9, percentile 90,
+  quartiles, deciles of a column, correlation of two columns; each with "where events" and
+  "by COLUMN start:stop:step". Events: stay > 10, 40 <= age < 60, age in 40:60, joined by "and".
+""",
+)
+@fog_argument
+@click.argument("questions", nargs=-1, required=True, metavar="QUESTION...")
+@target_option
+@json_option
+@click.pass_context
+def ask(ctx: click.Context, file: str, questions: tuple[str, ...], target: str, as_json: bool) -> None:
+    """Answer questions about a release, each with its error and a 95% interval; free.
+
+    The error is split into privacy noise, sampling of the records and smoothing.
+    """
+    _publish_answers(ctx, open_release(file), list(questions), target, as_json)
+
+
+def _publish_answers(
+    ctx: click.Context, density: PrivateDensity, questions: list[str], target: str, as_json: bool
+) -> None:
+    answers: list[Answer] = []
+    try:
+        from fogline.density.questions import parse_question
+        from fogline.density.release_card import column_names
+
+        for words in questions:  # all are understood before the first is answered
+            parse_question(words, column_names(density))
+        answers = [density.ask(words, target=target) for words in questions]  # type: ignore[arg-type]
+    except (ValueError, TypeError) as error:
+        found = parse.refused(error)
+        message = found.message.removeprefix("question: ")
+        raise click.BadParameter(message, param_hint="QUESTION" if message != found.message else "RELEASE") from None
+    if as_json:
+        guarantee = {**density.guarantee.to_dict(), "text": str(density.guarantee)}
+        content = {"format": "fogline-answers-1", "command": str(ctx.meta["fogline.command"]), "target": target}
+        print_json({**content, "answers": [answer.to_dict() for answer in answers], "guarantee": guarantee})
+        return
+    for answer in answers:
+        click.echo(str(answer))
+    if not density.guarantee.certified:
+        click.echo(str(density.guarantee))

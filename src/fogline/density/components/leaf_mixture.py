@@ -1,0 +1,505 @@
+r"""Gaussian mixtures of a released density: expectation-maximisation on the masses of its leaves.
+
+With cells of mass :math:`p_c`, mean :math:`x_c` and covariance :math:`W_c`
+(:mod:`fogline.density.components.leaf_cells`) a mixture :math:`\theta = (w_k, \mu_k, \Sigma_k)` is fitted by the
+largest
+
+.. math:: L(\theta) = \sum_c p_c \log \sum_k w_k\, N(x_c; \mu_k, \Sigma_k)\, e^{-\mathrm{tr}(\Sigma_k^{-1} W_c)/2},
+
+the expected log-density with each cell's mass spread as it is inside. Mixtures of one component more start from those
+of one less, by the best of its divisions, so that there is nothing random in it.
+
+**Errors.** The fit is a function of the masses. Near the estimate it is linear: with the scores
+:math:`s_c = \partial \log f_c/\partial\theta` and the curvature :math:`H = -\partial^2 L/\partial\theta^2`, a posterior
+draw with masses :math:`p'` has :math:`\theta' = \theta + H^{-1}\sum_c (p'_c - p_c) s_c`. The spread of these over the
+draws is the error: privacy, sampling and smoothing together.
+
+**How many components.** A richer model gains :math:`G = \sum_c p_c \log(f'_c/f_c)`, known with the error e that the
+draws give it. With n records and no noise, :math:`2nG` is a likelihood ratio and, near the simpler model,
+:math:`e^2 = 2G/n`; so :math:`n = 2G/e^2` is how many records without noise would know the gain as well, and the richer
+model is taken where :math:`2nG > P \log n` for P more parameters (the criterion of Schwarz at that number).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from fogline._validation import check_count
+from fogline.density.components.leaf_cells import LeafCells
+from fogline.density.posterior.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from fogline.density.posterior.posterior import Posterior
+
+__all__ = [
+    "MIXTURE_READING",
+    "Gaussians",
+    "MixtureReading",
+    "MixtureReadingSettings",
+    "choose",
+    "fit_path",
+    "parameter_draws",
+    "parameter_scores",
+    "read_mixture",
+]
+
+MOST_COMPONENTS = 32
+"""Most components that can be asked for."""
+
+MOST_PLACES = 128
+"""Places at which a further component is tried."""
+
+
+@dataclass(frozen=True)
+class MixtureReadingSettings:
+    """Tuned numbers of the reading.
+
+    Attributes
+    ----------
+    most : int
+        Most components that are tried where their number is open.
+    patience : int
+        How many more than the best are tried before the search ends.
+    steps, trial_steps : int
+        Most steps of expectation-maximisation of a fit, and of each start that is tried.
+    tolerance : float
+        A fit ends when a step gains less than this, in nats of all records together.
+    widths : tuple of float
+        Widths of components that start where mass is unexplained, in deviations of all records.
+    starts : int
+        How many of the best starts are followed to the end.
+    least_weight : float
+        A component with less than this share, as a part of an even one, is not tried.
+    narrow : float
+        Least variance of a component along an axis, in variances of an evenly filled leaf.
+    penalty : float
+        Times the logarithm of the number of records: what a parameter costs where the number is open.
+    worth : float
+        The same where the number is given: a component that explains less than its own noise is not published.
+    """
+
+    most: int = 10
+    patience: int = 2
+    steps: int = 300
+    trial_steps: int = 10
+    tolerance: float = 0.003
+    widths: tuple[float, ...] = (0.15, 0.4)
+    starts: int = 2
+    least_weight: float = 0.02
+    narrow: float = 1.0
+    penalty: float = 1.0
+    worth: float = 1.0
+
+
+MIXTURE_READING = MixtureReadingSettings()
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussians:
+    """A mixture, with a share that is spread evenly over a box.
+
+    Attributes
+    ----------
+    weights : array of shape (k,)
+    means : array of shape (k, d)
+    covariances : array of shape (k, d, d)
+    background : float
+        Share that is spread evenly; all shares sum to one.
+    log_even : float
+        Logarithm of the even density.
+    """
+
+    weights: FloatArray
+    means: FloatArray
+    covariances: FloatArray
+    background: float = 0.0
+    log_even: float = 0.0
+
+    @property
+    def parameters(self) -> int:
+        """Number of free parameters."""
+        k, d = self.means.shape
+        return int(k * (1 + d + d * (d + 1) // 2)) - (self.background <= 0)
+
+    def scores(self, points: FloatArray, within: FloatArray | None = None) -> FloatArray:
+        """Logarithms of weight times density of each component at points; of the background last, if there is one."""
+        k, d = self.means.shape
+        found = np.empty((len(points), k + (self.background > 0)))
+        for j in range(k):
+            factor = np.linalg.cholesky(self.covariances[j])
+            inverse = np.linalg.inv(factor)
+            z = (points - self.means[j]) @ inverse.T
+            square = np.einsum("ci,ci->c", z, z)
+            if within is not None:
+                square = square + within.reshape(len(within), d * d) @ (inverse.T @ inverse).ravel()
+            constant = math.log(max(float(self.weights[j]), 1e-300)) - float(np.log(np.diag(factor)).sum())
+            found[:, j] = constant - 0.5 * (square + d * math.log(2 * math.pi))
+        if self.background > 0:
+            found[:, k] = math.log(self.background) + self.log_even
+        return found
+
+    def log_density(self, points: FloatArray, within: FloatArray | None = None) -> FloatArray:
+        """Logarithm of the density."""
+        return np.asarray(logsumexp(self.scores(points, within), axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureReading:
+    """A Gaussian mixture read from a release, in data units; the heaviest component first.
+
+    Attributes
+    ----------
+    weights, weight_errors : array of shape (k,)
+        Shares and their standard errors.
+    means, mean_errors : array of shape (k, d)
+    covariances, covariance_errors : array of shape (k, d, d)
+    criteria : dict of int to float
+        For each number of components that was tried, minus twice the penalised log-likelihood, at the number of
+        records without noise that would be known as well; smaller is better, and one component has 0.
+    count : float
+        Released number of records.
+    message : str
+        Why there are fewer components than asked for; else empty.
+
+    All errors contain privacy noise, sampling of the records and smoothing.
+    """
+
+    weights: FloatArray
+    weight_errors: FloatArray
+    means: FloatArray
+    mean_errors: FloatArray
+    covariances: FloatArray
+    covariance_errors: FloatArray
+    criteria: dict[int, float]
+    count: float
+    message: str = ""
+
+    def log_density(self, points: FloatArray) -> FloatArray:
+        """Logarithm of the mixture's density at points of shape (p, d)."""
+        return Gaussians(self.weights, self.means, self.covariances).log_density(points)
+
+
+def read_mixture(
+    posterior: Posterior,
+    n_components: int | None = None,
+    *,
+    sigma_min: ArrayLike | None = None,
+    settings: MixtureReadingSettings = MIXTURE_READING,
+) -> MixtureReading:
+    """Fit a Gaussian mixture to a posterior; free of further privacy cost.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of up to three columns.
+    n_components : int, optional
+        How many components; by default as many as the release supports.
+    sigma_min : float or array of shape (d,), optional
+        Least standard deviation of a component along each column, in data units.
+    settings : MixtureReadingSettings, optional
+
+    Examples
+    --------
+    >>> from fogline.density.posterior.posterior import example_posterior
+    >>> found = read_mixture(example_posterior(), 1)
+    >>> found.means.shape, bool(0 < found.mean_errors[0, 0] < 1)
+    ((1, 1), True)
+    """
+    cells = LeafCells.of(posterior)
+    floor = cells.floor
+    if sigma_min is not None:
+        floor = np.maximum(floor, (np.asarray(sigma_min, dtype=np.float64) / cells.scale) ** 2)
+    wanted = None if n_components is None else check_count(n_components, "n_components")
+    if wanted is not None and wanted > MOST_COMPONENTS:
+        raise ValueError(f"n_components must be at most {MOST_COMPONENTS}, got {wanted}")
+    path = fit_path(cells, wanted, floor, settings)
+    chosen, criteria = choose(cells, path, wanted, settings)
+    found, words = path[chosen], ""
+    if wanted is not None and chosen < wanted:
+        words = (
+            f"{wanted} components were asked for, but the release cannot tell more than {chosen} apart: "
+            "more would describe its noise"
+        )
+    return _in_data_units(cells, found, criteria, words)
+
+
+# -- fitting ---------------------------------------------------------------------------------------------------
+
+
+def fit_path(
+    cells: LeafCells,
+    wanted: int | None,
+    floor: FloatArray,
+    settings: MixtureReadingSettings = MIXTURE_READING,
+    *,
+    background: float = 0.0,
+) -> dict[int, Gaussians]:
+    """Fit mixtures of 1, 2, ... components, each from the one before: up to `wanted`, or until more no longer pay.
+
+    Parameters
+    ----------
+    cells : LeafCells
+    wanted : int or None
+    floor : array of shape (d,)
+        Least variance per axis, scaled.
+    settings : MixtureReadingSettings
+    background : float
+        Share that is spread evenly over the box at the start; 0 for none.
+    """
+    mean = cells.mass @ cells.places
+    whole = _spread(cells, cells.mass, mean)
+    log_even = -float(np.log(cells.upper - cells.lower).sum())
+    start = Gaussians(np.array([1.0 - background]), mean[None], _floored(whole[None], floor), background, log_even)
+    path = {1: _fitted(cells, start, floor, settings.steps, settings)}
+    best = 1
+    for k in range(2, (settings.most if wanted is None else wanted) + 1):
+        grown = _grown(cells, path[k - 1], floor, settings)
+        if grown is None:
+            break
+        path[k] = grown
+        if wanted is None:
+            gain, records = evidence(cells, path[best], path[k])
+            extra = path[k].parameters - path[best].parameters
+            if 2 * records * gain > settings.penalty * extra * math.log(max(records, 3.0)):
+                best = k
+            elif k >= best + settings.patience:
+                break
+    return path
+
+
+def _grown(cells: LeafCells, model: Gaussians, floor: FloatArray, settings: MixtureReadingSettings) -> Gaussians | None:
+    """Best mixture of one component more: from divisions of each component, and from one where mass is unexplained."""
+    divisions = [_divided(model, j, axis, floor) for j in range(len(model.weights)) for axis in range(cells.d)]
+    tried: list[tuple[float, int, Gaussians]] = []
+    for start in [*divisions, *(_added(cells, model, width, floor) for width in settings.widths)]:
+        trial = _fitted(cells, start, floor, settings.trial_steps, settings)
+        tried.append((_value(cells, trial), -len(tried), trial))
+    tried.sort(key=lambda one: one[:2], reverse=True)
+    finished = [_fitted(cells, trial, floor, settings.steps, settings) for _, _, trial in tried[: settings.starts]]
+    least = settings.least_weight / (len(model.weights) + 1)
+    kept = [one for one in finished if one.weights.min() > least]
+    return max(kept, key=lambda one: _value(cells, one)) if kept else None
+
+
+def _divided(model: Gaussians, j: int, axis: int, floor: FloatArray) -> Gaussians:
+    """Divide one component in two halves along one of its principal axes."""
+    values, vectors = np.linalg.eigh(model.covariances[j])
+    step = vectors[:, -1 - axis] * math.sqrt(values[-1 - axis])
+    # halves of a normal law lie 0.8 deviations to either side and have 0.36 of its variance
+    shape = model.covariances[j] - 0.64 * np.outer(step, step)
+    weights = np.append(model.weights, model.weights[j] / 2)
+    weights[j] /= 2
+    means = np.append(model.means, [model.means[j] + 0.8 * step], axis=0)
+    means[j] -= 0.8 * step
+    covariances = np.append(model.covariances, [shape], axis=0)
+    covariances[j] = shape
+    return replace(model, weights=weights, means=means, covariances=_floored(covariances, floor))
+
+
+def _added(cells: LeafCells, model: Gaussians, width: float, floor: FloatArray) -> Gaussians:
+    """Add a round component where, seen at this width, most mass is not explained."""
+    left = cells.mass - np.exp(model.log_density(cells.places, cells.within)) * cells.volume
+    likely = np.argsort(-left, kind="stable")[:MOST_PLACES]
+    apart = ((cells.places[likely, None] - cells.places[None]) ** 2).sum(axis=2)
+    gain = np.exp(-apart / (2 * width**2)) @ left
+    best = int(gain.argmax())
+    weight = float(np.clip(gain[best], 0.02, 0.5))
+    shape = _floored((width**2 * np.eye(cells.d))[None], floor)
+    return replace(
+        model,
+        weights=np.append((1 - weight) * model.weights, weight),
+        means=np.append(model.means, cells.places[likely[[best]]], axis=0),
+        covariances=np.append(model.covariances, shape, axis=0),
+        background=(1 - weight) * model.background,
+    )
+
+
+def _value(cells: LeafCells, model: Gaussians) -> float:
+    return float(cells.mass @ model.log_density(cells.places, cells.within))
+
+
+def _fitted(
+    cells: LeafCells, model: Gaussians, floor: FloatArray, steps: int, settings: MixtureReadingSettings
+) -> Gaussians:
+    """Steps of expectation-maximisation until they gain nothing."""
+    before, d = -math.inf, cells.d
+    flat = cells.within.reshape(-1, d * d)
+    squares = np.einsum("ci,cj->cij", cells.places, cells.places).reshape(-1, d * d) + flat
+    for _ in range(steps):
+        scores = model.scores(cells.places, cells.within)
+        log_density = logsumexp(scores, axis=1)
+        value = float(cells.mass @ log_density)
+        if value - before < settings.tolerance / cells.count:
+            break
+        before = value
+        share = np.exp(scores - log_density[:, None]) * cells.mass[:, None]
+        total = share.sum(axis=0)
+        k = len(model.weights)
+        part, size = share[:, :k], np.maximum(total[:k], 1e-300)
+        means = part.T @ cells.places / size[:, None]
+        second = (part.T @ squares / size[:, None]).reshape(k, d, d)
+        covariances = second - np.einsum("ki,kj->kij", means, means)
+        background = float(total[k]) if model.background > 0 else 0.0
+        model = replace(
+            model,
+            weights=size / total.sum(),
+            means=means,
+            covariances=_floored(covariances, floor),
+            background=max(background / float(total.sum()), 1e-6) if model.background > 0 else 0.0,
+        )
+    return model
+
+
+def _spread(cells: LeafCells, mass: FloatArray, mean: FloatArray) -> FloatArray:
+    offset = cells.places - mean
+    return np.asarray(np.einsum("c,ci,cj->ij", mass, offset, offset) + np.einsum("c,cij->ij", mass, cells.within))
+
+
+def _floored(covariances: FloatArray, floor: FloatArray) -> FloatArray:
+    """Covariances whose variance along every direction is at least that of the floor, in the floor's own units."""
+    unit = np.sqrt(floor)
+    values, vectors = np.linalg.eigh(covariances / np.multiply.outer(unit, unit))
+    lifted = np.einsum("kij,kj,klj->kil", vectors, np.maximum(values, 1.0), vectors)
+    return np.asarray(lifted * np.multiply.outer(unit, unit))
+
+
+# -- how many --------------------------------------------------------------------------------------------------
+
+
+def evidence(cells: LeafCells, simple: Gaussians, rich: Gaussians) -> tuple[float, float]:
+    """What a richer model gains, in nats per record, and how many records without noise would know it as well."""
+    ratio = rich.log_density(cells.places, cells.within) - simple.log_density(cells.places, cells.within)
+    gain = float(cells.mass @ ratio)
+    error = float(np.std(cells.draws @ ratio))
+    if gain <= 0 or error <= 0:
+        return min(gain, 0.0), 1.0
+    return gain, min(2 * gain / error**2, cells.count)
+
+
+def choose(
+    cells: LeafCells, path: dict[int, Gaussians], wanted: int | None, settings: MixtureReadingSettings
+) -> tuple[int, dict[int, float]]:
+    """Choose the number of components, and give the criterion of each against one component.
+
+    With a number given it is kept unless the last components explain less than the noise of their own parameters.
+    """
+    criteria, best = {1: 0.0}, 1
+    for k in sorted(path)[1:]:
+        gain, records = evidence(cells, path[best], path[k])
+        extra = path[k].parameters - path[best].parameters
+        logarithm = math.log(max(records, 3.0))
+        criteria[k] = criteria[best] + extra * logarithm - 2 * records * gain
+        price = settings.penalty * logarithm if wanted is None else settings.worth
+        if 2 * records * gain > price * extra:
+            best = k
+    return best, criteria
+
+
+# -- errors ----------------------------------------------------------------------------------------------------
+
+
+def parameter_scores(
+    model: Gaussians, places: FloatArray, within: FloatArray | None = None, moved: Gaussians | None = None
+) -> FloatArray:
+    """Slopes of the log-density at places in the parameters, shape (places, parameters).
+
+    The parameters are logits of the shares, then for each component its mean and the upper half of its covariance, both
+    in units of the component as it is in `model`; the slopes are taken at `moved`.
+    """
+    k, d = model.means.shape
+    at = model if moved is None else moved
+    first, second = np.triu_indices(d)
+    scores = at.scores(places, within)
+    share = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
+    parts = [share[:, :k] - at.weights]
+    for j in range(k):
+        inverse = np.linalg.inv(np.linalg.cholesky(model.covariances[j]))
+        shape = np.linalg.inv(inverse @ at.covariances[j] @ inverse.T)
+        z = (places - at.means[j]) @ inverse.T @ shape
+        square = np.einsum("ci,cj->cij", z, z) - shape
+        if within is not None:
+            turn = shape @ inverse
+            square = square + turn @ within @ turn.T
+        slopes = np.where(first == second, 0.5, 1.0) * square[:, first, second]
+        parts += [share[:, [j]] * z, share[:, [j]] * slopes]
+    return np.concatenate(parts, axis=1)
+
+
+def _moved(model: Gaussians, step: FloatArray) -> Gaussians:
+    """Mixture at an offset in the parameters of :func:`parameter_scores`."""
+    k, d = model.means.shape
+    first, second = np.triu_indices(d)
+    weights = np.append(model.weights, model.background)
+    weights = weights * np.exp(np.append(step[:k], 0.0))
+    weights = weights / weights.sum()
+    means, covariances = model.means.copy(), model.covariances.copy()
+    size = d + len(first)
+    for j in range(k):
+        factor = np.linalg.cholesky(model.covariances[j])
+        own = step[k + j * size : k + (j + 1) * size]
+        shape = np.eye(d)
+        shape[first, second] += own[d:]
+        shape[second, first] = shape[first, second]
+        means[j] = means[j] + factor @ own[:d]
+        covariances[j] = factor @ shape @ factor.T
+    return replace(model, weights=weights[:k], means=means, covariances=covariances, background=float(weights[k]))
+
+
+def parameter_draws(cells: LeafCells, model: Gaussians) -> FloatArray:
+    """Parameters of :func:`parameter_scores` in each draw, as offsets from the estimate; shape (draws, parameters)."""
+    scores = parameter_scores(model, cells.places, cells.within)
+    size, h = scores.shape[1], 1e-4
+    curvature = np.empty((size, size))
+    for i, step in enumerate(h * np.eye(size)):
+        ahead, behind = (
+            cells.mass @ parameter_scores(model, cells.places, cells.within, _moved(model, sign * step))
+            for sign in (1, -1)
+        )
+        curvature[i] = -(ahead - behind) / (2 * h)
+    curvature = (curvature + curvature.T) / 2
+    # where the curvature says less than the spread of the scores there is no clear top: errors must not explode
+    spread = scores.T @ (cells.mass[:, None] * scores)
+    values, vectors = np.linalg.eigh(spread + 1e-9 * np.trace(spread) / size * np.eye(size))
+    root = vectors / np.sqrt(values)
+    inner, turned = np.linalg.eigh(root.T @ curvature @ root)
+    root = root @ turned
+    inverse = (root / np.maximum(inner, 0.1)) @ root.T
+    return np.asarray((cells.draws - cells.mass) @ scores @ inverse)
+
+
+def _in_data_units(cells: LeafCells, model: Gaussians, criteria: dict[int, float], message: str) -> MixtureReading:
+    """A scaled mixture as users see it, with the spread of its parameters over the draws."""
+    k, d = model.means.shape
+    first, second = np.triu_indices(d)
+    drawn = parameter_draws(cells, model)
+    logits = drawn[:, :k] - drawn[:, :k] @ model.weights[:, None]
+    weight_errors = model.weights * np.sqrt(np.mean(logits**2, axis=0))
+    mean_errors, covariance_errors = np.empty((k, d)), np.empty((k, d, d))
+    size = d + len(first)
+    for j in range(k):
+        factor = np.linalg.cholesky(model.covariances[j])
+        own = drawn[:, k + j * size : k + (j + 1) * size]
+        mean_errors[j] = np.sqrt(np.mean((own[:, :d] @ factor.T) ** 2, axis=0))
+        shape = np.zeros((len(own), d, d))
+        shape[:, first, second] = shape[:, second, first] = own[:, d:]
+        covariance_errors[j] = np.sqrt(np.mean((factor @ shape @ factor.T) ** 2, axis=0))
+    order = np.argsort(-model.weights, kind="stable")
+    unit = np.multiply.outer(cells.scale, cells.scale)
+    total = model.weights.sum()
+    return MixtureReading(
+        weights=model.weights[order] / total,
+        weight_errors=weight_errors[order] / total,
+        means=cells.centre + cells.scale * model.means[order],
+        mean_errors=cells.scale * mean_errors[order],
+        covariances=unit * model.covariances[order],
+        covariance_errors=unit * covariance_errors[order],
+        criteria=criteria,
+        count=cells.count,
+        message=message,
+    )

@@ -1,0 +1,771 @@
+r"""A family fitted to the leaf masses of a posterior: least Hellinger distance, and every error from the draws.
+
+With :math:`p_i` the estimated mass of leaf i and :math:`q_i(\theta)` the family's, cut to the box, the fit minimises
+
+.. math:: \sum_{i \in K} \Big(\sqrt{p_i} - \sqrt{\kappa\, q_i(\theta)}\Big)^2
+
+over the parameters and the share :math:`\kappa`. K is what is kept: windows that hold clearly more than the family
+are left out, never more than half of the records. A leaf far from the family has no say (:math:`q_i` is 0 there), and a
+heap in one leaf has little, since its root is small.
+
+**Errors.** The minimum moves by :math:`\sum_i w_i (p'_i - p_i)` when the masses move to :math:`p'`; the draws of the
+posterior are such masses, with privacy, sampling and smoothing in them. The weights w are also a record's influence, so
+that sampling alone has the variance :math:`\sum_i w_i^2 p_i / n`. An error is never less than this and the spread of
+the draws of the *records* together: a smooth prior makes the draws of the population a little too sure.
+
+**Goodness of fit.** On cells that are equally likely under the family, the residuals :math:`r = p - q` have the
+covariance C of the draws, fit included; :math:`r^\top C^{+} r` is compared with a chi-squared law. What the family
+explains is one minus half of the absolute residuals, less what noise alone would give.
+
+**Contamination.** Nobody sees from a density whether a part of it belongs to the family. Two cases are told apart:
+
+* The family fits. Contamination of mass :math:`\eta` in cell g moves the residuals by :math:`\eta u_g`; it is found
+  with a power of 80% if :math:`\eta^2 u_g^\top C^{+} u_g` is large enough. The largest shift :math:`\eta_g |w_g|` of a
+  smaller contamination is stated beside the interval, which does not contain it.
+* It does not fit. Then the records are not all of the family, and the interval is widened to all parameters whose
+  distance to the records, in total variation, is at most `breakdown` times that of the best ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fogline._typing import BoolArray, FloatArray, IntArray
+from fogline.density.counted_records import is_nothing
+from fogline.density.hellinger.leaf_probabilities import leaf_probabilities
+from fogline.density.hellinger.outliers import ExcessMass
+from fogline.density.posterior.posterior import LeafMasses, Posterior
+from fogline.families import Family
+
+__all__ = [
+    "LEAF_FIT",
+    "FamilyFit",
+    "FitAssumption",
+    "LeafFitTuning",
+    "fit_column",
+    "fit_posterior",
+]
+
+
+@dataclass(frozen=True)
+class LeafFitTuning:
+    """What is tuned of a fit to leaf masses.
+
+    Attributes
+    ----------
+    grouped : mapping by dimension
+        Leaves per axis that are put together, by dimension: three columns have more leaves than a fit needs.
+    difference : float
+        Step of a numerical derivative, as a part of the parameter's range.
+    lattice_points : int
+        Size of the lattice of parameters on which a start is looked for, up to three parameters.
+    starts : int
+        How many of the best starts are followed.
+    cells : tuple of int
+        Numbers of cells for the goodness of fit, finest first; the first whose contents are known well is taken.
+    known : float
+        Relative error of a cell's content, in the middle, that counts as known well.
+    level : float
+        Chance that a family that is right is found not to fit.
+    informed : float
+        Directions of residuals count if they have this part of the sampling variance in the draws.
+    inflation : float
+        The covariance of the residuals is multiplied by this: draws of a posterior are not draws of the noise.
+    excess, excess_sd, least_excess : float
+        A window is left out if it holds this many times the family's share, this many deviations above it, and so much
+        more in all.
+    most_cut : float
+        Neither the records nor the family lose more than this part.
+    windows : tuple of int
+        Widths of windows, in parts of the range.
+    breakdown : float
+        Where the family does not fit: the true parameters are taken to be at most this many times as far from the
+        records as the best ones.
+    most_contamination : float
+        Undetected contamination is taken to be at most this share.
+    power : float
+        Noncentrality beyond which contamination counts as detected, in deviations.
+    few : float
+        With fewer records than this a message says that errors are rough.
+    error_factor : float
+        Errors are multiplied by this: a smooth field bends the density at walls by more than its draws tell.
+    """
+
+    grouped: Mapping[int, int] = field(default_factory=lambda: {1: 1, 2: 1, 3: 2})
+    difference: float = 1e-4
+    lattice_points: int = 216
+    starts: int = 3
+    cells: tuple[int, ...] = (32, 24, 16, 12, 8)
+    known: float = 0.3
+    level: float = 0.01
+    informed: float = 0.4
+    inflation: float = 1.0
+    excess: float = 2.5
+    excess_sd: float = 5.0
+    least_excess: float = 0.01
+    most_cut: float = 0.5
+    windows: tuple[int, ...] = (16, 32, 64, 128, 256, 512)
+    breakdown: float = 2.0
+    most_contamination: float = 0.2
+    power: float = 3.5
+    few: float = 100.0
+    error_factor: float = 1.12
+
+
+LEAF_FIT = LeafFitTuning()
+
+
+@dataclass(frozen=True)
+class FitAssumption:
+    """What the intervals of a fit rest on.
+
+    Attributes
+    ----------
+    holds : bool
+        Whether the family was found to fit what was kept of the records.
+    p_value : float
+        Chance of residuals as large, if the family were right.
+    hidden : float
+        Share of other records that could hide in the family without being found, in the place that hides most.
+    shift : float
+        How far they could move an estimate, in standard errors.
+    breakdown : float
+        Where the family does not fit: how many times as far from the records as the best parameters the true ones are
+        allowed to be.
+    """
+
+    holds: bool
+    p_value: float
+    hidden: float
+    shift: float
+    breakdown: float
+
+    def __str__(self) -> str:
+        if not self.holds:
+            return (
+                f"the family does not fit all of the records (p = {self.p_value:.1g}): intervals are widened to "
+                f"parameters up to {self.breakdown:g} times as far from the records as the best ones"
+            )
+        told = "the intervals hold if the records are of the family"
+        if self.shift > 0.5:
+            told += (
+                f"; up to {100 * self.hidden:.2g}% of other records could hide in it and move an estimate by "
+                f"{self.shift:.1f} standard errors: for such contamination the intervals are no promise, "
+                "robust_intervals are"
+            )
+        return told
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyFit:
+    """A family fitted to a released density; all of it read from released numbers.
+
+    Attributes
+    ----------
+    family : Family
+    columns : tuple of str
+        Columns that it was fitted to.
+    params, standard_errors : dict
+        By parameter.
+    intervals, robust_intervals : dict
+        (low, high) by parameter at `level`, with privacy, sampling and smoothing inside; the second hold for hidden
+        contamination as well, as `assumption` describes it.
+    level : float
+    covariance, sampling_covariance, smoothing_covariance : arrays of shape (m, m)
+        Error of the estimates in all, and its parts; the rest is the privacy noise.
+    share, share_error : float
+        Part of the records that the family explains, and its standard error.
+    lumps : tuple of ExcessMass
+        Where more records lie than the family puts there; they had no say in the fit.
+    assumption : FitAssumption
+    message : str
+        What to beware of; else empty.
+    box : array of shape (m, 2)
+        Bounds of the parameters.
+    widening, robust_widening : arrays of shape (m, 2)
+        How far the intervals reach below and above the estimates beside their errors.
+
+    Examples
+    --------
+    >>> from fogline.density.posterior.posterior import example_posterior
+    >>> fit = fit_posterior(example_posterior(), "exponential", parameter_bounds={"scale": (0.2, 10)})
+    >>> low, high = fit.intervals["scale"]
+    >>> low < fit.params["scale"] < high
+    True
+    """
+
+    family: Family
+    columns: tuple[str, ...]
+    params: dict[str, float]
+    standard_errors: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    robust_intervals: dict[str, tuple[float, float]]
+    level: float
+    covariance: FloatArray
+    sampling_covariance: FloatArray
+    smoothing_covariance: FloatArray
+    share: float
+    share_error: float
+    lumps: tuple[ExcessMass, ...]
+    assumption: FitAssumption
+    message: str
+    box: FloatArray
+    widening: FloatArray
+    robust_widening: FloatArray
+
+    def intervals_at(self, level: float, *, robust: bool = False) -> dict[str, tuple[float, float]]:
+        """Intervals at another level, by parameter."""
+        theta, errors = (np.array(list(part.values())) for part in (self.params, self.standard_errors))
+        wider = self.robust_widening if robust else self.widening
+        return _ends(self.family, theta, errors, wider, self.box, level)
+
+    @property
+    def privacy_covariance(self) -> FloatArray:
+        """What the privacy noise adds to the error."""
+        return np.asarray(self.covariance - self.sampling_covariance - self.smoothing_covariance)
+
+    def __str__(self) -> str:
+        lines = [f"{self.family.name} family of {', '.join(self.columns)}"]
+        for name, value in self.params.items():
+            low, high = self.intervals[name]
+            error = self.standard_errors[name]
+            lines.append(f"{name} {value:.4g} ± {error:.2g} ({100 * self.level:g}% interval {low:.4g} to {high:.4g})")
+        lines.append(f"the family explains {100 * self.share:.0f}% ± {100 * self.share_error:.1f}% of the records")
+        return "\n".join([*lines, str(self.assumption), *([self.message] if self.message else [])])
+
+
+class _Cells:
+    """Masses of a posterior beside the family's probabilities, flat."""
+
+    def __init__(self, posterior: Posterior, family: Family, box: FloatArray) -> None:
+        self.family, self.box, self.axes = family, box, posterior.axes
+        masses, group = posterior.masses(), LEAF_FIT.grouped[posterior.d]
+        grouped = all(len(axis.centres) % group == 0 for axis in self.axes)
+        self.group = group if grouped else 1
+        self.edges = [axis.edges[:: self.group] for axis in self.axes]
+        self.shape = tuple(len(e) - 1 for e in self.edges)
+        flat: LeafMasses = masses.map(self._coarse)
+        self.p, self.draws, self.even = flat.estimate, flat.draws, flat.even
+        self.count = float(posterior.count.value)
+        records = posterior.masses("records")
+        self.records, self.records_mean = self._coarse(records.draws), self._coarse(records.estimate)
+
+    def _coarse(self, part: FloatArray) -> FloatArray:
+        d = len(self.shape)
+        lead = part.shape[: part.ndim - d]
+        split = [n for size in self.shape for n in (size, self.group)]
+        summed = part.reshape(*lead, *split).sum(axis=tuple(len(lead) + 2 * k + 1 for k in range(d)))
+        return np.asarray(summed.reshape(*lead, -1))
+
+    def q(self, theta: FloatArray) -> FloatArray:
+        """Probabilities of the cells under the family."""
+        return leaf_probabilities(self.family, theta, self.edges)
+
+    @property
+    def steps(self) -> FloatArray:
+        """Steps of numerical derivatives."""
+        return np.asarray(LEAF_FIT.difference * (self.box[:, 1] - self.box[:, 0]))
+
+    def scales(self, theta: FloatArray) -> FloatArray:
+        """Steps of numerical derivatives at a point: relative for positive parameters, whose boxes may be wide."""
+        positive = np.array([limit[0] == 0.0 for limit in self.family.limits])
+        return np.where(positive, 1e-4 * np.maximum(np.abs(theta), 1e-12), np.minimum(self.steps, 1e-3))
+
+    def root_jacobian(self, theta: FloatArray) -> FloatArray:
+        """Derivatives of the roots of the probabilities in the parameters, shape (cells, m)."""
+        columns = []
+        for j, step in enumerate(self.scales(theta)):
+            move = np.zeros(len(theta))
+            move[j] = step
+            low, high = np.maximum(theta - move, self.box[:, 0]), np.minimum(theta + move, self.box[:, 1])
+            columns.append((np.sqrt(self.q(high)) - np.sqrt(self.q(low))) / max(float((high - low)[j]), 1e-300))
+        return np.stack(columns, axis=1)
+
+
+def _root_share(p: FloatArray, q: FloatArray, kept: BoolArray) -> float:
+    """Root of the share of the family that is nearest to what is kept."""
+    return float(np.sqrt(p[kept] * q[kept]).sum() / max(float(q[kept].sum()), 1e-300))
+
+
+def _distance(cells: _Cells, theta: FloatArray, kept: BoolArray) -> float:
+    q = cells.q(theta)
+    return float(np.sum((np.sqrt(cells.p[kept]) - _root_share(cells.p, q, kept) * np.sqrt(q[kept])) ** 2))
+
+
+def _minimise(cells: _Cells, start: FloatArray, kept: BoolArray) -> tuple[FloatArray, float]:
+    from scipy.optimize import least_squares
+
+    width = cells.box[:, 1] - cells.box[:, 0]
+    root = np.sqrt(cells.p[kept])
+    scale = np.maximum(cells.scales(start) * 1e4, 1e-3 * width)
+
+    def residuals(theta: FloatArray) -> FloatArray:
+        q = cells.q(theta)
+        return np.asarray(root - _root_share(cells.p, q, kept) * np.sqrt(q[kept]))
+
+    def derivatives(theta: FloatArray) -> FloatArray:
+        columns = []
+        for j, step in enumerate(cells.scales(theta)):
+            move = np.zeros(len(theta))
+            move[j] = step
+            low, high = np.maximum(theta - move, cells.box[:, 0]), np.minimum(theta + move, cells.box[:, 1])
+            columns.append((residuals(high) - residuals(low)) / max(float((high - low)[j]), 1e-300))
+        return np.stack(columns, axis=1)
+
+    inside = np.clip(start, cells.box[:, 0] + 1e-9 * width, cells.box[:, 1] - 1e-9 * width)
+    bounds = (cells.box[:, 0], cells.box[:, 1])
+    found = least_squares(residuals, inside, derivatives, bounds=bounds, x_scale=scale, xtol=1e-8, max_nfev=80)
+    return np.asarray(found.x), 2.0 * float(found.cost)
+
+
+# -- starts -------------------------------------------------------------------------------------------------------
+
+
+def _moments(cells: _Cells, mass: FloatArray) -> tuple[Any, Any]:
+    centres = [np.clip((e[1:] + e[:-1]) / 2, *axis.bounds) for e, axis in zip(cells.edges, cells.axes, strict=True)]
+    points = np.stack([g.ravel() for g in np.meshgrid(*centres, indexing="ij")], axis=1)
+    mass = mass / max(float(mass.sum()), 1e-300)
+    mean = mass @ points
+    variance = (mass[:, None] * (points - mean)).T @ (points - mean)
+    return (mean[0], variance[0, 0]) if len(mean) == 1 else (mean, variance)
+
+
+def _starts(cells: _Cells) -> list[FloatArray]:
+    """Parameters with the moments of all, of the denser half and of the middle; and a lattice of parameters."""
+    family, box, p = cells.family, cells.box, cells.p
+    order = np.argsort(-p, kind="stable")
+    dense = np.zeros(len(p))
+    dense[order[: 1 + int(np.searchsorted(np.cumsum(p[order]), 0.75))]] = 1.0
+    found = [family.moment_start(*_moments(cells, part), box) for part in (p, p * dense)]
+    if len(cells.shape) == 1:
+        below = np.cumsum(p)
+        found.append(family.moment_start(*_moments(cells, p * ((below > 0.02) & (below < 0.85))), box))
+    m = len(box)
+    if m <= 3:
+        size = max(2, int(LEAF_FIT.lattice_points ** (1.0 / m) + 1e-9))
+        axes = [
+            np.geomspace(low, high, size + 2)[1:-1] if limit[0] == 0.0 else np.linspace(low, high, size + 2)[1:-1]
+            for (low, high), limit in zip(box.tolist(), family.limits, strict=True)
+        ]
+        found.extend(np.array(theta) for theta in itertools.product(*axes))
+    else:
+        found.append(family.start(box))
+    return [np.asarray(theta, dtype=np.float64) for theta in found]
+
+
+def _best(cells: _Cells) -> FloatArray:
+    kept = np.ones(len(cells.p), dtype=bool)
+    starts = sorted(_starts(cells), key=lambda theta: _distance(cells, theta, kept))[: LEAF_FIT.starts]
+    return min((_minimise(cells, theta, kept) for theta in starts), key=lambda found: found[1])[0]
+
+
+# -- what is left out ---------------------------------------------------------------------------------------------
+
+
+def _windows(cells: _Cells) -> list[tuple[IntArray, int]]:
+    """Labels of windows, from wide to narrow, and how many there are: blocks of all axes in several columns."""
+    found = []
+    for parts in LEAF_FIT.windows:
+        per_axis = max(2, round(parts ** (1.0 / len(cells.shape))))
+        if any(per_axis > size for size in cells.shape):
+            break
+        labels = [np.minimum(np.arange(size) * per_axis // size, per_axis - 1) for size in cells.shape]
+        grid = np.meshgrid(*labels, indexing="ij")
+        flat = np.ravel_multi_index(tuple(g.ravel() for g in grid), (per_axis,) * len(cells.shape))
+        found.append((np.asarray(flat), per_axis ** len(cells.shape)))
+    return found
+
+
+def _summed(label: IntArray, size: int, part: FloatArray) -> FloatArray:
+    rows = [np.bincount(label, row, minlength=size) for row in np.atleast_2d(part)]
+    return np.asarray(np.stack(rows) if part.ndim > 1 else rows[0], dtype=np.float64)
+
+
+def _excess(cells: _Cells, theta: FloatArray, kept: BoolArray) -> BoolArray:
+    """Cells in windows that hold clearly more than the family puts there, by the fit to what is kept."""
+    q = cells.q(theta)
+    share = _root_share(cells.p, q, kept) ** 2
+    high = np.zeros(len(q), dtype=bool)
+    for label, size in _windows(cells):
+        seen, wanted = _summed(label, size, cells.p), share * _summed(label, size, q)
+        sd = _summed(label, size, cells.draws).std(axis=0)
+        clear = (seen > LEAF_FIT.excess * wanted) & (seen - wanted > LEAF_FIT.excess_sd * sd)
+        high |= (clear & (seen - wanted > LEAF_FIT.least_excess))[label]
+    return high
+
+
+def _without_excess(cells: _Cells, theta: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Leave out what is in excess and fit again; never half of the records, nor half of the family."""
+    kept = np.ones(len(cells.p), dtype=bool)
+    for _ in range(4):
+        high = _excess(cells, theta, kept)
+        if np.array_equal(~high, kept):
+            break
+        if max(float(cells.p[high].sum()), float(cells.q(theta)[high].sum())) > LEAF_FIT.most_cut:
+            break
+        fitted = _minimise(cells, theta, ~high)[0]
+        if float(cells.q(fitted)[high].sum()) > LEAF_FIT.most_cut:
+            break
+        theta, kept = fitted, ~high
+    return theta, kept
+
+
+def _lumps(cells: _Cells, theta: FloatArray, kept: BoolArray) -> tuple[ExcessMass, ...]:
+    from scipy.ndimage import find_objects, label
+
+    q = cells.q(theta)
+    beyond = (cells.p - _root_share(cells.p, q, kept) ** 2 * q).reshape(cells.shape)
+    numbered, _ = label(~kept.reshape(cells.shape))
+    found = []
+    for number, place in enumerate(find_objects(numbered), start=1):
+        share = float(beyond[numbered == number].sum())
+        ends = [(e[s.start], e[s.stop]) for e, s in zip(cells.edges, place, strict=True)]
+        low, high = (tuple(float(pair[k]) for pair in ends) for k in (0, 1))
+        if share > 0:
+            found.append(ExcessMass(low, high, share))
+    return tuple(sorted(found, key=lambda lump: -lump.share))
+
+
+# -- errors -------------------------------------------------------------------------------------------------------
+
+
+def _influence(cells: _Cells, theta: FloatArray, kept: BoolArray) -> FloatArray:
+    """How far the parameters move per mass in each cell, shape (cells, m); the mean over the records is zero."""
+    q = cells.q(theta)
+    share = _root_share(cells.p, q, kept)
+    jacobian = np.where(kept[:, None], share * cells.root_jacobian(theta), 0.0)
+    full = np.column_stack([jacobian, np.where(kept, np.sqrt(q), 0.0)])
+    hessian = full.T @ full
+    inverse = np.linalg.pinv(hessian, rcond=1e-13, hermitian=True)
+    # Where the records are fewer than the family, a root has a steep slope that belongs to noise alone.
+    slope = np.where(kept, 0.5 / np.sqrt(np.maximum(np.maximum(cells.p, share**2 * q), 1e-300)), 0.0)
+    weights = (full * slope[:, None]) @ inverse[:, :-1]
+    return np.asarray(weights - cells.p @ weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Misfit:
+    """Residuals on cells of equal probability, what they could be by noise, and what follows for the parameters."""
+
+    residual: FloatArray
+    covariance_inverse: FloatArray
+    tangent: FloatArray
+    probability: FloatArray
+    influence: FloatArray
+    statistic: float
+    degrees: int
+    noise: FloatArray
+
+
+def _equal_cells(cells: _Cells, theta: FloatArray, kept: BoolArray, number: int) -> IntArray:
+    """Label of an about equally likely cell for each cell of the grid, -1 where nothing is kept."""
+    q = np.where(kept, cells.q(theta), 0.0)
+    q = q / max(float(q.sum()), 1e-300)
+    if len(cells.shape) == 1:
+        label = np.minimum((np.cumsum(q) - q / 2) * number, number - 1).astype(np.int64)
+    else:
+        mean, variance = _moments(cells, q)
+        centres = [(e[1:] + e[:-1]) / 2 for e in cells.edges]
+        points = np.stack([g.ravel() for g in np.meshgrid(*centres, indexing="ij")], axis=1) - mean
+        white = points @ np.linalg.inv(np.linalg.cholesky(variance + 1e-12 * np.eye(len(mean)))).T
+        corner = ((white > 0) * 2 ** np.arange(len(mean))).sum(axis=1)
+        shells = max(2, number // 2 ** len(mean))
+        order = np.argsort((white**2).sum(axis=1), kind="stable")
+        rank = np.empty(len(q))
+        rank[order] = np.cumsum(q[order]) - q[order] / 2
+        label = np.minimum(rank * shells, shells - 1).astype(np.int64) * 2 ** len(mean) + corner
+    used = np.unique(label[kept & (q > 0)])
+    label = np.searchsorted(used, label).clip(0, len(used) - 1)
+    return np.where(kept, label, -1)
+
+
+def _misfit(cells: _Cells, theta: FloatArray, kept: BoolArray, influence: FloatArray) -> _Misfit:
+    q = cells.q(theta)
+    moved = (cells.draws - cells.p) @ influence
+    for number in LEAF_FIT.cells:
+        label = _equal_cells(cells, theta, kept, number)
+        size, inside = int(label.max()) + 1, label >= 0
+        p, wanted, drawn = (_summed(label[inside], size, part[..., inside]) for part in (cells.p, q, cells.draws))
+        if np.median(drawn.std(axis=0) / np.maximum(p, 1e-12)) <= LEAF_FIT.known:
+            break
+    # conditional on what is kept
+    drawn = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1e-300)
+    p, wanted = p / max(float(p.sum()), 1e-300), wanted / max(float(wanted.sum()), 1e-300)
+    slopes = []
+    for j, step in enumerate(cells.scales(theta)):
+        move = np.zeros(len(theta))
+        move[j] = 10 * step
+        low, high = np.maximum(theta - move, cells.box[:, 0]), np.minimum(theta + move, cells.box[:, 1])
+        ends = []
+        for at in (low, high):
+            part = _summed(label[inside], size, cells.q(at)[inside])
+            ends.append(part / max(float(part.sum()), 1e-300))
+        slopes.append((ends[1] - ends[0]) / max(float((high - low)[j]), 1e-300))
+    tangent = np.stack(slopes, axis=1)
+    noise = drawn - p - moved @ tangent.T
+    inverse, degrees = _informed_inverse(noise, wanted, cells.count, len(theta))
+    residual = p - wanted
+    mean_influence = _summed(label[inside], size, (influence.T * q)[:, inside]).T
+    mean_influence /= np.maximum(_summed(label[inside], size, q[inside]), 1e-300)[:, None]
+    statistic = float(residual @ inverse @ residual)
+    return _Misfit(residual, inverse, tangent, wanted, mean_influence, statistic, degrees, noise)
+
+
+def _informed_inverse(noise: FloatArray, wanted: FloatArray, count: float, parameters: int) -> tuple[FloatArray, int]:
+    """Inverse of the covariance of residuals in directions that the posterior tells from the records, and their number.
+
+    A smooth prior leaves less than sampling error in residuals that change from cell to cell: there its bias would be
+    taken for misfit. Such directions have a small part of the sampling variance, and are left out.
+    """
+    root = np.sqrt(np.maximum(wanted, 1e-12) / count)
+    scaled = noise / root
+    covariance = scaled.T @ scaled / len(noise)
+    values, vectors = np.linalg.eigh(covariance)
+    told = np.argsort(-values)[: max(1, len(wanted) - 1 - parameters)]
+    told = told[(values[told] >= LEAF_FIT.informed) | (told == told[0])]
+    inverse = (vectors[:, told] / np.maximum(values[told], 1e-12)) @ vectors[:, told].T
+    return np.asarray(inverse / np.outer(root, root) / LEAF_FIT.inflation), len(told)
+
+
+def _hidden(misfit: _Misfit, errors: FloatArray) -> tuple[FloatArray, float]:
+    """Largest shift of each parameter by contamination that would not be found, and its share of the records."""
+    size = len(misfit.residual)
+    moved = np.eye(size) - misfit.probability[:, None]
+    # What the fit follows does not show: residuals after the parameters have moved.
+    moved = moved - misfit.tangent @ misfit.influence.T
+    power = np.sqrt(np.maximum(np.einsum("ig,ij,jg->g", moved, misfit.covariance_inverse, moved), 1e-300))
+    share = np.minimum(LEAF_FIT.power / power, LEAF_FIT.most_contamination)
+    shifts = share[:, None] * np.abs(misfit.influence)
+    worst = int(np.argmax((shifts / np.maximum(errors, 1e-300)).max(axis=1)))
+    return np.asarray(shifts.max(axis=0)), float(share[worst])
+
+
+def _widening(misfit: _Misfit) -> FloatArray:
+    """How far each parameter may lie below and above the estimate where the family does not fit, shape (m, 2).
+
+    The largest and least move for which half of the absolute residuals stays within `breakdown` times what it is at the
+    estimate: linear programmes.
+    """
+    from scipy.optimize import linprog
+
+    size, m = misfit.tangent.shape
+    scale = np.maximum(np.abs(misfit.tangent).sum(axis=0), 1e-300)
+    tangent = misfit.tangent / scale
+    limit = LEAF_FIT.breakdown * float(np.abs(misfit.residual).sum())
+    # |residual - tangent move| <= slack, sum of slack <= limit
+    upper = np.block([[-tangent, -np.eye(size)], [tangent, -np.eye(size)], [np.zeros((1, m)), np.ones((1, size))]])
+    right = np.concatenate([-misfit.residual, misfit.residual, [limit]])
+    ends = np.zeros((m, 2))
+    for j, side in itertools.product(range(m), (0, 1)):
+        goal = np.zeros(m + size)
+        goal[j] = 1.0 if side == 0 else -1.0
+        found = linprog(goal, upper, right, bounds=[(None, None)] * m + [(0, None)] * size)
+        ends[j, side] = abs(found.x[j]) / scale[j] if found.status == 0 else np.inf
+    return ends
+
+
+def _explained(misfit: _Misfit, cells: _Cells, kept: BoolArray) -> tuple[float, float]:
+    """Share of the records that the family explains, and its standard error."""
+    inside = float(cells.p[kept].sum())
+    # Residuals of noise alone have this mean in absolute value.
+    noise = math.sqrt(2 / math.pi) * misfit.noise.std(axis=0)
+    apart = 0.5 * float(np.maximum(np.abs(misfit.residual) - noise, 0.0).sum())
+    drawn = 0.5 * np.abs(misfit.residual + misfit.noise).sum(axis=1)
+    error = math.hypot(inside * float(drawn.std()), float(cells.draws[:, kept].sum(axis=1).std()))
+    return min(max(inside * (1 - apart), 0.0), 1.0), error
+
+
+# -- the fit ------------------------------------------------------------------------------------------------------
+
+
+def _ends(
+    family: Family, theta: FloatArray, errors: FloatArray, wider: FloatArray, box: FloatArray, level: float
+) -> dict[str, tuple[float, float]]:
+    """Intervals: normal, of positive parameters in the logarithm, widened by `wider` below and above."""
+    from scipy.special import ndtri
+
+    z = float(ndtri(0.5 + 0.5 * level))
+    found = {}
+    for j, name in enumerate(family.parameters):
+        low, high = theta[j] - wider[j, 0], theta[j] + wider[j, 1]
+        if family.limits[j][0] == 0.0 and theta[j] > 0:
+            factor = math.exp(min(z * errors[j] / theta[j], 700.0))
+            low, high = min(low, theta[j]) / factor, high * factor
+        else:
+            low, high = low - z * errors[j], high + z * errors[j]
+        found[name] = (float(max(low, box[j, 0])), float(min(high, box[j, 1])))
+    return found
+
+
+def _default_box(posterior: Posterior, family: Family) -> FloatArray:
+    """Wide bounds of the parameters around those with the released moments: post-processing, and so free."""
+    wide = np.array(
+        [
+            [1e-6, 1e6] if low == 0.0 and high == math.inf else [max(low, -1e9), min(high, 1e9)]
+            for low, high in family.limits
+        ]
+    )
+    cells = _Cells(posterior, family, wide)
+    theta = family.moment_start(*_moments(cells, cells.p), wide)
+    widths = [axis.bounds[1] - axis.bounds[0] for axis in posterior.axes]
+    rows = []
+    for value, (low, high) in zip(theta, family.limits, strict=True):
+        if low == 0.0 and high == math.inf:
+            rows.append((value / 10.0, value * 10.0))
+        elif math.isfinite(low) and math.isfinite(high):
+            margin = 1e-4 * (high - low)
+            rows.append((low + margin, high - margin))
+        else:
+            rows.append((value - max(widths), value + max(widths)))
+    return np.array(rows)
+
+
+def fit_posterior(
+    posterior: Posterior,
+    family: Family | str,
+    *,
+    parameter_bounds: Any = None,
+    level: float = 0.95,
+) -> FamilyFit:
+    """Fit a family to a posterior of one column, or a normal to one of up to three; free.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    family : Family or str
+    parameter_bounds : mapping from parameter name to (low, high), optional
+        By default a wide range around parameters with the released moments.
+    level : float
+        Of the intervals.
+
+    Examples
+    --------
+    >>> from fogline.density.posterior.posterior import example_posterior
+    >>> fit = fit_posterior(example_posterior(), "gamma")
+    >>> sorted(fit.params)
+    ['scale', 'shape']
+    """
+    from fogline._validation import check_level
+    from fogline.families import family_named, parameter_box
+
+    known = family_named(family)
+    level = check_level(level, "level")
+    if known.dimension != posterior.d:
+        raise ValueError(f"family: the {known.name} family has {known.dimension} columns, the density {posterior.d}")
+    box = _default_box(posterior, known) if parameter_bounds is None else parameter_box(known, parameter_bounds)
+    cells = _Cells(posterior, known, box)
+    with np.errstate(all="ignore"):
+        theta, kept = _without_excess(cells, _best(cells))
+        influence = _influence(cells, theta, kept)
+        drawn = (cells.draws - cells.p) @ influence
+        covariance = np.atleast_2d(drawn.T @ drawn / len(drawn))
+        sampling = (influence * cells.p[:, None]).T @ influence / cells.count
+        even = np.atleast_2d(np.cov(((cells.even - cells.p) @ influence).T))
+        table = ((cells.records - cells.records_mean) @ influence).var(axis=0)
+        least = np.diag(sampling) + table
+        factor = np.sqrt(np.maximum(1.0, least / np.maximum(np.diag(covariance), 1e-300))) * LEAF_FIT.error_factor
+        covariance, even = (part * np.outer(factor, factor) for part in (covariance, even))
+        misfit = _misfit(cells, theta, kept, influence)
+    return _result(posterior, cells, theta, kept, (covariance, sampling, even), misfit, level)
+
+
+def fit_column(
+    posterior: Posterior, family: Family | str, column: str | int | None = None, **options: Any
+) -> FamilyFit:
+    """Fit a family to one column of a posterior, or to all of them where the family has as many; free.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    family : Family or str
+    column : str or int, optional
+        Needed where the family has one column and the posterior more.
+    **options
+        As in :func:`fit_posterior`.
+
+    Examples
+    --------
+    >>> from fogline.density.posterior.posterior import example_posterior
+    >>> fit_column(example_posterior(), "exponential", "stay").columns
+    ('stay',)
+    """
+    from fogline.families import family_named
+
+    known = family_named(family)
+    if known.dimension == 1 and (posterior.d > 1 or column is not None):
+        if column is None:
+            raise ValueError(f"column must be one of {', '.join(posterior.columns)}")
+        posterior = posterior.marginal(column)
+    elif known.dimension > 1 and column is not None:
+        raise ValueError(f"column: the {known.name} family is fitted to all columns")
+    return fit_posterior(posterior, known, **options)
+
+
+def _result(
+    posterior: Posterior,
+    cells: _Cells,
+    theta: FloatArray,
+    kept: BoolArray,
+    parts: tuple[FloatArray, FloatArray, FloatArray],
+    misfit: _Misfit,
+    level: float,
+) -> FamilyFit:
+    from scipy.special import chdtrc
+
+    covariance, sampling, even = parts
+    errors = np.sqrt(np.diag(covariance))
+    p_value = float(chdtrc(misfit.degrees, misfit.statistic))
+    holds = p_value >= LEAF_FIT.level
+    shifts, hidden = _hidden(misfit, errors)
+    own = np.zeros((len(theta), 2)) if holds else _widening(misfit)
+    robust = np.maximum(own, shifts[:, None])
+    shift = float((shifts / np.maximum(errors, 1e-300)).max())
+    share, share_error = _explained(misfit, cells, kept)
+    family, names = cells.family, cells.family.parameters
+    return FamilyFit(
+        family=family,
+        columns=posterior.columns,
+        params=dict(zip(names, theta.tolist(), strict=True)),
+        standard_errors=dict(zip(names, errors.tolist(), strict=True)),
+        intervals=_ends(family, theta, errors, own, cells.box, level),
+        robust_intervals=_ends(family, theta, errors, robust, cells.box, level),
+        level=level,
+        covariance=covariance,
+        sampling_covariance=sampling,
+        smoothing_covariance=np.maximum(np.diag(np.diag(covariance - even)), 0.0),
+        share=share,
+        share_error=share_error,
+        lumps=_lumps(cells, theta, kept),
+        assumption=FitAssumption(holds, p_value, hidden, shift, LEAF_FIT.breakdown),
+        message=_message(posterior, cells, theta, share),
+        box=cells.box,
+        widening=own,
+        robust_widening=robust,
+    )
+
+
+def _message(posterior: Posterior, cells: _Cells, theta: FloatArray, share: float) -> str:
+    """What to beware of, from released values."""
+    count = posterior.count
+    if is_nothing(float(count.value), float(count.standard_error)):
+        return "the estimates are of noise alone"
+    told = []
+    if cells.count < LEAF_FIT.few:
+        told.append(f"there are only about {cells.count:.0f} records: errors are rough")
+    width = cells.box[:, 1] - cells.box[:, 0]
+    ends = (theta < cells.box[:, 0] + 1e-3 * width) | (theta > cells.box[:, 1] - 1e-3 * width)
+    low = np.array([limit[0] == 0.0 for limit in cells.family.limits]) & (theta > 1.01 * cells.box[:, 0])
+    at_bound = [n for n, end, inner in zip(cells.family.parameters, ends, low, strict=True) if end and not inner]
+    if at_bound and share > 0.9:
+        told.append(f"{' and '.join(at_bound)} lies at the end of parameter_bounds: widen them, if that is plausible")
+    elif at_bound:
+        told.append(
+            f"{' and '.join(at_bound)} lies at the end of parameter_bounds and the family fits badly: try another"
+        )
+    return "; ".join(told)

@@ -1,0 +1,340 @@
+r"""Modes of a release on leaves: point masses, modes at walls, and modes inside, each tested against noise and located.
+
+1. Heaps are taken out of the counts and reported as point masses.
+2. Peaks of the smoothed counts are tested at several scales (:mod:`fogline.density.modes.leaf_peaks`): coarse ones
+   first, each replaced by what it splits into. A peak at a wall is a result of its own. One that cannot be told from a
+   plateau is no mode.
+3. Each mode is located by what its positions at many bandwidths say together
+   (:mod:`fogline.density.modes.leaf_positions`), with an error that holds privacy, sampling and smoothing.
+
+Everything is a function of the released counts, with simulations from a fixed seed: the same release gives the same
+answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fogline._typing import BandwidthLike, FloatArray, IntArray
+from fogline.density.counted_records import joined, nothing_counted
+from fogline.density.modes.leaf_peaks import (
+    ScaleGrid,
+    ScaleTest,
+    find_heaps,
+    measure_roundness,
+    read_scales,
+)
+from fogline.density.modes.leaf_positions import locate_on_leaves
+from fogline.density.modes.significance import Layer, merge_layers
+from fogline.density.modes.tables import BoundaryMode, ModeTable, no_modes
+from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
+from fogline.density.spec import as_bandwidth
+
+if TYPE_CHECKING:
+    from fogline.density.private_density import PrivateDensity
+
+__all__ = ["LeafSearch", "leaf_fog_level", "read_leaf_modes", "search_leaves"]
+
+
+class LeafSearch:
+    """What is known of a release on leaves before modes are chosen: heaps, and tests at several scales.
+
+    Attributes
+    ----------
+    counts : LeafCounts
+        Without heaps.
+    heaps : tuple of PointMass
+    tests : tuple of ScaleTest
+        Finest first.
+    total : float
+        Released number of records.
+    names : tuple of str
+        Of the columns.
+    """
+
+    def __init__(self, density: PrivateDensity, fixed: FloatArray | None = None) -> None:
+        assert density.leaves is not None
+        self.counts, self.heaps = find_heaps(density.leaves)
+        scales = None if fixed is None else (tuple((fixed / self.counts.widths).tolist()),)
+        self.tests = read_scales(self.counts, scales)
+        self.total = density.count
+        d = self.counts.d
+        self.names = density.columns or tuple(f"column {axis + 1}" for axis in range(d))
+
+    @property
+    def layers(self) -> list[Layer]:
+        """Peaks inside the box at each scale."""
+        return [test.layer(scale) for scale, test in enumerate(self.tests)]
+
+
+def search_leaves(density: PrivateDensity, bandwidth: BandwidthLike = "auto") -> LeafSearch:
+    """Search a release at the planned scales, or at one bandwidth; kept with the density."""
+    if isinstance(bandwidth, str):
+        if bandwidth != "auto":
+            raise ValueError(f"bandwidth must be 'auto', a number or one value per axis, got {bandwidth!r}")
+        fixed = None
+    else:
+        fixed = as_bandwidth(bandwidth, density.spec.widths)
+        density.spec.require_readable(fixed)
+    key = ("leaf search", None if fixed is None else tuple(fixed.tolist()))
+    if key not in density._memory:
+        density._memory[key] = LeafSearch(density, fixed)
+    found: LeafSearch = density._memory[key]
+    return found
+
+
+def read_leaf_modes(density: PrivateDensity, n_modes: int | None, level: float, bandwidth: BandwidthLike) -> ModeTable:
+    """Find, judge and locate the modes of a release on leaves.
+
+    Parameters
+    ----------
+    density : PrivateDensity
+    n_modes : int or None
+        How many of the best; None: all that stand above the fogline.
+    level : float
+        Chance of reporting a mode where there is only noise.
+    bandwidth : "auto", number or array
+        As in :meth:`fogline.PrivateDensity.modes`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fogline import DensitySketch
+    >>> rng = np.random.default_rng(0)
+    >>> stay = np.where(rng.random(20_000) < 0.3, 0.0, rng.gamma(3.0, 2.0, 20_000))
+    >>> density = DensitySketch([(0, 60)], features="leaves").update(stay[:, None]).release(epsilon=1.0)
+    >>> found = read_leaf_modes(density, None, 0.05, "auto")
+    >>> found.positions.round(0).tolist(), [heap.value for heap in found.point_masses]
+    ([[4.0]], [(0.0,)])
+    """
+    search = search_leaves(density, bandwidth)
+    plateaus: list[FloatArray] = []
+    if n_modes is None:
+        starts, scales, p_values, plateaus = _significant(search, level)
+    else:
+        starts, scales = _best(search, n_modes)
+        p_values = _p_values(search, starts)
+    ends = _boundary_modes(search, starts, level)
+    message = "" if n_modes is None or len(starts) == n_modes else _too_few(len(starts), n_modes)
+    if n_modes is None and not len(starts):
+        # Beside a wall that explains all there is no peak to promise more of.
+        message = f"{NOTHING} inside the box" if ends else _shortfall(search, level, plateaus)
+    if nothing := nothing_counted(density):
+        message, ends = nothing, ()
+    message = joined(message, _beside(search, ends, plateaus if len(starts) else []))
+    if not len(starts):
+        return replace(no_modes(density.spec.d, message), boundary_modes=ends, point_masses=search.heaps)
+    fixed = None if isinstance(bandwidth, str) else search.tests[0].grid.bandwidth
+    return _table(density, search, starts, scales, p_values, fixed, message, ends)
+
+
+def _table(
+    density: PrivateDensity,
+    search: LeafSearch,
+    starts: FloatArray,
+    scales: IntArray,
+    p_values: FloatArray,
+    fixed: FloatArray | None,
+    message: str,
+    ends: tuple[BoundaryMode, ...],
+) -> ModeTable:
+    counts = search.counts
+    bandwidths = np.array([search.tests[scale].grid.bandwidth for scale in scales])
+    found = locate_on_leaves(counts, starts, bandwidths, fixed)
+    seen = np.array([_height(search.tests[scale], start) for scale, start in zip(scales, starts, strict=True)])
+    heights = np.where(np.isfinite(found.height), found.height, seen) * counts.count / density.count
+    order = np.argsort(-heights, kind="stable")
+    return ModeTable(
+        positions=np.clip(found.position, counts.spec.lower, counts.spec.upper)[order],
+        heights=heights[order],
+        privacy_covariances=found.privacy[order],
+        sampling_covariances=found.other[order],
+        p_values=p_values[order],
+        bandwidths=found.bandwidth[order],
+        message=message,
+        boundary_modes=ends,
+        point_masses=search.heaps,
+    )
+
+
+def _height(test: ScaleTest, place: FloatArray) -> float:
+    return float(test.released.ravel()[_cell(test.grid, place)]) / test.counts.volume
+
+
+def _cell(grid: ScaleGrid, place: FloatArray) -> int:
+    """Cell nearest to a place, as a flat index."""
+    index = [int(np.argmin(np.abs(axis - x))) for axis, x in zip(grid.axes, place, strict=True)]
+    return int(np.ravel_multi_index(index, grid.shape))
+
+
+# -- which peaks are modes -----------------------------------------------------------------------------------
+
+
+def _significant(search: LeafSearch, level: float) -> tuple[FloatArray, IntArray, FloatArray, list[FloatArray]]:
+    """Peaks above the fogline that are no plateaus: places, scales, p-values; and where the plateaus are."""
+    found = merge_layers(search.layers, level, search.counts.d)
+    p_values, kept, plateaus = found.p_values.copy(), [], []
+    for k, (place, scale) in enumerate(zip(found.positions, found.scale, strict=True)):
+        round_top = measure_roundness(search.tests, place, int(scale))
+        # A single peak must be proved round; among several the passes between them speak for them.
+        if len(found.positions) == 1:
+            p_values[k] = max(p_values[k], round_top.p_value)
+        if p_values[k] > level or (len(found.positions) > 1 and round_top.is_block):
+            plateaus.append(place)
+        else:
+            kept.append(k)
+    return found.positions[kept], found.scale[kept], p_values[kept], plateaus
+
+
+def _p_values(search: LeafSearch, places: FloatArray) -> FloatArray:
+    """P-value of the clearest peak within a bandwidth of each place, over the scales."""
+    best = np.ones(len(places))
+    for test, layer in zip(search.tests, search.layers, strict=True):
+        for k, place in enumerate(places):
+            near = np.linalg.norm((layer.points - place) / test.grid.bandwidth, axis=1) <= 1
+            best[k] = min([best[k], *layer.p[near]])
+    return best
+
+
+def _best(search: LeafSearch, k: int) -> tuple[FloatArray, IntArray]:
+    """Give the k highest peaks at the scale where the k-th stands clearest above the next and above the noise."""
+    found, scores = [], []
+    for test in search.tests:
+        points, heights = _separated(test)
+        found.append(points[:k])
+        kth, following = np.concatenate([heights, np.zeros(k + 1)])[k - 1 : k + 1]
+        places = float(np.prod(test.counts.widths / test.grid.bandwidth)) / 3
+        reach = np.sqrt(2 * np.log(max(places, 2.0)))
+        scores.append((kth - max(following, 0.0)) + 0.5 * (kth - reach))
+    available = np.array([len(points) for points in found])
+    padded = np.pad(np.array(scores), 1, mode="edge")
+    smoothed = (padded[:-2] + padded[1:-1] + padded[2:]) / 3
+    q = int(np.argmax(np.where(available == available.max(), smoothed, -np.inf)))
+    return found[q], np.full(len(found[q]), q)
+
+
+def _separated(test: ScaleTest) -> tuple[FloatArray, FloatArray]:
+    """Peaks inside the box, highest first, none within a bandwidth of a higher one; heights in noise deviations."""
+    peaks = test.peaks
+    kept = np.flatnonzero(peaks.interior)
+    kept = kept[np.argsort(-peaks.height[kept], kind="stable")]
+    points = test.grid.points(peaks.cell[kept])
+    heights = peaks.height[kept] / np.median(test.sd)
+    chosen: list[int] = []
+    for i, point in enumerate(points):
+        if np.all(np.linalg.norm((points[chosen] - point) / test.grid.bandwidth, axis=1) >= 1):
+            chosen.append(i)
+    return points[chosen], heights[chosen]
+
+
+def _boundary_modes(search: LeafSearch, modes: FloatArray, level: float) -> tuple[BoundaryMode, ...]:
+    """Peaks at walls, from the finest scale that shows them; none of a hill on which a mode inside stands."""
+    found: list[BoundaryMode] = []
+    places: list[FloatArray] = []
+    for scale, test in enumerate(search.tests):
+        layer = test.wall_layer(scale)
+        for i in np.flatnonzero(layer.p <= level):
+            place = layer.points[i]
+            known = [np.linalg.norm((place - other) / test.grid.bandwidth) < 3 for other in places]
+            hills = layer.hills(level)
+            owned = any(hills[layer.basin(mode)] == hills[i] for mode in modes)
+            ends = _walls(test.grid, int(layer.peaks.cell[i]))
+            side = ends[0][1] if test.counts.d == 1 else ""
+            flat = measure_roundness(search.tests, place, scale, side=side).p_value
+            if any(known) or owned or flat > level:
+                continue
+            places.append(place)
+            on_wall = place.copy()
+            for axis, end in ends:
+                on_wall[axis] = test.counts.spec.bounds[axis][0 if end == "low" else 1]
+            share = test.hill_share(layer, int(i), level) * test.counts.count
+            height = float(layer.peaks.height[i]) / test.counts.volume
+            total = max(search.total, test.counts.count)
+            found.append(
+                BoundaryMode(
+                    ends, tuple(on_wall.tolist()), height * test.counts.count / total, share / total,
+                    float(max(layer.p[i], flat)),
+                )
+            )  # fmt: skip
+    return tuple(sorted(found, key=lambda mode: -mode.height))
+
+
+def _walls(grid: ScaleGrid, cell: int) -> tuple[tuple[int, str], ...]:
+    index = np.unravel_index(cell, grid.shape)
+    sides = [(axis, "low" if i == 0 else "high") for axis, i in enumerate(index) if i in (0, grid.shape[axis] - 1)]
+    return tuple(sides)
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def _too_few(found: int, wanted: int) -> str:
+    return f"only {found} of {wanted} peaks exist at any bandwidth"
+
+
+def _place_words(search: LeafSearch, place: Iterable[float | None]) -> str:
+    pairs = zip(search.names, place, strict=True)
+    return ", ".join(f"{name} {value:.3g}" for name, value in pairs if value is not None)
+
+
+def _beside(search: LeafSearch, ends: Sequence[BoundaryMode], plateaus: Sequence[FloatArray]) -> str:
+    """Say what was found that is no mode, and that more records would not make it one."""
+    said = []
+    for wall in ends[:2]:
+        said.append(
+            f"records are densest at {wall.words(search.names)}, around {_place_words(search, wall.position)}: what "
+            "leans on a wall is not counted as a mode, and neither more records nor more epsilon would make it one"
+        )
+    heaps = search.heaps[:3]
+    if heaps:
+        listed = ", ".join(f"{_place_words(search, heap.value)} ({100 * heap.share:.2g}%)" for heap in heaps)
+        said.append(f"single values hold many records: {listed}; they are point masses, not modes")
+    for place in plateaus[:1]:
+        said.append(
+            f"around {_place_words(search, place)} the density is flat on top: a plateau has no mode, and more records "
+            "would show the same if it is one"
+        )
+    return joined(*said)
+
+
+def _shortfall(search: LeafSearch, level: float, plateaus: Sequence[FloatArray]) -> str:
+    """Say what was looked for, how near it came, and what would help."""
+    if plateaus:
+        where = _place_words(search, plateaus[0])
+        return f"{NOTHING}: the highest peak, at {where}, is too flat to be told from a plateau"
+    factor, nearest = np.inf, search.tests[-1]
+    place: FloatArray | None = None
+    for test in search.tests:
+        standing = test.standing
+        best = int(np.argmax(standing)) if len(standing) else -1
+        ratio = test.needed(level) / max(float(standing[best]) if best >= 0 else 0.0, 1e-9)
+        if ratio < factor:
+            factor, nearest, place = ratio, test, test.grid.points(test.peaks.cell[best : best + 1])[0]
+    if place is None or not np.isfinite(factor) or factor > 1e3:
+        return f"{NOTHING}: no peak inside the box at any bandwidth"
+    counts = search.counts
+    at = counts.label[tuple(_leaf(nearest, place))]
+    share = counts.noise.variance / float(counts.variance[at])
+    where = f"peak, at {_place_words(search, place)} and bandwidth {widths_in_words(nearest.grid.bandwidth)},"
+    return Shortfall(where, max(factor, 1.0), share).message(noise="the noise there")
+
+
+def _leaf(test: ScaleTest, place: FloatArray) -> list[int]:
+    index = np.unravel_index(_cell(test.grid, place), test.grid.shape)
+    return [int(i) * f + f // 2 for i, f in zip(index, test.grid.factors, strict=True)]
+
+
+def leaf_fog_level(
+    density: PrivateDensity, bandwidth: FloatArray, level: float, at: FloatArray | None
+) -> float | FloatArray:
+    """Prominence that noise alone reaches with probability ``level``, at the densest place or at given points."""
+    search = search_leaves(density, bandwidth)
+    test = search.tests[0]
+    unit = test.needed(level) / test.counts.volume * test.counts.count / density.count
+    if at is None:
+        return float(unit * test.sd.ravel()[int(np.argmax(test.released))])
+    return np.array([unit * test.sd.ravel()[_cell(test.grid, place)] for place in at])

@@ -1,0 +1,544 @@
+r"""Peaks of released counts on leaves, at several scales, against what noise alone raises.
+
+The counts of buckets are spread evenly over their leaves and smoothed by Gaussian kernels that the walls reflect. All
+of it is linear in the counts, so the noise of a field is that of the counts: discrete Laplace (or Gaussian) noise for
+privacy, and Poisson noise of the records, both simulated together with a fixed seed. In one column this smoothing
+raises no new peak: a density that falls from a wall has bucket means that fall, and so has every smoothed version. A
+peak's prominence over the deviation of the noise is compared with the largest ones of the simulations, at any of the
+scales.
+
+Heaps come first. A bucket that is far denser than all its neighbours holds a value of its own; its content is replaced
+by that of its neighbours, and the rest is reported as a point mass.
+
+A plateau has a highest place too, but no mode. Around a peak, the part of the box that is at least half as dense is cut
+into thirds along each axis: on a plateau the densest third exceeds the other two only by noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d, maximum_filter1d
+from scipy.ndimage import label as connected
+from scipy.special import ndtr
+
+from fogline._typing import BoolArray, FloatArray, IntArray
+from fogline.density.leaves import LeafRelease, LeafSpec, Noise
+from fogline.density.modes.peaks import Peaks, find_peaks, join_basins
+from fogline.density.modes.significance import Layer, Tail, ridge_tail
+from fogline.density.modes.tables import PointMass
+from fogline.density.posterior.field import Mesh, label_leaves
+
+__all__ = [
+    "LEAF_PEAKS",
+    "LeafCounts",
+    "LeafPeakTuning",
+    "Roundness",
+    "ScaleGrid",
+    "ScaleTest",
+    "find_heaps",
+    "measure_roundness",
+    "read_scales",
+]
+
+SEED = 1618033988
+"""Simulations only calibrate a threshold: a fixed seed makes reading a release repeatable."""
+
+
+@dataclass(frozen=True)
+class LeafPeakTuning:
+    """What is tuned of the search for peaks on leaves.
+
+    Attributes
+    ----------
+    scales : mapping by dimension
+        Bandwidths at which peaks are tested, as parts of each range.
+    simulations, tail_peaks, wall_peaks : mapping by dimension
+        Simulated fields, and how many of the largest peaks per field the tails of prominence are fitted to: of peaks
+        inside the box, and of peaks at its walls.
+    ridges : int
+        As in :class:`~fogline.density.modes.significance.SignificanceTuning`.
+    cells_per_bandwidth : float
+        Grid cells per bandwidth, at least.
+    least_leaves : float
+        No bandwidth is narrower than this many leaves.
+    widest_bucket : float
+        With two columns and more a peak is tested at bandwidths of at least one over this many sides of its bucket.
+    half : float
+        The surroundings of a peak are as dense as this part of its height.
+    roundness : float
+        How much denser, as a part of its height, the middle third of a normal peak is than the outer two.
+    least_core : int
+        The outermost buckets of a peak's surroundings are left out where as many as this remain along an axis.
+    clear : float
+        A height is clear of the noise from this many deviations on.
+    doubt : float
+        Beside other modes a peak is taken for a plateau if it misses the roundness by this many deviations.
+    heap_contrast, lattice_contrast : float
+        How many times denser than its neighbours a heap is, on a continuous column and on one with a step.
+    heap_deviations, least_heap : float
+        Deviations of the noise by which a heap stands out, and the least share of the records that it holds.
+    widest_heap : float
+        Widest bucket that may be one value, as a part of the range.
+    """
+
+    scales: Mapping[int, tuple[float, ...]] = field(
+        default_factory=lambda: {
+            1: (0.004, 0.0075, 0.014, 0.026, 0.048, 0.09),
+            2: (0.02, 0.035, 0.06, 0.1),
+            3: (0.06, 0.09, 0.13),
+        }
+    )
+    simulations: Mapping[int, int] = field(default_factory=lambda: {1: 200, 2: 32, 3: 16})
+    tail_peaks: Mapping[int, float] = field(default_factory=lambda: {1: 0.5, 2: 2.0, 3: 4.0})
+    wall_peaks: Mapping[int, float] = field(default_factory=lambda: {1: 0.4, 2: 1.0, 3: 2.0})
+    ridges: int = 2
+    cells_per_bandwidth: float = 2.5
+    least_leaves: float = 0.8
+    widest_bucket: float = 2.0
+    half: float = 0.5
+    roundness: float = 0.23
+    least_core: int = 7
+    clear: float = 10.0
+    doubt: float = 2.0
+    heap_contrast: float = 4.0
+    lattice_contrast: float = 2.0
+    heap_deviations: float = 4.5
+    least_heap: float = 2e-3
+    widest_heap: float = 1 / 200
+
+
+LEAF_PEAKS = LeafPeakTuning()
+
+
+@dataclass(frozen=True, eq=False)
+class LeafCounts:
+    """Released counts without heaps, and how they lie on the leaves.
+
+    Attributes
+    ----------
+    spec : LeafSpec
+    boxes : int array of shape (buckets, d, 2)
+    counts : array of shape (buckets,)
+        In records, heaps replaced by what surrounds them.
+    noise : Noise
+    count : float
+        Number of records that the counts stand for, at least 1.
+    """
+
+    spec: LeafSpec
+    boxes: IntArray
+    counts: FloatArray
+    noise: Noise
+    count: float
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return self.spec.d
+
+    @cached_property
+    def label(self) -> IntArray:
+        """Bucket of each leaf."""
+        return label_leaves(self.boxes, self.spec.leaves)
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Leaves per bucket."""
+        return np.asarray(np.prod(self.boxes[:, :, 1] - self.boxes[:, :, 0], axis=1), dtype=np.float64)
+
+    @cached_property
+    def expected(self) -> FloatArray:
+        """Number of records behind each bucket, for the size of their own noise."""
+        return np.maximum(self.counts, 0.0)
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """Variance of each count: privacy noise and the draw of the records."""
+        return np.asarray(self.noise.variance + self.expected)
+
+    @property
+    def widths(self) -> FloatArray:
+        """Length of the grid of leaves per axis, in data units."""
+        return np.asarray(self.spec.cell_widths * np.array(self.spec.leaves))
+
+    @cached_property
+    def low(self) -> FloatArray:
+        """Lower end of the grid of leaves per axis, in data units."""
+        return np.array([self.spec.edges(axis)[0] for axis in range(self.d)])
+
+    @cached_property
+    def high(self) -> FloatArray:
+        """Upper end of the grid of leaves per axis, in data units."""
+        return np.array([self.spec.edges(axis)[-1] for axis in range(self.d)])
+
+    @property
+    def volume(self) -> float:
+        """Volume of the grid of leaves, in data units."""
+        return float(np.prod(self.widths))
+
+    def simulated(self) -> FloatArray:
+        """Simulated noise of the counts, shape (simulations, buckets)."""
+        rng = np.random.default_rng(SEED)
+        size = (LEAF_PEAKS.simulations[self.d], len(self.counts))
+        if self.noise.kind == "laplace":
+            drawn = rng.laplace(0.0, self.noise.sd / math.sqrt(2), size)
+        else:
+            drawn = rng.normal(0.0, self.noise.sd, size)
+        return np.asarray(drawn + rng.poisson(self.expected, size) - self.expected)
+
+    def fields(self, values: FloatArray, grid: ScaleGrid) -> FloatArray:
+        """Smoothed densities of values per bucket, shape (fields, cells); an even density is 1."""
+        leaves = self.spec.leaves
+        relative = values / self.sizes * (math.prod(leaves) / self.count)
+        out = relative[:, self.label]
+        for axis, (factor, sigma) in enumerate(zip(grid.factors, grid.sigmas, strict=True)):
+            shape = out.shape
+            cells = (*shape[: axis + 1], shape[axis + 1] // factor, factor, *shape[axis + 2 :])
+            out = out.reshape(cells).mean(axis=axis + 2)
+            out = gaussian_filter1d(out, sigma, axis=axis + 1, mode="reflect")
+        return np.asarray(out)
+
+
+@dataclass(frozen=True)
+class ScaleGrid:
+    """Cells at one bandwidth: leaves per cell and bandwidth in cells, per axis."""
+
+    bandwidth: FloatArray
+    factors: tuple[int, ...]
+    sigmas: tuple[float, ...]
+    axes: tuple[FloatArray, ...]
+
+    @classmethod
+    def of(cls, spec: LeafSpec, scale: float | tuple[float, ...]) -> ScaleGrid:
+        """Plan the cells for a bandwidth that is this part of each range, or these parts."""
+        factors, sigmas, axes, widths = [], [], [], []
+        for axis, n in enumerate(spec.leaves):
+            leaves = max((scale[axis] if isinstance(scale, tuple) else scale) * n, LEAF_PEAKS.least_leaves)
+            most = max(1, int(leaves / LEAF_PEAKS.cells_per_bandwidth))
+            factor = next(k for k in range(min(most, n), 0, -1) if n % k == 0)
+            edges = spec.edges(axis)
+            factors.append(factor)
+            sigmas.append(leaves / factor)
+            axes.append((edges[:-1:factor] + edges[factor::factor]) / 2)
+            widths.append(leaves * spec.cell_widths[axis])
+        return cls(np.array(widths), tuple(factors), tuple(sigmas), tuple(axes))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells per axis."""
+        return tuple(len(axis) for axis in self.axes)
+
+    @property
+    def spacing(self) -> FloatArray:
+        """Width of a cell per axis, in data units."""
+        return np.array([axis[1] - axis[0] if len(axis) > 1 else 1.0 for axis in self.axes])
+
+    def points(self, cells: IntArray) -> FloatArray:
+        """Centres of cells given by flat index."""
+        index = np.unravel_index(cells, self.shape)
+        return np.stack([axis[i] for axis, i in zip(self.axes, index, strict=True)], axis=1)
+
+
+def find_heaps(release: LeafRelease) -> tuple[LeafCounts, tuple[PointMass, ...]]:
+    """Take point masses out of the released counts.
+
+    Examples
+    --------
+    >>> from fogline.density.leaves import BucketCounts
+    >>> spec = LeafSpec.plan([(0, 9)], steps=1)
+    >>> boxes = np.array([[[i, i + 1]] for i in range(10)])
+    >>> stage = BucketCounts(boxes, np.array([300, 80, 100, 120, 100, 80, 60, 40, 20, 10]), Noise("laplace", 2.0))
+    >>> counts, heaps = find_heaps(LeafRelease(spec, stage, stage))
+    >>> [heap.value for heap in heaps], counts.counts[:3].tolist()
+    ([(0.0,)], [80.0, 80.0, 100.0])
+    """
+    spec, stage = release.spec, release.counts
+    mesh = Mesh.of(stage.boxes, spec.leaves)
+    sizes = stage.sizes.astype(np.float64)
+    counts = stage.counts.astype(np.float64)
+    density = np.maximum(counts, 0.0) / sizes
+    first, second = np.concatenate([mesh.first, mesh.second]), np.concatenate([mesh.second, mesh.first])
+    highest = np.zeros(len(counts))
+    np.maximum.at(highest, first, density[second])
+    # Noise in a neighbour must not hide a heap, nor its absence make one.
+    neighbours = np.bincount(first, minlength=len(counts))
+    mean = np.bincount(first, density[second], minlength=len(counts)) / np.maximum(neighbours, 1)
+    spans = (stage.boxes[:, :, 1] - stage.boxes[:, :, 0]) / np.array(spec.leaves)
+    one_leaf = (stage.boxes[:, :, 1] - stage.boxes[:, :, 0] == 1).all(axis=1)
+    narrow = one_leaf | (spans <= LEAF_PEAKS.widest_heap).all(axis=1)
+    contrast = LEAF_PEAKS.lattice_contrast if all(spec.steps) else LEAF_PEAKS.heap_contrast
+    excess = counts - mean * sizes
+    error = np.sqrt(stage.noise.variance * (1 + 1 / np.maximum(neighbours, 1)) + np.maximum(counts, 0.0))
+    total = max(release.total, 1.0)
+    least = np.maximum(LEAF_PEAKS.heap_deviations * error, LEAF_PEAKS.least_heap * total)
+    is_heap = narrow & (density > contrast * highest) & (excess > least) & (neighbours > 0)
+    if not (neighbours > 0).any():  # one bucket: one value for all that anybody knows
+        is_heap = narrow & (counts > LEAF_PEAKS.heap_deviations * stage.noise.sd)
+    kept = np.where(is_heap, mean * sizes, counts)
+    heaps = [_point_mass(spec, stage.boxes[k], excess[k] / total, error[k] / total) for k in np.flatnonzero(is_heap)]
+    kept, slabs = _without_slabs(release, kept, (first, second))
+    heaps += slabs
+    heaps.sort(key=lambda heap: -heap.share)
+    rest = max(total - float((counts - kept).sum()), 1.0)
+    return LeafCounts(spec, stage.boxes, kept, stage.noise, rest), tuple(heaps)
+
+
+def _without_slabs(
+    release: LeafRelease, counts: FloatArray, faces: tuple[IntArray, IntArray]
+) -> tuple[FloatArray, list[PointMass]]:
+    """Take out what piles up in the outermost leaf of one column, whatever the others are: zeros, most often.
+
+    The partition cuts full boxes at this leaf. What they hold beyond their neighbours along the column is added up
+    over all of them: where the sum is far above the noise and much denser than the neighbours, it is a point mass.
+    """
+    spec, stage, found = release.spec, release.counts, list[PointMass]()
+    sizes, (first, second) = stage.sizes.astype(np.float64), faces
+    total = max(release.total, 1.0)
+    for axis in range(spec.d if spec.d > 1 else 0):
+        start, stop = stage.boxes[:, axis, 0], stage.boxes[:, axis, 1]
+        for wall, inner in ((start == 0, stop), (stop == spec.leaves[axis], start)):
+            thin = wall & (stop - start == 1)
+            across = thin[first] & ((start[second] == inner[first]) | (stop[second] == inner[first]))
+            across &= ~wall[second]
+            faced = np.bincount(first[across], minlength=len(counts))
+            density = np.maximum(counts, 0.0) / sizes
+            beyond = np.bincount(first[across], density[second[across]], minlength=len(counts)) / np.maximum(faced, 1)
+            slab = np.flatnonzero(thin & (faced > 0))
+            seen, level = float(counts[slab].sum()), float((beyond * sizes)[slab].sum())
+            error = math.sqrt(2 * len(slab) * stage.noise.variance + max(seen, 0.0))
+            least = max(LEAF_PEAKS.heap_deviations * error, LEAF_PEAKS.least_heap * total)
+            if seen <= LEAF_PEAKS.heap_contrast * level or seen - level <= least:
+                continue
+            counts = counts.copy()
+            counts[slab] = (beyond * sizes)[slab]
+            box = np.stack([np.zeros(spec.d, dtype=np.int64), np.array(spec.leaves)], axis=1)
+            box[axis] = stage.boxes[slab[0], axis]
+            one = _point_mass(spec, box, (seen - level) / total, error / total)
+            value = tuple(one.value[axis] if k == axis else None for k in range(spec.d))
+            found.append(replace(one, value=value))
+    return counts, found
+
+
+def _point_mass(spec: LeafSpec, box: IntArray, share: float, error: float) -> PointMass:
+    value, low, high = [], [], []
+    for axis, (start, stop) in enumerate(box.tolist()):
+        edges = spec.edges(axis)
+        bounds = spec.bounds[axis]
+        low.append(float(np.clip(edges[start], *bounds)))
+        high.append(float(np.clip(edges[stop], *bounds)))
+        # A heap in the first or the last cell of a column is most often one at the wall.
+        wall = bounds[0] if start == 0 else bounds[1]
+        at_wall = start == 0 or stop == spec.leaves[axis]
+        value.append(float(wall if at_wall else np.clip((edges[start] + edges[stop]) / 2, *bounds)))
+    return PointMass(tuple(value), tuple(low), tuple(high), float(min(share, 1.0)), float(error))
+
+
+@dataclass(frozen=True, eq=False)
+class ScaleTest:
+    """The released density at one scale, the deviation of its noise, and laws of peaks that noise alone raises."""
+
+    counts: LeafCounts
+    grid: ScaleGrid
+    released: FloatArray
+    sd: FloatArray
+    inside: Tail
+    ridge: Tail | None
+    wall: Tail
+    effective_tests: float = 1.0
+
+    def chance(self, standing: FloatArray) -> FloatArray:
+        """Chance of a peak inside that stands so many deviations high, anywhere, at any of the scales."""
+        p = self.inside.chance(standing, self.effective_tests)
+        if self.ridge is None:
+            return p
+        return np.maximum(p, self.ridge.chance(standing, LEAF_PEAKS.ridges * self.effective_tests))
+
+    def needed(self, level: float) -> float:
+        """Deviations above which :meth:`chance` falls below ``level``."""
+        plain = self.inside.quantile(level, self.effective_tests)
+        if self.ridge is None:
+            return plain
+        return max(plain, self.ridge.quantile(level, LEAF_PEAKS.ridges * self.effective_tests))
+
+    @cached_property
+    def peaks(self) -> Peaks:
+        """Peaks of the released density; walls are ways out."""
+        return find_peaks(self.released[None])
+
+    @cached_property
+    def standing(self) -> FloatArray:
+        """Prominence of each peak over the deviation of the noise; none at a wall, or where buckets are too wide."""
+        peaks = self.peaks
+        tested = peaks.interior & self.resolved(peaks.cell)
+        return np.where(tested, peaks.prominence / self.sd.ravel()[peaks.cell], -np.inf)
+
+    def resolved(self, cells: IntArray) -> BoolArray:
+        """Whether the bucket at each cell is not much wider than the bandwidth: else its shape is that of its box."""
+        if self.counts.d == 1:
+            return np.ones(len(cells), dtype=bool)
+        index = np.unravel_index(cells, self.grid.shape)
+        leaf = tuple(i * f + f // 2 for i, f in zip(index, self.grid.factors, strict=True))
+        box = self.counts.boxes[self.counts.label[leaf]]
+        sides = (box[:, :, 1] - box[:, :, 0]) * self.counts.spec.cell_widths
+        return np.asarray((sides <= LEAF_PEAKS.widest_bucket * self.grid.bandwidth).all(axis=1))
+
+    def layer(self, scale: int) -> Layer:
+        """Peaks inside the box with their p-values."""
+        p = np.where(np.isfinite(self.standing), self.chance(self.standing), 1.0)
+        return self._layer(scale, self.peaks, p)
+
+    def wall_layer(self, scale: int) -> Layer:
+        """Peaks at walls with their p-values; all others have 1."""
+        peaks = find_peaks(self.released[None], outside=False)
+        standing = np.where(peaks.interior, -np.inf, peaks.prominence / self.sd.ravel()[peaks.cell])
+        p = np.where(peaks.interior, 1.0, self.wall.chance(standing, self.effective_tests))
+        return self._layer(scale, peaks, p)
+
+    def _layer(self, scale: int, peaks: Peaks, p: FloatArray) -> Layer:
+        start = np.array([axis[0] for axis in self.grid.axes])
+        return Layer(scale, self.released, peaks, self.grid.points(peaks.cell), p, start, self.grid.spacing)
+
+    def hill_share(self, layer: Layer, i: int, level: float) -> float:
+        """Part of the records on the hill of a peak."""
+        marked = layer.p <= level
+        marked[i] = True
+        hills = join_basins(layer.field, layer.peaks.basin[0], marked)
+        mass = np.maximum(layer.field, 0.0)
+        return float(mass[hills[layer.peaks.basin[0]] == hills[i]].sum() / max(mass.sum(), 1e-300))
+
+
+def read_scales(counts: LeafCounts, scales: Sequence[float | tuple[float, ...]] | None = None) -> tuple[ScaleTest, ...]:
+    """Read the counts at some scales, finest first, and simulate what noise alone would show there."""
+    d = counts.d
+    noise = counts.simulated()
+    tests, rarest = [], np.full(len(noise), np.inf)
+    for scale in LEAF_PEAKS.scales[d] if scales is None else scales:
+        grid = ScaleGrid.of(counts.spec, scale)
+        fields = counts.fields(noise, grid)
+        sd = _deviation(fields, grid)
+        peaks = find_peaks(fields)
+        standing = np.where(peaks.interior, peaks.prominence / sd.ravel()[peaks.cell], -np.inf)
+        inside = Tail.fit(standing, len(noise), LEAF_PEAKS.tail_peaks[d])
+        largest = np.full(len(noise), -np.inf)
+        np.maximum.at(largest, peaks.field, standing)
+        rarest = np.minimum(rarest, inside.expected(largest))
+        ends = find_peaks(fields, outside=False)
+        at_walls = np.where(ends.interior, -np.inf, ends.prominence / sd.ravel()[ends.cell])
+        wall = Tail.fit(at_walls, len(noise), LEAF_PEAKS.wall_peaks[d])
+        ridge = None if d == 1 else ridge_tail(fields / sd)
+        released = counts.fields(counts.counts[None], grid)[0]
+        tests.append(ScaleTest(counts, grid, released, sd, inside, ridge, wall))
+    # With R independent scales the rarest of R Exp(1) variables has mean 1/R: read the number that counts from it.
+    effective = float(np.clip(1 / np.mean(rarest), 1.0, len(tests)))
+    return tuple(ScaleTest(t.counts, t.grid, t.released, t.sd, t.inside, t.ridge, t.wall, effective) for t in tests)
+
+
+def _deviation(fields: FloatArray, grid: ScaleGrid) -> FloatArray:
+    """Deviation of simulated noise, the largest within two bandwidths: a pass may lie where there is more of it."""
+    variance = np.mean(fields**2, axis=0)
+    for axis, sigma in enumerate(grid.sigmas):
+        variance = gaussian_filter1d(variance, sigma, axis=axis, mode="reflect")
+    for axis, sigma in enumerate(grid.sigmas):
+        variance = maximum_filter1d(variance, 2 * round(2 * sigma) + 1, axis=axis, mode="nearest")
+    return np.asarray(np.sqrt(np.maximum(variance, 1e-300)))
+
+
+# -- plateaus ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Roundness:
+    """How a peak differs from a plateau.
+
+    Attributes
+    ----------
+    deviations : float
+        By how many deviations the densest third of its surroundings exceeds the others, the most over thirds and axes;
+        infinite where they are too few buckets to be cut.
+    of_normal : float
+        The least that the middle third of a normal peak of this height would show.
+    cuts : int
+        How many thirds were compared.
+    """
+
+    deviations: float
+    of_normal: float
+    cuts: int
+
+    @property
+    def p_value(self) -> float:
+        """Chance that a plateau looks as little flat."""
+        return min(1.0, self.cuts * float(ndtr(-self.deviations)))
+
+    @property
+    def is_block(self) -> bool:
+        """Whether a normal peak would show far more: flat on top, with steep sides."""
+        doubt = LEAF_PEAKS.doubt
+        return self.deviations < self.of_normal - doubt and self.deviations < doubt
+
+
+def measure_roundness(tests: Sequence[ScaleTest], place: FloatArray, scale: int, *, side: str = "") -> Roundness:
+    """Compare thirds of what surrounds a peak, seen at the finest scale that shows its height clearly.
+
+    Parameters
+    ----------
+    tests : sequence of ScaleTest
+        Finest first.
+    place : array of shape (d,)
+    scale : int
+        Where the peak was found.
+    side : {"", "low", "high"}
+        For a peak at a wall of a single column: only the third at this wall may be the densest.
+    """
+    test, cell = _clear_view(tests, place, scale)
+    counts, height = test.counts, float(test.released.ravel()[cell])
+    parts, _ = connected(test.released >= LEAF_PEAKS.half * height)
+    region = parts == parts.ravel()[cell]
+    for axis, factor in enumerate(test.grid.factors):
+        region = np.repeat(region, factor, axis=axis)
+    inside = np.bincount(counts.label.ravel(), region.ravel(), minlength=len(counts.counts)) / counts.sizes
+    whole = inside > 0.99 if (inside > 0.99).sum() >= 3 else inside > 0.5
+    sizes, variance, values = counts.sizes[whole], counts.variance[whole], counts.counts[whole]
+    even = math.prod(counts.spec.leaves) / counts.count
+    best, least, cuts = -np.inf, np.inf, 0
+    for axis in range(counts.d):
+        centre = counts.boxes[whole, axis].mean(axis=1)
+        if len(np.unique(centre)) < 3:
+            continue
+        low, high = counts.boxes[whole, axis, 0].min(), counts.boxes[whole, axis, 1].max()
+        # The outermost buckets may reach over the edge of a block, and would make its sides look less dense.
+        core = (counts.boxes[whole, axis, 0] > low) & (counts.boxes[whole, axis, 1] < high)
+        core = core if len(np.unique(centre[core])) >= LEAF_PEAKS.least_core else np.ones(len(centre), dtype=bool)
+        third = np.clip((3 * (centre - low) / (high - low)).astype(int), 0, 2)
+        for k in {"low": (0,), "high": (2,)}.get(side, (0, 1, 2)):
+            here, rest = core & (third == k), core & (third != k)
+            if not here.any() or not rest.any():
+                continue
+            weights = here / sizes[here].sum() - rest / sizes[rest].sum()
+            sd = math.sqrt(float(weights**2 @ variance))
+            best, cuts = max(best, float(weights @ values) / sd), cuts + 1
+            least = min(least, LEAF_PEAKS.roundness * height / (even * sd))
+    return Roundness(best, least, cuts) if cuts else Roundness(np.inf, 0.0, 1)
+
+
+def _clear_view(tests: Sequence[ScaleTest], place: FloatArray, scale: int) -> tuple[ScaleTest, int]:
+    """Finest scale at which the height near a place is clear of the noise, and the highest cell there."""
+    found: tuple[ScaleTest, int] | None = None
+    for test in tests[: scale + 1][::-1]:
+        reach = tests[scale].grid.bandwidth
+        near = np.ones(test.grid.shape, dtype=bool)
+        for axis, coordinates in enumerate(test.grid.axes):
+            line = [-1 if k == axis else 1 for k in range(len(place))]
+            near &= (np.abs(coordinates - place[axis]) <= max(reach[axis], test.grid.spacing[axis])).reshape(line)
+        cell = int(np.argmax(np.where(near, test.released, -np.inf)))
+        clear = test.released.ravel()[cell] >= LEAF_PEAKS.clear * test.sd.ravel()[cell]
+        if found is not None and not clear:
+            break
+        found = test, cell
+    assert found is not None
+    return found

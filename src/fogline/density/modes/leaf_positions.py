@@ -1,0 +1,442 @@
+r"""Where a mode of a release on leaves is: what its positions at many bandwidths say together.
+
+The counts, spread evenly over their buckets, are smoothed by a Gaussian kernel of bandwidth :math:`h_q` that the walls
+reflect. A mode is followed through the bandwidths and lies at :math:`x_q`. To first order its error is that of the
+gradient over the curvature, which is linear in the counts, so that
+
+.. math:: \operatorname{Cov}(x_q, x_r) = \frac{1}{\hat n^2} A_q^{-1} \Bigl(\sum_j (v + \Lambda_j)\, \nabla w_{qj}
+   \nabla w_{rj}^\top\Bigr) A_r^{-1},
+
+with the kernel weights :math:`w_{qj}` of bucket j, the variance v of its noise, its expected content
+:math:`\Lambda_j` and the curvature :math:`A_q`.
+
+Smoothing moves a mode toward the heavier of its sides: by :math:`O(h^2)` for small bandwidths, at most to the mean of
+its surroundings for large ones. With the width :math:`\tau` of the peak and :math:`u_q = h_q^2/(h_q^2 + \tau^2)`,
+
+.. math:: x_q = x_0 + \tau\,(c_1 u_q + c_2 u_q^2) + \text{error}.
+
+Either both c are zero (a symmetric peak: the widest bandwidths, which have the least noise, decide), or they are normal
+with a known deviation (a skewed one: :math:`x_0` is what is left as the bandwidth shrinks, and the error has a
+third-order remainder). Both are fitted by generalised least squares and averaged by their evidence. The variance is
+that within the fits and between them, so that what smoothing may have moved is in the error, also where too few data
+tell. Bandwidths that reach a wall or another mode have errors of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtr
+
+from fogline._typing import FloatArray, IntArray
+from fogline.density.modes.leaf_peaks import LeafCounts
+from fogline.density.modes.scale_space import newton_ascent
+
+__all__ = ["LEAF_POSITIONS", "LeafPositionTuning", "LeafPositions", "ReflectedReading", "locate_on_leaves"]
+
+
+@dataclass(frozen=True)
+class LeafPositionTuning:
+    """What is tuned of the positions.
+
+    Attributes
+    ----------
+    bandwidths : mapping by dimension
+        Smallest and largest bandwidth as parts of the range, and how many.
+    shift, remainder : float
+        Deviations of the c and of what the expansion leaves out, of third order: how far smoothing moves a skewed mode,
+        in widths of its peak.
+    inflation : float
+        The variance of a skewed mode is this many times that of the first order: at small bandwidths noise counts more.
+    wall : float
+        How far a wall moves a mode that is less than a bandwidth away, in widths of its peak; fades like a normal law.
+    symmetric, doubtful : float
+        Probability, before anything is seen, that a peak is symmetric: for the position, and for its error. Less near a
+        wall, which cuts off one side.
+    temper : float
+        Power of the evidence by which the error weighs the two: they are not all that a peak can be.
+    steady : float
+        Bandwidths are used at which the standard error is below this part of them, and of the peak's width: further out
+        the error is not linear in the noise.
+    usable_height : float
+        Deviations of the noise by which a mode is above zero at a bandwidth that is used.
+    floor : float
+        Least error of a position, as a part of the bandwidth: what the expansion leaves out.
+    """
+
+    bandwidths: Mapping[int, tuple[float, float, int]] = field(
+        default_factory=lambda: {1: (0.003, 0.13, 14), 2: (0.015, 0.13, 9), 3: (0.04, 0.15, 6)}
+    )
+    shift: float = 0.8
+    remainder: float = 0.5
+    inflation: float = 2.0
+    wall: float = 1.5
+    symmetric: float = 0.8
+    doubtful: float = 0.3
+    temper: float = 0.5
+    steady: float = 0.35
+    usable_height: float = 3.0
+    floor: float = 0.01
+
+
+LEAF_POSITIONS = LeafPositionTuning()
+
+
+class ReflectedReading:
+    """Counts on leaves at one bandwidth, with walls that reflect: values and derivatives, and weights of each bucket.
+
+    Parameters
+    ----------
+    counts : LeafCounts
+    bandwidth : array of shape (d,)
+        In data units.
+    """
+
+    def __init__(self, counts: LeafCounts, bandwidth: FloatArray) -> None:
+        self.counts = counts
+        self.spec = counts.spec
+        self.bandwidth = bandwidth
+
+    @cached_property
+    def _ends(self) -> tuple[FloatArray, ...]:
+        """Ends of the distinct ranges that buckets have along each axis, in data units, and which bucket has which."""
+        return tuple(self.spec.edges(axis)[ranges] for axis, (ranges, _) in enumerate(self._ranges))
+
+    @cached_property
+    def _ranges(self) -> tuple[tuple[IntArray, IntArray], ...]:
+        found = (np.unique(self.counts.boxes[:, axis], axis=0, return_inverse=True) for axis in range(self.spec.d))
+        return tuple((ranges, where.ravel()) for ranges, where in found)
+
+    def weights(self, point: FloatArray, orders: Sequence[tuple[int, ...]]) -> FloatArray:
+        """Derivatives, at a point, of the density that one record in each bucket makes; shape (orders, buckets)."""
+        lines: list[list[FloatArray]] = []
+        for axis, (_, where) in enumerate(self._ranges):
+            ends, h = self._ends[axis], float(self.bandwidth[axis])
+            edges = self.spec.edges(axis)
+            images = (ends, 2 * edges[0] - ends[:, ::-1], 2 * edges[-1] - ends[:, ::-1])
+            x = float(point[axis])
+            most = max(order[axis] for order in orders)
+            lines.append(
+                [
+                    sum(_rise(x, image, h, k) for image in images)[where]  # type: ignore[index]
+                    / (ends[where, 1] - ends[where, 0])
+                    for k in range(most + 1)
+                ]
+            )
+        out = np.ones((len(orders), len(self.counts.counts)))
+        for row, order in zip(out, orders, strict=True):
+            for axis, k in enumerate(order):
+                row *= lines[axis][k]
+        return out / self.counts.count
+
+    @cached_property
+    def noise_sd(self) -> float:
+        """Deviation of privacy noise where a bucket is as wide as the bandwidth, about."""
+        return self.counts.noise.sd / self.counts.count / float(np.prod(2 * math.sqrt(math.pi) * self.bandwidth))
+
+    def jet(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Density, gradient and Hessian at points of shape (p, d)."""
+        d = self.spec.d
+        unit = np.eye(d, dtype=int)
+        pairs = [(i, j) for i in range(d) for j in range(i, d)]
+        orders = [(0,) * d, *map(tuple, unit.tolist()), *(tuple((unit[i] + unit[j]).tolist()) for i, j in pairs)]
+        values = np.array([self.weights(point, orders) @ self.counts.counts for point in points]).reshape(
+            len(points), len(orders)
+        )
+        hessian = np.empty((len(points), d, d))
+        for column, (i, j) in enumerate(pairs):
+            hessian[:, i, j] = hessian[:, j, i] = values[:, 1 + d + column]
+        return values[:, 0], values[:, 1 : 1 + d], hessian
+
+
+def _rise(x: float, ends: FloatArray, h: float, order: int) -> FloatArray:
+    """Smoothed indicator of ranges at a place, or its derivative."""
+    z = (x - ends) / h
+    if order == 0:
+        smooth = ndtr(z)
+    else:
+        bell = np.exp(-0.5 * z**2) / (math.sqrt(2 * math.pi) * h)
+        smooth = bell if order == 1 else -z * bell / h
+    return np.asarray(smooth[:, 0] - smooth[:, 1])
+
+
+@dataclass(frozen=True, eq=False)
+class LeafPositions:
+    """Located modes.
+
+    Attributes
+    ----------
+    position : array of shape (k, d)
+    privacy, other : arrays of shape (k, d, d)
+        Covariance of each position: of the privacy noise, and of the draw of the records with smoothing.
+    bandwidth : array of shape (k, d)
+        About the bandwidth that each position rests on.
+    height : array of shape (k,)
+        Density of the counts at that bandwidth.
+    skewness : array of shape (k,)
+        Probability that smoothing moves the mode.
+    """
+
+    position: FloatArray
+    privacy: FloatArray
+    other: FloatArray
+    bandwidth: FloatArray
+    height: FloatArray
+    skewness: FloatArray
+
+
+def locate_on_leaves(
+    counts: LeafCounts, starts: FloatArray, bandwidths: FloatArray, fixed: FloatArray | None = None
+) -> LeafPositions:
+    """Follow each start, found at some bandwidth, through all of them, and say where its mode is.
+
+    Parameters
+    ----------
+    counts : LeafCounts
+    starts : array of shape (k, d)
+    bandwidths : array of shape (k, d)
+        Where each start was found, in data units.
+    fixed : array of shape (d,), optional
+        A bandwidth that was asked for: its modes, not those of the density behind it.
+    """
+    unit = counts.widths
+    if fixed is None:
+        low, high, size = LEAF_POSITIONS.bandwidths[counts.d]
+        least = float(np.min(1 / np.array(counts.spec.leaves)))
+        scales = np.geomspace(min(max(low, least), high / 2), high, size)
+        readings = [ReflectedReading(counts, scale * unit) for scale in scales]
+    else:
+        scales, readings = np.ones(1), [ReflectedReading(counts, fixed)]
+        unit = fixed
+    paths = []
+    for start, h in zip(starts, bandwidths, strict=True):
+        # Below the sides of its bucket a peak has the shape of the bucket.
+        least_width = np.zeros(counts.d) if fixed is not None else 0.4 * _bucket_sides(counts, start)
+        usable = [bool(np.all(reading.bandwidth >= least_width)) for reading in readings]
+        paths.append(_follow(readings, start, h, usable if any(usable) else [True] * len(readings)))
+    found = []
+    for k, track in enumerate(paths):
+        others = [other for j, other in enumerate(paths) if j != k]
+        found.append(_Evidence.of(counts, readings, scales, unit, track, others).answer(starts[k], bandwidths[k]))
+    stack = [np.array([answer[i] for answer in found]) for i in range(6)]
+    return LeafPositions(*stack)
+
+
+def _follow(
+    readings: Sequence[ReflectedReading], start: FloatArray, bandwidth: FloatArray, usable: Sequence[bool]
+) -> FloatArray:
+    """Positions of a mode at all bandwidths, NaN where it cannot be followed; shape (Q, d)."""
+    track = np.full((len(readings), len(start)), np.nan)
+    ratio = [float(np.mean(np.log(reading.bandwidth / bandwidth))) for reading in readings]
+    first = int(np.argmin(np.where(usable, np.abs(ratio), np.inf)))
+    for direction in (1, -1):
+        here = start
+        for q in range(first, len(readings) if direction > 0 else -1, direction):
+            reading = readings[q]
+            if not usable[q]:
+                break
+            there = newton_ascent(reading, here[None], rounds=12)[0]
+            _, _, hessian = reading.jet(there[None])
+            scaled = hessian[0] * reading.bandwidth[:, None] * reading.bandwidth
+            jumped = q != first and np.abs((there - here) / reading.bandwidth).max() > 1.0
+            at_wall = np.any((there <= reading.spec.lower) | (there >= reading.spec.upper))
+            if jumped or at_wall or np.linalg.eigvalsh(scaled)[-1] >= 0:
+                break
+            track[q] = here = there
+    return track
+
+
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """Positions of one mode at the bandwidths that can be used, their covariance, and the width of its peak.
+
+    Lengths are in units of `unit`, the rows of matrices run over bandwidths and then axes.
+    """
+
+    positions: FloatArray
+    scales: FloatArray
+    unit: FloatArray
+    privacy: FloatArray
+    total: FloatArray
+    moved: FloatArray
+    width: FloatArray
+    heights: FloatArray
+    nearest_wall: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        counts: LeafCounts,
+        readings: Sequence[ReflectedReading],
+        scales: FloatArray,
+        unit: FloatArray,
+        track: FloatArray,
+        others: Sequence[FloatArray],
+    ) -> _Evidence:
+        """Collect what can be used of a track."""
+        d = counts.d
+        eye = np.eye(d, dtype=int)
+        orders = [(0,) * d, *map(tuple, eye.tolist())]
+        rows, places, kept, heights, flats, pulls = [], [], [], [], [], []
+        for q in np.flatnonzero(np.isfinite(track[:, 0])).tolist():
+            reading, x = readings[q], track[q]
+            weights = reading.weights(x, orders)
+            height = float(weights[0] @ counts.counts)
+            sd = math.sqrt(float(weights[0] ** 2 @ counts.variance))
+            hessian = reading.jet(x[None])[2][0] * unit[:, None] * unit
+            flat = np.linalg.inv(-hessian)
+            gradient = flat @ (weights[1:] * unit[:, None])
+            error = math.sqrt(float((gradient**2 @ counts.variance).max()))
+            if height < LEAF_POSITIONS.usable_height * sd or error > LEAF_POSITIONS.steady * scales[q]:
+                continue
+            rows.append(gradient)
+            places.append(x / unit)
+            kept.append(scales[q])
+            heights.append(height)
+            flats.append(height * np.diag(flat) - scales[q] ** 2)
+            pulls.append([_apart(reading, x, other[q], height) for other in others])
+        if not kept:
+            empty = np.zeros((0, 0))
+            return cls(np.zeros((0, d)), np.zeros(0), unit, empty, empty, empty, np.zeros(d), np.zeros(0), np.zeros(d))
+        h = np.array(kept)
+        width = np.sqrt(np.clip(np.median(flats, axis=0), (0.3 * h[0]) ** 2, (2 * h[-1]) ** 2))
+        # A bump of the noise is more curved than the peak below it: the error is at least that of a normal peak.
+        for row, flat, scale in zip(rows, flats, h, strict=True):
+            seen, model = np.mean(np.asarray(flat) + scale**2), np.mean(width**2 + scale**2)
+            row *= max(1.0, model / max(float(seen), 1e-300))
+        stacked = np.concatenate(rows)
+        privacy = counts.noise.variance * stacked @ stacked.T
+        total = (stacked * counts.variance) @ stacked.T
+        sides = _bucket_sides(counts, places[0] * unit) / unit
+        # Where in a bucket as wide as the peak its records lie, nobody knows.
+        unseen = np.broadcast_to(sides / math.sqrt(12) * (sides / (sides + 2 * width)) ** 2, (len(h), d))
+        ends = [_wall_shift(counts, x, scale, width, unit) for x, scale in zip(places, h, strict=True)]
+        pulled = [_neighbours_shift(pull, scale, width, unit) for pull, scale in zip(pulls, h, strict=True)]
+        moved = np.stack([unseen, np.stack(ends), np.stack(pulled)])
+        near = np.minimum(places[0] - counts.low / unit, counts.high / unit - places[0])
+        return cls(np.array(places), h, unit, privacy, total, moved, width, np.array(heights), near)
+
+    def answer(self, start: FloatArray, bandwidth: FloatArray) -> tuple[FloatArray, ...]:
+        """Position, covariances, bandwidth, height and probability of being skewed; data units."""
+        d = len(start)
+        if not len(self.scales):  # nothing is steady: somewhere within the bandwidth it was found at
+            wide = np.diag((bandwidth / 2) ** 2)
+            return start, wide / 2, wide / 2, bandwidth, np.array(np.nan), np.array(1.0)
+        y = self.positions.ravel()
+        design = np.asarray(np.kron(np.ones((len(self.scales), 1)), np.eye(d)), dtype=np.float64)
+        own = np.repeat((LEAF_POSITIONS.floor * self.scales) ** 2, d)
+        plain = self.total + np.diag(own) + sum(map(_common, self.moved))
+        fixed = np.array_equal(self.scales, [1.0])  # a bandwidth that was asked for: nothing is to be undone
+        fits = [_least_squares(y, design, c) for c in ([plain] if fixed else [plain, plain + self._bias()])]
+        evidence = np.array([fit[3] for fit in fits])
+        symmetric = self._symmetric()
+        weight = _weights(evidence, symmetric * LEAF_POSITIONS.symmetric)
+        mean = sum(w * fit[0] for w, fit in zip(weight, fits, strict=True))
+        gain = sum(w * fit[2] for w, fit in zip(weight, fits, strict=True))
+        weight = _weights(LEAF_POSITIONS.temper * evidence, symmetric * LEAF_POSITIONS.doubtful)
+        inflated = fits[0][1], LEAF_POSITIONS.inflation * fits[-1][1]
+        covariance = sum(
+            w * (own + np.outer(fit[0] - mean, fit[0] - mean))
+            for w, fit, own in zip(weight, fits, inflated, strict=False)
+        )
+        privacy = gain @ self.privacy @ gain.T
+        rest = _positive(covariance - privacy)
+        influence = np.abs(gain).reshape(d, len(self.scales), d).sum(axis=(0, 2))
+        typical = float(np.exp(influence @ np.log(self.scales) / influence.sum()))
+        nearest = int(np.argmin(np.abs(np.log(self.scales / typical))))
+        square = self.unit[:, None] * self.unit
+        return (
+            mean * self.unit,
+            privacy * square,
+            rest * square,
+            typical * self.unit,
+            self.heights[nearest],
+            np.array(weight[-1] if len(fits) > 1 else 0.0),
+        )
+
+    def _symmetric(self) -> float:
+        """How likely walls leave a peak symmetric."""
+        return float(1 - np.exp(-((self.nearest_wall / self.width) ** 2) / 4).max())
+
+    def _bias(self) -> FloatArray:
+        """Covariance that smoothing adds if the peak is skewed."""
+        u = self.scales[:, None] ** 2 / (self.scales[:, None] ** 2 + self.width**2)
+        shift, rest = LEAF_POSITIONS.shift * self.width, LEAF_POSITIONS.remainder * self.width
+        bias = _common(shift * u) + _common(shift * u**2) + _common(rest * u**3)
+        return np.asarray(bias)
+
+
+def _common(moved: FloatArray) -> FloatArray:
+    """Covariance of a shift of unknown size and known course over the bandwidths, of shape (Q, d)."""
+    size, d = moved.shape
+    total = np.zeros((size, d, size, d))
+    for axis in range(d):
+        total[:, axis, :, axis] = np.outer(moved[:, axis], moved[:, axis])
+    return total.reshape(size * d, size * d)
+
+
+def _bucket_sides(counts: LeafCounts, place: FloatArray) -> FloatArray:
+    """Sides of the bucket at a place, in data units."""
+    leaf = np.clip(((place - counts.low) / counts.spec.cell_widths).astype(int), 0, np.array(counts.spec.leaves) - 1)
+    box = counts.boxes[counts.label[tuple(leaf)]]
+    return np.asarray((box[:, 1] - box[:, 0]) * counts.spec.cell_widths)
+
+
+def _weights(evidence: FloatArray, symmetric: float) -> FloatArray:
+    """Weights of the fits by their evidence, the symmetric one first."""
+    prior = np.array([symmetric, 1 - symmetric])[: len(evidence)]
+    weight = prior * np.exp(evidence - evidence.max())
+    return np.asarray(weight / weight.sum())
+
+
+def _apart(reading: ReflectedReading, x: FloatArray, other: FloatArray, height: float) -> tuple[FloatArray, float]:
+    """Way to another mode and its relative height; nowhere if it cannot be followed to this bandwidth."""
+    if not np.isfinite(other).all():
+        return np.full(len(x), np.inf), 0.0
+    return other - x, float(reading.jet(other[None])[0][0]) / max(height, 1e-300)
+
+
+def _wall_shift(counts: LeafCounts, place: FloatArray, scale: float, width: FloatArray, unit: FloatArray) -> FloatArray:
+    """How far walls may move a mode at one bandwidth, per axis, in units."""
+    near = np.minimum(place - counts.low / unit, counts.high / unit - place) / scale
+    return np.asarray(LEAF_POSITIONS.wall * width * np.exp(-(near**2)))
+
+
+def _neighbours_shift(
+    others: Sequence[tuple[FloatArray, float]], scale: float, width: FloatArray, unit: FloatArray
+) -> FloatArray:
+    """How far other modes may pull a mode at one bandwidth, per axis, in units."""
+    moved = np.zeros(len(unit))
+    for way, ratio in others:
+        towards = way / unit
+        if np.isfinite(towards).all():
+            fade = math.exp(-0.5 * float(np.sum(towards**2 / (scale**2 + width**2))))
+            moved += np.abs(towards) * ratio * fade
+    return moved
+
+
+def _least_squares(
+    y: FloatArray, design: FloatArray, covariance: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Estimate, its covariance, the matrix that makes it, and the logarithm of the evidence."""
+    root = np.linalg.cholesky(covariance)
+    x, z = np.linalg.solve(root, design), np.linalg.solve(root, y)
+    precision = x.T @ x
+    inverse = np.linalg.inv(precision)
+    gain = inverse @ np.linalg.solve(root.T, x).T
+    mean = gain @ y
+    rest = z - x @ mean
+    evidence = (
+        -float(np.log(np.diag(root)).sum()) - 0.5 * float(np.linalg.slogdet(precision)[1]) - 0.5 * float(rest @ rest)
+    )
+    return mean, inverse, gain, evidence
+
+
+def _positive(matrix: FloatArray) -> FloatArray:
+    """Nearest covariance: what rounding made negative is nothing."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

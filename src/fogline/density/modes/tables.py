@@ -1,0 +1,125 @@
+"""What a search for modes returns: modes, modes at a wall, and point masses, each with its error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fogline._typing import FloatArray
+
+__all__ = ["BoundaryMode", "ModeTable", "PointMass", "no_modes"]
+
+
+@dataclass(frozen=True)
+class BoundaryMode:
+    """A place at a wall of the box from which the density falls in every direction that the box leaves open.
+
+    Parameters
+    ----------
+    ends : tuple of (int, str)
+        The column's index and "low" or "high", for each wall that the place touches.
+    position : tuple of float
+        The place, on the wall.
+    height : float
+        Density there, smoothed by a kernel that the wall reflects.
+    share : float
+        Part of the records on the slopes that lead up to it.
+    p_value : float
+        Chance that noise alone raises a peak as prominent at some wall.
+
+    Examples
+    --------
+    >>> mode = BoundaryMode(((0, "low"),), (0.0,), 0.4, 0.9, 1e-6)
+    >>> mode.words(["stay"])
+    'the low end of stay'
+    """
+
+    ends: tuple[tuple[int, str], ...]
+    position: tuple[float, ...]
+    height: float
+    share: float
+    p_value: float
+
+    def words(self, columns: tuple[str, ...] | list[str]) -> str:
+        """Name the walls."""
+        return " and ".join(f"the {side} end of {columns[axis]}" for axis, side in self.ends)
+
+
+@dataclass(frozen=True)
+class PointMass:
+    """One value, or a cell too narrow to look into, that holds a share of the records by itself.
+
+    Parameters
+    ----------
+    value : tuple of float or None
+        The value, or the middle of the cell; at a wall, the wall. None for a column in which any value goes with it.
+    low, high : tuple of float
+        Ends of the cell per column.
+    share : float
+        Part of the records that it holds beyond what its neighbours do.
+    error : float
+        Standard error of the share: privacy noise and the draw of the records.
+
+    Examples
+    --------
+    >>> PointMass((0.0,), (0.0,), (0.01,), 0.31, 0.003).share
+    0.31
+    """
+
+    value: tuple[float | None, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    share: float
+    error: float
+
+
+@dataclass(frozen=True)
+class ModeTable:
+    """Modes with their uncertainty, highest first.
+
+    Attributes
+    ----------
+    positions : array of shape (k, d)
+    heights : array of shape (k,)
+        Density at the mode.
+    privacy_covariances, sampling_covariances, covariances : arrays of shape (k, d, d)
+        What the noise and what the draw of the records contribute to the error of a position, and their sum. What
+        smoothing may have moved is in the sampling part.
+    p_values : array of shape (k,)
+        Chance that noise alone raises a peak as prominent, anywhere in the box, at any scale tried.
+    bandwidths : array of shape (k, d)
+        Bandwidth at which each mode was located.
+    message : str
+        What would help, when there are fewer modes than hoped for, or when records gather at a wall; else empty.
+    boundary_modes : tuple of BoundaryMode
+        Where the density is highest at a wall; no modes, since nobody knows what would come behind the wall.
+    point_masses : tuple of PointMass
+        Values that hold a share of the records by themselves, the largest first; no modes of a density.
+    """
+
+    positions: FloatArray
+    heights: FloatArray
+    privacy_covariances: FloatArray
+    sampling_covariances: FloatArray
+    p_values: FloatArray
+    bandwidths: FloatArray
+    message: str
+    boundary_modes: tuple[BoundaryMode, ...] = ()
+    point_masses: tuple[PointMass, ...] = ()
+
+    @property
+    def covariances(self) -> FloatArray:
+        """Privacy part plus sampling part."""
+        return self.privacy_covariances + self.sampling_covariances
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """Standard error of each coordinate, shape (k, d)."""
+        return np.asarray(np.sqrt(np.einsum("kii->ki", self.covariances)))
+
+
+def no_modes(d: int, message: str) -> ModeTable:
+    """Give the table without rows."""
+    square = np.zeros((0, d, d))
+    return ModeTable(np.zeros((0, d)), np.zeros(0), square, square, np.zeros(0), np.zeros((0, d)), message)

@@ -1,0 +1,244 @@
+"""Shares and conditional posteriors of boxes, with heaps in them or out of them as wholes.
+
+A condition is a range per column. Leaves count by the part of them that lies in the range; a leaf that is a heap of one
+value counts as a whole or not at all, as estimated and, since nobody knows where in the leaf the value is, per draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fogline.density.posterior.arrays import FloatArray, IntArray
+from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps
+from fogline.density.posterior.estimates import Estimate, Target
+from fogline.density.posterior.posterior import LeafMasses, Posterior
+
+__all__ = ["Conditions", "Ranges"]
+
+Ranges = Mapping[str, Ends]
+"""Closed ranges by column; None is an open end."""
+
+UNSEEN_SHARE = 1e-9
+"""A box with a smaller estimated share than this holds nothing, and nothing is said about what is in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Weights:
+    """Part of each leaf of a column that lies in a range: as estimated, and per draw where a heap is cut."""
+
+    estimated: FloatArray
+    drawn: FloatArray | None = None
+
+
+class Conditions:
+    """Boxes of a posterior: their shares, and the posterior within them.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Examples
+    --------
+    >>> from fogline.density.posterior.posterior import example_posterior
+    >>> boxes = Conditions(example_posterior())
+    >>> round(boxes.share({"stay": (0, 2)}).value, 1)
+    0.7
+    >>> boxes.share({"stay": (0, 1)}, {"stay": (0, 2)}).value > 0.5
+    True
+    >>> boxes.within({"stay": (0, 2)}, ["stay"]).mean("stay").value < 1.5
+    True
+    """
+
+    def __init__(self, posterior: Posterior) -> None:
+        self.posterior = posterior
+        self._margins: dict[int, Posterior] = {}
+
+    def share(
+        self, event: Ranges, given: Ranges | None = None, *, target: Target = "population", level: float = 0.95
+    ) -> Estimate:
+        """Probability of a box, or its part of another box."""
+        both = _intersection(event, given or {})
+        inside = self._masses(both, (), target)
+        if not given:
+            return self._answer(float(inside.estimate), inside.draws, inside.even, self.posterior, target, level)
+        around = self._masses(given, (), target)
+        # Where a draw sees nothing in the condition, the share may be anything.
+        anything = np.linspace(0, 1, len(around.draws))
+        value, draws, even = (
+            np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), unknown)
+            for part, whole, unknown in (
+                (inside.estimate, around.estimate, 0.5),
+                (inside.draws, around.draws, anything),
+                (inside.even, around.even, anything),
+            )
+        )
+        return self._answer(float(value), draws, even, self._counted(given), target, level)
+
+    @staticmethod
+    def _answer(
+        value: float, draws: FloatArray, even: FloatArray, counted: Posterior, target: Target, level: float
+    ) -> Estimate:
+        share = min(max(value, 0.0), 1.0)
+        spread = math.sqrt(share * (1 - share))
+        return counted._estimate(share, np.clip(draws, 0, 1), np.clip(even, 0, 1), spread, target, level)
+
+    def count(self, ranges: Ranges, *, level: float = 0.95) -> Estimate:
+        """Number of records in a box: of the table itself, whatever the population."""
+        whole = self.posterior.count
+        n, sd = float(whole.value), float(whole.standard_error)
+        if not ranges:
+            return whole
+        share = self.share(ranges, target="records", level=level)
+        value, tail = float(share.value), float(whole.high - whole.value) / max(n, 1e-300)
+        low, high = (n * math.hypot(float(end) - value, tail * value) for end in (share.low, share.high))
+        return Estimate(
+            n * value,
+            math.hypot(n * float(share.standard_error), sd * value),
+            max(n * value - low, 0.0),
+            n * value + high,
+            level,
+            "records",
+            math.hypot(n * float(share.privacy), sd * value),
+            0.0,
+            n * float(share.smoothing),
+        )
+
+    def is_empty(self, ranges: Ranges) -> bool:
+        """Whether next to nothing is estimated to lie in a box."""
+        return bool(self._masses(ranges, (), "population").estimate < UNSEEN_SHARE)
+
+    def within(self, ranges: Ranges, columns: list[str]) -> Posterior:
+        """Posterior of some columns where all ranges hold; these may be ranges of the same columns."""
+        keep = tuple(self.posterior.columns.index(name) for name in columns)
+        counted = self._counted(ranges)
+        return Posterior(
+            [self.posterior.axes[k] for k in sorted(keep)],
+            lambda target: self._masses(ranges, keep, target),
+            count=counted._count,
+            seed=self.posterior._seed,
+            unseen=self.posterior._unseen,
+        )
+
+    def _counted(self, ranges: Ranges) -> Posterior:
+        """A posterior that knows how many records the box holds, for errors of sampling."""
+        n, sd = self.posterior._count
+        share = self.share(ranges)
+        value = float(share.value)
+        count = (max(n * value, 1.0), math.hypot(sd * value, n * float(share.privacy)))
+        return Posterior(self.posterior.axes, self.posterior._contents, count=count)
+
+    # -- contents --------------------------------------------------------------------------------------------
+
+    def _masses(self, ranges: Ranges, keep: tuple[int, ...], target: Target) -> LeafMasses:
+        """Contents inside a box, summed over all columns but those to keep."""
+        masses = self.posterior.masses(target)
+        weights = [self._weights(k, ranges.get(name)) for k, name in enumerate(self.posterior.columns)]
+        parts = [
+            self._contracted(part, [_chosen(weight, drawn) for weight in weights], keep)
+            for part, drawn in ((masses.estimate, False), (masses.draws, True), (masses.even, False))
+        ]
+        return LeafMasses(*parts)
+
+    def _weights(self, k: int, ends: Ends | None) -> _Weights | None:
+        """Weights of the leaves of a column; None for all of them in full."""
+        if ends is None or ends == (None, None):
+            return None
+        axis = self.posterior.axes[k]
+        estimated = axis.overlap(ends) if _rises(ends) else np.zeros(len(axis.centres))
+        if k not in self._margins:
+            self._margins[k] = self.posterior if self.posterior.d == 1 else self.posterior.marginal(k)
+        heaps = self._margins[k]._heaps
+        if not _rises(ends):
+            return _Weights(estimated)
+        low, high = axis.range(ends)
+        per_draw = np.tile(estimated, (len(heaps.drawn), 1))
+        outer = self._cut_outer(k, (low, high))
+        if len(heaps.leaves):
+            inside, drawn = heaps.inside(low, high, 1e-6 * axis.step)
+            estimated = estimated.copy()
+            estimated[heaps.leaves], per_draw[:, heaps.leaves] = inside[0], drawn
+        elif not len(outer):
+            return _Weights(estimated)
+        if len(outer):
+            places = Heaps.of(axis, outer, axis.centres[outer], len(per_draw), self.posterior._seed)
+            per_draw[:, outer] = places.inside(low, high, 1e-6 * axis.step)[1]
+        return _Weights(estimated, per_draw)
+
+    def _cut_outer(self, k: int, ends: tuple[float, float]) -> IntArray:
+        """Heavy leaves at the walls that a range cuts: their records may all be at the wall, as zeros are."""
+        axis, margin = self.posterior.axes[k], self._margins[k]
+        masses, known = margin.masses().estimate, margin._heaps.leaves.tolist()
+        found = [
+            leaf
+            for leaf in (0, len(axis.centres) - 1)
+            if axis.reach
+            and leaf not in known
+            and masses[leaf] > HEAVY_LEAF
+            and any(axis.edges[leaf] < end < axis.edges[leaf + 1] for end in ends)
+        ]
+        return np.array(sorted(set(found)), dtype=np.int64)
+
+    def blurred_columns(self, ranges: Ranges) -> list[str]:
+        """Columns whose range ends inside a leaf at a wall that may hold a heap."""
+        found = []
+        for k, name in enumerate(self.posterior.columns):
+            ends = ranges.get(name)
+            if ends is not None and ends != (None, None) and _rises(ends):
+                self._weights(k, ends)
+                if len(self._cut_outer(k, self.posterior.axes[k].range(ends))):
+                    found.append(name)
+        return found
+
+    def _contracted(self, part: FloatArray, weights: list[FloatArray | None], keep: tuple[int, ...]) -> FloatArray:
+        """Contents weighted along each column, and summed along those that are not kept."""
+        for axis in reversed(range(self.posterior.d)):
+            weight = weights[axis]
+            place = axis + (part.ndim - _left(axis, keep))
+            if axis in keep or (weight is not None and weight.ndim == 2):
+                part = part if weight is None else part * _along(weight, part.ndim, place)
+                part = part if axis in keep else part.sum(axis=place)
+            else:
+                part = part.sum(axis=place) if weight is None else np.tensordot(part, weight, (place, 0))
+        return np.asarray(part)
+
+
+def _left(axis: int, keep: tuple[int, ...]) -> int:
+    """How many column axes an array has when `axis` is next, the last ones having been summed unless kept."""
+    return axis + 1 + sum(k > axis for k in keep)
+
+
+def _along(weight: FloatArray, ndim: int, place: int) -> FloatArray:
+    """Weights of leaves, or of leaves per draw, shaped to multiply contents along one axis."""
+    shape = [1] * ndim
+    shape[place] = weight.shape[-1]
+    if weight.ndim == 2:
+        shape[0] = len(weight)
+    return weight.reshape(shape)
+
+
+def _chosen(weight: _Weights | None, drawn: bool) -> FloatArray | None:
+    if weight is None:
+        return None
+    return weight.drawn if drawn and weight.drawn is not None else weight.estimated
+
+
+def _rises(ends: Ends) -> bool:
+    """Whether a range holds anything: an intersection may hold nothing."""
+    low, high = ends
+    return low is None or high is None or low <= high
+
+
+def _intersection(first: Ranges, second: Ranges) -> dict[str, Ends]:
+    """Ranges that hold where both do; one that falls holds nothing."""
+    found: dict[str, Any] = dict(first)
+    for name, (low, high) in second.items():
+        other_low, other_high = found.get(name, (None, None))
+        lows = [end for end in (low, other_low) if end is not None]
+        highs = [end for end in (high, other_high) if end is not None]
+        found[name] = (max(lows, default=None), min(highs, default=None))
+    return found

@@ -1,0 +1,443 @@
+r"""One private release of all columns of a table: find what is open, then a pilot, then counts where it saw something.
+
+    records -> cells of all columns -> exact counts in the pilots' boxes -> noise -> released pilots
+                                   \-> exact counts in buckets, chosen from the released pilots -> noise -> counts
+
+Each stage is one integer vector of all its columns. A record moves it by at most :math:`m` in the sum of absolute
+values and :math:`\sqrt m` in Euclidean norm, m the number of columns. With Laplace noise the noise grows like m, with
+Gaussian noise like its root: which of the two is smaller is decided from public numbers; the border is at about a dozen
+columns. Where a range or a list of categories is to be found, a first stage does so for a named share of the
+budget. The proof is in ``profile.proof.md`` beside this file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from fogline._typing import IntArray
+from fogline.accounting import zcdp
+from fogline.accounting._rounding import round_down
+from fogline.accounting.costs import Cost, GaussianCost, PureCost, whole_units
+from fogline.accounting.guarantee import Guarantee
+from fogline.density.columns import BEYOND, CategoryColumn, ColumnPlan, NumberColumn
+from fogline.density.leaves import Boxes, LeafRelease, Noise
+from fogline.density.partition import partition_settings, pilot_boxes, plan_partition
+from fogline.density.profile import Profile, StageCounts
+from fogline.mechanisms.discrete_gaussian import add_gaussian, gaussian_scale
+from fogline.mechanisms.discrete_laplace import add_laplace, laplace_scale
+from fogline.mechanisms.errors import sealed
+from fogline.mechanisms.stable_histogram import stable_histogram
+from fogline.queries.column_counts import ColumnAnswer, ColumnGroups, ColumnsQuery, ColumnTables, KeyCounts
+from fogline.queries.magnitudes import BINS, CELLS, TUNING, ColumnCells, coarse_range
+from fogline.releases.release import PaidQuestion, release
+from fogline.releases.terms import ReleaseTerms
+from fogline.sources.typed_cells import (
+    KEY_WORDS,
+    CellCoder,
+    RangeCoder,
+    SearchCoder,
+    TypedPasses,
+    integers,
+    unspelled,
+)
+
+__all__ = ["SETTINGS", "ProfileSettings", "ProfileTerms", "plan_shares", "release_profile", "settle_terms"]
+
+CODE_VERSION = "profile-1"
+"""Changes whenever the same question may get an answer of another law."""
+
+PROOF = "profile"
+
+LEAST_SCALE = Fraction(1, 8)
+"""Least scale of the noise: with less of it than this, nothing is won."""
+
+MOST_COLUMNS = 2000
+"""Most columns of a profile: their exact tables take 64 MiB."""
+
+
+@dataclass(frozen=True)
+class ProfileSettings:
+    """Tuned numbers of a profile's release.
+
+    Attributes
+    ----------
+    search : Fraction
+        Part of a column's share of the budget that finds its range or its categories, where they are open.
+    magnitudes : Fraction
+        Part of that, for a range, that counts powers of two; the cells of the coarse range have the rest.
+    pilot : Fraction
+        Part of what is left for the pilot.
+    aside : Fraction
+        Part of delta that is set aside for finding categories.
+    coverage : float
+        Share of the records that a range that is found should hold.
+    most_categories : int
+        Most categories of a column that are found.
+    unknown : (float, float)
+        Range of a column of which nothing stands out of the noise.
+    """
+
+    search: Fraction = Fraction(1, 4)
+    magnitudes: Fraction = Fraction(1, 3)
+    pilot: Fraction = Fraction(3, 20)
+    aside: Fraction = Fraction(1, 10)
+    coverage: float = 0.995
+    most_categories: int = 30
+    unknown: tuple[float, float] = (-1.0, 1.0)
+
+
+SETTINGS = ProfileSettings()
+
+
+@dataclass(frozen=True)
+class ProfileTerms(ReleaseTerms):
+    """Terms of a profile, of which a part of delta may be set aside for finding categories.
+
+    Parameters
+    ----------
+    finds_categories : bool
+
+    Examples
+    --------
+    >>> terms = ProfileTerms(1.0, 1e-6, "add-remove", 1, finds_categories=True)
+    >>> terms.aside, terms.cost().delta
+    (1e-07, 1e-07)
+    """
+
+    finds_categories: bool = False
+
+    @property
+    def aside(self) -> float:
+        """Delta of the stable histograms."""
+        return round_down(SETTINGS.aside * Fraction(self.delta)) if self.finds_categories else 0.0
+
+    @property
+    def rho(self) -> float:
+        """The zCDP of the release, outside the event that is paid for by :attr:`aside`."""
+        if not self.finds_categories:
+            return super().rho
+        return whole_units(zcdp.rho_of(self.epsilon, round_down(Fraction(self.delta) - Fraction(self.aside))))
+
+    def cost(self) -> Cost | GaussianCost | PureCost:
+        """What a ledger is charged."""
+        return Cost(self.rho, self.aside) if self.finds_categories else super().cost()
+
+    def guarantee(self, proof: str = PROOF) -> Guarantee:
+        """What the release may claim; no rho where zCDP holds outside an event only."""
+        found = super().guarantee(proof)
+        return replace(found, rho=None) if self.finds_categories else found
+
+
+def plan_shares(plans: Sequence[ColumnPlan]) -> dict[str, Fraction]:
+    """Divide a budget between the stages, by name; the parts sum to exactly one.
+
+    Examples
+    --------
+    >>> plan_shares([NumberColumn("a", (0.0, 1.0))])
+    {'pilot': Fraction(3, 20), 'counts': Fraction(17, 20)}
+    >>> shares = plan_shares([NumberColumn("a"), CategoryColumn("b"), NumberColumn("c", (0.0, 1.0))])
+    >>> sum(shares.values()), shares["categories: b"], shares["magnitudes"] + shares["ranges"]
+    (Fraction(1, 1), Fraction(1, 12), Fraction(1, 12))
+    """
+    each = SETTINGS.search / len(plans)
+    ranges = each * sum(isinstance(plan, NumberColumn) and plan.is_open for plan in plans)
+    shares: dict[str, Fraction] = {}
+    if ranges:
+        shares = {"magnitudes": SETTINGS.magnitudes * ranges, "ranges": (1 - SETTINGS.magnitudes) * ranges}
+    for plan in plans:
+        if isinstance(plan, CategoryColumn) and plan.is_open:
+            shares[f"categories: {plan.name}"] = each
+    rest = 1 - sum(shares.values())
+    return {**shares, "pilot": SETTINGS.pilot * rest, "counts": (1 - SETTINGS.pilot) * rest}
+
+
+# -- what the noise costs -------------------------------------------------------------------------------------
+
+
+class _Account:
+    """The budget of a release: each stage takes its named share, once."""
+
+    def __init__(self, plans: Sequence[ColumnPlan], terms: ProfileTerms) -> None:
+        self.terms = terms
+        self._shares = plan_shares(plans)
+        if sum(self._shares.values()) != 1 or min(self._shares.values()) <= 0:
+            raise RuntimeError("the shares of the stages must be positive and sum to exactly 1")
+        self._whole = terms.exact_epsilon if terms.pure else Fraction(terms.rho)
+        self._aside = Fraction(terms.aside)
+
+    def budget(self, name: str, columns: int) -> float:
+        """Epsilon or rho of a stage; what noise of the least scale does not need is left unspent."""
+        who = (self.terms.neighbours, self.terms.max_contributions)
+        query = ColumnsQuery([ColumnGroups(0, None, 1)] * columns)
+        if self.terms.pure:
+            most = query.l1_sensitivity(*who) / LEAST_SCALE
+        else:
+            most = Fraction(query.sensitivity(*who)) ** 2 / (2 * LEAST_SCALE**2)
+        return round_down(min(self._shares[name] * self._whole, most))
+
+    def noise(self, name: str, columns: int) -> Noise:
+        """The noise of a stage: as little as its budget allows."""
+        who = (self.terms.neighbours, self.terms.max_contributions)
+        query = ColumnsQuery([ColumnGroups(0, None, 1)] * columns)
+        if self.terms.pure:
+            return Noise("laplace", laplace_scale(query.l1_sensitivity(*who), self.budget(name, columns)))
+        return Noise("gaussian", gaussian_scale(query.sensitivity(*who), self.budget(name, columns)))
+
+    def answer(self, name: str, query: ColumnsQuery, exact: Callable[[], IntArray]) -> list[ColumnAnswer]:
+        """Release the numbers of a query; the exact ones are asked for after the noise was drawn."""
+        who = (self.terms.neighbours, self.terms.max_contributions)
+        budget, parameters = self.budget(name, len(query.parts)), (("share", name),)
+        if self.terms.pure:
+            spread = add_laplace(
+                sealed(exact),
+                size=query.size,
+                sensitivity=query.l1_sensitivity(*who),
+                epsilon=budget,
+                parameters=parameters,
+            )
+            return query.decode(spread.values, Noise("laplace", spread.scale))
+        noisy = add_gaussian(
+            sealed(exact), size=query.size, sensitivity=query.sensitivity(*who), rho=budget, parameters=parameters
+        )
+        return query.decode(noisy.values, Noise("gaussian", noisy.scale))
+
+    def frequent(self, column: str, keys: Callable[[], list[bytes]], columns: int) -> dict[bytes, int]:
+        """Release the keys that are frequent, with noisy counts, by a stable histogram."""
+        name = f"categories: {column}"
+        rho = Fraction(round_down(self._shares[name] * self._whole))
+        epsilon = math.sqrt(2 * rho)
+        while Fraction(epsilon) ** 2 > 2 * rho:
+            epsilon = math.nextafter(epsilon, 0.0)
+        found = stable_histogram(
+            sealed(keys),
+            epsilon=epsilon,
+            delta=round_down(self._aside / columns),
+            max_contributions=self.terms.max_contributions,
+            parameters=(("share", name),),
+        )
+        return {key: count for key, count in found.counts.items() if isinstance(key, bytes)}
+
+
+def settle_terms(plans: Sequence[ColumnPlan], terms: ProfileTerms) -> ProfileTerms:
+    """Return the terms with the noise that suits them: pure where Laplace noise keeps them with less variance.
+
+    Examples
+    --------
+    >>> few, many = ([NumberColumn(f"x{j}", (0.0, 1.0)) for j in range(m)] for m in (5, 50))
+    >>> terms = ProfileTerms(1.0, 1e-6, "add-remove", 1)
+    >>> settle_terms(few, terms).pure, settle_terms(many, terms).pure
+    (True, False)
+    """
+    if terms.pure or terms.finds_categories:
+        return terms
+    pure = replace(terms, delta=0.0)
+    spread, bell = (_Account(plans, each).noise("counts", len(plans)).variance for each in (pure, terms))
+    return pure if spread <= bell else terms
+
+
+# -- the stages -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _kept(read: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
+    """Give a reader that reads once; what it read is let go at the end, so that no traceback leads to it."""
+    known: list[Any] = []
+
+    def again() -> Any:
+        if not known:
+            known.append(read())
+        return known[0]
+
+    try:
+        yield again
+    finally:
+        known.clear()
+
+
+class _Stages:
+    """The stages of one release, in order; records are met inside the mechanisms' queries alone."""
+
+    def __init__(self, plans: Sequence[ColumnPlan], account: _Account, passes: TypedPasses) -> None:
+        self.plans, self.account, self.passes = tuple(plans), account, passes
+
+    # What is open is found.
+
+    def closed(self) -> tuple[ColumnPlan, ...]:
+        """Columns with ranges and categories that were found, where they were open."""
+        wanted = [plan for plan in self.plans if plan.is_open]
+        if not wanted:
+            return self.plans
+        with _kept(lambda: self._search_tables(wanted)) as read:
+            numbers = [plan for plan in wanted if isinstance(plan, NumberColumn)]
+            found: dict[str, ColumnPlan] = {}
+            if numbers:
+                found |= {plan.name: plan for plan in self._ranges(numbers, lambda: read()[0])}
+            texts = [plan for plan in wanted if isinstance(plan, CategoryColumn)]
+            for k, plan in enumerate(texts):
+                counts = self.account.frequent(plan.name, self._elements(read, k), len(texts))
+                # From here on only released numbers decide.
+                first = sorted(counts, key=lambda key: (-counts[key], key))[: SETTINGS.most_categories]
+                found[plan.name] = plan.found(first)
+        return tuple(found.get(plan.name, plan) for plan in self.plans)
+
+    @staticmethod
+    def _elements(read: Callable[[], Any], k: int) -> Callable[[], list[bytes]]:
+        """Secret: one key per record of an open column."""
+        return lambda: list(read()[1][k].elements())
+
+    def _search_tables(self, wanted: Sequence[ColumnPlan]) -> tuple[list[IntArray], list[KeyCounts]]:
+        """Secret: counts of powers of two, and of keys, in one pass."""
+        numbers = sum(isinstance(plan, NumberColumn) for plan in wanted)
+        tables = ColumnTables([BINS + 1] * numbers)
+        keys = [KeyCounts() for _ in range(len(wanted) - numbers)]
+
+        def take(coded: Any) -> None:
+            cells, place, text = [], 0, iter(keys)
+            for plan in wanted:
+                if isinstance(plan, NumberColumn):
+                    cells.append(coded[:, place])
+                    place += 1
+                else:
+                    next(text).add(unspelled(coded[:, place : place + KEY_WORDS]))
+                    place += KEY_WORDS
+            if cells:
+                tables.add(integers(np.stack(cells, axis=1)))
+
+        self.passes.run(SearchCoder(wanted), take)
+        return tables.counts, keys
+
+    def _ranges(self, plans: Sequence[NumberColumn], read: Callable[[], list[IntArray]]) -> list[ColumnPlan]:
+        """Find a range for each column: powers of two first, then cells of the coarse ranges."""
+        query = ColumnsQuery([ColumnGroups(0, None, BINS + 1)] * len(plans))
+        magnitudes = self.account.answer("magnitudes", query, lambda: query.exact(read()))
+        coarse = [coarse_range(part.others[:BINS], _tail_scale(part.noise)) for part in magnitudes]
+        seen = [(plan, ends) for plan, ends in zip(plans, coarse, strict=True) if ends is not None]
+        found: dict[str, tuple[float, float]] = {}
+        if seen:
+            inner = ColumnsQuery([ColumnGroups(0, None, CELLS + 1)] * len(seen))
+            coder = RangeCoder([plan for plan, _ in seen], [ends for _, ends in seen])
+            cells = self.account.answer(
+                "ranges", inner, lambda: inner.exact(self._tables(coder, [CELLS + 1] * len(seen)))
+            )
+            for (plan, ends), part in zip(seen, cells, strict=True):
+                counted = ColumnCells(*ends, part.others[:CELLS], _tail_scale(part.noise))
+                found[plan.name] = counted.bounds(SETTINGS.coverage)
+        return [plan.found(found.get(plan.name, SETTINGS.unknown)) for plan in plans]
+
+    def _tables(self, coder: CellCoder | RangeCoder, sizes: Sequence[int]) -> list[IntArray]:
+        """Secret: exact tables of all columns of a coder, in one pass."""
+        tables = ColumnTables(sizes)
+        self.passes.run(coder, lambda coded: tables.add(integers(coded)))
+        return tables.counts
+
+    # The pilot, the partitions, the counts.
+
+    def counted(self, plans: Sequence[ColumnPlan]) -> list[tuple[ColumnPlan, StageCounts, LeafRelease | None]]:
+        """Both stages of counts of closed columns."""
+        first = ColumnsQuery([_groups(plan, None) for plan in plans])
+        with _kept(lambda: self._tables(CellCoder(plans), [plan.cells for plan in plans])) as tables:
+            pilot = self.account.answer("pilot", first, lambda: first.exact(tables()))
+            noise = self.account.noise("counts", len(plans))
+            # From here on only released numbers decide. An error says no more than any other after the budget is spent.
+            second = sealed(lambda: ColumnsQuery([_groups(*part, noise) for part in zip(plans, pilot, strict=True)]))()
+            counts = self.account.answer("counts", second, lambda: second.exact(tables()))
+        found = []
+        for plan, early, late in zip(plans, pilot, counts, strict=True):
+            leaves = None
+            if isinstance(plan, NumberColumn) and early.boxes is not None and late.boxes is not None:
+                leaves = LeafRelease(replace(plan.spec), early.boxes, late.boxes)
+            found.append((replace(plan), StageCounts(early.others, late.others, (early.noise, late.noise)), leaves))
+        return found
+
+
+def _groups(plan: ColumnPlan, pilot: ColumnAnswer | None, noise: Noise | None = None) -> ColumnGroups:
+    """Where a stage counts in a column: the pilot's boxes, or a partition that is chosen from the released pilot."""
+    if isinstance(plan, CategoryColumn):
+        return ColumnGroups(0, None, plan.cells)
+    spec = replace(plan.spec)  # without the caches that counting records has filled
+    boxes: Boxes
+    if pilot is None or pilot.boxes is None or noise is None:
+        boxes = pilot_boxes(spec)
+    else:
+        boxes = plan_partition(spec, pilot.boxes, noise)
+    return ColumnGroups(spec.n_leaves, boxes, len(BEYOND))
+
+
+def _tail_scale(noise: Noise) -> float:
+    """Scale of the normal law whose rare values are as large as those of the noise."""
+    if noise.kind == "gaussian":
+        return noise.scale
+    return noise.scale * math.log(BINS / (2 * TUNING.mistake)) / float(norm.isf(TUNING.mistake / BINS))
+
+
+def release_profile(
+    plans: Sequence[ColumnPlan],
+    terms: ProfileTerms,
+    passes: TypedPasses,
+    ledger: Any = None,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    expected: int | None = None,
+) -> Profile:
+    """Make the release of all columns, paid for by a ledger if there is one.
+
+    Parameters
+    ----------
+    plans : sequence of NumberColumn or CategoryColumn
+    terms : ProfileTerms
+    passes : TypedPasses
+        Leads to the records; run inside the mechanisms alone, after their noise was drawn and, with a ledger, after the
+        reservation is on the disk; not at all if the ledger knows the answer.
+    ledger : Ledger or LedgerView, optional
+    facts : mapping, optional
+        What else is public and tells this question from others.
+    expected : int, optional
+        For the message alone.
+    """
+    terms = settle_terms(plans, terms)
+    account = _Account(plans, terms)
+    for name in ("pilot", "counts"):
+        account.noise(name, len(plans))  # a budget that no noise can keep is refused here, before anything is paid
+    law = "Laplace" if terms.pure else "Gaussian"
+    stated = terms.stated(f"discrete {law} noise on counts of {len(plans)} columns, in stages")
+    guarantee = replace(terms.guarantee(PROOF), mechanism=stated)
+
+    def make() -> Profile:
+        stages = _Stages(plans, account, passes)
+        return Profile(stages.counted(stages.closed()), guarantee=guarantee, expected=expected)
+
+    def question() -> PaidQuestion:
+        described = [plan.to_dict() for plan in plans]
+        return PaidQuestion(
+            name="profile",
+            code_version=CODE_VERSION,
+            parameters={"columns": described, **terms.question(), **(facts or {})},
+            charge=terms.charge(gain_and_loss=True),
+            max_payload=sum(map(_most_bytes, plans)) + 16 * len(json.dumps(described)) + 2**16,
+        )
+
+    return release(
+        make,
+        ledger,
+        question,
+        write=Profile.to_bytes,
+        read=lambda payload, receipt: Profile.from_bytes(payload, receipt=receipt, expected=expected),
+    )
+
+
+def _most_bytes(plan: ColumnPlan) -> int:
+    """Most bytes that both stages of a column take in a file."""
+    if isinstance(plan, CategoryColumn):
+        cells = SETTINGS.most_categories + 2 if plan.is_open else plan.cells
+        return 2**10 + 256 * cells
+    leaves = partition_settings(1).most_buckets if plan.is_open else min(plan.cells, partition_settings(1).most_buckets)
+    return 24 * (leaves + partition_settings(1).pilot_cells) + 2**12

@@ -1,0 +1,358 @@
+"""Pictures of a posterior density: a curve with its band and its atoms, a map with both margins, maps of pairs.
+
+Each is drawn twice in SVG, wide for a desk and print, narrow for a phone, and once with matplotlib. Limits are the
+public bounds; a map's shades hold known shares of the population, so that a spike does not hide the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+from fogline._typing import FloatArray
+from fogline.density.posterior.estimates import Atom, Band, Estimate
+from fogline.report._plots import BLUE, INK, Layout, canvas, in_two_sizes, line, outline, shades
+from fogline.report._svg import HUES, PlotArea, element, mix, path, short, significant
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "DensityCurve",
+    "DensityPlane",
+    "draw_curve",
+    "draw_plane",
+    "group_curves",
+    "mass_levels",
+    "pair_map",
+    "posterior_curve",
+    "posterior_map",
+]
+
+LEVEL_SHARES = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+"""Share of the population within each level set of a map, from the lowest level up."""
+
+HEADROOM = 1.5
+"""A band is drawn up to this many times the highest point of its curve."""
+
+TALLEST = 0.8
+"""Height of the heaviest atom's bar, in parts of the picture's."""
+
+SOFT = 0.6
+"""Cells by which a map is smoothed for the eye."""
+
+WIDE = Layout(880, 396, left=78, top=16, right=22, bottom=56)
+NARROW = Layout(360, 320, left=56, top=14, right=10, bottom=52, ticks=4, narrow=True)
+SMALL = Layout(356, 240, left=56, top=12, right=14, bottom=48, ticks=5)
+PAIR = Layout(356, 318, left=56, top=8, right=14, bottom=48, ticks=5)
+WIDE_MAP = Layout(880, 640, left=70, top=130, right=190, bottom=56)
+NARROW_MAP = Layout(360, 430, left=56, top=80, right=72, bottom=50, ticks=4, narrow=True)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityCurve:
+    """One column.
+
+    Attributes
+    ----------
+    name : str
+    bounds : pair of float
+    band : Band
+        The density without its atoms.
+    atoms : tuple of Atom
+    empty : tuple of (low, high, share)
+        Stretches in which hardly anyone is.
+    """
+
+    name: str
+    bounds: tuple[float, float]
+    band: Band
+    atoms: tuple[Atom, ...]
+    empty: tuple[tuple[float, float, Estimate], ...]
+
+    @property
+    def top(self) -> float:
+        """Where the picture ends: the band's highest point, unless that is far above the curve."""
+        highest = float(self.band.value.max(initial=0.0))
+        return max(min(float(self.band.high.max(initial=0.0)), HEADROOM * highest), np.finfo(float).tiny) * 1.08
+
+    def bar(self, atom: Atom) -> float:
+        """Height of an atom's bar, in density units of the picture."""
+        heaviest = max(float(one.share.value) for one in self.atoms)
+        return TALLEST * self.top * float(atom.share.value) / heaviest
+
+
+@dataclass(frozen=True, eq=False)
+class DensityPlane:
+    """Two columns.
+
+    Attributes
+    ----------
+    names : two str
+    bounds : two pairs of float
+    edges : two arrays
+        Of the cells.
+    values : array
+        Density of each cell.
+    columns : two int
+    """
+
+    names: tuple[str, str]
+    bounds: tuple[tuple[float, float], tuple[float, float]]
+    edges: tuple[FloatArray, FloatArray]
+    values: FloatArray
+    columns: tuple[int, int]
+
+    @property
+    def field(self) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+        """Points out to the bounds, and the density there, smoothed for the eye."""
+        smooth = np.pad(gaussian_filter(self.values, SOFT, mode="nearest"), 1, mode="edge")
+        points = [np.concatenate([edge[:1], (edge[1:] + edge[:-1]) / 2, edge[-1:]]) for edge in self.edges]
+        return (points[0], points[1]), smooth
+
+
+def mass_levels(values: FloatArray, shares: Sequence[float] = LEVEL_SHARES) -> FloatArray:
+    """Levels of a density, on cells of equal size, whose upper sets hold these shares of the mass.
+
+    Examples
+    --------
+    >>> mass_levels(np.array([[4.0, 1.0], [3.0, 2.0]]), [0.9, 0.4]).tolist()
+    [2.0, 4.0]
+    """
+    order = np.sort(np.maximum(values, 0.0).ravel())[::-1]
+    total = np.cumsum(order)
+    if total[-1] <= 0:
+        return np.zeros(0)
+    place = np.searchsorted(total, np.asarray(shares) * total[-1] - 1e-12 * total[-1])
+    return np.asarray(order[np.minimum(place, len(order) - 1)])
+
+
+# -- SVG ----------------------------------------------------------------------------------------------------------
+
+
+def posterior_curve(curve: DensityCurve, *, small: bool = False) -> str:
+    """Draw the density with its band, atoms as bars, empty stretches hatched."""
+    label = f"Curve of the density of {short(curve.name)} with its band"
+
+    def draw(layout: Layout) -> str:
+        frame = layout.area(curve.bounds, (0.0, curve.top))
+        return canvas(
+            layout.width,
+            layout.height,
+            label,
+            frame.border("paper"),
+            _empty_marks(curve, frame),
+            _band(curve, frame),
+            _bars(curve, frame),
+            frame.border(),
+            frame.axes((short(curve.name, 26 if layout.narrow or small else 42), "density"), wanted=layout.ticks),
+            class_=layout.class_,
+        )
+
+    return draw(SMALL) if small else in_two_sizes(draw, WIDE, NARROW)
+
+
+def _band(curve: DensityCurve, frame: PlotArea) -> str:
+    band = curve.band
+    upper = np.minimum(band.high, frame.y[1])
+    edge = np.concatenate([np.stack([band.x, upper], axis=1), np.stack([band.x, band.low], axis=1)[::-1]])
+    return element("path", d=path([frame.at(edge)]), fill=HUES[0], class_="band") + element(
+        "path", d=line(frame, band.x, np.minimum(band.value, frame.y[1])), class_="curve"
+    )
+
+
+def _bars(curve: DensityCurve, frame: PlotArea) -> str:
+    parts = []
+    last = -np.inf
+    for atom in sorted(curve.atoms, key=lambda one: one.value):
+        x, y = (float(v) for v in frame.at(np.array([[atom.value, curve.bar(atom)]]))[0])
+        bottom = frame.top + frame.height
+        parts.append(element("line", x1=x, x2=x, y1=bottom, y2=y, stroke=HUES[1], class_="atom"))
+        # a label that would cover its neighbour's is left out: the table has it
+        if x - last > 34:
+            words = f"{significant(100 * float(atom.share.value), 2)}%"
+            inside = min(max(x, frame.left + 16), frame.left + frame.width - 16)
+            parts.append(element("text", text=words, x=inside, y=y - 7, class_="atom-label middle"))
+            last = x
+    return "".join(parts)
+
+
+def _empty_marks(curve: DensityCurve, frame: PlotArea) -> str:
+    """Grey along the bottom, where hardly anyone is."""
+    parts = []
+    for low, high, _ in curve.empty:
+        (left, _), (right, bottom) = frame.at(np.array([[low, 0.0], [high, 0.0]])).tolist()
+        parts.append(element("rect", x=left, y=frame.top, width=right - left, height=frame.height, class_="empty"))
+        if right - left > 64:
+            middle = (left + right) / 2
+            parts.append(element("text", text="empty", x=middle, y=bottom - 8, class_="tick-label middle"))
+    return "".join(parts)
+
+
+def _levels(frame: PlotArea, plane: DensityPlane) -> str:
+    axes, values = plane.field
+    levels, hues = mass_levels(plane.values), shades(BLUE)
+    drawn: list[str] = []
+    for k, level in enumerate(levels):
+        if k and level <= levels[k - 1]:
+            continue
+        shape = outline(frame, axes, values, float(level))
+        drawn.append(element("path", d=shape, fill=hues[k], stroke=mix(hues[k], INK, 0.22), class_="level"))
+    return "".join(drawn)
+
+
+def pair_map(plane: DensityPlane) -> str:
+    """Draw two columns of three."""
+    frame = PAIR.area(*plane.bounds)
+    return canvas(
+        PAIR.width,
+        PAIR.height,
+        f"Map of the density of {short(plane.names[0])} and {short(plane.names[1])}",
+        frame.border("paper"),
+        _levels(frame, plane),
+        frame.border(),
+        frame.axes((short(plane.names[0], 26), short(plane.names[1], 26)), wanted=PAIR.ticks),
+        class_=PAIR.class_,
+    )
+
+
+def posterior_map(plane: DensityPlane, curves: Sequence[DensityCurve]) -> str:
+    """Draw two columns as a map, with each column's own curve at its side."""
+
+    def draw(layout: Layout) -> str:
+        frame = layout.area(*plane.bounds)
+        names = (short(plane.names[0], 26 if layout.narrow else 42), short(plane.names[1], 26 if layout.narrow else 42))
+        return canvas(
+            layout.width,
+            layout.height,
+            f"Map of the density of {short(plane.names[0])} and {short(plane.names[1])} with its margins",
+            frame.border("paper"),
+            _levels(frame, plane),
+            frame.border(),
+            frame.axes(names, wanted=layout.ticks),
+            _margins(curves, frame, layout),
+            class_=layout.class_,
+        )
+
+    return in_two_sizes(draw, WIDE_MAP, NARROW_MAP)
+
+
+def _margins(curves: Sequence[DensityCurve], frame: PlotArea, layout: Layout) -> str:
+    """Curve of the first column above the map, of the second to its right, with their bands and atoms."""
+    gap = 8.0
+    above = PlotArea(frame.left, 8.0, frame.width, layout.top - gap - 8.0, frame.x, (0.0, curves[0].top))
+    depth = layout.right - gap - 8.0
+    parts = [_band(curves[0], above), *_ticks_of_atoms(curves[0], above)]
+    band, left, top = curves[1].band, frame.left + frame.width + gap, curves[1].top
+
+    def beside(height: FloatArray) -> FloatArray:
+        across = left + depth * np.clip(height / top, 0.0, 1.0)
+        up = frame.at(np.stack([np.full(len(band.x), frame.x[0]), band.x], axis=1))[:, 1]
+        return np.stack([across, up], axis=1)
+
+    edge = np.concatenate([beside(band.high), beside(band.low)[::-1]])
+    curve = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in beside(band.value).tolist())
+    parts += [
+        element("path", d=path([edge]), fill=HUES[0], class_="band"),
+        element("path", d=curve, class_="curve"),
+    ]
+    for atom in curves[1].atoms:
+        y = float(frame.at(np.array([[frame.x[0], atom.value]]))[0, 1])
+        reach = left + depth * curves[1].bar(atom) / top
+        parts.append(element("line", x1=left, x2=reach, y1=y, y2=y, stroke=HUES[1], class_="atom"))
+    return "".join(parts)
+
+
+def _ticks_of_atoms(curve: DensityCurve, frame: PlotArea) -> list[str]:
+    bottom = frame.top + frame.height
+    parts = []
+    for atom in curve.atoms:
+        x, y = (float(v) for v in frame.at(np.array([[atom.value, curve.bar(atom)]]))[0])
+        parts.append(element("line", x1=x, x2=x, y1=bottom, y2=y, stroke=HUES[1], class_="atom"))
+    return parts
+
+
+# -- matplotlib ---------------------------------------------------------------------------------------------------
+
+
+def draw_curve(curve: DensityCurve, ax: Axes) -> Axes:
+    """Draw a curve on matplotlib axes."""
+    band = curve.band
+    ax.fill_between(band.x, band.low, band.high, color="C0", alpha=0.3, linewidth=0, label=f"{band.level:.0%} band")
+    ax.plot(band.x, band.value, color="C0", label="density")
+    for k, atom in enumerate(curve.atoms):
+        named: dict[str, Any] = {"label": "atoms, as shares"} if k == 0 else {}
+        ax.plot([atom.value] * 2, [0.0, curve.bar(atom)], color="C1", linewidth=3, **named)
+        ax.annotate(f"{float(atom.share.value):.0%}", (atom.value, curve.bar(atom)), ha="center", va="bottom")
+    ax.set_xlim(*curve.bounds)
+    ax.set_ylim(0.0, curve.top)
+    ax.set_xlabel(curve.name)
+    ax.set_ylabel("density")
+    ax.legend()
+    return ax
+
+
+def draw_plane(plane: DensityPlane, ax: Axes) -> Axes:
+    """Draw a map on matplotlib axes: shades that hold known shares of the population."""
+    axes, values = plane.field
+    levels = np.unique(mass_levels(plane.values))
+    if len(levels) and levels[-1] < values.max():
+        ax.contourf(*axes, values.T, levels=[*levels, float(values.max())], cmap="Blues")
+    ax.set_xlim(*plane.bounds[0])
+    ax.set_ylim(*plane.bounds[1])
+    ax.set_xlabel(plane.names[0])
+    ax.set_ylabel(plane.names[1])
+    return ax
+
+
+# -- several groups -------------------------------------------------------------------------------------------------
+
+WIDE_GROUPS = Layout(880, 420, left=78, top=38, right=22, bottom=56)
+NARROW_GROUPS = Layout(360, 340, left=56, top=14, right=10, bottom=52, ticks=4, narrow=True)
+MOST_LEGEND = 5
+"""Most names in the legend of a drawing; the table beside it has them all."""
+
+
+def group_curves(curves: Sequence[tuple[str, DensityCurve]]) -> str:
+    """Draw one column of several groups over each other, each with its band, in the colours of the table."""
+    top = max(curve.top for _, curve in curves)
+    first = curves[0][1]
+
+    def draw(layout: Layout) -> str:
+        frame = layout.area(first.bounds, (0.0, top))
+        parts = []
+        for k, (_, curve) in enumerate(curves):
+            band, hue = curve.band, HUES[k % len(HUES)]
+            upper = np.minimum(band.high, top)
+            edge = np.concatenate([np.stack([band.x, upper], axis=1), np.stack([band.x, band.low], axis=1)[::-1]])
+            parts.append(element("path", d=path([frame.at(edge)]), fill=hue, class_="noise"))
+        for k, (_, curve) in enumerate(curves):
+            shape = line(frame, curve.band.x, np.minimum(curve.band.value, top))
+            parts.append(element("path", d=shape, stroke=HUES[k % len(HUES)], class_="law"))
+        return canvas(
+            layout.width,
+            layout.height,
+            f"Curves of the density of {short(first.name)} in each group",
+            frame.border("paper"),
+            *parts,
+            frame.border(),
+            frame.axes((short(first.name, 26 if layout.narrow else 42), "density"), wanted=layout.ticks),
+            "" if layout.narrow else _legend([name for name, _ in curves]),
+            class_=layout.class_,
+        )
+
+    return in_two_sizes(draw, WIDE_GROUPS, NARROW_GROUPS)
+
+
+def _legend(names: Sequence[str]) -> str:
+    parts, x = [], 78.0
+    for k, name in enumerate(names[:MOST_LEGEND]):
+        words = short(name, 18)
+        parts.append(element("path", d=f"M{x:.0f} 18H{x + 26:.0f}", stroke=HUES[k % len(HUES)], class_="law"))
+        parts.append(element("text", text=words, x=x + 34, y=23, class_="row-label"))
+        x += 58.0 + 7.8 * len(words)
+    return "".join(parts)
