@@ -472,7 +472,7 @@ _KNOWN: tuple[tuple[Any, Any], ...] = (
     ((staticmethod, classmethod), _named("__func__")),
     (weakref.ReferenceType, _reference_parts),
     # Its dictionary is the one of this thread: the threads that a run leaves behind are failures of their own.
-    (threading.local, lambda value: ()),
+    (threading.local, lambda _: ()),
     ((io.StringIO, io.BytesIO), lambda value: ((".getvalue()", value.getvalue()),)),
     (
         (np.random.Generator, np.random.BitGenerator, np.random.RandomState, np.random.SeedSequence),
