@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fogline.accounting.zcdp import delta_of, epsilon_of, rho_and_order
+from fogline.ledger.accounts import DELTA_UNITS, Account, Caps, Charge, Place
 from fogline.ledger.shared_cap import UNITS, SharedCap, Spending
 
 CAPS = [(1.0, 1e-6), (4.0, 1e-6)]
@@ -75,6 +76,61 @@ def test_the_rule_holds_against_the_same_analyst(cap, reached):
 def test_deltas_that_are_chosen_by_the_answers_cost_more_than_their_sum(cap):
     """Known, and bounded in shared_cap.proof.md: by the largest sum of deltas, twice delta at most."""
     assert 1.1 < best_delta(*cap, set_aside) / cap[1] < 2.0
+
+
+WHOLE = Place("x", "add-remove")
+
+
+def allowed_delta(caps, first, rho):
+    """Return the largest delta that books with these caps let in after a first release and so much rho in all."""
+    account = Account(caps)
+    for charge in (first, Charge("zcdp", max(0, int(rho * UNITS) - first.amount))):
+        if charge.amount or charge.delta:
+            assert account.admits(charge, WHOLE)
+            account.add(charge, WHOLE)
+    low, high = 0, int(caps.delta * DELTA_UNITS)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if account.admits(Charge("zcdp", 0, middle), WHOLE) else (low, middle - 1)
+    return low / DELTA_UNITS
+
+
+def reached_by_the_books(caps, own=0.0):
+    """Return the delta of the best strategy that the books let in: noise, and a failure when it pays.
+
+    The first release has a delta of its `own`, and a thousandth of the rho.
+    """
+    epsilon, delta = caps.epsilon, caps.delta
+    account = Account(caps)
+    largest = account.budget("zcdp", int(own * DELTA_UNITS))[0] / UNITS
+    first = Charge("zcdp", int(1e-3 * largest * UNITS), int(own * DELTA_UNITS))
+
+    def rest(epsilon, _, rho, loss):
+        failing = allowed_delta(caps, first, min(rho, largest * (1 - 1e-9)))
+        return failing + (1.0 - failing) * excess(epsilon, loss)
+
+    # the noise of the whole: that of a cap whose conversion allows just this rho
+    value = best_delta(epsilon, delta_of(largest, epsilon), rest)
+    return own + (1.0 - own) * value
+
+
+@pytest.mark.parametrize("cap", CAPS)
+def test_the_books_of_today_hold_against_the_analyst_who_breaks_those_of_before(cap):
+    epsilon, delta = cap
+    assert reached_by_the_books(Caps(epsilon, delta)) > 1.1 * delta
+    for own, caps in [
+        (0.0, Caps(epsilon, delta, set_aside=0.0)),
+        (0.4 * delta, Caps(epsilon, delta, set_aside=0.0)),
+        (0.0, Caps(epsilon, delta, set_aside=0.3 * delta)),
+        (0.1 * delta, Caps(epsilon, delta, set_aside=0.3 * delta)),
+    ]:
+        reached = reached_by_the_books(caps, own)
+        assert 0.15 * delta < reached <= delta
+
+
+def test_a_mutant_whose_split_follows_what_is_spent_is_noticed(monkeypatch):
+    monkeypatch.setattr(Caps, "kept", lambda *_: None)
+    assert reached_by_the_books(Caps(1.0, 1e-6, set_aside=0.0)) > 1.1e-6
 
 
 def interleaved(epsilon, delta, pieces=6, steps=24):

@@ -16,7 +16,7 @@ from fogline.ledger.accounts import DELTA_UNITS, FORMAT, UNITS, Account, Account
 from fogline.ledger.gaussian_cap import GaussianCap, pure_as_gaussian
 from fogline.ledger.ledger import dataset_declaration
 from fogline.ledger.shared_cap import Spending
-from fogline.ledger.view import planned, remaining
+from fogline.ledger.view import planned, promise, remaining
 
 pytestmark = pytest.mark.quick
 
@@ -238,7 +238,8 @@ def test_plans_and_what_is_left():
         ({"lane": "gaussian", "delta": 1e-14}, "large enough beside it"),
         ({"lane": "gaussian", "set_aside": 1e-7}, "is for the lane 'zcdp'"),
         ({"set_aside": 1e-6}, "set_aside must be below delta"),
-        ({"set_aside": 0.0}, "set_aside"),
+        ({"set_aside": -1e-7}, "set_aside"),
+        ({"set_aside": 0.0, "delta": 0.0}, "set_aside must be below delta"),
         ({"set_aside": 1e-7, "delta": 0.0}, "set_aside must be below delta"),
     ],
 )
@@ -302,6 +303,102 @@ def test_deltas_set_aside_at_creation_do_not_move_what_rho_is_converted_at():
     assert not made.ask(Cost(0.001, 0.2e-7))
     assert made.ask(Cost(0.001, 0.0999e-7))
     assert remaining([made.accounts.datasets["x"].account]).delta < 1.1e-11
+
+
+# -- nothing set aside: the first release in rho fixes the split --------------------------------------------------
+
+
+def test_the_first_release_in_rho_fixes_the_split():
+    caps = Caps(1.0, 1e-6, set_aside=0.0)
+    made = Books(caps)
+    account = made.accounts.datasets["x"].account
+    assert caps.budget("zcdp", 0) == Caps(1.0, 1e-6).budget("zcdp", 0)  # before anything is spent: as ever
+    assert made.ask(Cost(0.001, 4e-7))
+    assert account.spending.delta_before == 4 * DELTA_UNITS // 10**7
+    room = Caps(1.0, 0.6e-6).budget("zcdp", 0)[0]
+    assert abs(account.budget("zcdp", 4 * DELTA_UNITS // 10**7)[0] - room) <= 1
+    assert not made.ask(Cost(0.001, 1e-12))
+    assert made.ask(Cost(0.001))
+    assert remaining([account]).delta == 0.0
+    assert not account.mixed
+
+
+def test_deltas_before_any_rho_add_up_and_are_kept():
+    made = Books(Caps(1.0, 1e-6, set_aside=0.0))
+    assert made.ask(Cost(0.0, 1e-7))
+    assert made.ask(PureCost(Fraction(1, 10)))
+    assert made.ask(Cost(0.0, 1e-7))
+    assert remaining([made.accounts.datasets["x"].account]).delta == pytest.approx(8e-7)
+    assert made.ask(Cost(0.001, 1e-7))
+    account = made.accounts.datasets["x"].account
+    assert account.spending.delta_before == 3 * DELTA_UNITS // 10**7
+    assert not made.ask(Cost(0.0, 1e-9))
+
+
+def test_in_the_parts_of_a_partition_the_split_is_that_of_the_dearest():
+    made = Books(Caps(1.0, 1e-6, set_aside=0.0))
+    assert made.ask(Cost(0.001, 2e-7), "a")
+    assert made.ask(Cost(0.001, 2e-7), "b")  # no unit is in both
+    assert not made.ask(Cost(0.001, 3e-7), "c")
+    assert not made.ask(Cost(0.001, 1e-7), "a")
+
+
+def test_a_refusal_by_the_split_says_so():
+    made = Books(Caps(1.0, 1e-6, set_aside=0.0))
+    assert made.ask(Cost(0.001))
+    with pytest.raises(BudgetExceeded, match="fixed by the cap's set_aside"):
+        made.accounts.reservation(Charge.of(Cost(0.001, 1e-8)), WHOLE, None, {})
+    with pytest.raises(BudgetExceeded, match=r"allow for this release \(check"):
+        made.accounts.reservation(Charge.of(Cost(9.0)), WHOLE, None, {})
+
+
+def test_a_plan_knows_that_the_first_of_several_fixes_the_split():
+    account = Account(Caps(1.0, 1e-6, set_aside=0.0))
+    assert planned([account], Charge.of(Cost(0.001, 1e-8)), WHOLE).times == 1
+    assert planned([Account(Caps(1.0, 1e-6))], Charge.of(Cost(0.001, 1e-8)), WHOLE).times > 20
+    assert planned([account], Charge.of(Cost(0.001)), WHOLE).times == math.floor(remaining([account]).rho / 0.001)
+
+
+def test_one_release_of_all_of_epsilon_and_delta_fits_whatever_part_of_delta_is_its_own():
+    for own in (0.0, 1e-8, 5e-7, 9.99e-7):
+        rho = Ledger.rho_of(1.0, 1e-6 - own)
+        assert Books(Caps(1.0, 1e-6, set_aside=0.0)).ask(Cost(rho * (1 - 1e-9), own))
+
+
+def test_old_caps_keep_their_rule_and_say_what_is_proved(tmp_path):
+    old = Books(Caps(1.0, 1e-6))
+    account = old.accounts.datasets["x"].account
+    assert old.ask(Cost(0.001))
+    assert "as long as no release" in promise(account)
+    assert "(1, 2e-06)" in promise(account)
+    assert old.ask(Cost(0.001, 1e-7))  # room that it had
+    assert account.promised_delta == 2 * Fraction(1e-6)
+    assert "all releases together are (1, 2e-06)-DP, whatever" in promise(account)
+    # a split that is fixed afterwards does not mend what was mixed before
+    fixed = {"kind": "cap", "dataset": "x", "analyst": None, "caps": Caps(1.0, 1e-6, set_aside=2e-7).to_dict()}
+    old.append(fixed)
+    assert account.is_split
+    assert "(1, 2e-06)-DP" in promise(account)
+    with pytest.raises(LedgerRefused, match="not taken back"):
+        old.append({**fixed, "caps": Caps(1.0, 1e-6).to_dict()})
+    assert promise(Account(Caps(1.0, 0.0))) == promise(Account(Caps(1.0, 0.0, lane="zcdp")))
+    assert "no cap" in promise(Account(None))
+    assert promise(Account(Caps(1.0, 1e-6, lane="gaussian"))).endswith("by the answers")
+
+
+def test_new_data_sets_and_caps_have_a_split(tmp_path):
+    with Ledger.create(tmp_path / "a", dataset="x", epsilon=1.0, delta=1e-6, high_water=tmp_path / "marks") as ledger:
+        ledger.add_dataset("y", epsilon=1.0, delta=0.0)
+        ledger.set_cap(dataset="y", epsilon=1.0, delta=1e-6)
+        ledger.add_analyst("ana", epsilon=1.0, delta=1e-6)
+        ledger.add_analyst("bob")
+        ledger.set_cap(dataset="x", epsilon=2.0, delta=1e-6)
+        told = [entry.content["caps"] for entry in ledger.history() if entry.kind in ("dataset", "cap", "analyst")]
+        assert [None if caps is None else caps.get("set_aside") for caps in told] == [0.0, None, 0.0, 0.0, None, 0.0]
+        ledger.set_cap(dataset="x", epsilon=2.0, delta=1e-6, set_aside=1e-7)
+        ledger.set_cap(dataset="x", epsilon=3.0, delta=1e-6)
+        assert ledger.history()[-1].content["caps"]["set_aside"] == 1e-7
+        assert ledger.promise("x") == "all releases together are (3, 1e-06)-DP, whatever analysts decide by the answers"
 
 
 def test_a_ledger_without_it_is_as_it_was(tmp_path):

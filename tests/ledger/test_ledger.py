@@ -99,11 +99,12 @@ def test_the_budget_is_the_largest_rho_that_the_cap_allows(ledger):
 def test_deltas_spent_lessen_the_rho_that_is_left(ledger):
     spend(ledger, cost=Cost(0.001, 5e-7))
     left = ledger.remaining()
-    assert left.delta == pytest.approx(5e-7)
+    assert left.delta == 0.0  # the first release has fixed the split
     assert left.rho == pytest.approx(rho_of(1.0, 5e-7) - 0.001, abs=1e-11)
-    refused("budget", spend, ledger, question(1), cost=Cost(0.001, 6e-7), release=forbidden)
-    # all of the delta: nothing would be left for the conversion
-    refused("budget", spend, ledger, question(1), cost=Cost(0.001, 5e-7), release=forbidden)
+    refused("budget", spend, ledger, question(1), cost=Cost(0.001, 1e-9), release=forbidden)
+    # all of a delta: nothing would be left for the conversion
+    ledger.add_dataset("b", epsilon=1, delta=1e-6)
+    refused("budget", spend, ledger, question(1, "b"), cost=Cost(0.001, 1e-6), release=forbidden)
 
 
 def test_other_currencies_need_caps_of_their_own_and_are_never_mixed(ledger):

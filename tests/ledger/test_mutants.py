@@ -96,7 +96,8 @@ def test_without_the_chain_a_changed_entry_goes_through(tmp_path, monkeypatch):
     monkeypatch.setattr(books, "chain", lambda previous, content: b"0" * 32)
     monkeypatch.setattr(store, "chain", lambda previous, content: b"0" * 32)
     monkeypatch.setattr("fogline.ledger.ledger.chain", lambda previous, content: b"0" * 32)
-    with pytest.raises(trials.Broken):
+    # a flip within a value is believed, one within the name of a field is found where that field is read
+    with pytest.raises((trials.Broken, KeyError)):
         trials.bit_flips(tmp_path, flips=400, seed=3)
 
 

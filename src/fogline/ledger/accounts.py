@@ -3,9 +3,10 @@ r"""What is charged, in whole units, and what a cap allows.
 Five currencies. A release is charged in one of them. Of the first two a data set has one, its lane, which shares a cap
 with the third:
 
-- ``zcdp``: rho, and the delta of approximate zCDP beside it. A cap (epsilon, delta) allows the largest rho whose
-  optimal conversion at ``delta - (deltas spent)`` stays within epsilon: an amount of rho that shrinks as deltas are
-  spent. The sum of rho is a valid filter under fully adaptive composition.
+- ``zcdp``: rho, and the delta of approximate zCDP beside it. How delta is split between the two is fixed with the first
+  rho at the latest, and a cap (epsilon, delta) allows the largest rho whose optimal conversion at its part of delta
+  stays within epsilon. Both sums are valid filters under fully adaptive composition (``shared_cap.proof.md``). Ledgers
+  of earlier versions convert at ``delta - (deltas spent)`` as long as their cap is not changed.
 - ``gaussian``: half of the square of mu of Gaussian differential privacy, and the total variation that the noise is
   away from it, in place of delta. In a data set whose lane is ``gaussian`` it converts by the analytic curve
   (`gaussian_cap`); where the lane is ``zcdp`` it counts as the rho that it is as well.
@@ -186,8 +187,9 @@ class Caps:
     lane : {"zcdp", "gaussian"}
         How `epsilon` and `delta` are spent beside pure epsilon: in zCDP, or in Gaussian differential privacy.
     set_aside : float, optional
-        Part of `delta` that is kept for mechanisms with a delta of their own, and for nothing else. Without it what is
-        left of delta after theirs is what rho is converted at. For the lane ``zcdp``.
+        Part of `delta` that is kept for mechanisms with a delta of their own, and for nothing else; 0 where nothing is
+        kept beyond what the first release in rho takes of it. For the lane ``zcdp``. None is the rule of earlier
+        versions, whose split moves with every delta that is spent: they wrote no such thing down.
 
     Examples
     --------
@@ -205,6 +207,9 @@ class Caps:
     1.174...
     >>> kept = Caps(epsilon=1.0, delta=1e-5, set_aside=1e-6)
     >>> kept.budget("zcdp", delta_spent=0) == kept.budget("zcdp", delta_spent=5 * 10**11)
+    True
+    >>> strict, begun = Caps(epsilon=1.0, delta=1e-5, set_aside=0.0), Spending(rho=1)
+    >>> strict.budget("zcdp", delta_spent=0, spending=begun) == (amount, 0)         # no delta but of the first release
     True
     """
 
@@ -242,7 +247,7 @@ class Caps:
                 raise ValueError("lane: the Gaussian lane needs an epsilon and a delta above 0")
             GaussianCap(self.epsilon, self.delta)
         if self.set_aside is not None:
-            object.__setattr__(self, "set_aside", check_level(self.set_aside, "set_aside"))
+            object.__setattr__(self, "set_aside", _zero_or_level(self.set_aside))
             if self.lane != "zcdp" or not self.delta or not self.set_aside < self.delta:
                 raise ValueError("set_aside must be below delta, and is for the lane 'zcdp'")
 
@@ -275,8 +280,8 @@ class Caps:
             if currency == "pure":
                 return cap.pure_budget(spending), 0
             return cap.rho_budget(spending), cap.distance_budget
-        aside = _down(Fraction(repr(self.set_aside or 0.0)), DELTA_UNITS)
-        if aside:  # all of it counts as spent from the beginning, whatever is spent of it
+        aside = self.kept(spending)
+        if aside is not None:  # all of it counts as spent, whatever is spent of it
             spending = replace(spending, delta=aside)
         if currency == "pure":
             budget = SharedCap(epsilon, delta).pure_budget(spending)
@@ -284,7 +289,17 @@ class Caps:
         if delta == 0.0:
             return None
         amount, most = _rho_budget(epsilon, delta, spending.pure, spending.pure_before, spending.delta)
-        return amount, aside or most
+        return amount, most if aside is None or (not self.set_aside and spending.rho == 0) else aside
+
+    def kept(self, spending: Spending) -> int | None:
+        """Return how much of delta rho is not converted at, in units; None where that is what was spent of it so far.
+
+        That is what was set aside, or, where nothing was, what was spent until the first rho and with it.
+        """
+        if not self.set_aside:
+            first = spending.delta_before if spending.rho else spending.delta
+            return None if self.set_aside is None else first
+        return _down(Fraction(repr(self.set_aside)), DELTA_UNITS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the caps in terms of JSON. What earlier versions did not know is left out where it is not used.
@@ -329,6 +344,10 @@ def _pair(approximate: object) -> tuple[float, float]:
         raise TypeError("approximate must be a pair (epsilon, delta)")
     epsilon, delta = approximate
     return check_epsilon(epsilon), _zero_or_delta(delta)
+
+
+def _zero_or_level(share: object) -> float:
+    return 0.0 if share == 0.0 and not isinstance(share, bool) else check_level(share, "set_aside")
 
 
 def _zero_or_delta(delta: object) -> float:
@@ -425,11 +444,20 @@ class Account:
     deltas: dict[Currency, Tally] = field(default_factory=dict)
     pure_before: int = 0
     """Pure epsilon that was spent when the first rho was, or the first of the Gaussian lane."""
+    delta_before: int = 0
+    """Delta that was spent with the first rho of zCDP, and before it."""
+    mixed: Fraction = Fraction(0)
+    """The largest delta of a cap without a fixed split under which deltas were spent after the first rho."""
 
     @property
     def lane(self) -> Lane:
         """What is spent beside pure epsilon; zCDP where there is no cap."""
         return "zcdp" if self.caps is None else self.caps.lane
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the cap has fixed how its delta is split between rho and mechanisms with a delta of their own."""
+        return self.caps is not None and self.caps.set_aside is not None
 
     def own(self, charge: Charge) -> Charge:
         """Return a charge as it counts here: Gaussian noise in the lane of zCDP as the rho that it is."""
@@ -459,7 +487,12 @@ class Account:
     def spending(self) -> Spending:
         """What the two currencies that share a cap have taken of it."""
         pure, (rho, delta) = self.spent("pure")[0], self.spent(self.lane)
-        return Spending(pure, self.pure_before if rho else pure, rho, delta)
+        return Spending(pure, self.pure_before if rho else pure, rho, delta, self.delta_before if rho else delta)
+
+    @property
+    def promised_delta(self) -> Fraction:
+        """The delta at which the epsilon of the cap is proved, whatever was decided by the answers."""
+        return Fraction(0 if self.caps is None else self.caps.delta or 0.0) + self.mixed
 
     def budget(self, currency: Currency, delta: int, caps: Caps | None = None) -> tuple[int, int] | None:
         """Return how much may be spent in a currency in all, and how much delta, where `delta` is spent in it.
@@ -496,10 +529,18 @@ class Account:
         if taken is not None:
             self.add(taken, place)
         place = _reached(charge, place)
-        if charge.currency == self.lane and charge.amount > 0 and self.spent(self.lane)[0] == 0:
+        first = charge.currency == self.lane and charge.amount > 0 and self.spent(self.lane)[0] == 0
+        if first:
             self.pure_before = self.spent("pure")[0]
         self.amounts.setdefault(charge.currency, Tally()).add(charge.amount, place)
         self.deltas.setdefault(charge.currency, Tally()).add(charge.delta, place)
+        if charge.currency != "zcdp":
+            return
+        rho, delta = self.spent("zcdp")
+        if first:
+            self.delta_before = delta
+        elif rho and delta > self.delta_before and charge.delta and self.caps and self.caps.set_aside is None:
+            self.mixed = max(self.mixed, Fraction(self.caps.delta or 0.0))
 
 
 def _reached(charge: Charge, place: Place) -> Place:
@@ -598,7 +639,7 @@ class Accounts:
         for owner, name, account in payers:
             fits = f"{owner}spent" not in totals or _within(totals, owner)
             if not fits or not account.admits_in_lane(charge, place):
-                raise BudgetExceeded(f"the budget of {name} does not allow for this release")
+                raise BudgetExceeded(f"the budget of {name} does not allow for this release{_split(totals, account)}")
         return {**content, **totals}
 
     def _totals(self, charge: Charge, place: Place, analyst: str | None) -> dict[str, int]:
@@ -679,6 +720,8 @@ class Accounts:
         caps = Caps.from_dict(entry["caps"])
         if caps.lane != account.lane:
             raise LedgerRefused("cap", f"the lane of a cap is fixed when it is made: it is {account.lane!r}")
+        if caps.lane == "zcdp" and caps.delta and caps.set_aside is None and account.is_split:
+            raise LedgerRefused("cap", "the split of a delta that was fixed is not taken back")
         for currency in CURRENCIES:
             amount, delta = account.spent(currency)
             budget = account.budget(currency, delta, caps)
@@ -780,6 +823,16 @@ def _total(account: Account, charge: Charge, place: Place, owner: str) -> dict[s
         f"{owner}delta_spent": delta,
         f"{owner}delta_budget": budget[1],
     }
+
+
+def _split(totals: dict[str, int], account: Account) -> str:
+    """Say that it is the split of delta which a release does not fit into, where it is that; empty where it is not."""
+    if not account.is_split or totals["delta_spent"] <= totals["delta_budget"]:
+        return ""
+    return (
+        ": it has a delta of its own, and the part of delta for such releases is fixed by the cap's set_aside, or by the"
+        " first release in zCDP. Whoever keeps the budget may give it another one (Ledger.set_cap), not by the answers"
+    )
 
 
 def _within(totals: dict[str, Any], owner: str) -> bool:

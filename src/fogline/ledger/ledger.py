@@ -33,7 +33,7 @@ from fogline.ledger.session import MarkFailed, Purpose, Session
 from fogline.ledger.shared_cap import Spending
 from fogline.ledger.store import Store, StoreFailed
 from fogline.ledger.units import ProtectedUnit, checked_sources
-from fogline.ledger.view import LedgerView, planned, remaining
+from fogline.ledger.view import LedgerView, planned, promise, remaining
 
 __all__ = ["MAX_PAYLOAD", "Ledger", "cost_of", "dataset_declaration", "entries", "write_lines"]
 
@@ -108,6 +108,25 @@ def write_lines(path: Path, listed: Iterable[Entry]) -> None:
             file.write(canonical({"content": dict(entry.content), "hash": entry.hash}) + b"\n")
 
 
+def _new_caps(
+    epsilon: float | None,
+    delta: float | None,
+    approximate: tuple[float, float] | None,
+    integral: float | None,
+    lane: Lane,
+    set_aside: float | None,
+) -> Caps:
+    """Return caps as they are declared now: with a split of delta, where there is a delta to split."""
+    splits = lane == "zcdp" and bool(delta)
+    # a split that says nothing is not written down; one that says something is refused by the caps themselves
+    return Caps(epsilon, delta, approximate, integral, lane, set_aside if splits or set_aside else None)
+
+
+def _split_of(account: Account) -> float | None:
+    """Return the split that a cap keeps when it changes: its own; that of a cap without a delta is yet to be made."""
+    return account.caps.set_aside if account.caps is not None and account.caps.delta else 0.0
+
+
 MAX_PAYLOAD = 8 * 2**20
 FilePath = str | os.PathLike[str]
 
@@ -166,7 +185,7 @@ class Ledger:
         sources: Sequence[str] | None = None,
         high_water: FilePath | None = None,
         lane: Lane = "zcdp",
-        set_aside: float | None = None,
+        set_aside: float = 0.0,
     ) -> Ledger:
         """Make a new ledger with one data set and open it.
 
@@ -181,7 +200,7 @@ set_aside
             Directory of the high-water mark, by default ``$XDG_STATE_HOME/fogline`` or ``~/.local/state/fogline``.
             Must be the same on each opening, and best not on the same backup as the ledger.
         """
-        caps = Caps(epsilon, delta, approximate, integral, lane, set_aside)
+        caps = _new_caps(epsilon, delta, approximate, integral, lane, set_aside)
         protected = ProtectedUnit.declared(unit, max_contributions)
         declaration = dataset_declaration(dataset, version, neighbours, caps, protected, sources)
         target = found(path, high_water, [declaration])
@@ -262,7 +281,7 @@ set_aside
         max_contributions: int | None = None,
         sources: Sequence[str] | None = None,
         lane: Lane = "zcdp",
-        set_aside: float | None = None,
+        set_aside: float = 0.0,
     ) -> None:
         """Add a data set with its cap.
 
@@ -293,12 +312,12 @@ set_aside
             In what releases are added up beside pure epsilon, fixed for good: in zCDP, which every mechanism has that
             needs a delta; or in Gaussian differential privacy, in which about one eighth more releases of Gaussian
             noise fit into the same cap, and which takes nothing else but pure epsilon.
-        set_aside : float, optional
-            Part of `delta` for mechanisms with a delta of their own, such as stable histograms. With it the cap holds
-            whatever analysts decide by the answers; without it, deltas that are chosen by the answers may amount to
-            more (``shared_cap.proof.md``).
+        set_aside : float
+            Part of `delta` for mechanisms with a delta of their own, such as stable histograms. Where it is 0, they may
+            take of delta until and with the first release in rho, and nothing afterwards: a split that moves with the
+            answers would not hold what the cap says (``shared_cap.proof.md``).
         """
-        caps = Caps(epsilon, delta, approximate, integral, lane, set_aside)
+        caps = _new_caps(epsilon, delta, approximate, integral, lane, set_aside)
         protected = ProtectedUnit.declared(unit, max_contributions)
         self._declare(dataset_declaration(dataset, version, neighbours, caps, protected, sources))
 
@@ -333,7 +352,7 @@ set_aside
         approximate: tuple[float, float] | None = None,
         integral: float | None = None,
         lane: Lane = "zcdp",
-        set_aside: float | None = None,
+        set_aside: float = 0.0,
     ) -> None:
         """Add an analyst, with a cap on all they spend, over all data sets, or without one.
 
@@ -341,7 +360,7 @@ set_aside
         and free to all. From now on every question must say who asks it. `lane` and `set_aside` are as in
         `add_dataset`; Gaussian noise counts in the lane of zCDP, too, but not the other way round.
         """
-        caps = Caps(epsilon, delta, approximate, integral, lane, set_aside)
+        caps = _new_caps(epsilon, delta, approximate, integral, lane, set_aside)
         content = {"kind": "analyst", "analyst": check_name(analyst, "analyst")}
         self._declare({**content, "caps": None if caps == Caps() else caps.to_dict()})
 
@@ -358,7 +377,8 @@ set_aside
     ) -> None:
         """Change the cap of a data set or an analyst, not below what is spent. The change stays in the history.
 
-        Its lane remains what it was. `set_aside` is as in `add_dataset`.
+        Its lane remains what it was, and so does the split of its delta, unless `set_aside` is given (`add_dataset`).
+        What is proved is proved for a cap that was not chosen by the answers.
         """
         if (dataset is None) == (analyst is None):
             raise TypeError("name a dataset or an analyst")
@@ -367,8 +387,9 @@ set_aside
             known = self._session.accounts
             return known.analyst(str(analyst)) if dataset is None else known.dataset(dataset).account
 
-        lane = self._session.read(lambda: current().lane)
-        caps = Caps(epsilon, delta, approximate, integral, lane, set_aside).to_dict()
+        lane, split = self._session.read(lambda: (current().lane, _split_of(current())))
+        aside = split if set_aside is None else set_aside
+        caps = _new_caps(epsilon, delta, approximate, integral, lane, aside).to_dict()
         self._declare({"kind": "cap", "dataset": dataset, "analyst": analyst, "caps": caps})
 
     def _declare(self, content: dict[str, Any]) -> None:
@@ -507,6 +528,22 @@ set_aside
     def spending(self, dataset: str | None = None) -> Spending:
         """Return what a data set has spent of the cap that its lane shares with pure epsilon, in whole units."""
         return self._session.read(lambda: self._session.accounts.dataset(self._only(dataset)).account.spending)
+
+    def promise(self, dataset: str | None = None) -> str:
+        """Return what the cap of a data set promises of all releases together, in one sentence that is proved.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger.create(f"{folder.name}/budget", dataset="patients", epsilon=1.0, delta=1e-6,
+        ...                        high_water=f"{folder.name}/marks")
+        >>> ledger.promise()
+        'all releases together are (1, 1e-06)-DP, whatever analysts decide by the answers'
+        >>> ledger.close()
+        >>> folder.cleanup()
+        """
+        return self._session.read(lambda: promise(self._session.accounts.dataset(self._only(dataset)).account))
 
     @property
     def datasets(self) -> tuple[str, ...]:

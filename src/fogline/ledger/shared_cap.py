@@ -43,6 +43,8 @@ class Spending:
         Pure epsilon that was spent when the first rho was; all of it where no rho was spent.
     rho, delta : int
         Of what is accounted in zCDP.
+    delta_before : int
+        The delta that was spent with the first rho, and before it.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Spending:
     pure_before: int = 0
     rho: int = 0
     delta: int = 0
+    delta_before: int = 0
 
     @property
     def pure_since(self) -> int:

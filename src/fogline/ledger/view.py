@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
-from fogline.accounting._rounding import round_down, square_root_down
+from fogline.accounting._rounding import round_down, round_up, square_root_down
 from fogline.accounting.analytic_gaussian import epsilon_of as gaussian_epsilon
 from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger.accounts import DELTA_UNITS, UNITS, Account, AnyCost, Charge, Currency, Lane, Place
@@ -23,7 +23,7 @@ from fogline.ledger.units import AFRESH
 if TYPE_CHECKING:
     from fogline.ledger.ledger import Ledger
 
-__all__ = ["LedgerView", "planned", "remaining"]
+__all__ = ["LedgerView", "planned", "promise", "remaining"]
 
 _MOST_TIMES = 10**6
 
@@ -38,7 +38,7 @@ def remaining(accounts: Sequence[Account]) -> Remaining:
     >>> round(left.epsilon, 3), left.pure, left.approximate
     (0.5, 0.5, None)
     """
-    return _left(accounts, None, None)
+    return _left(accounts)
 
 
 def planned(accounts: Sequence[Account], charge: Charge, place: Place) -> Plan:
@@ -51,15 +51,56 @@ def planned(accounts: Sequence[Account], charge: Charge, place: Place) -> Plan:
     >>> planned([account], Charge("zcdp", 10**10), Place("patients", "add-remove")).times
     3
     """
-    times, step = 0, _MOST_TIMES
+    fits = _fits(accounts, charge, place)
+    if not fits:
+        return Plan(charge=charge, fits=False, times=0, before=remaining(accounts), after=None)
+    # the first may fix what those after it may take
+    begun = [account.charged(charge, place) for account in accounts]
+    times, step = 1, _MOST_TIMES
     while step:  # the largest number that fits, bit by bit
-        if times + step <= _MOST_TIMES and _fits(accounts, _multiple(charge, times + step), place):
+        if times + step <= _MOST_TIMES and _fits(begun, _multiple(charge, times - 1 + step), place):
             times += step
         else:
             step //= 2
-    fits = times > 0
-    after = _left(accounts, charge, place) if fits else None
-    return Plan(charge=charge, fits=fits, times=times, before=remaining(accounts), after=after)
+    return Plan(charge=charge, fits=True, times=times, before=remaining(accounts), after=remaining(begun))
+
+
+def promise(account: Account) -> str:
+    """Say what is proved of everything that an account pays for from the cap that pure epsilon and its lane share.
+
+    Examples
+    --------
+    >>> from fogline.ledger.accounts import Caps
+    >>> promise(Account(Caps(epsilon=1.0, delta=1e-6, set_aside=0.0)))
+    'all releases together are (1, 1e-06)-DP, whatever analysts decide by the answers'
+    >>> promise(Account(Caps(epsilon=1.0, delta=1e-6)))
+    'all releases together are (1, 1e-06)-DP, whatever analysts decide by the answers, as long as no release with a
+    delta of its own follows the first one in zCDP; a release that does may bring it to (1, 2e-06)'
+    """
+    caps = account.caps
+    if caps is None or caps.epsilon is None or caps.delta is None:
+        return "there is no cap for releases in zCDP or in pure epsilon"
+    said = f"all releases together are ({caps.epsilon:g}, {_digits(Fraction(caps.delta))})-DP"
+    if account.mixed:
+        return (
+            f"all releases together are ({caps.epsilon:g}, {_digits(account.promised_delta)})-DP, whatever analysts"
+            " decide by the answers; the cap is of an earlier version, which did not fix how its delta was split, and"
+            f" at {_digits(Fraction(caps.delta))} it holds only if nobody chose releases with a delta of their own by"
+            " the answers"
+        )
+    said += ", whatever analysts decide by the answers"
+    if caps.delta == 0.0 or account.lane == "gaussian" or account.is_split:
+        return said
+    return (
+        f"{said}, as long as no release with a delta of its own follows the first one in zCDP; a release that does may"
+        f" bring it to ({caps.epsilon:g}, {_digits(2 * Fraction(caps.delta))})"
+    )
+
+
+def _digits(delta: Fraction) -> str:
+    """Return a delta in as few digits as say it, or in six, rounded up."""
+    rounded = f"{round_up(delta):.6g}"
+    return rounded if Fraction(rounded) >= delta else f"{round_up(delta * (1 + Fraction(1, 10**5))):.6g}"
 
 
 def _multiple(charge: Charge, times: int) -> Charge:
@@ -70,9 +111,7 @@ def _fits(accounts: Sequence[Account], charge: Charge, place: Place) -> bool:
     return all(account.admits(charge, place) for account in accounts)
 
 
-def _left(accounts: Sequence[Account], charge: Charge | None, place: Place | None) -> Remaining:
-    if charge is not None and place is not None:
-        accounts = [account.charged(charge, place) for account in accounts]
+def _left(accounts: Sequence[Account]) -> Remaining:
     lane = _least(accounts, None) or (0, 0)
     pure = _least(accounts, "pure") or (0, 0)
     approximate = _least(accounts, "approximate")
@@ -108,9 +147,9 @@ def _conversion_delta(account: Account) -> float:
         return 0.0
     if caps.lane == "gaussian":
         return GaussianCap(caps.epsilon, caps.delta).converted_delta
-    if caps.set_aside is not None:
-        return round_down(Fraction(caps.delta) - Fraction(caps.set_aside))
-    return _floats((0, math.floor(Fraction(caps.delta) * DELTA_UNITS) - account.spent("zcdp")[1]))[1]
+    aside = caps.kept(account.spending)
+    taken = account.spent("zcdp")[1] if aside is None else aside
+    return _floats((0, math.floor(Fraction(caps.delta) * DELTA_UNITS) - taken))[1]
 
 
 def _only_pure(accounts: Sequence[Account]) -> bool:

@@ -107,7 +107,8 @@ class Statement:
             at = GaussianCap(self.caps.epsilon, delta).converted_delta
             lane = gaussian_epsilon(round_up(Fraction(spent.rho, UNITS)), at)
             return round_up(Fraction(spent.pure_before, UNITS) + Fraction(lane)), delta
-        left = round_down(Fraction(delta) - max(Fraction(spent.delta, DELTA_UNITS), Fraction(self.caps.set_aside or 0)))
+        kept = self.caps.kept(spent)
+        left = round_down(Fraction(delta) - Fraction(spent.delta if kept is None else kept, DELTA_UNITS))
         return round_up(pure + Fraction(epsilon_of(round_up(Fraction(spent.rho, UNITS)), left))), delta
 
     @property
