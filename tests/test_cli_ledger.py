@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from fogline import PrivateDensity
-from fogline.accounting import Cost
+from fogline.accounting import Cost, PureCost
 from fogline.cli.app import app
 from fogline.ledger import Ledger, Receipt
 from fogline.report.ledger import spending_picture, statements
@@ -515,3 +517,60 @@ def test_answers_are_listed_and_written(ledger, visits):
     assert run("ledger", "answers", path, *marks, "--entry", entry, "--out", out).exit_code == 2
     assert run("ledger", "answers", path, *marks, "--entry", entry).exit_code == 2
     assert run("ledger", "answers", path, *marks, "--entry", 0, "--out", visits.parent / "b").exit_code == 4
+
+
+# -- totals in all currencies, rounded up; large budgets ---------------------------------------------------
+
+
+ASKED = {"code_version": "1", "neighbours": "add-remove", "certified": True, "release": lambda: b"about 90"}
+
+
+@pytest.mark.parametrize("lane", ["zcdp", "gaussian"])
+def test_history_and_show_round_up_and_have_all_currencies(place, lane):
+    path, marks = place
+    run("ledger", "create", path, "--dataset", "visits", "--epsilon", "3", *DELTA, "--lane", lane, *marks)
+    with Ledger.open(path, high_water=marks[1]) as opened:
+        opened.ask("count", parameters={"n": 1}, cost=PureCost(Fraction(1, 3)), **ASKED)
+        opened.ask("count", parameters={"n": 2}, cost=opened.release_cost(0.7, 1e-7), **ASKED)
+        found = statements(opened)[0]
+        promise = opened.promise()
+    history = run("ledger", "history", path, *marks).stdout
+    assert "epsilon = 0.333334 pure" in history  # above one third
+    assert ("mu = " in history) == (lane == "gaussian")
+    document = json.loads(run("ledger", "history", path, *marks, "--json").stdout)["totals"][0]
+    assert (document["epsilon"], document["delta"]) == found.total
+    assert (document["mu"], document["rho"]) == (found.mu, found.rho)
+    shown = run("ledger", "show", path, *marks).stdout
+    assert promise in " ".join(shown.split())
+    for text in (history, shown):
+        said = re.search(r"in all epsilon (\S+) at delta (\S+) \(pure epsilon (\S+), .*?rho = ([^)\s]+)\)", text)
+        epsilon, delta, pure, rho = (Fraction(number) for number in said.groups())
+        assert 0 <= epsilon - Fraction(found.total[0]) < Fraction(1, 1000)
+        assert delta >= Fraction(1e-6)
+        assert pure > Fraction(1, 3)
+        assert 0 <= rho - Fraction(found.rho) < Fraction(1, 10**5)
+
+
+@pytest.mark.parametrize(
+    "words", [["--epsilon", "12", "--delta", "1e-6"], ["--epsilon", "1", "--delta", "0.01"]], ids=["epsilon", "delta"]
+)
+def test_large_budgets_are_warned_of(place, words):
+    path, marks = place
+    made = run("ledger", "create", path, "--dataset", "visits", *words, *marks)
+    assert made.exit_code == 0
+    assert "Beware:" in made.stderr
+    added = run("ledger", "add-dataset", path, "--dataset", "others", *words, *marks)
+    assert "Beware:" in added.stderr
+    planned = run("ledger", "plan", path, "--dataset", "visits", *words, *marks)
+    assert "Beware:" in planned.stderr
+    changed = run("ledger", "set-cap", path, "--dataset", "visits", *words, "--set-aside", "1e-7", *marks)
+    assert "Beware:" in changed.stderr
+    assert "whatever analysts decide" in changed.stdout
+
+
+def test_ordinary_budgets_are_not(ledger):
+    path, marks = ledger
+    assert run("ledger", "plan", path, "--epsilon", "0.5", *DELTA, *marks).stderr == ""
+    assert run("ledger", "set-cap", path, "--epsilon", "2", *DELTA, *marks).stderr == ""
+    refused = run("ledger", "set-cap", path, "--epsilon", "2", *DELTA, "--set-aside", "1", *marks)
+    assert refused.exit_code == 2

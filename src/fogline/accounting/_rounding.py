@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
-__all__ = ["round_down", "round_up", "square_root_down", "square_root_up"]
+__all__ = ["digits_down", "digits_up", "round_down", "round_up", "square_root_down", "square_root_up"]
 
 
 def round_up(value: Fraction) -> float:
@@ -65,3 +66,31 @@ def square_root_down(value: Fraction) -> float:
     """
     root = square_root_up(value)
     return root if Fraction(root) ** 2 <= value else math.nextafter(root, 0.0)
+
+
+def digits_up(value: Fraction | float, digits: int = 4) -> str:
+    """Return a number for people in so many significant digits, rounded up: of what is spent nothing is hidden.
+
+    Examples
+    --------
+    >>> digits_up(1.23441), digits_up(0.5), digits_up(Fraction(1, 3), 2), digits_up(3e-6 + 1e-12)
+    ('1.235', '0.5', '0.34', '3.001e-06')
+    """
+    return _digits(Fraction(value), Context(prec=digits, rounding=ROUND_CEILING))
+
+
+def digits_down(value: Fraction | float, digits: int = 4) -> str:
+    """Return a number for people in so many significant digits, rounded down: of what is left nothing is made up.
+
+    Examples
+    --------
+    >>> digits_down(1.23449), digits_down(0.0), digits_down(0.75)
+    ('1.234', '0', '0.75')
+    """
+    return _digits(Fraction(value), Context(prec=digits, rounding=ROUND_FLOOR))
+
+
+def _digits(value: Fraction, context: Context) -> str:
+    # division is rounded once, in the direction of the context, whatever the length of its operands
+    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return f"{float(rounded):.{context.prec}g}"

@@ -6,11 +6,14 @@ What is shown is what the ledger's entries say: names, public parameters, costs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fogline.accounting._rounding import digits_down, digits_up, square_root_up
+from fogline.accounting.cautions import budget_cautions
 from fogline.cli.common import (
     SETTINGS,
     Command,
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ledger"]
 
-UNITS = 1e12
+UNITS, DELTA_UNITS = 10**12, 10**18
 
 path_argument = click.argument("path", type=click.Path(path_type=Path))
 high_water_option = click.option(
@@ -78,7 +81,12 @@ def _dataset_options(command: Callable[..., None]) -> Callable[..., None]:
             help="Add releases up in zCDP, or in Gaussian differential privacy: room for an eighth more Gaussian noise,"
             " and for nothing else but pure epsilon; fixed for good.",
         ),
-        click.option("--set-aside", type=float, help="Part of delta for mechanisms with a delta of their own."),
+        click.option(
+            "--set-aside",
+            type=float,
+            default=0.0,
+            help="Part of delta for mechanisms with a delta of their own; without it they come first, or not at all.",
+        ),
         click.option(
             "--integral", type=float, help="A cap of its own for draws of fogline sample: the sum of their epsilons."
         ),
@@ -135,10 +143,17 @@ def create(path: Path, as_json: bool, **options: Any) -> None:
             left, unit = made.remaining(), made.unit()
             content = {"ledger": made.id, "path": str(made.path), "dataset": options["dataset"], "rho": left.rho}
             content["unit"] = None if unit is None else unit.to_dict()
+    _warn(options)
     if as_json:
         print_json({"format": "fogline-ledger-create-1", **content})
     else:
         click.echo(f"ledger: {path}\n{_declared(options, left.rho)}")
+
+
+def _warn(options: dict[str, Any]) -> None:
+    """Say of a cap, or of a release, that it promises little, where it does."""
+    for words in budget_cautions(options["epsilon"] or 0.0, options["delta"] or 0.0):
+        click.echo(f"Beware: {words}.", err=True)
 
 
 @ledger.command(
@@ -156,7 +171,33 @@ def add_dataset(path: Path, high_water: Path | None, **options: Any) -> None:
     with opened(path, high_water) as open_ledger, refusals():
         open_ledger.add_dataset(options["dataset"], **{**given, "sources": options["sources"] or None})
         left = open_ledger.remaining(options["dataset"])
+    _warn(options)
     click.echo(_declared(options, left.rho))
+
+
+@ledger.command(
+    "set-cap",
+    cls=Command,
+    epilog="\b\nExample:\n  fogline ledger set-cap budget.fogline --epsilon 3 --delta 1e-6 --set-aside 1e-7",
+)
+@path_argument
+@click.option("--dataset", metavar="ID", help="Where the ledger has several.")
+@click.option("--epsilon", type=float, required=True, help="The most that all releases together may amount to.")
+@click.option("--delta", type=float, required=True, help="At this delta.")
+@click.option("--integral", type=float, help="Cap of the draws of fogline sample.")
+@click.option("--set-aside", type=float, help="Part of delta for mechanisms with a delta of their own; else as it was.")
+@high_water_option
+def set_cap(path: Path, high_water: Path | None, dataset: str | None, **caps: Any) -> None:
+    """Change the cap of a data set, not below what is spent. Decide on it before you have seen the answers.
+
+    The change stays in the history. Its lane remains what it was.
+    """
+    with opened(path, high_water) as open_ledger, refusals():
+        name = open_ledger.on(dataset).dataset or ""
+        open_ledger.set_cap(dataset=name, **caps)
+        promise = open_ledger.promise(name)
+    _warn(caps)
+    click.echo(f"{name}: {promise}")
 
 
 @ledger.command(
@@ -174,6 +215,7 @@ def add_analyst(path: Path, analyst: str, high_water: Path | None, **caps: Any) 
     """Add an ANALYST. From then on every question must say who asks it, by --analyst."""
     with opened(path, high_water) as open_ledger, refusals():
         open_ledger.add_analyst(analyst, **caps)
+    _warn(caps)
     limit = "no limit of their own" if caps["epsilon"] is None else f"epsilon {caps['epsilon']:g} at {caps['delta']:g}"
     click.echo(f"{analyst}: {limit}; from now on every question says who asks it, by --analyst")
 
@@ -252,15 +294,20 @@ def show(path: Path, high_water: Path | None, as_json: bool, picture: Path | Non
 @high_water_option
 @json_option
 def history(path: Path, high_water: Path | None, as_json: bool) -> None:
-    """List all entries, oldest first."""
+    """List all entries, oldest first, each in its own currency, and what all of them come to."""
     _shown(as_json)
     with opened(path, high_water) as open_ledger, refusals():
-        entries = open_ledger.history()
+        from fogline.report.ledger import statements
+
+        entries, totals = open_ledger.history(), statements(open_ledger)
     if as_json:
         listed = [{"content": dict(entry.content), "hash": entry.hash} for entry in entries]
-        print_json({"format": "fogline-ledger-history-1", "entries": listed})
+        told = [{"dataset": each.dataset, **each.to_dict()["total"]} for each in totals]
+        print_json({"format": "fogline-ledger-history-1", "entries": listed, "totals": told})
     else:
         _show_entries(entries)
+        for statement in totals:
+            click.echo(_in_all(statement))
 
 
 @ledger.command(
@@ -286,6 +333,7 @@ def plan(ctx: click.Context, /, path: Path, high_water: Path | None, as_json: bo
         found = open_ledger.plan(cost, dataset=options["dataset"], analyst=options["analyst"])
     times: int = options["times"]
     fits = found.times >= times
+    _warn(options)
     if as_json:
         print_json(_plan_document(found, times))
     else:
@@ -402,8 +450,8 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
                 "not fixed yet" if statement.unit is None else str(statement.unit),
                 cap,
                 _part(statement),
-                f"{statement.remaining.epsilon:.4g}",
-                f"{statement.remaining.rho:.4g}",
+                digits_down(statement.remaining.epsilon),
+                digits_down(statement.remaining.rho),
                 str(answered),
                 str(len(statement.items) - answered),
             ]
@@ -418,7 +466,7 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
             str(item.seq),
             item.label,
             item.analyst or "",
-            f"{item.amount / UNITS:.4g} {item.currency}",
+            f"{digits_up(Fraction(item.amount, UNITS))} {item.currency}",
             "" if item.answered else "no answer",
         ]
         for statement in listed
@@ -426,19 +474,25 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
     ]
     for statement in listed:
         click.echo(_in_all(statement))
+        click.echo(f"{statement.dataset}: {statement.promise}")
     if items:
         headings = ["data set", "entry", "question", "analyst", "cost", "note"]
         _print_table("Spent on", headings, items, text=lambda heading: heading not in ("entry", "cost"))
 
 
 def _in_all(statement: Statement) -> str:
-    """Say what all releases of a data set in rho and in pure epsilon amount to together."""
+    """Say what all releases of a data set in rho and in pure epsilon amount to together, rounded up, in all currencies.
+
+    mu is told where the lane is Gaussian: rho alone does not give it.
+    """
     epsilon, delta = statement.total
-    pure, rho, mu = statement.spent.get("pure", (0, 0))[0] / UNITS, statement.rho, statement.mu
-    lane = f"rho = {rho:.4g}" if mu is None else f"mu = {mu:.4g}"
-    made = f" (pure epsilon {pure:.4g}, and {lane} converted)" if pure and rho else f" ({lane})" if mu else ""
-    left = f"pure epsilon {statement.remaining.pure:.4g} would fit"
-    return f"{statement.dataset}: in all epsilon {epsilon:.4g} at delta {delta:g}{made}; {left}"
+    pure, rho, mu = statement.spent.get("pure", (0, 0))[0], statement.rho, statement.mu
+    told = [f"pure epsilon {digits_up(Fraction(pure, UNITS))}"] if pure else []
+    told += [f"mu = {digits_up(mu)}"] if mu else []
+    told += [f"rho = {digits_up(rho)}"] if rho else []
+    made = f" ({', '.join(told)})" if told else ""
+    left = f"pure epsilon {digits_down(statement.remaining.pure)} would fit"
+    return f"{statement.dataset}: in all epsilon {digits_up(epsilon)} at delta {digits_up(delta)}{made}; {left}"
 
 
 def _part(statement: Statement) -> str:
@@ -448,8 +502,8 @@ def _part(statement: Statement) -> str:
     for currency in currencies:
         spent, budget = statement.spent.get(currency, (0, 0))[0], statement.budget(currency)
         if budget:
-            parts.append(spent / budget)
-    return f"{100 * max(parts):.3g}%" if parts else "-"
+            parts.append(Fraction(spent, budget))
+    return f"{digits_up(100 * max(parts), 3)}%" if parts else "-"
 
 
 def _show_entries(entries: tuple[Entry, ...]) -> None:
@@ -475,11 +529,13 @@ def _told(entry: Entry) -> str:
 
 def _charged(content: Any) -> str:
     """Say what an entry was charged, in its own currency."""
-    amount, delta = content["amount"] / UNITS, content["delta"] / 1e18
+    amount, delta = Fraction(content["amount"], UNITS), Fraction(content["delta"], DELTA_UNITS)
     if content["currency"] == "gaussian":
-        return f"mu = {(2 * amount) ** 0.5:.6g} gaussian (rho = {amount:.6g}, total variation {delta:.2g})"
-    beside = f", delta {delta:.2g}" if delta else ""
-    return f"{amount:.6g} {content['currency']}{beside}"
+        told = f"rho = {digits_up(amount, 6)}, total variation {digits_up(delta, 2)}"
+        return f"mu = {digits_up(square_root_up(2 * amount), 6)} gaussian ({told})"
+    beside = f", delta {digits_up(delta, 2)}" if delta else ""
+    named = {"zcdp": "rho = ", "pure": "epsilon = "}.get(content["currency"], "")
+    return f"{named}{digits_up(amount, 6)} {content['currency']}{beside}"
 
 
 def _unit(values: dict[str, Any]) -> str:
@@ -506,14 +562,16 @@ def _show_answers(listed: tuple[PaidAnswer, ...]) -> None:
 
 
 def _show_plan(found: Plan, options: dict[str, Any], fits: bool) -> None:
-    each = found.charge.amount / UNITS
+    each = Fraction(found.charge.amount, UNITS)
     more = "a million or more" if found.times >= 10**6 else str(found.times)
     what = f"a release of epsilon {options['epsilon']:g} at delta {options['delta']:g}"
-    named = {"pure": f"pure epsilon = {each:.6g}", "gaussian": f"mu = {(2 * each) ** 0.5:.6g} (rho = {each:.6g})"}
-    price = named.get(found.charge.currency, f"rho = {each:.6g}")
+    amount, mu = digits_up(each, 6), digits_up(square_root_up(2 * each), 6)
+    named = {"pure": f"pure epsilon = {amount}", "gaussian": f"mu = {mu} (rho = {amount})"}
+    price = named.get(found.charge.currency, f"rho = {amount}")
     click.echo(f"cost: {what} costs {price}")
     left = found.before
-    click.echo(f"left: rho = {left.rho:.6g}, epsilon {left.epsilon:.4g}, or pure epsilon {left.pure:.6g}")
+    told = digits_down(left.rho, 6), digits_down(left.epsilon), digits_down(left.pure, 6)
+    click.echo("left: rho = {}, epsilon {}, or pure epsilon {}".format(*told))
     click.echo(f"fits: {'yes' if fits else 'no'} ({options['times']} asked for, {more} would fit)")
 
 

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from fogline.accounting._rounding import round_down, round_up, square_root_up
+from fogline.accounting._rounding import digits_up, round_down, round_up, square_root_up
 from fogline.accounting.analytic_gaussian import epsilon_of as gaussian_epsilon
 from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger import Caps, Entry, Ledger, ProtectedUnit, Remaining
@@ -79,6 +79,8 @@ class Statement:
     remaining : Remaining
     spending : Spending
         What the lane and pure epsilon have taken of the cap that they share.
+    promise : str
+        What is proved of all releases together, in a sentence.
     """
 
     dataset: str
@@ -90,6 +92,7 @@ class Statement:
     spent: Mapping[Currency, tuple[int, int]]
     remaining: Remaining
     spending: Spending
+    promise: str
 
     def budget(self, currency: Currency) -> int | None:
         """Return how much may be spent in all, in units, given what else is spent; None without a cap."""
@@ -130,6 +133,7 @@ class Statement:
             "neighbours": self.neighbours,
             "unit": None if self.unit is None else self.unit.to_dict(),
             "cap": self.caps.to_dict(),
+            "promise": self.promise,
             "total": {**dict(zip(("epsilon", "delta"), self.total, strict=True)), "mu": self.mu, "rho": self.rho},
             "spent": {name: {"amount": pair[0] / UNITS, "delta": pair[1] / 1e18} for name, pair in self.spent.items()},
             "remaining": {
@@ -207,7 +211,7 @@ def _statement(name: str, own: Iterable[Entry], answered: set[int], ledger: Ledg
     caps = Caps.from_dict(facts["caps"])
     unit, remaining = ledger.unit(name), ledger.remaining(name)
     declared = facts["version"], facts["neighbours"], unit, caps
-    return Statement(name, *declared, tuple(items), spent, remaining, ledger.spending(name))
+    return Statement(name, *declared, tuple(items), spent, remaining, ledger.spending(name), ledger.promise(name))
 
 
 def _counted_in(currency: Currency, caps: Mapping[str, Any]) -> Currency:
@@ -336,7 +340,7 @@ def _left(statement: Statement, currency: Currency, spent: int, budget: int) -> 
     left = statement.remaining
     if currency == "pure":
         epsilon, delta = statement.total
-        together = f"; with all else epsilon {significant(epsilon)} at delta {delta:g}" if delta else ""
+        together = f"; with all else epsilon {digits_up(epsilon, 3)} at delta {delta:g}" if delta else ""
         return f"{told}: pure releases of epsilon {significant(left.pure)} would fit{together}"
     if currency != statement.caps.lane:
         return told
