@@ -100,8 +100,7 @@ def reached_by_the_books(caps, own=0.0):
 
     The first release has a delta of its `own`, and a thousandth of the rho.
     """
-    epsilon, delta = caps.epsilon, caps.delta
-    account = Account(caps)
+    epsilon, account = caps.epsilon, Account(caps)
     largest = account.budget("zcdp", int(own * DELTA_UNITS))[0] / UNITS
     first = Charge("zcdp", int(1e-3 * largest * UNITS), int(own * DELTA_UNITS))
 

@@ -257,7 +257,7 @@ def test_the_command_line_speaks_of_pure_epsilon(tmp_path):
     assert bad.exit_code == 2
     assert "epsilon" in bad.stderr
     shown = run("ledger", "show", path, *marks).stdout
-    assert "in all epsilon 0.5 at delta 0; pure epsilon 2.5 would fit" in shown
+    assert "in all epsilon 0.5 at delta 0 (pure epsilon 0.5); pure epsilon 2.5 would fit" in shown
     assert "0.5 pure" in shown
     assert "0.5 pure" in run("ledger", "history", path, *marks).stdout
 

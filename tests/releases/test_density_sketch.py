@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fogline import DensitySketch, PrivateDensity
-from fogline.accounting import zcdp
+from fogline.accounting import analytic_gaussian, zcdp
 from fogline.releases.density_sketch import AlreadyReleased, lattice_sensitivity
 from fogline.testing import seeded_noise
 
@@ -224,7 +224,8 @@ def test_guarantee_and_noise_say_what_was_asked(neighbours, contributions):
     assert guarantee.neighbours == neighbours
     assert guarantee.max_contributions == contributions
     assert guarantee.enforced is (contributions == 1)
-    assert zcdp.epsilon_of(guarantee.rho, guarantee.delta) <= 1.0
+    assert guarantee.gaussian
+    assert analytic_gaussian.epsilon_of(guarantee.rho, guarantee.delta) <= 1.0 < zcdp.epsilon_of(guarantee.rho, 1e-5)
     least = lattice_sensitivity(sketch.spec, neighbours, contributions) / math.sqrt(2 * guarantee.rho)
     assert least <= density.noise_scale * 2**22 <= least * (1 + 1e-9)
 

@@ -300,7 +300,7 @@ def test_the_mark_is_there_before_noise_is_drawn(tmp_path, monkeypatch, state):
         seen.append((list(header_of(path)["runs"].values()), len(list(state.iterdir()))))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fogline.releases.terms.add_gaussian", draw)
+    monkeypatch.setattr("fogline.releases.terms.add_rounded_gaussian", draw)
     with pytest.raises(KeyboardInterrupt):
         DensitySketch.load(path).release(**BUDGET)
     assert seen == [([UNCOUNTED], 2)]

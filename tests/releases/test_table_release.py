@@ -10,6 +10,8 @@ import pytest
 
 import fogline
 from fogline import DensitySketch, Ledger, PrivateDensity, Releases, release, units
+from fogline.accounting import zcdp
+from fogline.accounting.analytic_gaussian import UNIT_DISTANCE
 from fogline.audit import RecordingProvider, canary_pairs, replay
 from fogline.density.leaves import LeafSpec
 from fogline.density.random_spec import RandomSpec
@@ -240,11 +242,30 @@ def test_with_a_delta_many_densities_have_gaussian_noise():
     assert settle_parts(many, ReleaseTerms.checked(1.0, 0, "add-remove", 1, allow_pure=True)).pure
 
 
-def test_in_a_gaussian_lane_several_densities_are_pure():
+@pytest.mark.parametrize("accounting", ["zcdp", "gaussian"])
+def test_the_parts_of_many_densities_stay_within_mu_and_distance_of_the_whole(accounting):
     spec = LeafSpec.plan([(0, 1)])
     parts = [JointPart(str(k), ("x",), spec, Fraction(1, 100)) for k in range(100)]
-    terms = replace(ReleaseTerms.checked(1.0, 1e-6, "add-remove", 1), accounting="gaussian")
-    assert settle_parts(parts, terms).pure
+    terms = replace(ReleaseTerms.checked(1.0, 1e-6, "add-remove", 1), accounting=accounting)
+    settled = settle_parts(parts, terms)
+    assert (settled.pure, settled.accounting) == (False, accounting)
+    shares = [part_terms(settled, part.share) for part in parts]
+    assert sum(share.distance for share in shares) <= UNIT_DISTANCE
+    assert 0.99 * terms.rho < sum(Fraction(share.rho) for share in shares) <= Fraction(terms.rho)
+
+
+def test_many_densities_by_the_curve_have_less_noise(monkeypatch):
+    table = pd.DataFrame({f"c{k}": np.linspace(0, 1, 300) for k in range(24)})
+    groups, bounds = [[name] for name in table], dict.fromkeys(table, (0, 1))
+    found = release(table, columns=groups, bounds=bounds, epsilon=1.0, delta=1e-6)
+    density = found["c0"]
+    assert density.guarantee.gaussian
+    assert density.leaves.counts.noise.kind == "gaussian"
+    monkeypatch.setattr("fogline.releases.terms.DEFAULT_ACCOUNTING", "zcdp")
+    by_zcdp = release(table, columns=groups, bounds=bounds, epsilon=1.0, delta=1e-6)["c0"]
+    ratio = density.leaves.counts.noise.scale / by_zcdp.leaves.counts.noise.scale
+    assert ratio == pytest.approx((zcdp.rho_of(1.0, 1e-6) / density.guarantee.rho) ** 0.5, rel=0.01)
+    assert 0.91 < ratio < 0.94
 
 
 WRONG_GROUPS = {

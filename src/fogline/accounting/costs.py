@@ -24,6 +24,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from fogline._validation import check_real
+from fogline.accounting import zcdp
 from fogline.accounting._rounding import round_down, round_up, square_root_up
 from fogline.accounting.analytic_gaussian import (
     UNIT_DISTANCE,
@@ -57,6 +58,7 @@ __all__ = [
     "gaussian_release",
     "pure_cost",
     "registered_events",
+    "release_rho",
     "whole_units",
 ]
 
@@ -406,6 +408,21 @@ def gaussian_release(epsilon: float, delta: float) -> GaussianCost:
         raise ValueError(f"delta must be larger beside epsilon = {epsilon!r} for the Gaussian curve, got {delta!r}")
     left = round_down(Fraction(delta) - Fraction(slack_of(epsilon)))
     return GaussianCost(whole_units(rho_of(epsilon, left)), round_down(UNIT_DISTANCE))
+
+
+def release_rho(epsilon: float, delta: float) -> float:
+    """Return the rho of one release of Gaussian noise at (epsilon, delta) where no ledger pays: by the analytic curve.
+
+    Where the curve does not suit them it is that of zCDP, as in a ledger whose lane is zCDP.
+
+    Examples
+    --------
+    >>> release_rho(1.0, 1e-6) / zcdp.rho_of(1.0, 1e-6)
+    1.15...
+    >>> release_rho(30.0, 1e-6) == whole_units(zcdp.rho_of(30.0, 1e-6))
+    True
+    """
+    return gaussian_release(epsilon, delta).rho if suits(epsilon, delta) else whole_units(zcdp.rho_of(epsilon, delta))
 
 
 def exact_units(value: Fraction | float) -> Fraction:

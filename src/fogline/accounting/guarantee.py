@@ -344,20 +344,37 @@ class Guarantee:
             f" {_factor(self.epsilon)} (epsilon = {_up(self.epsilon)}){exception}."
         )
 
+    def steps_of(self, records: int) -> int:
+        """Return how many steps of the relation of neighbours apart a person with so many records is.
+
+        Examples
+        --------
+        >>> g = Guarantee.certified_release(epsilon=1.0, delta=0.0, neighbours="add-remove", max_contributions=2,
+        ...                                 mechanism="Laplace noise", proof="laplace-noise")
+        >>> g.steps_of(2), g.steps_of(3)
+        (1, 2)
+        """
+        return -(-records // self.max_contributions)
+
     def _numbers(self) -> str:
         """Say what an attacker can reach who knows all else, for some chances before."""
         found = [self.risk(before) for before in BEFORE]
         told = ", ".join(
             f"{_percent(each.before)} before is right with at most {_percent(each.content)} after" for each in found
         )
-        guess = f"In numbers, whatever else is known: a guess about a {self.unit} that is right with {told}."
-        advantage = found[0].advantage
-        if advantage is None:
-            return guess
-        return (
-            f"{guess} A test of whether a {self.unit} is in the data finds at most {_percent(advantage)} more of those"
-            " who are than of those who are not."
-        )
+        said = [f"In numbers, whatever else is known: a guess about a {self.unit} that is right with {told}."]
+        first = found[0]
+        if first.presence is not None and first.advantage is not None:
+            said.append(
+                f"A test of whether a {self.unit} is in the data that is wrong about {_percent(first.before)} of those"
+                f" who are not finds at most {_percent(first.presence)} of those who are; any such test finds at most"
+                f" {_percent(first.advantage)} more of those who are than of those who are not (the membership"
+                " advantage)."
+            )
+        twice = 2 * self.max_contributions
+        more = self.risk(0.1, records=twice).content
+        said.append(f"For someone with {twice} records, a guess of 10% is right with at most {_percent(more)} after.")
+        return " ".join(said)
 
     def _cautions(self) -> str:
         """Say in plain words that a large epsilon or delta promises little; empty if neither is large."""
@@ -566,6 +583,10 @@ class IntegralGuarantee(Guarantee):
         if self.certified:
             return f"Certified: {core}{tail}"
         return f"Not certified ({self.reason}): it is only claimed that {core}{tail}"
+
+    def steps_of(self, records: int) -> int:  # noqa: ARG002
+        """Return 1: the promise is to any number of records at once."""
+        return 1
 
     def explain(self) -> str:
         """Return a paragraph for readers who are not statisticians, such as an ethics board.

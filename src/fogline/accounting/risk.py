@@ -31,17 +31,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fogline._validation import check_count, check_level
+from fogline.accounting._rounding import digits_up
 
 if TYPE_CHECKING:
     from fogline.accounting.guarantee import Guarantee
 
-__all__ = ["BEFORE", "Risk", "risk_of", "success_after"]
+__all__ = ["BEFORE", "TIMES", "Risk", "percent_up", "risk_of", "risk_table", "success_after"]
 
 BEFORE = (0.01, 0.1, 0.5)
 """Chances before a release for which its risk is told."""
+
+TIMES = (1, 2, 5, 10)
+"""How many times the records that a guarantee allows for it is told for."""
 
 _NORMAL = NormalDist()
 _ROUNDING = 1e-12
@@ -127,12 +131,43 @@ def risk_of(guarantee: Guarantee, before: float, records: int | None = None) -> 
     """Return the risk of a release; see :meth:`fogline.accounting.Guarantee.risk`."""
     bound = guarantee.max_contributions
     number = bound if records is None else check_count(records, "records")
-    times = -(-number // bound)
-    known = _known(guarantee, times)
+    known = _known(guarantee, guarantee.steps_of(number))
     success = success_after(before, **known)
     if guarantee.neighbours == "replace":
         return Risk(before, None, success, None, number)
     return Risk(before, success, success, _advantage(known), number)
+
+
+def percent_up(share: float) -> str:
+    """Return an upper bound of a share for people, in three digits, rounded up.
+
+    Examples
+    --------
+    >>> percent_up(0.14781), percent_up(1.0), percent_up(0.5)
+    ('14.8%', '100%', '50%')
+    """
+    # what is added to floats for safety (1e-12) does not show
+    return f"{digits_up(round(100.0 * share, 9), 3)}%"
+
+
+def risk_table(guarantee: Guarantee) -> dict[str, Any]:
+    """Return the risk of a release as values that JSON has: upper bounds, for some chances before and some numbers.
+
+    Examples
+    --------
+    >>> from fogline.accounting import Guarantee
+    >>> promise = Guarantee.certified_release(epsilon=1.0, delta=0.0, neighbours="add-remove",
+    ...                                       mechanism="discrete Laplace noise", proof="laplace-noise")
+    >>> [each["records"] for each in risk_table(promise)["more_records"]]
+    [1, 2, 5, 10]
+    """
+    found = [risk_of(guarantee, before) for before in BEFORE]
+    more = [risk_of(guarantee, 0.1, times * guarantee.max_contributions) for times in TIMES]
+    return {
+        "guesses": [{"before": each.before, "content": each.content, "presence": each.presence} for each in found],
+        "membership_advantage": found[0].advantage,
+        "more_records": [{"records": each.records, "before": 0.1, "content": each.content} for each in more],
+    }
 
 
 def _known(guarantee: Guarantee, times: int) -> dict[str, float]:

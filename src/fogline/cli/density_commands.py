@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.common import Command, need, print_json, write
+from fogline.cli.common import Command, drawable, need, print_json, writable, write
 from fogline.cli.options import (
     EXIT_CODES,
     FILE,
@@ -286,22 +286,39 @@ target_option = click.option(
 )
 
 
-@click.command(cls=Command, epilog="\b\nExample:\n  fogline card visits.fog")
+@click.command(
+    cls=Command, epilog="\b\nExamples:\n  fogline card visits.fog\n  fogline card visits.fog --picture risk.svg"
+)
 @fog_argument
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw what it means for a person (.svg or .html), for light and dark grounds.",
+)
 @json_option
-def card(file: str, as_json: bool) -> None:
+def card(file: str, picture: Path | None, as_json: bool) -> None:
     """Say in plain words what a release is and what it promises, for an ethics board.
 
     With --json also as an entry for a public registry of deployments of differential privacy.
     """
+    drawable(picture, "--picture", (".svg", ".html", ".htm"))
+    writable(picture, "--picture", [Path(file)])
     density = open_release(file)
     found = density.card()
     if as_json:
         print_json(found)
-        return
-    from fogline.density.release_card import card_text
+    else:
+        from fogline.density.release_card import card_text
 
-    click.echo(card_text(found))
+        click.echo(card_text(found))
+    if picture is not None:
+        from fogline.report.ledger import write_picture
+        from fogline.report.risk import risk_picture
+
+        drawing, target = risk_picture(density.guarantee), picture
+        write(lambda: write_picture(drawing, target, title="What it means for a person"), "--picture")
+        if not as_json:
+            click.echo(f"\npicture: {picture}")
 
 
 @click.command(cls=Command, epilog="\b\nExample:\n  fogline quantiles visits.fog --column stay --q .25,.5,.75")

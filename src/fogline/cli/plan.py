@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -103,17 +104,36 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
             found.param_hint = "--epsilons" if found.param_hint == "--epsilon" else found.param_hint
             raise found from None
     command = str(ctx.meta["fogline.command"])
-    if as_json:
-        print_json(outlook_document(expected, options, command))
-    if as_json and options["picture"] is None:
-        return
-    from fogline.report.outlook import Terms, outlook_of
+    from fogline.report.outlook import Terms, outlook_of, plan_cautions, risk_by_epsilon
 
     terms = Terms(_names(options, len(bounds)), tuple(bounds), options["delta"] or 0.0, options["neighbours"], command)
-    if not as_json:
+    risks = risk_by_epsilon(expected, terms)
+    for words in plan_cautions(list(risks), terms.delta, options["n"]):
+        click.echo(f"Beware: {words}.", err=True)
+    if as_json:
+        told = [{"epsilon": epsilon, **risk} for epsilon, risk in risks.items()]
+        print_json({**outlook_document(expected, options, command), "risk": told})
+    else:
         show_outlook(outlook_of(expected, terms))
+        _show_risk(risks)
     if options["picture"] is not None:
         _draw(expected, terms, options["picture"], quiet=as_json)
+
+
+def _show_risk(risks: Mapping[float, Mapping[str, Any]]) -> None:
+    """Print what each epsilon means for a person."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from fogline.report.outlook import risk_cells
+
+    headings, rows = risk_cells(risks)
+    table = Table(title=Text("What each epsilon means for a person, at most"), title_justify="left")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    console_for_people().print(table)
 
 
 def _names(options: dict[str, Any], d: int) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fogline.accounting.risk import percent_up, risk_table
+
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
@@ -52,6 +54,7 @@ def card_of(density: PrivateDensity, *, date: str | None = None) -> dict[str, An
         "records": {"value": density.count, "standard_error": density.count_sd},
         "released": _released(density),
         "guarantee": {**guarantee.to_dict(), "text": str(guarantee), "explained": guarantee.explain()},
+        "risk": risk_table(guarantee),
         "receipt": density.receipt,
         "registry": registry_entry(density, date=date),
     }
@@ -113,6 +116,22 @@ def registry_entry(density: PrivateDensity, *, date: str | None = None) -> dict[
     }
 
 
+def _risk_lines(risk: dict[str, Any]) -> list[str]:
+    """What the release means for a person, as a table: every number is an upper bound."""
+    lines = ["The risk to a person, at most, from someone who knows all else:"]
+    for each in risk["guesses"]:
+        lines.append(f"  a guess that is right with {percent_up(each['before'])}: {percent_up(each['content'])} after")
+        if each["presence"] is not None:
+            told = f"a test of presence with {percent_up(each['before'])} false alarms: finds"
+            lines.append(f"  {told} {percent_up(each['presence'])}")
+    if risk["membership_advantage"] is not None:
+        lines.append(f"  membership advantage of any such test: {percent_up(risk['membership_advantage'])}")
+    for each in risk["more_records"][1:]:
+        told = f"a guess that is right with 10%, about someone with {each['records']} records"
+        lines.append(f"  {told}: {percent_up(each['content'])} after")
+    return lines
+
+
 def card_text(card: dict[str, Any]) -> str:
     """Return a card in plain words, one paragraph per question that an ethics board asks.
 
@@ -137,6 +156,7 @@ def card_text(card: dict[str, Any]) -> str:
     ]
     lines += ["", f"What was published: {card['released']}. No record, and no exact count, is in it."]
     lines += ["", f"What is promised: {guarantee['explained']}", "", f"In one sentence: {guarantee['text']}"]
+    lines += ["", *_risk_lines(card["risk"])]
     receipt = card["receipt"]
     if receipt is not None:
         where = f"entry {receipt['commit']}, data set {receipt['dataset']!r}, version {receipt['version']!r}"

@@ -830,8 +830,8 @@ def _split(totals: dict[str, int], account: Account) -> str:
     if not account.is_split or totals["delta_spent"] <= totals["delta_budget"]:
         return ""
     return (
-        ": it has a delta of its own, and the part of delta for such releases is fixed by the cap's set_aside, or by the"
-        " first release in zCDP. Whoever keeps the budget may give it another one (Ledger.set_cap), not by the answers"
+        ": it has a delta of its own, and the part of delta for such releases is fixed by the cap's set_aside, or by"
+        " the first release in zCDP. Whoever keeps the budget may set another one (Ledger.set_cap), not by the answers"
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -64,8 +65,10 @@ def dataset_declaration(
     }
 
 
-def cost_of(cost: Any) -> Any:
-    """Return a cost, or that of an estimator which has a method `cost()`.
+def cost_of(cost: Any, ledger: Any = None) -> Any:
+    """Return a cost, or that of an estimator which has a method `cost()`, as `ledger` would pay for it.
+
+    What a release costs depends on the lane of the ledger: an estimator without one is asked as if it had this one.
 
     Examples
     --------
@@ -77,6 +80,10 @@ def cost_of(cost: Any) -> Any:
         method = getattr(cost, "cost", None)
         if not callable(method):
             raise LedgerRefused("cost", f"{type(cost).__name__} has no cost: it cannot be planned or paid for")
+        if ledger is not None and getattr(cost, "ledger", ledger) is None:
+            paying = copy(cost)
+            paying.ledger = ledger
+            method = paying.cost
         return method()
     return cost
 
@@ -610,7 +617,7 @@ set_aside
 
         A plan knows nothing of cached answers: asking again is cheaper than planned.
         """
-        charge = Charge.of(cost_of(cost))
+        charge = Charge.of(cost_of(cost, self.on(dataset)))
 
         def look() -> Plan:
             name = self._only(dataset)

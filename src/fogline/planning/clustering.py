@@ -18,7 +18,7 @@ import numpy as np
 
 from fogline import _validation
 from fogline._typing import BoundsLike, FloatArray, StepsLike
-from fogline.accounting import zcdp
+from fogline.accounting.costs import release_rho
 from fogline.algorithms.clustering import ClusterPlan, ClusterSettings, plan_clusters
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.modes import EPSILONS, ExpectedError, expected_mode_error
@@ -106,7 +106,7 @@ def expected_cluster_error(
     own = [] if settings.epsilon is None else [settings.epsilon]
     tried = sorted({*map(_validation.check_epsilon, EPSILONS if epsilons is None else epsilons), *own})
     k = plan.n_clusters or 5
-    rows = tuple(_row(settings, plan, spread, k, epsilon, zcdp.rho_of(epsilon, delta)) for epsilon in tried)
+    rows = tuple(_row(settings, plan, spread, k, epsilon, release_rho(epsilon, delta)) for epsilon in tried)
     return ExpectedClusterError(count, k, rows)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from fogline import _validation, units
 from fogline._typing import BoolArray, FloatArray, IntArray
-from fogline.accounting import zcdp
+from fogline.accounting.costs import release_rho
 from fogline.density.modes.on_grid import ModeTable, make_scale_space
 from fogline.density.modes.search import SmallestShare, search_of
 from fogline.density.private_density import PrivateDensity
@@ -240,7 +240,7 @@ def expected_mode_error(
 @lru_cache(maxsize=32)
 def _simulated(setting: Setting, guess: Guess, epsilons: tuple[float, ...]) -> ExpectedError:
     sensitivity = lattice_sensitivity(setting.spec, setting.neighbours, setting.max_contributions)
-    rhos = [zcdp.rho_of(epsilon, setting.delta) for epsilon in epsilons]
+    rhos = [release_rho(epsilon, setting.delta) for epsilon in epsilons]
     scales = [gaussian_scale(sensitivity, rho) for rho in rhos]
     first: list[PrivateDensity] = []
     tables: list[list[ModeTable]] = [[] for _ in epsilons]

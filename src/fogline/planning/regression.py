@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from fogline import _validation
 from fogline._typing import BandwidthLike, FloatArray
-from fogline.accounting import zcdp
+from fogline.accounting.costs import release_rho
 from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
 from fogline.density.branches.branches import grid_places, read_branches
 from fogline.density.spec import SketchSpec, as_bandwidth
@@ -171,7 +171,7 @@ def expected_branches(
     places = grid_places(tuple(np.linspace(lo, hi, PLACES[spec.d - 1]) for lo, hi in spec.bounds[:-1]))
     true = _true_modes(guess, setting, fixed, places)
     sensitivity = lattice_sensitivity(spec, relation, contributions)
-    rhos = [zcdp.rho_of(epsilon, delta) for epsilon in tried]
+    rhos = [release_rho(epsilon, delta) for epsilon in tried]
     scales = [gaussian_scale(sensitivity, rho) for rho in rhos]
     maps: list[list[BranchMap]] = [[] for _ in tried]
     for run in range(runs):

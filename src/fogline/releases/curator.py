@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.accounting._rounding import round_down
-from fogline.accounting.analytic_gaussian import UNIT_DISTANCE
 from fogline.accounting.costs import Cost, PureCost
 from fogline.accounting.guarantee import Guarantee
 from fogline.mechanisms.above_threshold import above_threshold
@@ -99,7 +98,7 @@ class Curator:
         self._left = self._budget
         self._set_aside = Fraction(price.delta) if isinstance(price, Cost) else Fraction(0)
         self._aside = self._set_aside
-        self._distance = UNIT_DISTANCE
+        self._distance = terms.distance
 
     # -- what an algorithm may ask ----------------------------------------------------------------------------
 

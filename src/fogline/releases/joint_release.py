@@ -68,7 +68,7 @@ def part_terms(terms: ReleaseTerms, share: Fraction) -> ReleaseTerms:
         return replace(terms, epsilon=round_down(share * terms.exact_epsilon))
     rho = whole_units(round_down(share * Fraction(terms.rho)))
     promise = GaussianBudget(rho=rho, epsilon=zcdp.epsilon_of(rho, terms.delta), delta=terms.delta)
-    return replace(terms, promise=promise)
+    return replace(terms, promise=promise, distance=share * terms.distance)
 
 
 def settle_parts(parts: Sequence[JointPart], terms: ReleaseTerms) -> ReleaseTerms:
@@ -80,8 +80,6 @@ def settle_parts(parts: Sequence[JointPart], terms: ReleaseTerms) -> ReleaseTerm
     if terms.pure:
         return terms
     pure = replace(terms, delta=0.0, accounting="zcdp")
-    if terms.accounting == "gaussian":  # the rounded noise of that lane leaves room for the stages of one release only
-        return pure
     spread, bell = (
         sum(plan_stages(part.spec, part_terms(each, part.share))[1].noise.variance for part in parts)
         for each in (pure, terms)

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fogline.accounting._rounding import round_down
-from fogline.accounting.analytic_gaussian import UNIT_DISTANCE
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.partition import partition_settings, pilot_boxes, plan_partition, stage_shares
@@ -90,7 +89,7 @@ class Stage:
             size=query.size,
             sensitivity=query.sensitivity(*who),
             rho=self.budget,
-            distance=UNIT_DISTANCE / 2,
+            distance=terms.distance / 2,
             parameters=parameters,
         )
         return query.decode(noisy.values, Noise("gaussian", noisy.scale))

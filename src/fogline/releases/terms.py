@@ -33,8 +33,11 @@ __all__ = ["DEFAULT_ACCOUNTING", "LEAST_SENSITIVITY", "PROOF", "Accounting", "Re
 
 Accounting = Literal["zcdp", "gaussian"]
 
-DEFAULT_ACCOUNTING: Accounting = "zcdp"
-"""How a release of (epsilon, delta) is accounted where no ledger says it."""
+DEFAULT_ACCOUNTING: Accounting = "gaussian"
+"""How a release of (epsilon, delta) is accounted where no ledger says it, and where the curve suits it.
+
+Terms that pay for what is not Gaussian, such as a stable histogram, are made without it: theirs is zCDP.
+"""
 
 PROOF = "density-sketch"
 
@@ -48,8 +51,9 @@ class ReleaseTerms:
 
     A ``delta`` of 0 makes them pure: the release is epsilon-DP, and costs epsilon itself. Else ``accounting`` says how
     epsilon and delta become an amount of Gaussian noise: by the conversion of zCDP, or by the analytic curve
-    (:mod:`fogline.accounting.analytic_gaussian`), which asks for less noise. A ledger decides it by its lane; a promise
-    in rho, HDP or PDP is a promise in zCDP.
+    (:mod:`fogline.accounting.analytic_gaussian`), which asks for less noise. A ledger decides it by its lane; without
+    one it is the curve. A promise in rho, HDP or PDP is a promise in zCDP. ``distance`` is the total variation to a
+    Gaussian that all noise of these terms may have together, under the curve.
 
     ``promise`` is the budget where it was not given as epsilon and delta; ``remark`` says what the promise rests on
     beyond the mechanism, such as sites whose persons were declared disjoint, and ``declared`` that a unit's bound does
@@ -75,6 +79,7 @@ class ReleaseTerms:
     declared: bool = False
     on_trust: bool = False
     accounting: Accounting = "zcdp"
+    distance: Fraction = UNIT_DISTANCE
 
     @classmethod
     def checked(
@@ -169,7 +174,7 @@ class ReleaseTerms:
         size: int,
         sensitivity: float,
         rho: float | None = None,
-        distance: Fraction = UNIT_DISTANCE,
+        distance: Fraction | None = None,
         parameters: Parameters = (),
     ) -> NoisyVector:
         """Release an integer vector with the Gaussian noise of these terms, or of a share of them.
@@ -180,10 +185,11 @@ class ReleaseTerms:
             As for :func:`fogline.mechanisms.discrete_gaussian.add_gaussian`.
         rho : float, optional
             Of the share; by default all of it.
-        distance : Fraction
-            The total variation that is left to these terms.
+        distance : Fraction, optional
+            The total variation that is left to these terms; by default all of it.
         """
         rho = self.rho if rho is None else rho
+        distance = self.distance if distance is None else distance
         if self.accounting == "zcdp":
             return add_gaussian(query, size=size, sensitivity=sensitivity, rho=rho, parameters=parameters)
         return add_rounded_gaussian(

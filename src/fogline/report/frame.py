@@ -22,6 +22,7 @@ from fogline.density.spec import default_names
 from fogline.estimators._base import default_parameters
 from fogline.estimators.mode_fit import ModeFit
 from fogline.report._svg import plus_minus, significant
+from fogline.report.risk import risk_pictures
 
 __all__ = [
     "ConsoleTable",
@@ -82,7 +83,8 @@ def render_page(
 ) -> str:
     """Return a page that needs nothing else: one of the templates that extend the frame, filled.
 
-    Drawings in ``content`` stand under ``figures``, ``chart`` and ``bar`` as SVG and are not escaped; all else is.
+    Drawings in ``content`` stand under ``figures``, ``chart``, ``bar`` and ``risk`` as SVG and are not escaped; all
+    else is.
     """
     call = content.get("call") or python_call(estimator)
     return render_content(
@@ -135,6 +137,7 @@ def render_template(template: str, content: dict[str, Any], *, title: str, more_
     # Drawings are made here, with escaped text; everything else is escaped by the template.
     drawings: dict[str, Any] = {"figures": [Markup(drawing) for drawing in content["figures"]]}
     drawings |= {name: Markup(content[name]) for name in ("chart", "bar") if name in content}
+    drawings["risk"] = [Markup(drawing) for drawing in content.get("risk", ())]
     page: str = environment.get_template(template).render(
         **{**content, **drawings},
         title=title,
@@ -184,6 +187,7 @@ def promise_content(estimator: FittedEstimator, receipt: Mapping[str, Any] | Non
         "guarantee": guarantee,
         "sentence": str(guarantee),
         "explanation": guarantee.explain(),
+        "risk": risk_pictures(guarantee),
         "epsilon": f"{guarantee.epsilon:.4g}",
         "delta": power_of_ten(guarantee.delta),
         "receipt": receipt,

@@ -7,14 +7,21 @@ becomes an :class:`Outlook`, a table with a few lines over epsilon, which a term
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fogline._typing import FloatArray
+from fogline._validation import check_neighbours
+from fogline.accounting.analytic_gaussian import suits
+from fogline.accounting.cautions import release_cautions
+from fogline.accounting.costs import release_rho
+from fogline.accounting.guarantee import Guarantee
+from fogline.accounting.risk import BEFORE, percent_up, risk_table
 from fogline.planning.clustering import ExpectedClusterError
 from fogline.planning.density import ExpectedDensity
 from fogline.planning.modes import ExpectedError
@@ -23,7 +30,17 @@ from fogline.report._plots import Layout, canvas, in_two_sizes
 from fogline.report._svg import HUES, PlotArea, element, short, significant, tick_label
 from fogline.report.frame import power_of_ten, render_template, versions
 
-__all__ = ["Chart", "Outlook", "Terms", "outlook_of", "write_outlook"]
+__all__ = [
+    "Chart",
+    "Outlook",
+    "Terms",
+    "outlook_of",
+    "plan_cautions",
+    "planned_guarantee",
+    "risk_by_epsilon",
+    "risk_cells",
+    "write_outlook",
+]
 
 Planned = ExpectedError | ExpectedClusterError | ExpectedBranches | ExpectedDensity
 
@@ -93,6 +110,58 @@ class Outlook:
     charts: tuple[Chart, ...]
 
 
+def planned_guarantee(epsilon: float, terms: Terms, *, pure: bool = False) -> Guarantee:
+    """Return what a planned release would promise, where no ledger pays: by Gaussian noise, or by Laplace noise.
+
+    Examples
+    --------
+    >>> terms = Terms(("x",), ((0.0, 1.0),), 1e-6, "add-remove", "fogline plan")
+    >>> round(planned_guarantee(1.0, terms).risk(0.1).content, 3)
+    0.148
+    """
+    is_pure = pure or terms.delta == 0.0
+    by_curve = not is_pure and suits(epsilon, terms.delta)
+    return Guarantee.certified_release(
+        epsilon=epsilon,
+        delta=0.0 if is_pure else terms.delta,
+        rho=None if is_pure else release_rho(epsilon, terms.delta),
+        gaussian=by_curve,
+        neighbours=check_neighbours(terms.neighbours),
+        mechanism="planned",
+        proof="laplace-noise" if is_pure else "gaussian-noise",
+    )
+
+
+def risk_by_epsilon(expected: Planned, terms: Terms) -> dict[float, dict[str, Any]]:
+    """Return what each epsilon of a plan would mean for a person; see :func:`fogline.accounting.risk.risk_table`."""
+    pure = isinstance(expected, ExpectedDensity)
+    epsilons = sorted({float(row.epsilon) for row in expected.rows})
+    return {epsilon: risk_table(planned_guarantee(epsilon, terms, pure=pure)) for epsilon in epsilons}
+
+
+def risk_cells(risks: Mapping[float, Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return headings and rows of a table for people: what a guess can become at each epsilon, at most."""
+    headings = ("epsilon", *(f"a guess of {percent_up(before)}" for before in BEFORE), "membership advantage")
+    rows = []
+    for epsilon, risk in risks.items():
+        advantage = risk["membership_advantage"]
+        guesses = [percent_up(each["content"]) for each in risk["guesses"]]
+        rows.append((f"{epsilon:g}", *guesses, "-" if advantage is None else percent_up(advantage)))
+    return headings, tuple(rows)
+
+
+def _risk_chart(risks: Mapping[float, Mapping[str, Any]]) -> Chart:
+    """Draw the table of the risk: one line per chance before."""
+    lines = tuple(
+        (
+            f"right with {percent_up(before)} before",
+            np.array([risk["guesses"][k]["content"] for risk in risks.values()]),
+        )
+        for k, before in enumerate(BEFORE)
+    )
+    return Chart("a guess about a person, at most, after", lines, share=True)
+
+
 def outlook_of(expected: Planned, terms: Terms) -> Outlook:
     """Return a plan for people."""
     if isinstance(expected, ExpectedError):
@@ -102,6 +171,20 @@ def outlook_of(expected: Planned, terms: Terms) -> Outlook:
     if isinstance(expected, ExpectedBranches):
         return _branches(expected, terms)
     return _density(expected)
+
+
+def plan_cautions(epsilons: Sequence[float], delta: float, n: int) -> tuple[str, ...]:
+    """Say of a plan that its largest epsilon, or its delta, promises little; empty if neither does.
+
+    Examples
+    --------
+    >>> plan_cautions([1.0, 5.0], 1e-6, 5000)
+    ()
+    >>> [words.partition(" is")[0] for words in plan_cautions([1.0, 20.0], 1e-3, 5000)]
+    ['epsilon = 20', 'delta = 0.001']
+    """
+    told = release_cautions(max(epsilons), delta, float(n))
+    return tuple(words.replace("the released count", "the number of records") for words in told)
 
 
 def write_outlook(expected: Planned, terms: Terms, path: Path) -> None:
@@ -116,7 +199,8 @@ def render_outlook(expected: Planned, terms: Terms) -> str:
         (name, f"{tick_label(low)} to {tick_label(high)}")
         for name, (low, high) in zip(terms.columns, terms.bounds, strict=True)
     ]
-    n = tick_label(float(outlook.n))
+    n, risks = tick_label(float(outlook.n)), risk_by_epsilon(expected, terms)
+    headings, rows = risk_cells(risks)
     content = {
         "lead": f"{outlook.subject} of {n} records, {outlook.shape}: what each epsilon would show.",
         "n": n,
@@ -128,6 +212,10 @@ def render_outlook(expected: Planned, terms: Terms) -> str:
         "headings": outlook.headings,
         "rows": outlook.rows,
         "note": outlook.note,
+        "risk": [_drawn(_risk_chart(risks), np.array(list(risks)))],
+        "risk_headings": headings,
+        "risk_rows": rows,
+        "cautions": plan_cautions(list(risks), terms.delta, outlook.n),
         "shape": outlook.shape,
         "ranges": ranges[:8],
         "command": terms.command,
