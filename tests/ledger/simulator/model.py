@@ -123,11 +123,10 @@ class Model:
         found = [(seq, body) for seq, kind, asked, _, body in entries if kind == "commit" and asked == fingerprint]
         if [body for _, body in found] != [payload]:
             raise Violated(DURABLE, f"question {question} is answered, and the answer is not on the disk")
-        seen = [mark for mark in marks if mark is not None and mark.seq >= found[0][0]]
-        if marks[-1] not in seen or not any(named(entries, mark) for mark in seen):
-            raise Violated(
-                DOUBT, f"question {question} is answered at entry {found[0][0]}, which no durable mark names"
-            )
+        place = found[0][0]
+        seen = [mark for mark in marks if mark is not None and mark.seq >= place]
+        if not seen or seen[-1] is not marks[-1] or not any(named(entries, mark) for mark in seen):
+            raise Violated(DOUBT, f"question {question} is answered at entry {place}, which no durable mark names")
         self.answers[question] = payload
 
     def check_answer(self, question: int, payload: bytes) -> None:

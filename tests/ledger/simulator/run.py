@@ -368,10 +368,10 @@ class _Run:
     def _durable(self, code: Code, process: Process, opened: _Open) -> tuple[list[tuple[Any, ...]], Any]:
         """Return the entries and the mark that count: what would be there if the power failed now.
 
-        One thing can take a durable entry out of a file that nobody overwrites in place. When a copy and its journal are
-        put where the file was, a process that has the file open takes that journal for its own, and SQLite rolls the
-        file back by it. For such a file, and only if the mark names an entry that it no longer holds, what counts is
-        what was durable when the mark came to name it. That file must be refused from then on: `_gone`.
+        One thing can take a durable entry out of a file that nobody overwrites in place. When a copy and its journal
+        are put where the file was, a process that has the file open takes that journal for its own, and SQLite rolls
+        the file back by it. For such a file, and only if the mark names an entry that it no longer holds, what counts
+        is what was durable when the mark came to name it. That file must be refused from then on: `_gone`.
         """
         disk, file = self.machine.disk, _file_of(process, opened.path)
         entries = durable_entries(disk, opened.path, file)
@@ -397,7 +397,9 @@ class _Run:
         entries, mark = self._durable(slot.code, process, opened)
         path = str(slot.code.files.HighWater(Path(opened.marks))._file(opened.ledger.id))
         marks = [before for _, before in marks_of(self.machine, path)]
-        self.model.returned(number, fingerprint, payload, entries, [*marks, mark])
+        # Where marks were lost or put back, what counts is that one has named the entry before.
+        marks += [] if self.tampering.marks_changed else [mark]
+        self.model.returned(number, fingerprint, payload, entries, marks)
 
     @contextmanager
     def _looking_at(self, disk: Disk) -> Iterator[None]:
