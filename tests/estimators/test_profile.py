@@ -174,6 +174,8 @@ def test_a_unit_is_cut():
     assert (found.guarantee.unit, found.guarantee.max_contributions, found.guarantee.enforced) == ("person", 2, True)
 
 
+EACH = {"numeric": ["age", "stay"], "dates": ["day"], "categories": ["sex", "ward"]}
+
 REFUSED = [
     ({"bounds": {"agee": (0, 1)}}, ValueError, "no column 'agee'.*did you mean 'age'"),
     ({"bounds": {"age": (5, 1)}}, ValueError, "bounds: column 'age'"),
@@ -196,7 +198,26 @@ REFUSED = [
 @pytest.mark.parametrize(("given", "kind", "words"), REFUSED, ids=[words for *_, words in REFUSED])
 def test_what_is_refused_before_anything_is_spent(given, kind, words):
     with pytest.raises(kind, match=words):
-        profile(visits(5), **{"epsilon": 1.0, "delta": 1e-6, **given})
+        profile(visits(5), **{**EACH, "epsilon": 1.0, "delta": 1e-6, **given})
+
+
+def test_a_frame_of_pandas_declares_nothing_by_types_that_its_cells_decided(tmp_path):
+    """One missing age, or one truth value that is missing, must not change how the column is treated, nor fail it."""
+    whole = pd.DataFrame({"age": [30, 40, 50], "flag": [True, False, True]})
+    gap = pd.DataFrame({"age": [30, 40, None], "flag": [True, False, None]})
+    lists = {"flag": ["false", "true"]}
+    for frame in (whole, gap):
+        with pytest.raises(ValueError, match="nothing says what 'age', 'flag' hold"):
+            profile(frame, epsilon=1.0)
+    with seeded_noise(0):
+        found = [profile(frame, bounds={"age": (0, 99)}, categories=lists, epsilon=1.0) for frame in (whole, gap)]
+    assert found[0]["age"].kind == found[1]["age"].kind == "number"
+    for k, frame in enumerate((whole, gap)):
+        frame.to_parquet(tmp_path / f"{k}.parquet")
+        with pytest.raises(ValueError, match="nothing says what 'age', 'flag' hold"):
+            profile(tmp_path / f"{k}.parquet", epsilon=1.0)
+    declared = whole.astype({"age": "Int64", "flag": "boolean"})
+    assert profile(declared, bounds={"age": (0, 99)}, epsilon=1.0)["age"].kind == "integer"
 
 
 def test_a_csv_file_declares_nothing(tmp_path):

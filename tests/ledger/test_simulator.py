@@ -2,17 +2,30 @@
 
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.ledger.simulator import runner
 from tests.ledger.simulator.disk import Disk
-from tests.ledger.simulator.machine import Unsimulated
-from tests.ledger.simulator.model import DOUBT, DURABLE, KEPT, RESERVED, SAME, SERVED, Grant, Model, Violated
-from tests.ledger.simulator.mutants import MUTANTS, mutated
+from tests.ledger.simulator.machine import Machine, Unsimulated
+from tests.ledger.simulator.model import (
+    DOUBT,
+    DURABLE,
+    KEPT,
+    RESERVED,
+    SAME,
+    SERVED,
+    Grant,
+    Model,
+    Violated,
+    entries_when_named,
+)
+from tests.ledger.simulator.mutants import MUTANTS, answer_without_entry, changed, looked_at_once, mutated
 from tests.ledger.simulator.plan import Event, Operation, Plan, draw
 from tests.ledger.simulator.prices import LANES, Prices
 from tests.ledger.simulator.run import carry_out, loaded_code, only, shrunk
@@ -31,6 +44,7 @@ NOTICED = {
     "journal_removal_not_forced": {DURABLE},
     "mark_not_forced": {DOUBT},
     "answer_before_commit": {DURABLE},
+    "answer_without_entry": {DURABLE},
     "question_not_locked": {SAME},
     "reserved_without_lock": {SERVED, KEPT, DURABLE, DOUBT},
     "cap_not_checked": {RESERVED},
@@ -121,6 +135,68 @@ def test_a_missing_guard_is_noticed(name):
             assert violation.invariant in NOTICED[name], violation
             return
     pytest.fail("no seed noticed it")
+
+
+TAKEN_OUT = "a durable entry taken out of the file"
+ROLLED_BACK = 2409224370
+"""The one seed of 10^5 in which a copy's journal took a durable entry out of the file, between mark and answer."""
+
+
+def test_an_entry_that_a_copys_journal_takes_out_was_durable_and_the_file_is_refused():
+    """Whether or not the file is looked at once more: what the invariant asks for does not rest on that."""
+    outcome = carry_out(draw(ROLLED_BACK), changed(looked_at_once))
+    assert outcome.violation is None
+    assert outcome.seen[TAKEN_OUT] == 1
+    end = [line for line in outcome.trace if "in the end, " in line]
+    assert len(end) == 3
+    assert all("refused" in line for line in end)
+    again = carry_out(draw(ROLLED_BACK))
+    assert again.violation is None
+    assert again.seen[TAKEN_OUT] == 0
+    assert again.seen["answered"] == outcome.seen["answered"] - 1
+
+
+def test_an_answer_that_never_was_durable_is_not_excused_by_a_copys_journal(monkeypatch):
+    """In the very run in which an entry may be gone, an answer that was never stored still breaks the invariant."""
+
+    def unstored(code):
+        looked_at_once(code)
+        append = code.session.Session.append
+        code.session.Session.append = lambda self, content: (
+            refuse(code) if content["kind"] == "commit" and content["reserve"] == 3 else append(self, content)
+        )
+        answer_without_entry(code)
+
+    def refuse(code):
+        raise code.question.LedgerRefused("file", "not stored")
+
+    outcome = carry_out(draw(ROLLED_BACK), changed(unstored))
+    assert outcome.violation is not None
+    assert outcome.violation.invariant == DURABLE
+    assert "the answer is not on the disk" in str(outcome.violation)
+
+
+def test_a_mark_that_came_before_its_entry_is_not_excused():
+    """What counts is what was durable before the mark was renamed, not at any time."""
+    machine = Machine(random.Random(0), Disk())
+    file = machine.disk.put("/ledger", _two_entries())
+    mark = SimpleNamespace(seq=1, hash="bb")
+    machine.renamed.append((5, "/marks/m.json", b'{"seq": 1, "hash": "bb"}'))
+    file.committed.append((6, bytes(file.live)))
+    assert entries_when_named(machine, file, "/marks/m.json", mark) is None
+    file.committed.append((5, bytes(file.live)))
+    assert len(entries_when_named(machine, file, "/marks/m.json", mark)) == 2
+    assert entries_when_named(machine, file, "/marks/other.json", mark) is None
+    assert entries_when_named(machine, file, "/marks/m.json", SimpleNamespace(seq=1, hash="aa")) is None
+
+
+def _two_entries():
+    with sqlite3.connect(":memory:") as books:
+        books.execute("CREATE TABLE entries (seq, kind, question, hash)")
+        books.execute("CREATE TABLE payloads (seq, body)")
+        books.execute("INSERT INTO entries VALUES (0, 'genesis', NULL, x'AA'), (1, 'reserve', 'f', x'BB')")
+        books.commit()
+        return books.serialize()
 
 
 def test_a_failing_plan_is_shrunk_and_can_be_repeated():
@@ -244,6 +320,13 @@ def test_the_model_refuses_what_it_should():
     model.grants.append(Grant(0, 1, "BB", b"x"))
     with pytest.raises(Violated, match="knows nothing of the release at entry 1"):
         model.granted(0, "f", entries, None)
+    answered = [*entries, (2, "commit", "f", "CC", b"x")]
+    with pytest.raises(Violated, match="which no durable mark names"):
+        model.returned(0, "f", b"x", answered, [SimpleNamespace(seq=1, hash="aa")])
+    with pytest.raises(Violated, match="which no durable mark names"):
+        model.returned(0, "f", b"x", answered, [SimpleNamespace(seq=2, hash="dd")])
+    with pytest.raises(Violated, match="which no durable mark names"):
+        model.returned(0, "f", b"x", answered, [SimpleNamespace(seq=2, hash="cc"), None])
     with pytest.raises(Violated, match="no release gave"):
         model.check_answer(0, b"y")
     model.answers[0] = b"z"

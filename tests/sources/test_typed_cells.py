@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 
 import numpy as np
@@ -14,6 +15,8 @@ from fogline.sources.passes import label_text
 from fogline.sources.typed_cells import CellCoder, SearchCoder, TypedPasses, declared_kinds, typed_source
 
 pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 PLANS = [
     NumberColumn("age", (0.0, 110.0), 1.0),
@@ -133,11 +136,58 @@ def test_declared_kinds_come_from_schemas_alone(tmp_path):
     for name, source, more in sources(tmp_path):
         kinds = declared_kinds(source, **more)
         assert list(kinds) == ["age", "sex", "day", "cost"]
-        if name == "csv":
-            assert set(kinds.values()) == {None}
+        if name in ("csv", "parquet", "pandas", "pandas dates"):
+            assert set(kinds.values()) == {None}, "what pandas chose by the cells is no declaration"
             continue
         assert {key: kinds[key] for key in wanted} == wanted, name
-        assert kinds["day"] == ("text" if name in ("pandas", "sqlite") else "date"), name
+        assert kinds["day"] == ("text" if name == "sqlite" else "date"), name
+
+
+ODD = {
+    "a gap among whole numbers": ("n", [1, 2, 3], [1, 2, None]),
+    "a gap among truth values": ("n", [True, False, True], [True, False, None]),
+    "a text among numbers": ("n", [1.0, 2.0], [1.0, "x"]),
+    "a number among texts": ("n", ["a", "b"], ["a", 3]),
+    "a date among texts": ("n", [pd.Timestamp("2020-01-01")] * 2, [pd.Timestamp("2020-01-01"), "soon"]),
+    "the only value": ("n", [None, None], [None, "a"]),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_one_record_does_not_change_what_a_column_of_pandas_is_taken_for(case, tmp_path):
+    """In memory, and in a Parquet file that pandas wrote, where it can."""
+    name, *both = ODD[case]
+    frames = [pd.DataFrame({name: cells}) for cells in both]
+    assert declared_kinds(frames[0]) == declared_kinds(frames[1])
+    for k, frame in enumerate(frames):
+        with contextlib.suppress(pa.ArrowException):  # Arrow has no type for both
+            frame.to_parquet(tmp_path / f"{k}.parquet")
+    kinds = [declared_kinds(path) for path in sorted(tmp_path.glob("*.parquet"))]
+    assert all(kind == kinds[0] for kind in kinds)
+    assert kinds
+
+
+def test_types_that_somebody_chose_are_declarations(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "whole": pd.array([1, None], "Int64"),
+            "flag": pd.array([True, None], "boolean"),
+            "name": pd.array(["a", None], "string"),
+            "ward": pd.Categorical(["a", "b"]),
+            "cost": pd.array([1.5, None], "double[pyarrow]"),
+            "plain": [1, 2],
+        }
+    )
+    wanted = {"whole": "integer", "flag": "boolean", "name": "text", "ward": "text", "cost": "number", "plain": None}
+    assert declared_kinds(frame) == wanted
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert declared_kinds(tmp_path / "a.parquet") == wanted
+
+
+def test_a_note_of_pandas_that_cannot_be_read_declares_nothing(tmp_path):
+    table = pa.table({"age": [1, 2]}).replace_schema_metadata({"pandas": "{"})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert declared_kinds(tmp_path / "a.parquet") == {"age": None}
 
 
 def test_texts_of_a_source_that_cannot_give_them_are_refused():

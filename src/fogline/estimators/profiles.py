@@ -54,10 +54,10 @@ def profile(
     Parameters
     ----------
     source : array, frame, path, address or connection
-        Whatever :func:`fogline.table` takes. Types of a frame, a Parquet file or a database are public and are used; a
-        CSV file declares none, so that each of its columns is named below. Nothing is guessed from the data;
-        but a pandas frame on numpy types has taken its types from them (one missing value makes floats of whole
-        numbers), so declare `steps` and `categories` of such a frame.
+        Whatever :func:`fogline.table` takes. Types of a polars frame, an Arrow table, a Parquet file or a database are
+        public and are used. A CSV file declares none, so that each of its columns is named below. Nor does a pandas
+        frame on numpy types, or a Parquet file that pandas wrote of one: pandas chose those types by the data, and one
+        missing value makes floats of whole numbers. Its nullable types, categories and types of Arrow are used.
     columns : sequence of str, optional
         Which columns; by default all but the unit's.
     bounds : mapping, optional
@@ -182,7 +182,8 @@ def _plans(
     plans: list[ColumnPlan] = []
     undeclared = []
     for name in chosen:
-        kind = told.get(name) or ("number" if name in ranges and kinds[name] != "date" else None)
+        kind = told.get(name) or ("date" if _is_dated(ranges.get(name)) else None)
+        kind = kind or ("number" if name in ranges and kinds[name] != "date" else None)
         kind = kind or {"integer": "number", "text": "category", "boolean": "category"}.get(
             str(kinds[name]), kinds[name]
         )
@@ -198,6 +199,11 @@ def _plans(
     if len(plans) > MOST_COLUMNS:
         raise ValueError(f"columns: a profile has at most {MOST_COLUMNS} columns, got {len(plans)}")
     return tuple(plans)
+
+
+def _is_dated(given: Any) -> bool:
+    """Whether a public range is one of dates: two texts."""
+    return isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(end, str) for end in given)
 
 
 def _plan(

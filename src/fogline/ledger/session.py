@@ -4,6 +4,10 @@ Before anything is written, and before data are touched, the last entry of the f
 the mark's lock is held from that comparison until the mark names the new last entry. A crash between file and mark
 leaves the file one group of entries ahead, none of which anybody was told of; then the mark is brought up first.
 
+Before each transaction, and once more after the mark, the name must still stand for the file that is open. Else SQLite
+would take a journal that was put beside a copy for that of the open file, and roll it back; and nobody goes on to the
+data, or is given an answer, when the file was replaced meanwhile.
+
 Writes are grouped. Whoever holds the pen writes for all who wait: one transaction, one forced write of the file and one
 of the mark serve every thread that came meanwhile, and none of them goes on before they are done.
 
@@ -87,6 +91,7 @@ class Session:
                 with store.reading():
                     self._accounts: Accounts | None = store.check()
                     self._check_mark(store, self._accounts, adopting=adopting)
+                self._check_place()
                 with store.writing():
                     pass  # it can be written
             except StoreFailed as error:
@@ -170,9 +175,11 @@ class Session:
         """Do `action` on one state of the file, with the books brought up to date."""
         with self._pen:
             try:
-                with self.store.reading():
+                store = self.store
+                self._check_place()
+                with store.reading():
                     self._catch_up()
-                    self._check_mark(self.store, self.accounts)
+                    self._check_mark(store, self.accounts)
                     return action()
             except StoreFailed as error:
                 raise LedgerRefused("file", f"the ledger cannot be read: {error}") from None
@@ -222,6 +229,7 @@ class Session:
         written = False
         try:
             with self._mark_held(purposes):
+                self._check_place()
                 with self.store.writing():
                     high_water_mark = self._begin(adopting="adopt" in purposes)
                     for purpose in sorted(purposes):
@@ -236,6 +244,7 @@ class Session:
                     reached(f"{purpose} committed")
                 if self.accounts.next_seq - 1 > high_water_mark.seq:
                     self._marks.move(high_water_mark, self._tip(high_water_mark.keeper))
+                    self._check_place()
         except BaseException as error:
             self._accounts = None  # they may hold what the file does not: read it again
             for turn in group:
@@ -294,10 +303,14 @@ class Session:
 
     # -- doubts -----------------------------------------------------------------------------------------
 
-    def _catch_up(self) -> None:
-        """Take what other processes wrote into the books, or read everything again after a failure."""
+    def _check_place(self) -> None:
+        """Refuse when the file's name stands for another file by now."""
         if _identity(self.path) != self._identity:
             raise LedgerRefused("file", "the ledger's file was replaced while it was open")
+
+    def _catch_up(self) -> None:
+        """Take what other processes wrote into the books, or read everything again after a failure."""
+        self._check_place()
         if self._accounts is not None:
             self.store.continue_accounts(self._accounts)
             self._seen = (self._accounts.next_seq - 1, self._accounts.tip)

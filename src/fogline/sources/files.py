@@ -17,6 +17,7 @@ its owner declares, for algorithms that need a public one.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -433,6 +434,35 @@ def _parquet_schema(files: list[Path]) -> Schema:
     finally:
         connection.close()
     return found[0]
+
+
+def inferred_by_pandas(files: list[Path], names: Iterable[str]) -> frozenset[str]:
+    """Columns of Parquet files whose type pandas chose by their cells: it writes its own types beside the schema.
+
+    A frame on numpy types has whole numbers until one is missing, and floats from then on; so has the file that is
+    written of it. Types that were chosen by somebody have names of their own: ``Int64``, ``string``, ``category``.
+    """
+    connection, inferred = connect(), set[str]()
+    try:
+        for file in files:
+            sql = f"SELECT value FROM parquet_kv_metadata({_literals([file])}) WHERE key = 'pandas'"
+            for (text,) in connection.execute(sql).fetchall():
+                chosen = {
+                    str(column["name"])
+                    for column in json.loads(text)["columns"]
+                    if column["pandas_type"] == "categorical" or not re.fullmatch(_NUMPY_TYPES, column["numpy_type"])
+                }
+                inferred |= set(names) - chosen
+    # A note that cannot be read tells of pandas all the same: then no type counts as declared.
+    except Exception:
+        return frozenset(names)
+    finally:
+        connection.close()
+    return frozenset(inferred)
+
+
+_NUMPY_TYPES = r"bool|object|str|u?int\d+|float\d+|complex\d+|(datetime|timedelta)64.*|period.*|interval.*|Sparse.*"
+"""Names that pandas gives to types which it chooses by the cells."""
 
 
 def require_kind(what: str, kind: str, allowed: Sequence[str], wanted: str) -> None:

@@ -23,7 +23,7 @@ from fogline.density.columns import KEY_BYTES, CategoryColumn, ColumnPlan, Numbe
 from fogline.queries.column_counts import magnitude_cells, number_cells, range_cells
 from fogline.sources.contributions import ContributionBound, id_cells
 from fogline.sources.databases import POSTGRES_DATES, POSTGRES_NUMBERS, declared_types
-from fogline.sources.files import INTEGERS, NUMBERS, FileTable, _parquet_schema
+from fogline.sources.files import INTEGERS, NUMBERS, FileTable, _parquet_schema, inferred_by_pandas
 from fogline.sources.passes import label_text
 from fogline.sources.paths import ADDRESSES, is_parquet, matching_files
 from fogline.sources.registry import _adapter, as_source, table
@@ -355,11 +355,16 @@ def declared_kinds(
 
     A text file declares names alone. Types are part of the schema, which is public; no record is looked at.
 
+    A pandas frame on numpy types declares names alone too: pandas chose those types by what the cells hold, so that one
+    record may change them. The same goes for a Parquet file that pandas wrote of such a frame. Nullable types, types of
+    Arrow and categories were chosen by somebody, and count.
+
     Examples
     --------
     >>> import pandas as pd
-    >>> declared_kinds(pd.DataFrame({"age": pd.Series([], dtype=int), "sex": pd.Series([], dtype=str)}))
-    {'age': 'integer', 'sex': 'text'}
+    >>> frame = pd.DataFrame({"age": pd.Series([], dtype="Int64"), "sex": pd.Series([], dtype="string"), "fee": []})
+    >>> declared_kinds(frame)
+    {'age': 'integer', 'sex': 'text', 'fee': None}
     >>> declared_kinds(np.zeros((3, 2))) is None
     True
     """
@@ -372,7 +377,9 @@ def declared_kinds(
     if isinstance(source, str | Path):
         files = matching_files(source)
         if is_parquet(files[0]):
-            return {name: _duckdb_kind(kind) for name, kind in _parquet_schema(files)}
+            schema = _parquet_schema(files)
+            inferred = inferred_by_pandas(files, [name for name, _ in schema])
+            return {name: None if name in inferred else _duckdb_kind(kind) for name, kind in schema}
         return dict.fromkeys(FileTable(source, **(reading or {})).columns)
     if _adapter(source) is not None:
         found = as_source(source)
@@ -421,9 +428,11 @@ def _frame_kinds(frame: SourceLike) -> dict[str, Kind]:
 
     given: Any = frame
     try:
-        schema = nw.from_native(given).collect_schema()
+        known = nw.from_native(given)
     except TypeError:
         raise TypeError(f"X must be an array, a frame, a path or a table, got {type(frame).__name__}") from None
+    schema = known.collect_schema()
+    types = list(given.dtypes) if known.implementation.is_pandas_like() else [None] * len(schema)
 
     def kind_of(kind: Any) -> Kind:
         word = str(kind).split("(")[0]
@@ -433,7 +442,16 @@ def _frame_kinds(frame: SourceLike) -> dict[str, Kind]:
             return "number"
         return {"Boolean": "boolean", "Date": "date", "Datetime": "date"}.get(word, "text")
 
-    return {str(name): kind_of(kind) for name, kind in schema.items()}
+    return {
+        str(name): None if _is_inferred(native) else kind_of(kind)
+        for (name, kind), native in zip(schema.items(), types, strict=True)
+    }
+
+
+def _is_inferred(dtype: object) -> bool:
+    """Whether a type of pandas is one that pandas itself chooses by what the cells hold; None is no type of pandas."""
+    nullable = repr(getattr(dtype, "na_value", None)) == "<NA>"
+    return not (dtype is None or nullable or hasattr(dtype, "pyarrow_dtype") or str(dtype) == "category")
 
 
 def typed_source(

@@ -34,6 +34,8 @@ class File:
     foreign: bool = False
     """Whether it is a journal that an operator put here, of a copy and not of the file that somebody has open."""
     lock_changes: int = 0
+    committed: list[tuple[int, bytes]] = field(default_factory=list)
+    """What was durable each time that the forced removal of a journal ended a transaction, and when."""
 
     def force(self) -> None:
         if self.unforced:

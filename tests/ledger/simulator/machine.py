@@ -134,6 +134,8 @@ class Machine:
         self.on_tick: Callable[[str, Process], bool] = lambda what, process: False
         """Told of each tick; returns whether something is due that only the machine itself can do."""
         self.between_turns: Callable[[], None] = lambda: None
+        self.renamed: list[tuple[int, str, bytes]] = []
+        """Each file that was renamed: when, to what, and what was in it."""
         self._pids = itertools.count(100)
 
     # -- for the simulated operating system -------------------------------------------------------------

@@ -6,13 +6,15 @@ looks at the disk as it would be after a power cut at that very moment, when not
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from tests.ledger.simulator import sqlite
 from tests.ledger.simulator.disk import Disk, File
-from tests.ledger.simulator.machine import Process
+from tests.ledger.simulator.machine import Machine, Process
 from tests.ledger.simulator.prices import Prices
 
 
@@ -105,12 +107,26 @@ class Model:
         if self.under_way.get(question, (None, None))[0] is process:
             self.under_way.pop(question, None)
 
-    def returned(self, question: int, fingerprint: str, payload: bytes, entries: list[tuple[Any, ...]]) -> None:
-        """Check an answer before the caller has it, against what is durable."""
+    def returned(
+        self,
+        question: int,
+        fingerprint: str,
+        payload: bytes,
+        entries: list[tuple[Any, ...]],
+        marks: list[Any],
+    ) -> None:
+        """Check an answer before the caller has it, against what is durable and what marks have named.
+
+        The last of `marks` is the durable one; it may name an entry of a copy that went on, and was the newest then.
+        """
         self.check_answer(question, payload)
-        found = [body for _, kind, asked, _, body in entries if kind == "commit" and asked == fingerprint]
-        if found != [payload]:
+        found = [(seq, body) for seq, kind, asked, _, body in entries if kind == "commit" and asked == fingerprint]
+        if [body for _, body in found] != [payload]:
             raise Violated(DURABLE, f"question {question} is answered, and the answer is not on the disk")
+        place = found[0][0]
+        seen = [mark for mark in marks if mark is not None and mark.seq >= place]
+        if not seen or seen[-1] is not marks[-1] or not any(named(entries, mark) for mark in seen):
+            raise Violated(DOUBT, f"question {question} is answered at entry {place}, which no durable mark names")
         self.answers[question] = payload
 
     def check_answer(self, question: int, payload: bytes) -> None:
@@ -121,6 +137,33 @@ class Model:
     def check_released(self, question: int, payload: bytes) -> None:
         if payload not in [grant.answer for grant in self.grants if grant.question == question]:
             raise Violated(SAME, f"question {question} has an answer that no release gave")
+
+
+def named(entries: list[tuple[Any, ...]], mark: Any) -> bool:
+    """Say whether the entry that a mark names is among some entries."""
+    return any(seq == mark.seq and digest == mark.hash.upper() for seq, _, _, digest, _ in entries)
+
+
+def marks_of(machine: Machine, path: str) -> list[tuple[int, Any]]:
+    """Return all that a mark was made to name, and when."""
+    return [(tick, SimpleNamespace(**json.loads(body))) for tick, target, body in machine.renamed if target == path]
+
+
+def entries_when_named(machine: Machine, file: File, path: str, mark: Any) -> list[tuple[Any, ...]] | None:
+    """Return the entries that were durable in a file before the mark `path` came to name the last of them; or None.
+
+    What counts is the end of a transaction: the file forced, and the removal of its journal forced. It must have come
+    before the mark was renamed into its place, and it must hold the very entry that the mark names.
+    """
+    renamed = [tick for tick, other in marks_of(machine, path) if (other.seq, other.hash) == (mark.seq, mark.hash)]
+    for tick, body in reversed(file.committed):
+        if renamed and tick <= renamed[0]:
+            copy = Disk()
+            copy.put("/looked-at", body)
+            entries = entries_of(copy, "/looked-at")
+            if named(entries, mark):
+                return entries
+    return None
 
 
 def durable_entries(disk: Disk, path: str, file: File) -> list[tuple[Any, ...]]:

@@ -9,14 +9,19 @@ from typing import Any
 from tests.ledger.simulator.plan import SLOTS
 from tests.ledger.simulator.system import Code
 
-__all__ = ["MUTANTS", "mutated"]
+__all__ = ["MUTANTS", "changed", "looked_at_once", "mutated"]
 
 
 def mutated(name: str) -> tuple[Code, ...]:
     """Return copies of the ledger's code with a guard taken away."""
+    return changed(MUTANTS[name])
+
+
+def changed(change: Callable[[Code], None]) -> tuple[Code, ...]:
+    """Return copies of the ledger's code with a change made to each."""
     codes = tuple(Code() for _ in range(SLOTS))
     for code in codes:
-        MUTANTS[name](code)
+        change(code)
     return codes
 
 
@@ -120,6 +125,36 @@ def answer_before_commit(code: Code) -> None:
     session.write = early
 
 
+def answer_without_entry(code: Code) -> None:
+    """An answer that the file does not take, because it was replaced or cannot be written, is returned all the same."""
+    session, receipts = code.session.Session, code.receipts
+    write = session.write
+
+    def hopeful(self: Any, purpose: str, action: Callable[[], Any]) -> Any:
+        try:
+            return write(self, purpose, action)
+        except (code.question.LedgerRefused, code.session.MarkFailed, code.store.StoreFailed):
+            if purpose != "commit":
+                raise
+        payload = dict(zip(action.__code__.co_freevars, action.__closure__, strict=True))["payload"].cell_contents  # type: ignore[attr-defined]
+        receipt = receipts.Receipt(**dict.fromkeys(receipts.Receipt.__dataclass_fields__, 0))
+        return receipts.Answer(payload, receipt, False)
+
+    session.write = hopeful
+
+
+def looked_at_once(code: Code) -> None:
+    """The file is not looked at again before a transaction begins, nor after the mark: no invariant rests on that."""
+    session = code.session.Session
+    catch_up, check = session._catch_up, session._check_place
+
+    def looking(self: Any) -> None:
+        check(self)
+        catch_up(self)
+
+    session._check_place, session._catch_up = (lambda self: None), looking
+
+
 def question_not_locked(code: Code) -> None:
     """Equal questions may be under way at the same time."""
     code.protocol.question_lock = lambda *_: nullcontext()
@@ -184,6 +219,7 @@ MUTANTS: dict[str, Callable[[Code], None]] = {
         journal_removal_not_forced,
         mark_not_forced,
         answer_before_commit,
+        answer_without_entry,
         question_not_locked,
         reserved_without_lock,
         cap_not_checked,

@@ -13,7 +13,18 @@ from typing import Any
 from tests.ledger.simulator import sqlite
 from tests.ledger.simulator.disk import Disk, File
 from tests.ledger.simulator.machine import Deadlock, Killed, Machine, Process, Task
-from tests.ledger.simulator.model import DURABLE, KEPT, SERVED, Model, Violated, durable_entries
+from tests.ledger.simulator.model import (
+    DOUBT,
+    DURABLE,
+    KEPT,
+    SERVED,
+    Model,
+    Violated,
+    durable_entries,
+    entries_when_named,
+    marks_of,
+    named,
+)
 from tests.ledger.simulator.plan import QUESTIONS, SLOTS, Event, Operation, Plan, draw
 from tests.ledger.simulator.prices import Prices
 from tests.ledger.simulator.system import Code, Path
@@ -149,6 +160,8 @@ class _Run:
         self._paying: set[Task | None] = set()
         """Those who are between their reservation and their answer."""
         self._moments: Counter[str] = Counter()
+        self._gone: set[tuple[int, str]] = set()
+        """Entries, by number and hash, that were durable and named by the mark, and then taken out of the file."""
 
     # -- from the beginning to the end ------------------------------------------------------------------
 
@@ -254,11 +267,19 @@ class _Run:
             if self.plan.founding and not self.founded and slot is self.slots[0]:
                 return self._found(slot)
             opened = way(path, high_water=marks)
+            self._check_gone(opened, path)
         except slot.code.question.LedgerRefused as refusal:
             self._refused(refusal, f"process {slot.process.pid if slot.process else 0} cannot open {path}")
             return None
         self.seen["opened"] += 1
         return _Open(opened, path, marks)
+
+    def _check_gone(self, ledger: Any, path: str) -> None:
+        """Check that no file is accepted from which an entry is gone that the mark has named."""
+        if self._gone:
+            held = {(entry.seq, entry.hash.upper()) for entry in ledger.history()}
+            if not self._gone <= held:
+                raise Violated(DOUBT, f"{path} is accepted, and an entry that the mark named is gone from it")
 
     def _found(self, slot: _Slot) -> _Open:
         opened = _create(slot.code, self.model.prices)
@@ -323,7 +344,7 @@ class _Run:
         else:
             self.seen["answered from the ledger" if answer.cached else "answered"] += 1
             self.say(f"question {number}: answered by {answer!r}")
-            self._check_returned(process, opened, number, fingerprint, answer.payload)
+            self._check_returned(slot, process, opened, number, fingerprint, answer.payload)
         finally:
             self.model.end(number, process)
             self._paying.discard(task)
@@ -340,23 +361,45 @@ class _Run:
     def _grant(self, code: Code, process: Process, opened: _Open, number: int, fingerprint: str) -> bytes:
         self.seen["data touched"] += 1
         self.say(f"question {number}: the data are touched")
-        disk = self.machine.disk
         if self.tampering.damaged:
             return self.model.granted_in_damage(number)
-        entries = durable_entries(disk, opened.path, _file_of(process, opened.path))
+        return self.model.granted(number, fingerprint, *self._durable(code, process, opened))
+
+    def _durable(self, code: Code, process: Process, opened: _Open) -> tuple[list[tuple[Any, ...]], Any]:
+        """Return the entries and the mark that count: what would be there if the power failed now.
+
+        One thing can take a durable entry out of a file that nobody overwrites in place. When a copy and its journal
+        are put where the file was, a process that has the file open takes that journal for its own, and SQLite rolls
+        the file back by it. For such a file, and only if the mark names an entry that it no longer holds, what counts
+        is what was durable when the mark came to name it. That file must be refused from then on: `_gone`.
+        """
+        disk, file = self.machine.disk, _file_of(process, opened.path)
+        entries = durable_entries(disk, opened.path, file)
+        marks = code.files.HighWater(Path(opened.marks))
         with self._looking_at(disk.after_certain_loss()):
-            mark = code.files.HighWater(Path(opened.marks)).read(opened.ledger.id)
-        return self.model.granted(number, fingerprint, entries, mark)
+            mark = marks.read(opened.ledger.id)
+        if self.tampering.foreign_journal and mark is not None and not named(entries, mark):
+            then = entries_when_named(self.machine, file, str(marks._file(opened.ledger.id)), mark)
+            if then is not None:
+                self.say(f"entry {mark.seq}, which the mark names, was taken out of the file by a copy's journal")
+                self.seen["a durable entry taken out of the file"] += 1
+                self._gone.add((mark.seq, mark.hash.upper()))
+                entries = then
+        return entries, mark
 
     def _check_returned(
-        self, process: Process | None, opened: _Open, number: int, fingerprint: str, payload: bytes
+        self, slot: _Slot, process: Process | None, opened: _Open, number: int, fingerprint: str, payload: bytes
     ) -> None:
         if self.tampering.damaged:
             self.model.check_released(number, payload)
             return
         assert process is not None
-        entries = durable_entries(self.machine.disk, opened.path, _file_of(process, opened.path))
-        self.model.returned(number, fingerprint, payload, entries)
+        entries, mark = self._durable(slot.code, process, opened)
+        path = str(slot.code.files.HighWater(Path(opened.marks))._file(opened.ledger.id))
+        marks = [before for _, before in marks_of(self.machine, path)]
+        # Where marks were lost or put back, what counts is that one has named the entry before.
+        marks += [] if self.tampering.marks_changed else [mark]
+        self.model.returned(number, fingerprint, payload, entries, marks)
 
     @contextmanager
     def _looking_at(self, disk: Disk) -> Iterator[None]:
@@ -553,6 +596,7 @@ class _Run:
         with ledger:
             try:
                 ledger.verify()
+                self._check_gone(ledger, path)
                 history = {entry.seq: entry for entry in ledger.history()}
                 for grant in self.model.grants:
                     entry = history.get(grant.seq)

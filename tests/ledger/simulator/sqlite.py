@@ -167,6 +167,15 @@ class SimulatedVFS(apsw.VFS):
         if sync_directory:
             self._tick("sync", process)
             disk.force_names(dirname(name))
+            self._committed(name, process)
+
+    def _committed(self, journal: str, process: Process | None) -> None:
+        """Note what is durable in the file of a journal whose removal has just become durable."""
+        machine = Machine.running
+        if process is not None and machine is not None:
+            for database in process.databases:
+                if database.path + "-journal" == journal:
+                    database.file.committed.append((machine.ticks, database.file.durable))
 
     def xAccess(self, name: str, flags: int) -> bool:  # noqa: N802
         disk, _ = self._where()

@@ -160,6 +160,7 @@ class _OS:
         machine.tick("rename")
         file = _existing(machine, _text(source))
         machine.disk.change_names(((_text(target), file), (_text(source), None)))
+        machine.renamed.append((machine.ticks, _text(target), bytes(file.live)))
 
     replace = rename
 
