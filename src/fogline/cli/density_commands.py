@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.cli import parse
-from fogline.cli.common import Command, need, print_json, write
+from fogline.cli.common import Command, need, print_json, writable, write
 from fogline.cli.options import (
     EXIT_CODES,
     FILE,
@@ -19,6 +19,7 @@ from fogline.cli.options import (
     source_options,
     source_table,
 )
+from fogline.cli.release import recipe_words
 from fogline.cli.stored import is_release, open_release
 
 if TYPE_CHECKING:
@@ -286,22 +287,34 @@ target_option = click.option(
 )
 
 
-@click.command(cls=Command, epilog="\b\nExample:\n  fogline card visits.fog")
+@click.command(
+    cls=Command, epilog="\b\nExamples:\n  fogline card visits.fog\n  fogline card visits.fog --report visits.html"
+)
 @fog_argument
+@click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a page of the density, too.")
 @json_option
-def card(file: str, as_json: bool) -> None:
+@click.pass_context
+def card(ctx: click.Context, file: str, report: Path | None, as_json: bool) -> None:
     """Say in plain words what a release is and what it promises, for an ethics board.
 
-    With --json also as an entry for a public registry of deployments of differential privacy.
+    With --json also as an entry for a public registry of deployments of differential privacy; with --report the page
+    of its density: curves, quantiles, means.
     """
+    need(*(["jinja2"] if report else []))
+    writable(report, "--report", [Path(file)])
     density = open_release(file)
     found = density.card()
+    if report is not None:
+        command = str(ctx.meta["fogline.command"]) + recipe_words()
+        write(lambda: density.report(report, command=command), "--report")
     if as_json:
         print_json(found)
         return
     from fogline.density.release_card import card_text
 
     click.echo(card_text(found))
+    if report is not None:
+        click.echo(f"report: {report}")
 
 
 @click.command(cls=Command, epilog="\b\nExample:\n  fogline quantiles visits.fog --column stay --q .25,.5,.75")

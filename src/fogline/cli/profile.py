@@ -21,7 +21,7 @@ from fogline.cli.options import (
     source_argument,
     source_options,
 )
-from fogline.cli.release import ask, checked_outputs, checked_words, progress_bar, show_payment
+from fogline.cli.release import ask, checked_outputs, checked_words, progress_bar, recipe_words, show_payment
 
 if TYPE_CHECKING:
     from fogline.density.profile import Profile
@@ -106,7 +106,7 @@ def profile(ctx: click.Context, /, **options: Any) -> None:
         _show(found)
         if paid is not None:
             show_payment(paid)
-    written = _write(found, options, command)
+    written = _write(found, options, command + recipe_words())
     if not options["as_json"]:
         for what in written:
             click.echo(what)
