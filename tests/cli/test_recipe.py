@@ -220,7 +220,7 @@ def test_init_writes_a_recipe_that_runs(folder, monkeypatch):
 def test_init_asks_where_somebody_can_answer(folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(recipes, "_is_person", lambda: True)
-    run("init", "--out", "c.toml", input="v.csv\nage,stay\nage\n0:60\n\nnone\nbudget\n")
+    run("init", "--out", "c.toml", input="v.csv\nage,stay\nage\n0:60\n\nnone\nbudget\nnone\nnone\n")
     content = tomllib.loads((folder / "c.toml").read_text())
     assert content["release"]["v"]["bounds"] == {"age": "age", "stay": [0.0, 60.0]}
     assert (content["release"]["v"]["epsilon"], content["ledger"], content["source"]) == (

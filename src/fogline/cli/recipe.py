@@ -484,8 +484,7 @@ out = {out}
 {bounds}
 
 {profile}{strata}[[reading]]
-kind = "card"
-report = {page}
+kind = "card"                # report = "visits.html" writes a page of the density
 
 [[reading]]
 kind = "ask"
@@ -533,14 +532,10 @@ Examples:
 @click.option("--unit", metavar="COLUMN", help="Column that says whose record a row is; none for rows.")
 @click.option("--max-contributions", type=click.IntRange(min=1), help="Most records of one unit.")
 @click.option("--ledger", metavar="FILE", help="Ledger that pays; none for none.")
-@click.option(
-    "--profile", metavar="A=LO:HI,B=NAME", help="Columns of numbers of a profile, with public ranges; or none."
-)
+@click.option("--profile", metavar="A=LO:HI,B=NAME", help="Columns of numbers of a profile, with ranges; or none.")
 @click.option("--category", metavar="A=x/y", help="Columns of categories of the profile, with their lists.")
 @click.option("--profile-epsilon", type=float, help="Privacy budget of the profile.")
-@click.option(
-    "--strata", metavar="COLUMN=x/y", help="Column of groups and their list, for a density per group; or none."
-)
+@click.option("--strata", metavar="COLUMN=x/y", help="Column of groups with their list, for a density each; or none.")
 @click.option("--strata-epsilon", type=float, help="Privacy budget of the densities per group.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), default=Path("fogline.toml"), show_default=True)
 def init(source: str | None, out: Path, **given: Any) -> None:
@@ -576,7 +571,6 @@ def init(source: str | None, out: Path, **given: Any) -> None:
         bounds="\n".join(ranges),
         profile=_asked_profile(name, given),
         strata=_asked_strata(name, unit, columns, bounds, given),
-        page=_toml(f"{name}.html"),
         notebook=_toml(f"{name}.ipynb"),
         questions=_toml(["count", *(f'median "{column}"' for column in columns)]),
     )

@@ -88,7 +88,7 @@ def _questions(names: Sequence[str]) -> list[Cell]:
         Cell("code", "print(shape.summary())"),
         Cell(
             "markdown",
-            "## Questions\n\nAsk in words: counts, shares, means, quantiles, conditions, parts. `shape.ask?` has the grammar.",
+            "## Questions\n\nAsk in words: counts, shares, means, quantiles, conditions, parts (`shape.ask?`).",
         ),
         Cell("code", f"for question in [\n{listed}]:\n    print(shape.ask(question))"),
     ]
