@@ -185,25 +185,46 @@ SHAPES: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
     "two hills": lambda rng, n: np.where(rng.random(n) < 0.5, rng.normal(15, 2, n), rng.normal(40, 4, n)),
     "heaped": lambda rng, n: np.round(rng.gamma(4, 4, n) / 5) * 5,
 }
+"""Shapes of one column in 0:60."""
+
+PAIRS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
+    "round": lambda rng, n: rng.normal(30, 6, (n, 2)),
+    "tilted": lambda rng, n: rng.normal(0, 1, (n, 2)) @ np.array([[6.0, 5.0], [0.0, 2.0]]) + 28,
+    "wall and zeros": lambda rng, n: np.column_stack([rng.exponential(6, n), SHAPES["zeros"](rng, n)]),
+    "two groups": lambda rng, n: np.where(rng.random((n, 1)) < 0.4, 15.0, 38.0) + rng.normal(0, 3, (n, 2)),
+}
+"""Shapes of two columns, both in 0:60."""
+
+SETTINGS = ((2000, 2000, 1.0), (8000, 800, 1.0), (600, 600, 0.5), (20_000, 10_000, 3.0))
+"""Records of both groups, epsilon."""
 
 
 def comparison(runs: int) -> None:
     """Level of the test of equal shapes on pairs of one shape, and power where the second is a tenth wider."""
-    rows = []
-    for name, draw in SHAPES.items():
-        for first, second in ((2000, 2000), (8000, 800)):
-            level, power = [], []
+    rows: list[dict[str, Any]] = []
+    for name, draw in (SHAPES | PAIRS).items():
+        d = 1 if name in SHAPES else 2
+        for first, second, epsilon in SETTINGS[: 4 if d == 1 else 3]:
+            p_equal, p_wider = [], []
             for run in range(runs):
                 rng = np.random.default_rng([run, first, len(name)])
                 parts = [draw(rng, first), draw(rng, second), 1.1 * draw(rng, second)]
-                tables = [GroupedTable(x[:, None], np.zeros(len(x), int), [(0.0, 60.0)]) for x in parts]
-                a, b, c = (released(table, 1.0, 3 * run + i) for i, table in enumerate(tables))
-                level.append(compare_shapes(a, b, simulations=399).p_value <= 0.05)
-                power.append(compare_shapes(a, c, simulations=399).p_value <= 0.05)
-            told = {"told_apart_if_equal": float(np.mean(level)), "told_apart_if_wider": float(np.mean(power))}
-            rows.append({"shape": name, "first": first, "second": second, "runs": runs, **told})
+                tables = [GroupedTable(x.reshape(len(x), d), np.zeros(len(x), int), [(0.0, 60.0)] * d) for x in parts]
+                a, b, c = (released(table, epsilon, 3 * run + i) for i, table in enumerate(tables))
+                p_equal.append(compare_shapes(a, b, simulations=399).p_value)
+                p_wider.append(compare_shapes(a, c, simulations=399).p_value)
+            rows.append({
+                "shape": name, "columns": d, "first": first, "second": second, "epsilon": epsilon, "runs": runs,
+                "equal_below_0.01": float(np.mean(np.array(p_equal) <= 0.01)),
+                "equal_below_0.05": float(np.mean(np.array(p_equal) <= 0.05)),
+                "equal_below_0.2": float(np.mean(np.array(p_equal) <= 0.2)),
+                "wider_below_0.05": float(np.mean(np.array(p_wider) <= 0.05)),
+            })  # fmt: skip
             print(rows[-1], flush=True)
             write_csv("readings_comparison", rows)
+    pairs = sum(row["runs"] for row in rows)
+    for level in ("0.01", "0.05", "0.2"):
+        print(level, sum(row[f"equal_below_{level}"] * row["runs"] for row in rows), "of", pairs)
 
 
 def main() -> None:

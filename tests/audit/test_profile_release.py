@@ -11,7 +11,7 @@ import pytest
 
 from fogline import profile
 from fogline.audit import Pair, canary_pairs, replay, stage_attack
-from fogline.queries import bucket_counts, column_counts
+from fogline.queries import bucket_counts, column_counts, pair_counts
 from fogline.releases import profile as profile_release
 
 BOX = [(-3.0, 10.0), (0.0, 5.0), (100.0, 101.0)]
@@ -114,6 +114,32 @@ def test_units_are_cut():
     assert report.largest_ratio == 1.0
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_pairs_of_columns(relation):
+    """The third stage counts pairs: all of them move at once, by what the query declares."""
+    report = replay(releaser(relation, pairs="all"), chosen_pairs(relation))
+    assert report.passed, str(report)
+    assert {pair.calls for pair in report.pairs} == {3}
+    assert report.largest_ratio == 1.0
+    bell = replay(gaussian(relation, pairs=["x1", "x3"], pairs_share="1/3"), chosen_pairs(relation)[:3])
+    assert bell.passed, str(bell)
+
+
+def test_pairs_of_dates_and_categories_with_units():
+    def release(frame):
+        given = {"epsilon": 1.0, "unit": "person", "max_contributions": 2, "pairs": "all"}
+        ranges = {"a": BOX[0], "b": BOX[2], "day": ("2019-01-01", "2021-01-01")}
+        return profile(frame, bounds=ranges, dates=["day"], categories={"label": ["lower", "upper"]}, **given)
+
+    rng = np.random.default_rng(0)
+    data = np.column_stack([rng.uniform(-3, 10, 60), rng.uniform(0, 5, 60), rng.uniform(100, 101, 60)])
+    both = [typed(data), typed(np.vstack([data, [[1.0, np.nan, 100.5]] * 7]))]
+    for frame in both:
+        frame["person"] = [*np.repeat(np.arange(20), 3), *[99] * (len(frame) - 60)]
+    report = replay(release, [Pair("a person with seven records", *both)])
+    assert report.passed, str(report)
+
+
 # -- mutants -------------------------------------------------------------------------------------------------
 
 
@@ -167,7 +193,7 @@ def a_column_counted_twice(patch):
 
 def shares_beyond_one(patch):
     real = profile_release.plan_shares
-    patch.setattr(profile_release, "plan_shares", lambda plans: {**real(plans), "counts": Fraction(1)})
+    patch.setattr(profile_release, "plan_shares", lambda *given: {**real(*given), "counts": Fraction(1)})
 
 
 def an_unpaid_stage(patch):
@@ -185,7 +211,49 @@ def replaced_as_if_added(patch):
     patch.setattr(column_counts, "rows_moved", lambda _, c: real("add-remove", c))
 
 
+def a_pair_not_paid(patch):
+    real = pair_counts.PairsQuery.l1_sensitivity
+    patch.setattr(pair_counts.PairsQuery, "l1_sensitivity", lambda self, *who: real(self, *who) - 1)
+
+
+def pairs_on_top(patch):
+    """The columns keep their shares, and the pairs come on top."""
+    real = profile_release.plan_shares
+    patch.setattr(
+        profile_release,
+        "plan_shares",
+        lambda plans, paired=None: {**real(plans), "pairs": paired.share} if paired else real(plans),
+    )
+
+
+def groups_of_raw_counts(patch):
+    """The groups are chosen from what the records hold, not from what was released of them."""
+    real = profile_release._Stages.paired
+
+    def paired(self, found, plan):
+        tables = self._tables(profile_release.CellCoder([found[0][0]]), [found[0][0].cells])
+        exact = int(tables[0].sum())
+        real_groups = profile_release.plan_groups
+
+        def groups(*given):
+            cut = real_groups(*given)
+            return dataclasses.replace(cut, of_cell=(cut.of_cell + exact) % cut.size)
+
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(profile_release, "plan_groups", groups)
+            return real(self, found, plan)
+
+    patch.setattr(profile_release._Stages, "paired", paired)
+
+
+def paired(relation, **more):
+    return releaser(relation, pairs="all", **more)
+
+
 MUTANTS = [
+    (a_pair_not_paid, paired, "add-remove", "times the declared sensitivity apart"),
+    (pairs_on_top, paired, "add-remove", "raised RuntimeError"),
+    (groups_of_raw_counts, paired, "add-remove", "times the declared sensitivity apart"),
     (a_column_not_paid, releaser, "add-remove", "times the declared sensitivity apart"),
     (a_root_forgotten, gaussian, "add-remove", "times the declared sensitivity apart"),
     (a_partition_of_raw_counts, releaser, "add-remove", "call differs in"),

@@ -41,6 +41,15 @@ def test_everything_goes_into_a_folder(table, tmp_path):
     assert "--bounds age=age,stay=0:60" in (out / "profile.html").read_text(), "the command is on the page"
 
 
+def test_pairs_are_asked_for_by_words(table, tmp_path):
+    result = run(table, *DECLARED, "--pairs", "age:stay,age:sex", "--pairs-share", "0.3")
+    assert result.exit_code == 0, result.output
+    assert "Of 2 pairs no dependence is seen." in result.output
+    document = json.loads(run(table, *DECLARED, "--pairs", "all", "--json").output)
+    assert sorted(pair["columns"] for pair in document["pairs"]) == [["age", "sex"], ["age", "stay"], ["stay", "sex"]]
+    assert all(0 <= pair["p_value"] <= 1 for pair in document["pairs"])
+
+
 def test_categories_are_listed_with_slashes_or_bars(table):
     for words in ("sex=f/m", "sex=f|m"):
         document = json.loads(run(table, "--columns", "sex", "--category", words, "--epsilon", "3", "--json").output)
@@ -68,6 +77,9 @@ REFUSED = [
     (("--date", "age=2015", "--epsilon", "1"), "FROM:TO"),
     (("--steps", "age=x", "--epsilon", "1"), "age=1"),
     ((*DECLARED, "--afresh"), "only with --ledger"),
+    ((*DECLARED, "--pairs", "age:stay:sex"), "A:B,A:C"),
+    ((*DECLARED, "--pairs", "age:stya"), "did you mean 'stay'"),
+    ((*DECLARED, "--pairs", "all", "--pairs-share", "2"), "pairs_share must lie between 0 and 1"),
 ]
 
 

@@ -220,7 +220,7 @@ def test_init_writes_a_recipe_that_runs(folder, monkeypatch):
 def test_init_asks_where_somebody_can_answer(folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(recipes, "_is_person", lambda: True)
-    run("init", "--out", "c.toml", input="v.csv\nage,stay\nage\n0:60\n\nnone\nbudget\n")
+    run("init", "--out", "c.toml", input="v.csv\nage,stay\nage\n0:60\n\nnone\nbudget\nnone\nnone\n")
     content = tomllib.loads((folder / "c.toml").read_text())
     assert content["release"]["v"]["bounds"] == {"age": "age", "stay": [0.0, 60.0]}
     assert (content["release"]["v"]["epsilon"], content["ledger"], content["source"]) == (
@@ -243,3 +243,122 @@ def test_what_init_refuses(folder, monkeypatch):
         assert said in " ".join(run(*base, *words, "--out", "c.toml", code=2).split())
     assert "no file" in run("init", "--file", "none.csv", "--out", "c.toml", code=2)
     assert not (folder / "c.toml").exists()
+
+
+# -- profiles, strata, notebooks -----------------------------------------------------------------------------
+
+WHOLE = """
+[source]
+file = "v.csv"
+
+[release.visits]
+columns = ["age", "stay"]
+bounds = { age = "age", stay = [0, 60] }
+epsilon = 1.0
+
+[profile.all]
+columns = ["age", "stay", "sex"]
+bounds = { age = "age", stay = [0, 60] }
+category = { sex = ["f", "m"] }
+pairs = [["age", "stay"]]
+pairs_share = 0.25
+epsilon = 0.5
+report = "profile.html"
+table = "profile.csv"
+
+[strata.sexes]
+by = "sex"
+categories = ["f", "m"]
+others = "none"
+bounds = { stay = [0, 60] }
+epsilon = 0.5
+report = "strata.html"
+json = "strata.json"
+
+[[reading]]
+kind = "notebook"
+out = "visits.ipynb"
+
+[[reading]]
+kind = "card"
+report = "visits.html"
+"""
+
+
+@pytest.fixture
+def whole(folder):
+    lines = (folder / "v.csv").read_text().splitlines()
+    rows = [f"{line},{'fm'[k % 2]}" for k, line in enumerate(lines[1:])]
+    (folder / "v.csv").write_text("\n".join([f"{lines[0]},sex", *rows, ""]))
+    (folder / "fogline.toml").write_text(WHOLE)
+    return folder
+
+
+def test_profiles_and_strata_are_made_once_and_every_page_shows_the_recipe(whole):
+    told = run("run", whole / "fogline.toml")
+    assert "Profile" in told
+    assert json.loads((whole / "strata.json").read_text())["comparisons"][0]["first"] == "f"
+    made = ["profile.html", "strata.html", "visits.html", "all-profile/profile.html", "visits.ipynb"]
+    for name in made:
+        text = (whole / name).read_text()
+        assert "# a step of the recipe fogline.toml:" in text, name
+        assert "[profile.all]" in text, name
+    before = {name: (whole / name).read_bytes() for name in ("all-profile/profile.npz", "sexes-strata.npz")}
+    again = run("run", whole / "fogline.toml")
+    assert again.count("is there, and is read as it is") == 3
+    assert before == {name: (whole / name).read_bytes() for name in before}
+    for old, new, said in (
+        ('columns = ["age", "stay", "sex"]', 'columns = ["age", "sex", "stay"]', "holds the columns"),
+        ('epsilon = 0.5\nreport = "strata', 'epsilon = 0.4\nreport = "strata', "was released with epsilon 0.5"),
+    ):
+        (whole / "fogline.toml").write_text(WHOLE.replace(old, new))
+        assert said in run("run", whole / "fogline.toml", code=1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("pairs_share", "pair_share", "[profile.all] has an unknown key 'pair_share'; did you mean 'pairs_share'?"),
+        ('others = "none"', 'other = "none"', "[strata.sexes] has an unknown key 'other'; did you mean 'others'?"),
+        ('by = "sex"\n', "", "[strata.sexes] needs by"),
+        ("[profile.all]", "[profil.all]", "the recipe has an unknown key 'profil'; did you mean 'profile'?"),
+        ('out = "visits.ipynb"', "", "of kind 'notebook' needs out"),
+        ('file = "v.csv"', 'file = "v.csv"\nunit = "person"', "a source with a unit has no strata yet"),
+        (
+            "{ stay = [0, 60] }\nepsilon = 0.5",
+            '{ stay = [0, 60] }\ncolumns = ["age"]\nepsilon = 0.5',
+            "no range of 'age'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_profiles_and_strata_is_said_before_anything_is_read(whole, old, new, said):
+    assert old in WHOLE
+    (whole / "fogline.toml").write_text(WHOLE.replace(old, new))
+    assert said in " ".join(run("run", whole / "fogline.toml", code=1).split())
+    assert not (whole / "visits.fog").exists()
+
+
+def test_init_asks_for_a_profile_and_for_strata(whole, monkeypatch):
+    monkeypatch.setattr(recipes, "_is_person", lambda: True)
+    answers = ["age,stay", "age", "0:60", "1", "none", "none", "age=age,stay=0:60", "sex=f/m", "0.5", "sex=f/m", "0.25"]
+    out = whole / "asked.toml"
+    run("init", "--file", whole / "v.csv", "--out", out, input="\n".join([*answers, ""]))
+    content = tomllib.loads(out.read_text())
+    (name,) = content["profile"]
+    assert content["profile"][name]["category"] == {"sex": ["f", "m"]}
+    assert content["profile"][name]["bounds"] == {"age": "age", "stay": [0.0, 60.0]}
+    assert content["strata"][name]["categories"] == ["f", "m"]
+    assert (content["profile"][name]["epsilon"], content["strata"][name]["epsilon"]) == (0.5, 0.25)
+    steps = run("run", out, "--dry-run").splitlines()
+    assert [line.split()[1] for line in steps] == ["release", "profile", "strata", "card", "ask", "notebook"]
+    run("run", out)
+    assert (whole / "v.ipynb").exists()
+
+
+def test_init_writes_a_profile_from_options(whole):
+    out = whole / "given.toml"
+    given = ("--columns", "age,stay", "--bounds", "age,0:60", "--epsilon", "1", "--profile", "age=age", "--category")
+    run("init", "--file", whole / "v.csv", *given, "sex=f/m", "--profile-epsilon", "0.5", "--out", out)
+    content = tomllib.loads(out.read_text())
+    assert content["profile"]["v"]["columns"] == ["age", "sex"]
+    assert "strata" not in content

@@ -232,7 +232,7 @@ def test_a_heap_at_the_wall_is_an_atom(zeros):
     width = zeros.axes[0].width
     share = zeros.probability(x=(None, 0.0))
     assert share.value == pytest.approx(0.4, abs=0.03)
-    assert share.low < 0.02  # nobody can tell zeros from values just above
+    assert 0.38 < share.low < 0.4 < share.high < 0.42  # a heap in the outermost leaf is taken to be at the wall
     assert zeros.cdf(0.0).value[0] == pytest.approx(share.value)
     quantile = zeros.quantile([0.1, 0.3])
     assert quantile.value.tolist() == [0.0, 0.0]

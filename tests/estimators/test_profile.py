@@ -165,6 +165,51 @@ def test_a_ledger_pays_once(tmp_path):
             profile(visits(), **{**given, "bounds": {"age": (0, 90)}}, ledger=ledger)
 
 
+def test_pairs_are_paid_a_share_and_kept_in_files(tmp_path):
+    """The share is public, the pairs are part of the question, and a file holds them."""
+    given = {"bounds": {"age": "age", "stay": (0, 60)}, "columns": ["age", "stay", "sex"], "epsilon": 1.0}
+    given["categories"] = {"sex": ["f", "m"]}
+    with Ledger.create(tmp_path / "ledger", epsilon=2.5, delta=0, dataset="visits") as ledger:
+        first = profile(visits(), **given, pairs=[("age", "stay")], ledger=ledger)
+        again = profile(visits(), **given, pairs=[("stay", "age")], ledger=ledger)
+        assert first.to_dict() == again.to_dict(), "an order within a pair makes no other question"
+        other = profile(visits(), **given, pairs=["age", "stay", "sex"], pairs_share=0.5, ledger=ledger)
+        assert other.receipt["commit"] != first.receipt["commit"]
+    assert len(first.pairs) == 1
+    assert len(other.pairs) == 3
+    assert other["age"].cells.variance > first["age"].cells.variance, "columns have what the pairs leave"
+    first.save(tmp_path / "profile.npz")
+    stored = Profile.load(tmp_path / "profile.npz")
+    assert stored.to_dict() == first.to_dict()
+    assert "pairs" not in profile(visits(), **given).to_dict()
+
+
+def test_one_hostile_record_moves_one_cell_of_a_pair():
+    """Whatever a row holds, the exact table of a pair changes by one count in one cell, or not at all."""
+    from fogline.density.column_pairs import CellGroups
+    from fogline.queries.pair_counts import PairTables
+    from fogline.sources.typed_cells import GroupCoder, integers
+
+    plans = [NumberColumn("a", (0.0, 9.0), 1.0), CategoryColumn.of("b", ["x", "y"])]
+    cuts = [CellGroups("a", np.repeat([0, 1, 2], [5, 5, 3]), ("low", "high"), True),
+            CellGroups("b", np.array([0, 1, 1, 2]), ("x", "other"), False)]  # fmt: skip
+    coder = GroupCoder(plans, cuts)
+    rows = [(3.0, "x"), (7.0, "y"), (2.0, "z")]
+
+    def table(*more):
+        found, every = PairTables([2, 2]), [*rows, *more]
+        found.add(integers(coder.code(np.array([[a] for a, _ in every]), [[b for _, b in every]])))
+        return found.table(0, 1)
+
+    hostile = [(np.nan, "x"), (np.inf, "x"), (-np.inf, None), (1e300, "x" * 10_000), (-0.0, "x\0"), (9.0, object()),
+               (9.0000001, "x"), (4.5, b"x"), (4.0, float("nan")), (3.0, True), (5.0, "\ud800")]  # fmt: skip
+    for row in hostile:
+        change = table(row) - table()
+        assert change.min() >= 0, row
+        assert change.sum() <= 1, row
+    assert (table((3.0, "x")) - table()).tolist() == [[1, 0], [0, 0]]
+
+
 def test_a_unit_is_cut():
     frame = pd.DataFrame({"age": [30.0] * 900 + [60.0] * 100, "person": [1] * 900 + list(range(100, 200))})
     with seeded_noise(0):
@@ -192,6 +237,14 @@ REFUSED = [
     ({"epsilon": None}, TypeError, "epsilon"),
     ({"query": "visits"}, TypeError, "query is for databases"),
     ({"bounds": [(0, 1)]}, TypeError, "bounds must be a mapping"),
+    ({"pairs": "some"}, ValueError, 'pairs must be "all"'),
+    ({"pairs": []}, TypeError, 'pairs must be "all"'),
+    ({"pairs": [("age", "agee")]}, ValueError, "pairs: there is no column 'agee'.*did you mean 'age'"),
+    ({"pairs": [("age", "age")]}, ValueError, "two different columns"),
+    ({"pairs": [("age", "stay"), ("stay", "age")]}, ValueError, "each pair once"),
+    ({"pairs": [("age", "stay", "sex")]}, ValueError, "two names"),
+    ({"pairs": "all", "pairs_share": 1.0}, ValueError, "pairs_share"),
+    ({"pairs": "all", "pairs_share": "a half"}, ValueError, "pairs_share"),
 ]
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "merge": "fogline.cli.federation:merge",
     "mixture": "fogline.cli.fit_commands:mixture",
     "modes": "fogline.cli.fit_commands:modes",
+    "notebook": "fogline.cli.notebook:notebook",
     "plan": "fogline.cli.plan:plan",
     "profile": "fogline.cli.profile:profile",
     "quantiles": "fogline.cli.density_commands:quantiles",

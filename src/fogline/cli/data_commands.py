@@ -29,7 +29,7 @@ from fogline.cli.options import (
     source_table,
     unit_option,
 )
-from fogline.cli.release import ask, checked_outputs, checked_words
+from fogline.cli.release import ask, checked_outputs, checked_words, recipe_words
 
 if TYPE_CHECKING:
     from fogline.density.strata import Strata
@@ -188,6 +188,7 @@ Examples:
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg, .png or .pdf).")
 @click.option("--save", type=click.Path(path_type=Path, dir_okay=False), help="Write the released densities (.npz).")
+@click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a self-contained HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @ledger_options
 @click.pass_context
@@ -198,9 +199,10 @@ def strata(ctx: click.Context, /, **options: Any) -> None:
     """
     picture = options["picture"]
     need_reader(options["file"])
-    need(*([] if options["as_json"] else ["rich"]), *(["matplotlib"] if picture else []))
+    need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
+    need(*(["matplotlib"] if picture else []))
     drawable(picture, "--picture", (".svg", ".png", ".pdf"))
-    checked_outputs(options, "picture", "save")
+    checked_outputs(options, "picture", "save", "report")
     question = _strata_question(options)
     found, paid = ask(question, options, "reading the records, releasing the densities once")
     document = _strata_document(found, str(ctx.meta["fogline.command"]), options["level"])
@@ -212,8 +214,11 @@ def strata(ctx: click.Context, /, **options: Any) -> None:
         write(lambda: found.save(options["save"]), "--save")
     if picture is not None:
         _draw_strata(found, picture)
+    if options["report"] is not None:
+        command = str(ctx.meta["fogline.command"]) + recipe_words()
+        write(lambda: found.report(options["report"], command=command), "--report")
     if not options["as_json"]:
-        for name in ("save", "picture"):
+        for name in ("save", "picture", "report"):
             if options[name] is not None:
                 click.echo(f"{'densities' if name == 'save' else name}: {options[name]}")
 

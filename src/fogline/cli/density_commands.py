@@ -19,6 +19,7 @@ from fogline.cli.options import (
     source_options,
     source_table,
 )
+from fogline.cli.release import recipe_words
 from fogline.cli.stored import is_release, open_release
 
 if TYPE_CHECKING:
@@ -287,7 +288,9 @@ target_option = click.option(
 
 
 @click.command(
-    cls=Command, epilog="\b\nExamples:\n  fogline card visits.fog\n  fogline card visits.fog --picture risk.svg"
+    cls=Command,
+    epilog="\b\nExamples:\n  fogline card visits.fog\n  fogline card visits.fog --picture risk.svg"
+    "\n  fogline card visits.fog --report visits.html",
 )
 @fog_argument
 @click.option(
@@ -295,16 +298,24 @@ target_option = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw what it means for a person (.svg or .html), for light and dark grounds.",
 )
+@click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a page of the density, too.")
 @json_option
-def card(file: str, picture: Path | None, as_json: bool) -> None:
+@click.pass_context
+def card(ctx: click.Context, file: str, picture: Path | None, report: Path | None, as_json: bool) -> None:
     """Say in plain words what a release is and what it promises, for an ethics board.
 
-    With --json also as an entry for a public registry of deployments of differential privacy.
+    With --json also as an entry for a public registry of deployments of differential privacy; with --report the page
+    of its density: curves, quantiles, means.
     """
+    need(*(["jinja2"] if report else []))
     drawable(picture, "--picture", (".svg", ".html", ".htm"))
     writable(picture, "--picture", [Path(file)])
+    writable(report, "--report", [Path(file)])
     density = open_release(file)
     found = density.card()
+    if report is not None:
+        command, page = str(ctx.meta["fogline.command"]) + recipe_words(), report
+        write(lambda: density.report(page, command=command), "--report")
     if as_json:
         print_json(found)
     else:
@@ -317,8 +328,10 @@ def card(file: str, picture: Path | None, as_json: bool) -> None:
 
         drawing, target = risk_picture(density.guarantee), picture
         write(lambda: write_picture(drawing, target, title="What it means for a person"), "--picture")
-        if not as_json:
-            click.echo(f"\npicture: {picture}")
+    if not as_json:
+        for name, path in (("picture", picture), ("report", report)):
+            if path is not None:
+                click.echo(f"{name}: {path}")
 
 
 @click.command(cls=Command, epilog="\b\nExample:\n  fogline quantiles visits.fog --column stay --q .25,.5,.75")

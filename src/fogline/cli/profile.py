@@ -21,7 +21,7 @@ from fogline.cli.options import (
     source_argument,
     source_options,
 )
-from fogline.cli.release import ask, checked_outputs, checked_words, progress_bar, show_payment
+from fogline.cli.release import ask, checked_outputs, checked_words, progress_bar, recipe_words, show_payment
 
 if TYPE_CHECKING:
     from fogline.density.profile import Profile
@@ -34,6 +34,7 @@ Examples:
   fogline profile visits.csv --bounds age=age,stay=0:60 --category sex=f/m --epsilon 1 --report profile.html
   fogline profile visits.csv --bounds age=0:110 --numeric cost --date day=2015-01-01:2024-12-31 --category ward
         --epsilon 1 --delta 1e-6 --out profile/
+  fogline profile visits.csv --bounds age=age,stay=0:60,cost=0:9000 --columns age,stay,cost --pairs all --epsilon 1
   fogline profile visits.parquet --epsilon 1 --delta 1e-6 --json
 
 \b
@@ -53,6 +54,14 @@ left out by --columns. Types of Parquet files and databases are used as they are
 @click.option("--steps", metavar="A=1", help="Public rounding step of columns; whole numbers have 1.")
 @click.option("--date", "dates", metavar="A,B=FROM:TO", help="Columns of dates YYYY-MM-DD, perhaps with a range.")
 @click.option("--category", "categories", metavar="A,B=x/y", help="Columns of categories, perhaps with a list.")
+@click.option(
+    "--pairs",
+    metavar="all|A,B|A:B,A:C",
+    help="Pairs of columns whose dependence is released, too: all; those of the named columns; or single pairs.",
+)
+@click.option(
+    "--pairs-share", metavar="SHARE", default="1/5", show_default=True, help="Part of the budget that pairs are paid."
+)
 @source_options
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the whole profile.")
 @click.option("--delta", type=float, help="Chance that the promise may fail; needed to find categories, else optional.")
@@ -97,7 +106,7 @@ def profile(ctx: click.Context, /, **options: Any) -> None:
         _show(found)
         if paid is not None:
             show_payment(paid)
-    written = _write(found, options, command)
+    written = _write(found, options, command + recipe_words())
     if not options["as_json"]:
         for what in written:
             click.echo(what)
@@ -135,6 +144,7 @@ def _question(options: dict[str, Any]) -> Callable[[LedgerView | None], Profile]
     given["categories"] = {
         name: None if word is None else word.split("|" if "|" in word else "/") for name, word in lists.items()
     }
+    given["pairs"], given["pairs_share"] = _pairs(options["pairs"]), options["pairs_share"]
     checked_words(options)
 
     def question(view: LedgerView | None) -> Profile:
@@ -153,6 +163,25 @@ def _question(options: dict[str, Any]) -> Callable[[LedgerView | None], Profile]
             raise _in_options(error) from None
 
     return question
+
+
+def _pairs(text: str | None) -> str | list[Any] | None:
+    """Pairs of columns of an option.
+
+    Examples
+    --------
+    >>> _pairs("all"), _pairs("age,stay,cost"), _pairs("age:stay,age:cost")
+    ('all', ['age', 'stay', 'cost'], [('age', 'stay'), ('age', 'cost')])
+    """
+    if text is None or text.strip() == "all":
+        return None if text is None else "all"
+    names = [word.strip() for word in next(csv.reader([text], skipinitialspace=True), [])]
+    if not any(":" in name for name in names):
+        return names
+    found = [tuple(end.strip() for end in name.split(":")) for name in names]
+    if any(len(pair) != 2 or not all(pair) for pair in found):
+        raise click.BadParameter(f"expected all, A,B,C or A:B,A:C, got {text!r}", param_hint="--pairs")
+    return list(found)
 
 
 def _in_options(error: ValueError) -> ValueError:
@@ -226,6 +255,7 @@ def _show(found: Profile) -> None:
     from rich.text import Text
 
     from fogline.report.frame import as_sentence
+    from fogline.report.profile import pair_sentences
 
     console = console_for_people()
     table = Table(title=Text("Profile"), title_justify="left")
@@ -236,6 +266,8 @@ def _show(found: Profile) -> None:
         table.add_row(*map(Text, row))
     console.print(table)
     console.print(f"Records, as released: {found.count:.0f} ± {found.count_sd:.0f}.")
+    for sentence in pair_sentences(found):
+        console.print(Text(sentence), soft_wrap=True)
     if found.message:
         console.print(as_sentence(found.message), soft_wrap=True)
     console.print(str(found.guarantee), soft_wrap=True)

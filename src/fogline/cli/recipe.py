@@ -1,9 +1,9 @@
 """``fogline run`` and ``fogline init``: a recipe file that says what is released and what is read from it.
 
-A recipe is TOML. It holds a source, perhaps a ledger, releases by name and readings of them; each release and each
-reading is one command of fogline, which ``fogline run --dry-run`` prints. Everything that can be refused is refused
-before the first record is read. A release whose file is there already is not made again: it is opened and compared with
-the recipe, so that running a recipe twice spends once.
+A recipe is TOML. It holds a source, perhaps a ledger; releases, profiles and strata by name; and readings of the
+releases. Each of them is one command of fogline, which ``fogline run --dry-run`` prints. Everything that can be refused
+is refused before the first record is read. What touches records is not made again where its file is there already: it
+is opened and compared with the recipe, so that running a recipe twice spends once.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import json
 import shlex
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +33,33 @@ SOURCE_KEYS = ("file", "query", "unit", "max_contributions", *READING_OPTIONS)
 LEDGER_KEYS = ("path", "dataset", "analyst", "high_water", "afresh")
 RELEASE_KEYS = ("columns", "bounds", "steps", "epsilon", "delta", "neighbours", "features", "expect_records", "out")
 
+PROFILE_KEYS = (
+    *("columns", "bounds", "numeric", "steps", "date", "category", "pairs", "pairs_share", "epsilon", "delta"),
+    *("neighbours", "expect_records", "report", "table", "out", "json"),
+)
+STRATA_KEYS = (
+    *("by", "categories", "others", "columns", "bounds", "steps", "weights", "weight_bound", "epsilon", "delta"),
+    *("neighbours", "expect_records", "level", "report", "picture", "save", "json"),
+)
+
 READINGS: dict[str, tuple[str, ...]] = {
     "ask": ("questions", "target"),
-    "card": (),
+    "card": ("report",),
     "clusters": ("n_clusters", "level", "report"),
     "fit": ("column", "family", "parameter_bounds", "confidence", "report"),
     "mixture": ("components", "sigma_min", "report"),
     "modes": ("n_modes", "level", "bandwidth", "report"),
+    "notebook": ("out", "title"),
     "quantiles": ("column", "q", "target"),
     "regress": ("x", "y", "level", "report"),
     "sample": ("draws", "out"),
 }
 """What can be read of a release, and the options of each; all of them take ``json``."""
 
-FILES = ("out", "report", "json")
+WITHOUT_JSON = ("notebook",)
+"""Readings that print no document."""
+
+FILES = ("out", "report", "json", "table", "picture", "save")
 """Keys whose values are files that are written."""
 
 
@@ -60,7 +74,7 @@ class Step:
     json : Path or None
         Where its document goes; None where it prints for people.
     out : Path or None
-        Of a release, the file that it makes.
+        Of what touches records, the file that it makes.
     """
 
     words: tuple[str, ...]
@@ -94,13 +108,14 @@ class Recipe:
     """
 
     def __init__(self, content: Mapping[str, Any], folder: Path) -> None:
-        _known(content, ("source", "ledger", "release", "reading"), "the recipe")
+        _known(content, ("source", "ledger", "release", "profile", "strata", "reading"), "the recipe")
         self.folder = folder
         self.source = _table(content, "source")
         self.ledger = _table(content, "ledger")
-        self.releases = {
-            name: dict(_mapping(part, f"release.{name}")) for name, part in _table(content, "release").items()
-        }
+        self.releases, self.profiles, self.strata = (
+            {name: dict(_mapping(part, f"{kind}.{name}")) for name, part in _table(content, kind).items()}
+            for kind in ("release", "profile", "strata")
+        )
         readings = content.get("reading", [])
         if not isinstance(readings, list):
             raise click.ClickException("reading: write [[reading]], one for each")
@@ -111,8 +126,30 @@ class Recipe:
             raise click.ClickException("[source] needs file")
         if self.ledger and "path" not in self.ledger:
             raise click.ClickException("[ledger] needs path")
-        if not self.releases:
+        if not (self.releases or self.profiles or self.strata):
             raise click.ClickException("the recipe has no release: write a table [release.NAME]")
+        self._check_releases()
+        for part in self.readings:
+            self._check_reading(part)
+
+    def _check_releases(self) -> None:
+        """Refuse what touches records where something is missing."""
+        for kind, parts, known, needed in (
+            ("profile", self.profiles, PROFILE_KEYS, ("epsilon",)),
+            ("strata", self.strata, STRATA_KEYS, ("by", "categories", "bounds", "epsilon")),
+        ):
+            for name, part in parts.items():
+                _known(part, known, f"[{kind}.{name}]")
+                for key in needed:
+                    if key not in part:
+                        raise click.ClickException(f"[{kind}.{name}] needs {key}")
+        for name, part in self.strata.items():
+            bounds, columns = part["bounds"], part.get("columns", [])
+            missing = [column for column in columns if isinstance(bounds, Mapping) and column not in bounds]
+            if missing:
+                raise click.ClickException(f"[strata.{name}]: bounds has no range of {missing[0]!r}")
+        if self.strata and "unit" in self.source:
+            raise click.ClickException("[strata]: its records are rows; a source with a unit has no strata yet")
         for name, part in self.releases.items():
             _known(part, RELEASE_KEYS, f"[release.{name}]")
             for key in ("bounds", "epsilon"):
@@ -121,8 +158,6 @@ class Recipe:
             columns = part.get("columns", [])
             if not isinstance(columns, list) or not all(isinstance(column, str) for column in columns):
                 raise click.ClickException(f"[release.{name}]: columns must be a list of names; others go to a release")
-        for part in self.readings:
-            self._check_reading(part)
 
     @classmethod
     def load(cls, path: Path) -> Recipe:
@@ -141,16 +176,20 @@ class Recipe:
             near = difflib.get_close_matches(str(kind), READINGS, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(READINGS)}"
             raise click.ClickException(f"[[reading]]: there is no kind {kind!r}; {hint}")
-        _known(part, ("kind", "release", "json", *READINGS[str(kind)]), f"[[reading]] of kind {kind!r}")
+        plain = () if kind in WITHOUT_JSON else ("json",)
+        _known(part, ("kind", "release", *plain, *READINGS[str(kind)]), f"[[reading]] of kind {kind!r}")
         name = part.get("release")
+        if not self.releases:
+            raise click.ClickException(f"[[reading]] of kind {kind!r} needs a release: write a table [release.NAME]")
         if name is None and len(self.releases) > 1:
             raise click.ClickException(f"[[reading]] of kind {kind!r} needs release: one of {', '.join(self.releases)}")
         if name is not None and name not in self.releases:
             near = difflib.get_close_matches(str(name), self.releases, 1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(self.releases)}"
             raise click.ClickException(f"[[reading]]: there is no release {name!r}{hint}")
-        if kind == "ask" and not part.get("questions"):
-            raise click.ClickException("[[reading]] of kind 'ask' needs questions")
+        for asking, key in (("ask", "questions"), ("notebook", "out")):
+            if kind == asking and not part.get(key):
+                raise click.ClickException(f"[[reading]] of kind {asking!r} needs {key}")
 
     # -- commands --------------------------------------------------------------------------------------------
 
@@ -163,27 +202,73 @@ class Recipe:
         return self.folder / str(value)
 
     def steps(self) -> list[Step]:
-        """All commands, releases first."""
-        return [*(self._release(name) for name in self.releases), *map(self._reading, self.readings)]
+        """All commands, those that touch records first."""
+        return [*(step for _, step in self.spending()), *map(self._reading, self.readings)]
+
+    def spending(self) -> list[tuple[Callable[[], None], Step]]:
+        """Commands that touch records, each with a check of the file that is there already."""
+        found: list[tuple[Callable[[], None], Step]] = []
+        for name in self.releases:
+            found.append((partial(self.agrees, name), self._release(name)))
+        for name in self.profiles:
+            found.append((partial(self.profile_agrees, name), self._profile(name)))
+        for name in self.strata:
+            found.append((partial(self.strata_agree, name), self._strata(name)))
+        return found
 
     def outputs(self) -> list[tuple[str, Path]]:
         """Files that are written, with the keys that name them."""
         found = [("out", self.out(name)) for name in self.releases]
-        return found + [(key, self.place(part[key])) for part in self.readings for key in FILES if key in part]
+        found += [("out", self.profile_folder(name)) for name in self.profiles]
+        found += [("save", self.strata_file(name)) for name in self.strata]
+        others = [{**part, "out": None} for part in self.profiles.values()]
+        others += [{**part, "save": None} for part in self.strata.values()]
+        for part in (*others, *self.readings):
+            found += [(key, self.place(part[key])) for key in FILES if part.get(key) is not None]
+        return found
 
-    def _release(self, name: str) -> Step:
+    def profile_folder(self, name: str) -> Path:
+        """Folder of a profile."""
+        return self.place(self.profiles[name].get("out", f"{name}-profile"))
+
+    def strata_file(self, name: str) -> Path:
+        """File of strata."""
+        return self.place(self.strata[name].get("save", f"{name}-strata.npz"))
+
+    def _from_source(self, command: str, part: Mapping[str, Any], without: Sequence[str]) -> list[str]:
+        """Words of a command that touches records: the source, its own options, those of the ledger."""
         file = str(self.source["file"])
-        words = ["release", file if "://" in file or Path(file).is_absolute() else str(self.place(file))]
-        out = self.out(name)
-        for key, value in self.releases[name].items():
-            if key != "out":
-                words += _option(key, value)
+        words = [command, file if "://" in file or Path(file).is_absolute() else str(self.place(file))]
+        for key, value in part.items():
+            if key not in without:
+                words += _option(key, self.place(value) if key in FILES else value)
         for key, value in self.source.items():
             words += [] if key == "file" else _option(key, value)
         for key, value in self.ledger.items():
             is_place = key in ("path", "high_water")
             words += _option("ledger" if key == "path" else key, self.place(value) if is_place else value)
-        return Step((*words, "--out", str(out)), out=out)
+        return words
+
+    def _release(self, name: str) -> Step:
+        out = self.out(name)
+        return Step((*self._from_source("release", self.releases[name], ["out"]), "--out", str(out)), out=out)
+
+    def _profile(self, name: str) -> Step:
+        part, folder = self.profiles[name], self.profile_folder(name)
+        words = self._from_source("profile", part, ["out", "json"])
+        target = part.get("json")
+        document = None if target is None else self.place(target)
+        return Step((*words, "--out", str(folder), *(["--json"] if target else [])), document, folder / "profile.npz")
+
+    def _strata(self, name: str) -> Step:
+        part, file = dict(self.strata[name]), self.strata_file(name)
+        if isinstance(part["bounds"], Mapping):  # the command takes them in the order of the columns
+            part["columns"] = part.get("columns", list(part["bounds"]))
+            part["bounds"] = [part["bounds"][column] for column in part["columns"]]
+        words = self._from_source("strata", part, ["save", "json"])
+        target = part.get("json")
+        document = None if target is None else self.place(target)
+        return Step((*words, "--save", str(file), *(["--json"] if target else [])), document, file)
 
     def _reading(self, part: dict[str, Any]) -> Step:
         name = part.get("release", next(iter(self.releases)))
@@ -209,10 +294,40 @@ class Recipe:
 
         if [tuple(map(float, pair)) for pair in units.ranges(bounds, columns)] != list(density.spec.bounds):
             raise click.ClickException(f"[release.{name}]: {out} was released with other bounds: delete it first")
-        if density.guarantee.epsilon != float(part["epsilon"]):
-            raise click.ClickException(
-                f"[release.{name}]: {out} was released with epsilon {density.guarantee.epsilon:g}: delete it first"
-            )
+        _same_epsilon(f"[release.{name}]", out, density.guarantee.epsilon, part["epsilon"])
+
+    def profile_agrees(self, name: str) -> None:
+        """Refuse the folder of another profile."""
+        from fogline.density.profile import Profile
+
+        part, file = self.profiles[name], self.profile_folder(name) / "profile.npz"
+        try:
+            found = Profile.load(file)
+        except (ValueError, OSError, KeyError) as error:
+            raise click.ClickException(f"[profile.{name}]: {file}: {error}") from None
+        columns = part.get("columns")
+        if columns is not None and list(found) != list(columns):
+            raise click.ClickException(f"[profile.{name}]: {file} holds the columns {list(found)}: delete it first")
+        _same_epsilon(f"[profile.{name}]", file, found.guarantee.epsilon, part["epsilon"])
+
+    def strata_agree(self, name: str) -> None:
+        """Refuse the file of other strata."""
+        from fogline.density.strata import Strata
+
+        part, file = self.strata[name], self.strata_file(name)
+        try:
+            found = Strata.load(file)
+        except (ValueError, OSError, KeyError) as error:
+            raise click.ClickException(f"[strata.{name}]: {file}: {error}") from None
+        missing = [label for label in map(str, part["categories"]) if label not in found.names]
+        if missing:
+            raise click.ClickException(f"[strata.{name}]: {file} holds no {missing[0]!r}: delete it first")
+        _same_epsilon(f"[strata.{name}]", file, found.guarantee.epsilon, part["epsilon"])
+
+
+def _same_epsilon(where: str, file: Path, found: float, wanted: Any) -> None:
+    if found != float(wanted):
+        raise click.ClickException(f"{where}: {file} was released with epsilon {found:g}: delete it first")
 
 
 def _known(content: Mapping[str, Any], keys: Iterable[str], where: str) -> None:
@@ -242,8 +357,30 @@ def _option(key: str, value: Any) -> list[str]:
         return [option] if value else []
     if key == "x":
         return [word for name in (value if isinstance(value, list) else [value]) for word in (option, str(name))]
-    text = _text(value, quote=key in ("columns", "null", "header"))
+    if key in ("category", "date"):
+        text = _declared(value, "/" if key == "category" else ":")
+    elif key == "pairs":
+        text = value if isinstance(value, str) else ",".join(_pair(part) for part in value)
+    else:
+        text = _text(value, quote=key in ("columns", "categories", "numeric", "null", "header"))
     return [f"{option}={text}"] if text.startswith("-") else [option, text]
+
+
+def _declared(value: Any, between: str) -> str:
+    """Columns with what is declared of each, or names alone.
+
+    Examples
+    --------
+    >>> _declared({"sex": ["f", "m"], "ward": "found"}, "/"), _declared(["day"], ":")
+    ('sex=f/m,ward', 'day')
+    """
+    if not isinstance(value, Mapping):
+        return ",".join(map(str, value if isinstance(value, list) else [value]))
+    parts = []
+    for name, listed in value.items():
+        words = between.join(map(str, listed)) if isinstance(listed, list) else ""
+        parts.append(f"{name}={words}" if words else str(name))
+    return ",".join(parts)
 
 
 def _text(value: Any, *, quote: bool = False) -> str:
@@ -291,13 +428,13 @@ def run(recipe: Path, dry_run: bool) -> None:
         writable(path, key, taken)
         taken.append(path)
     _check_questions(found)
-    for name, step in zip(found.releases, found.steps(), strict=False):
+    for agrees, step in found.spending():
         if step.out is not None and step.out.exists() and not found.ledger:
-            found.agrees(name)
-            click.echo(f"release: {step.out} is there, and is read as it is")
+            agrees()
+            click.echo(f"{step.words[0]}: {step.out} is there, and is read as it is")
         else:
             _run(step, recipe)
-    for step in found.steps()[len(found.releases) :]:
+    for step in found.steps()[len(found.spending()) :]:
         _run(step, recipe)
 
 
@@ -346,12 +483,35 @@ out = {out}
 [release.{name}.bounds]      # public ranges, never from the data; fogline units lists names
 {bounds}
 
-[[reading]]
-kind = "card"
+{profile}{strata}[[reading]]
+kind = "card"                # report = "visits.html" writes a page of the density
 
 [[reading]]
 kind = "ask"
 questions = {questions}
+
+[[reading]]
+kind = "notebook"
+out = {notebook}
+"""
+
+PROFILE_TEMPLATE = """\
+[profile.{name}]             # the shape of each of these columns, for a budget of its own
+columns = {columns}
+epsilon = {epsilon}
+report = {report}
+{more}
+"""
+
+STRATA_TEMPLATE = """\
+[strata.{name}]              # one density per group, for a budget of its own
+by = {by}
+categories = {categories}
+columns = {columns}
+bounds = {bounds}
+epsilon = {epsilon}
+report = {report}
+
 """
 
 
@@ -361,6 +521,8 @@ questions = {questions}
 Examples:
   fogline init
   fogline init --file visits.csv --columns age,stay --bounds age,0:60 --epsilon 1 --ledger budget.fogline
+  fogline init --file visits.csv --columns age,stay --bounds age,0:60 --epsilon 1
+        --profile age=age,stay=0:60,cost=0:9000 --category sex=f/m --profile-epsilon 0.5
 """,
 )
 @click.option("--file", "source", metavar="FILE", help="The table.")
@@ -370,6 +532,11 @@ Examples:
 @click.option("--unit", metavar="COLUMN", help="Column that says whose record a row is; none for rows.")
 @click.option("--max-contributions", type=click.IntRange(min=1), help="Most records of one unit.")
 @click.option("--ledger", metavar="FILE", help="Ledger that pays; none for none.")
+@click.option("--profile", metavar="A=LO:HI,B=NAME", help="Columns of numbers of a profile, with ranges; or none.")
+@click.option("--category", metavar="A=x/y", help="Columns of categories of the profile, with their lists.")
+@click.option("--profile-epsilon", type=float, help="Privacy budget of the profile.")
+@click.option("--strata", metavar="COLUMN=x/y", help="Column of groups with their list, for a density each; or none.")
+@click.option("--strata-epsilon", type=float, help="Privacy budget of the densities per group.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), default=Path("fogline.toml"), show_default=True)
 def init(source: str | None, out: Path, **given: Any) -> None:
     """Write a recipe, by asking for what is not given as an option. No record is read."""
@@ -385,13 +552,7 @@ def init(source: str | None, out: Path, **given: Any) -> None:
     )
     most = given["max_contributions"] or 1
     ledger = _asked(given["ledger"], "Ledger that pays (none: no ledger)", "--ledger", default="none")
-    try:
-        number = float(epsilon)
-    except ValueError:
-        raise click.BadParameter(f"expected a number, got {epsilon!r}", param_hint="--epsilon") from None
-    from fogline.cli.release import checked_numbers
-
-    checked_numbers({"epsilon": number})
+    number = _budget(epsilon, "--epsilon")
     name = Path(file).stem.split(".")[0] or "release"
     name = name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else "shape"
     source_lines = [] if unit == "none" else [f"unit = {_toml(unit)}", f"max_contributions = {most}"]
@@ -408,6 +569,9 @@ def init(source: str | None, out: Path, **given: Any) -> None:
         epsilon=repr(number),
         out=_toml(f"{name}.fog"),
         bounds="\n".join(ranges),
+        profile=_asked_profile(name, given),
+        strata=_asked_strata(name, unit, columns, bounds, given),
+        notebook=_toml(f"{name}.ipynb"),
         questions=_toml(["count", *(f'median "{column}"' for column in columns)]),
     )
     Recipe(tomllib.loads(text), out.parent)
@@ -425,6 +589,72 @@ def _asked(value: object, words: str, option: str, *, default: str | None = None
         raise click.BadParameter("is needed where nobody can be asked", param_hint=option)
     answer: str = click.prompt(words, default=default)
     return answer
+
+
+def _budget(epsilon: object, option: str) -> float:
+    """Return a budget as a number that may be spent."""
+    from fogline.cli.release import checked_numbers
+
+    try:
+        number = float(str(epsilon))
+    except ValueError:
+        raise click.BadParameter(f"expected a number, got {epsilon!r}", param_hint=option) from None
+    checked_numbers({"epsilon": number})
+    return number
+
+
+def _asked_profile(name: str, given: Mapping[str, Any]) -> str:
+    """Return the part of a recipe that releases a profile; empty where none is wanted."""
+    words = "Profile of columns, as age=age,stay=0:60 (none: no profile)"
+    text = _asked(given["profile"], words, "--profile", default="none")
+    lists = given["category"]
+    if text == "none" and lists is None:
+        return ""
+    from fogline.cli.profile import _named, _ranges
+
+    ranges = {} if text == "none" else _ranges(text)
+    if given["profile"] is None and lists is None and _is_person():
+        asked = _asked(None, "Its columns of categories, as sex=f/m (none: none)", "--category", default="none")
+        lists = None if asked == "none" else asked
+    categories = {column: word.split("/") for column, word in _named(lists, "--category").items() if word}
+    epsilon = _budget(_asked(given["profile_epsilon"], "Its budget epsilon", "--profile-epsilon", default="1.0"),
+                      "--profile-epsilon")  # fmt: skip
+    more = ["", f"[profile.{name}.bounds]"] if ranges else []
+    more += [f"{_toml(column)} = {_toml(pair if isinstance(pair, str) else list(pair))}"
+             for column, pair in ranges.items()]  # fmt: skip
+    more += ["", f"[profile.{name}.category]"] if categories else []
+    more += [f"{_toml(column)} = {_toml(labels)}" for column, labels in categories.items()]
+    return PROFILE_TEMPLATE.format(
+        name=name,
+        columns=_toml([*ranges, *categories]),
+        epsilon=repr(epsilon),
+        report=_toml(f"{name}-profile.html"),
+        more="\n".join([*more, ""]),
+    )
+
+
+def _asked_strata(name: str, unit: str, columns: Sequence[str], bounds: Sequence[Any], given: Mapping[str, Any]) -> str:
+    """Return the part of a recipe that releases a density per group; empty where none is wanted."""
+    if unit != "none" and given["strata"] is None:
+        return ""  # a density per group counts rows, not units
+    words = "One density per group, as sex=f/m (none: no groups)"
+    text = _asked(given["strata"], words, "--strata", default="none")
+    if text == "none":
+        return ""
+    by, _, labels = text.partition("=")
+    if not by.strip() or not labels.strip():
+        raise click.BadParameter(f"expected COLUMN=x/y, such as sex=f/m, got {text!r}", param_hint="--strata")
+    epsilon = _budget(_asked(given["strata_epsilon"], "Its budget epsilon", "--strata-epsilon", default="1.0"),
+                      "--strata-epsilon")  # fmt: skip
+    return STRATA_TEMPLATE.format(
+        name=name,
+        by=_toml(by.strip()),
+        categories=_toml([label.strip() for label in labels.split("/")]),
+        columns=_toml(list(columns)),
+        bounds=_toml(list(bounds)),
+        epsilon=repr(epsilon),
+        report=_toml(f"{name}-strata.html"),
+    )
 
 
 def _is_person() -> bool:

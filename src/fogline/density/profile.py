@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from fogline._results import Results
 from fogline._typing import FloatArray, IntArray
 from fogline.accounting.guarantee import Guarantee
+from fogline.density.column_pairs import CellGroups, ColumnPair, PairCounts, read_pairs
 from fogline.density.columns import BEYOND, CategoryColumn, ColumnPlan, NumberColumn, column_from_dict
 from fogline.density.counted_records import release_message
 from fogline.density.leaves import LeafRelease, Noise
@@ -342,6 +343,8 @@ class Profile(Results, Mapping[str, ColumnProfile]):
     Parameters
     ----------
     columns : sequence of (plan, StageCounts, LeafRelease or None)
+    pairs : sequence of PairCounts
+        Counts of pairs of columns, where they were asked for.
     guarantee : Guarantee
         Of all columns together.
     receipt : dict or None
@@ -361,11 +364,12 @@ class Profile(Results, Mapping[str, ColumnProfile]):
         self,
         columns: Sequence[tuple[ColumnPlan, StageCounts, LeafRelease | None]],
         *,
+        pairs: Sequence[PairCounts] = (),
         guarantee: Guarantee,
         receipt: dict[str, Any] | None = None,
         expected: int | None = None,
     ) -> None:
-        self._parts = tuple(columns)
+        self._parts, self._pairs = tuple(columns), tuple(pairs)
         self.guarantee, self.receipt, self.expected = guarantee, receipt, expected
         self.count, self.count_sd = _pooled_count(self._parts)
         """Released number of records, at least 1, from all columns together, and the noise in it."""
@@ -394,6 +398,18 @@ class Profile(Results, Mapping[str, ColumnProfile]):
     def message(self) -> str:
         """What to check, where the released count or the budget give cause; else empty."""
         return release_message("", self.guarantee, self.count, self.count_sd, self.expected, columns=1, bounded=False)
+
+    @cached_property
+    def pairs(self) -> tuple[ColumnPair, ...]:
+        """Pairs of columns that were asked for, the surest dependence first; empty where none were."""
+        return read_pairs(self._pairs)
+
+    def pair(self, first: str, second: str) -> ColumnPair:
+        """How two columns depend on each other."""
+        for found in self.pairs:
+            if set(found.columns) == {first, second}:
+                return found
+        raise KeyError(f"the pair of {first!r} and {second!r} was not released; ask for it with pairs=")
 
     def read(self, progress: Callable[[int, int, str], object] | None = None) -> Profile:
         """Read every column now, and tell how far that is; later questions are answered at once.
@@ -427,6 +443,7 @@ class Profile(Results, Mapping[str, ColumnProfile]):
             "format": FORMAT,
             "count": {"value": self.count, "standard_error": self.count_sd},
             "columns": [column.to_dict() for column in self.values()],
+            **({"pairs": [pair.to_dict() for pair in self.pairs]} if self._pairs else {}),
             "message": self.message,
             "guarantee": {**self.guarantee.to_dict(), "text": str(self.guarantee)},
             "receipt": self.receipt,
@@ -454,6 +471,15 @@ class Profile(Results, Mapping[str, ColumnProfile]):
             "receipt": self.receipt,
         }
         arrays: dict[str, Any] = {}
+        if self._pairs:
+            groups = {part.column: part for pair in self._pairs for part in (pair.first, pair.second)}
+            noise = self._pairs[0].noise
+            header["pairs"] = {
+                "noise": [noise.kind, float(noise.scale).hex()],
+                "groups": [part.to_dict() for part in groups.values()],
+                "columns": [[pair.first.column, pair.second.column] for pair in self._pairs],
+            }
+            arrays["pairs"] = np.concatenate([pair.counts.ravel() for pair in self._pairs])
         for k, (_, cells, leaves) in enumerate(self._parts):
             arrays |= {f"{k}_pilot": cells.pilot, f"{k}_counts": cells.counts}
             if leaves is not None:
@@ -489,10 +515,28 @@ class Profile(Results, Mapping[str, ColumnProfile]):
             columns.append((plan, StageCounts(pilot, counts, (first, second)), leaves))
         return cls(
             columns,
+            pairs=_stored_pairs(header.get("pairs"), arrays),
             guarantee=Guarantee.from_dict(header["guarantee"]),
             receipt=header["receipt"] if receipt is None else receipt,
             expected=expected,
         )
+
+
+def _stored_pairs(described: dict[str, Any] | None, arrays: Mapping[str, Any]) -> list[PairCounts]:
+    """Pairs of a file."""
+    if described is None:
+        return []
+    groups = {part["column"]: CellGroups.from_dict(part) for part in described["groups"]}
+    kind, scale = described["noise"]
+    noise, values, place, found = Noise(kind, float.fromhex(scale)), arrays["pairs"].astype(np.int64), 0, []
+    for first, second in described["columns"]:
+        shape = (groups[first].size, groups[second].size)
+        mine = values[place : place + shape[0] * shape[1]]
+        if len(mine) != shape[0] * shape[1]:
+            raise ValueError("path: the counts of this profile do not fit its pairs")
+        found.append(PairCounts(groups[first], groups[second], mine.reshape(shape), noise))
+        place += len(mine)
+    return found
 
 
 def _pooled_count(parts: Sequence[tuple[ColumnPlan, StageCounts, LeafRelease | None]]) -> tuple[float, float]:
@@ -562,8 +606,8 @@ def _flat_row(column: ColumnProfile) -> dict[str, Any]:
     return row
 
 
-def example_profile() -> Profile:
-    """Profile of two columns from made-up counts, for examples."""
+def example_profile(*, pairs: bool = False) -> Profile:
+    """Profile of two columns from made-up counts, for examples; perhaps with a pair."""
     from fogline.density.leaves import BucketCounts
 
     noise = Noise("laplace", 2.0)
@@ -589,5 +633,12 @@ def example_profile() -> Profile:
             (age, beyond, LeafRelease(age.spec, pilot=stage, counts=stage)),
             (CategoryColumn.of("sex", ["f", "m"]), sexes, None),
         ],
+        pairs=[_example_pair(noise)] if pairs else [],
         guarantee=guarantee,
     )
+
+
+def _example_pair(noise: Noise) -> PairCounts:
+    ages = CellGroups("age", np.repeat([0, 1, 2], [50, 51, 3]), ("below 50", "50 up"), True)
+    return PairCounts(ages, CellGroups("sex", np.array([0, 1, 1, 2]), ("f", "m or other"), False),
+                      np.array([[350, 155], [150, 345]]), noise)  # fmt: skip

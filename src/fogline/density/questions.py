@@ -548,6 +548,9 @@ class _Asked:
         for name in self.boxes.blurred_columns(found):
             width = posterior.axes[posterior.columns.index(name)].width
             notes.append(f"cells of {name} are {width:.3g} wide, and within one nobody knows where its records are")
+        for name, wall in self.boxes.wall_heaps(found):
+            width = posterior.axes[posterior.columns.index(name)].width
+            notes.append(f"many records lie within {width:.3g} of {wall:g}, and are taken to be {name} = {wall:g}")
         return found, notes
 
     def _few(self, ranges: dict[str, Ends]) -> list[str]:

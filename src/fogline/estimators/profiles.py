@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 from fogline import _validation, units
@@ -12,7 +15,7 @@ from fogline.density.columns import CategoryColumn, ColumnPlan, NumberColumn, da
 from fogline.density.counted_records import check_expected
 from fogline.density.profile import Profile
 from fogline.estimators._base import warn_of_count
-from fogline.releases.profile import MOST_COLUMNS, ProfileTerms, release_profile
+from fogline.releases.profile import MOST_COLUMNS, MOST_PAIRS, PairPlan, ProfileTerms, release_profile
 from fogline.releases.terms import ReleaseTerms
 from fogline.sources.passes import facts_of, label_text, unit_of, width_of
 from fogline.sources.typed_cells import TypedPasses, declared_kinds, typed_source
@@ -34,6 +37,8 @@ def profile(
     steps: Mapping[str, float | None] | None = None,
     dates: Sequence[str] = (),
     categories: Mapping[str, Sequence[Any] | None] | Sequence[str] = (),
+    pairs: str | Sequence[Any] | None = None,
+    pairs_share: float | str | Fraction = "1/5",
     epsilon: float | None = None,
     delta: float | None = None,
     unit: str | Ids | None = None,
@@ -72,6 +77,12 @@ def profile(
     categories : mapping or sequence of str
         Columns of categories. With a public list, ``{"sex": ["f", "m"]}``, all of them are released, and no delta is
         needed. Without, those are found that stand out: this takes a delta, and add-remove.
+    pairs : "all" or sequence, optional
+        Pairs of columns whose dependence is released, too: ``[("age", "stay")]``, names of columns of which all pairs
+        are meant, or ``"all"``. None by default: nothing is looked for that is not paid for. The noise of each
+        grows with the root of their number (with Laplace noise, with the number itself).
+    pairs_share : float, str or Fraction
+        Part of the whole budget that the pairs are paid.
     epsilon, delta : float
         Privacy budget of the whole profile. Without a delta noise is Laplace's, which grows with the number of columns;
         with one it is Gaussian where that is less, and grows with the root of that number.
@@ -120,6 +131,7 @@ def profile(
         names = [name for name in kinds if not (isinstance(unit, str) and name == unit)]
         chosen = names if columns is None else list(_validation.check_columns(columns, names))
         plans = _plans(chosen, kinds, bounds, numeric, steps, dates, categories)
+    paired = _paired(pairs, pairs_share, [plan.name for plan in plans])
     finds = any(isinstance(plan, CategoryColumn) and plan.is_open for plan in plans)
     relation = _validation.check_neighbours(neighbours)
     if finds and relation != "add-remove":
@@ -142,16 +154,67 @@ def profile(
     )
     if any(plan.is_open for plan in plans) and not opened.rereadable:
         raise TypeError("source can be read only once, but ranges or categories are to be found first: give them all")
+    if paired is not None and not opened.rereadable:
+        raise TypeError("pairs: source can be read only once, but groups of columns are chosen after a first reading")
     passes = TypedPasses(opened, numbers, checked.max_contributions)
     # An error's traceback must not lead to the records.
     del source, opened, unit
     try:
         terms.warn()
-        found = release_profile(plans, terms, passes, ledger, facts=facts, expected=expected)
+        found = release_profile(plans, terms, passes, ledger, paired=paired, facts=facts, expected=expected)
     finally:
         passes.forget()
     warn_of_count(found.guarantee, found.count)
     return found
+
+
+# -- pairs of columns -----------------------------------------------------------------------------------------
+
+
+def _paired(pairs: Any, share: Any, names: Sequence[str]) -> PairPlan | None:
+    """Pairs as they were declared, by the places of their columns; None where there are none.
+
+    Examples
+    --------
+    >>> _paired("all", 0.25, ["a", "b", "c"])
+    PairPlan(pairs=((0, 1), (0, 2), (1, 2)), share=Fraction(1, 4))
+    >>> _paired([("c", "a")], "1/5", ["a", "b", "c"]).pairs
+    ((0, 2),)
+    """
+    if pairs is None:
+        return None
+    paid = _share(share)
+    if isinstance(pairs, str):
+        if pairs != "all":
+            raise ValueError(f'pairs must be "all", names of columns or pairs of them, got {pairs!r}')
+        listed: list[tuple[Any, ...]] = list(combinations(names, 2))
+    elif not isinstance(pairs, Sequence) or not pairs:
+        raise TypeError(f'pairs must be "all", names of columns or pairs of them, got {pairs!r}')
+    elif all(isinstance(entry, str) for entry in pairs):
+        listed = list(combinations(pairs, 2))
+    else:
+        listed = [tuple(entry) if isinstance(entry, list | tuple) else (entry,) for entry in pairs]
+    if any(len(entry) != 2 or not all(isinstance(name, str) for name in entry) for entry in listed):
+        raise ValueError("pairs: each must be two names of columns")
+    _check_names(dict.fromkeys(name for entry in listed for name in entry), names, "pairs")
+    places = [tuple(sorted(names.index(name) for name in entry)) for entry in listed]
+    found = tuple((first, second) for first, second in places)
+    if not found or any(first == second for first, second in found) or len(set(found)) != len(found):
+        raise ValueError("pairs must be of two different columns, each pair once, and at least one")
+    if len(found) > MOST_PAIRS:
+        raise ValueError(f"pairs: a profile has at most {MOST_PAIRS} pairs, got {len(found)}; name those that matter")
+    return PairPlan(found, paid)
+
+
+def _share(share: Any) -> Fraction:
+    """Share of the budget as an exact number."""
+    try:
+        paid = Fraction(share if isinstance(share, str | Fraction) else repr(float(share)))
+    except (TypeError, ValueError, ZeroDivisionError):
+        paid = Fraction(0)
+    if not 0 < paid < 1 or not math.isfinite(float(paid)) or paid.denominator > 10**9:
+        raise ValueError(f"pairs_share must lie between 0 and 1, such as 0.2 or '1/5', got {share!r}")
+    return paid
 
 
 # -- what is declared -----------------------------------------------------------------------------------------

@@ -35,6 +35,9 @@ from fogline._validation import check_bounds, check_level, check_positive
 
 __all__ = ["Family", "FloatArray", "UnivariateFamily", "check_theta", "parameter_box", "smoothed"]
 
+AT_LIMIT = 1e-6
+"""How far inside its limits a parameter with two of them stays, as a part of the distance between them."""
+
 
 @dataclass(frozen=True)
 class ConvolutionTuning:
@@ -262,13 +265,18 @@ def parameter_box(family: Family, bounds: object, name: str = "parameter_bounds"
     family : Family
     bounds : mapping from parameter name to (low, high), or a sequence of pairs
     name : str
-        How the caller's user knows the bounds.
+        How the caller's user knows the bounds. Ends at both limits of a share (0 and 1) are moved inward by a
+        millionth.
 
     Examples
     --------
     >>> from fogline.families import Normal
     >>> parameter_box(Normal(), {"sigma": (1, 5), "mu": (0, 10)})
     array([[ 0., 10.], [ 1.,  5.]])
+    >>> from fogline.families import family_named
+    >>> zeros = family_named("zero-inflated gamma")
+    >>> parameter_box(zeros, {"zero": (0, 1), "shape": (1, 9), "scale": (1, 9)})[0].tolist()
+    [1e-06, 0.999999]
     >>> parameter_box(Normal(), {"mu": (0, 10), "sigma": (0, 5)})
     Traceback (most recent call last):
     ValueError: parameter_bounds of sigma must lie strictly between 0.0 and inf, got (0.0, 5.0)
@@ -290,11 +298,15 @@ def parameter_box(family: Family, bounds: object, name: str = "parameter_bounds"
     for parameter, limit, pair in zip(family.parameters, family.limits, listed, strict=True):
         (row,) = check_bounds([pair], name=f"{name} of {parameter}:")
         low, high = map(float, row)
+        if math.isfinite(limit[0]) and math.isfinite(limit[1]):  # a share from 0 to 1 is meant without its ends
+            margin = AT_LIMIT * (limit[1] - limit[0])
+            low = limit[0] + margin if low == limit[0] else low
+            high = limit[1] - margin if high == limit[1] else high
         if not (limit[0] < low and high < limit[1]):
             raise ValueError(
                 f"{name} of {parameter} must lie strictly between {limit[0]} and {limit[1]}, got ({low}, {high})"
             )
-        rows.append(row)
+        rows.append((low, high))
     return np.array(rows)
 
 

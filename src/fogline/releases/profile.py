@@ -2,12 +2,14 @@ r"""One private release of all columns of a table: find what is open, then a pil
 
     records -> cells of all columns -> exact counts in the pilots' boxes -> noise -> released pilots
                                    \-> exact counts in buckets, chosen from the released pilots -> noise -> counts
+            -> groups of cells, chosen from released counts -> exact counts of pairs -> noise -> counts of pairs
 
 Each stage is one integer vector of all its columns. A record moves it by at most :math:`m` in the sum of absolute
 values and :math:`\sqrt m` in Euclidean norm, m the number of columns. With Laplace noise the noise grows like m, with
 Gaussian noise like its root: which of the two is smaller is decided from public numbers; the border is at about a dozen
 columns. Where a range or a list of categories is to be found, a first stage does so for a named share of the
-budget. The proof is in ``profile.proof.md`` beside this file.
+budget. Pairs of columns that are asked for are counted last, for a named share as well. The proof is in
+``profile.proof.md`` beside this file.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from fogline.accounting import zcdp
 from fogline.accounting._rounding import round_down
 from fogline.accounting.costs import Cost, GaussianCost, PureCost, whole_units
 from fogline.accounting.guarantee import Guarantee
+from fogline.density.column_pairs import SETTINGS as PAIR_SETTINGS
+from fogline.density.column_pairs import PairCounts, plan_groups
 from fogline.density.columns import BEYOND, CategoryColumn, ColumnPlan, NumberColumn
 from fogline.density.leaves import Boxes, LeafRelease, Noise
 from fogline.density.partition import partition_settings, pilot_boxes, plan_partition
@@ -38,11 +42,13 @@ from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.stable_histogram import stable_histogram
 from fogline.queries.column_counts import ColumnAnswer, ColumnGroups, ColumnsQuery, ColumnTables, KeyCounts
 from fogline.queries.magnitudes import BINS, CELLS, TUNING, ColumnCells, coarse_range
+from fogline.queries.pair_counts import PairsQuery, PairTables
 from fogline.releases.release import PaidQuestion, release
 from fogline.releases.terms import ReleaseTerms
 from fogline.sources.typed_cells import (
     KEY_WORDS,
     CellCoder,
+    GroupCoder,
     RangeCoder,
     SearchCoder,
     TypedPasses,
@@ -50,7 +56,16 @@ from fogline.sources.typed_cells import (
     unspelled,
 )
 
-__all__ = ["SETTINGS", "ProfileSettings", "ProfileTerms", "plan_shares", "release_profile", "settle_terms"]
+__all__ = [
+    "MOST_PAIRS",
+    "SETTINGS",
+    "PairPlan",
+    "ProfileSettings",
+    "ProfileTerms",
+    "plan_shares",
+    "release_profile",
+    "settle_terms",
+]
 
 CODE_VERSION = "profile-1"
 """Changes whenever the same question may get an answer of another law."""
@@ -62,6 +77,35 @@ LEAST_SCALE = Fraction(1, 8)
 
 MOST_COLUMNS = 2000
 """Most columns of a profile: their exact tables take 64 MiB."""
+
+MOST_PAIRS = 5000
+"""Most pairs of columns of a profile: all pairs of a hundred columns."""
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """Pairs of columns that are counted, and what they are paid; public.
+
+    Parameters
+    ----------
+    pairs : tuple of (int, int)
+        Places of the columns of each pair.
+    share : Fraction
+        Part of the whole budget, between 0 and 1.
+
+    Examples
+    --------
+    >>> PairPlan(((0, 1), (0, 3))).columns
+    (0, 1, 3)
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    share: Fraction = Fraction(1, 5)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Places of all columns of a pair."""
+        return tuple(sorted({place for pair in self.pairs for place in pair}))
 
 
 @dataclass(frozen=True)
@@ -137,7 +181,7 @@ class ProfileTerms(ReleaseTerms):
         return replace(found, rho=None) if self.finds_categories else found
 
 
-def plan_shares(plans: Sequence[ColumnPlan]) -> dict[str, Fraction]:
+def plan_shares(plans: Sequence[ColumnPlan], paired: PairPlan | None = None) -> dict[str, Fraction]:
     """Divide a budget between the stages, by name; the parts sum to exactly one.
 
     Examples
@@ -147,7 +191,12 @@ def plan_shares(plans: Sequence[ColumnPlan]) -> dict[str, Fraction]:
     >>> shares = plan_shares([NumberColumn("a"), CategoryColumn("b"), NumberColumn("c", (0.0, 1.0))])
     >>> sum(shares.values()), shares["categories: b"], shares["magnitudes"] + shares["ranges"]
     (Fraction(1, 1), Fraction(1, 12), Fraction(1, 12))
+    >>> plan_shares([NumberColumn(name, (0.0, 1.0)) for name in "ab"], PairPlan(((0, 1),), Fraction(1, 5)))
+    {'pilot': Fraction(3, 25), 'counts': Fraction(17, 25), 'pairs': Fraction(1, 5)}
     """
+    if paired is not None:
+        alone = {name: (1 - paired.share) * part for name, part in plan_shares(plans).items()}
+        return {**alone, "pairs": paired.share}
     each = SETTINGS.search / len(plans)
     ranges = each * sum(isinstance(plan, NumberColumn) and plan.is_open for plan in plans)
     shares: dict[str, Fraction] = {}
@@ -166,9 +215,9 @@ def plan_shares(plans: Sequence[ColumnPlan]) -> dict[str, Fraction]:
 class _Account:
     """The budget of a release: each stage takes its named share, once."""
 
-    def __init__(self, plans: Sequence[ColumnPlan], terms: ProfileTerms) -> None:
+    def __init__(self, plans: Sequence[ColumnPlan], terms: ProfileTerms, paired: PairPlan | None = None) -> None:
         self.terms = terms
-        self._shares = plan_shares(plans)
+        self._shares = plan_shares(plans, paired)
         if sum(self._shares.values()) != 1 or min(self._shares.values()) <= 0:
             raise RuntimeError("the shares of the stages must be positive and sum to exactly 1")
         self._whole = terms.exact_epsilon if terms.pure else Fraction(terms.rho)
@@ -194,8 +243,18 @@ class _Account:
 
     def answer(self, name: str, query: ColumnsQuery, exact: Callable[[], IntArray]) -> list[ColumnAnswer]:
         """Release the numbers of a query; the exact ones are asked for after the noise was drawn."""
+        return query.decode(*self._noisy(name, len(query.parts), query, exact))
+
+    def pairs(self, query: PairsQuery, exact: Callable[[], IntArray]) -> list[PairCounts]:
+        """The same for pairs of columns."""
+        return query.decode(*self._noisy("pairs", len(query.pairs), query, exact))
+
+    def _noisy(
+        self, name: str, moved: int, query: ColumnsQuery | PairsQuery, exact: Callable[[], IntArray]
+    ) -> tuple[IntArray, Noise]:
+        """Numbers with noise, and its law; `moved` numbers of the query hold a record."""
         who = (self.terms.neighbours, self.terms.max_contributions)
-        budget, parameters = self.budget(name, len(query.parts)), (("share", name),)
+        budget, parameters = self.budget(name, moved), (("share", name),)
         if self.terms.pure:
             spread = add_laplace(
                 sealed(exact),
@@ -204,11 +263,11 @@ class _Account:
                 epsilon=budget,
                 parameters=parameters,
             )
-            return query.decode(spread.values, Noise("laplace", spread.scale))
+            return spread.values, Noise("laplace", spread.scale)
         noisy = add_gaussian(
             sealed(exact), size=query.size, sensitivity=query.sensitivity(*who), rho=budget, parameters=parameters
         )
-        return query.decode(noisy.values, Noise("gaussian", noisy.scale))
+        return noisy.values, Noise("gaussian", noisy.scale)
 
     def frequent(self, column: str, keys: Callable[[], list[bytes]], columns: int) -> dict[bytes, int]:
         """Release the keys that are frequent, with noisy counts, by a stable histogram."""
@@ -227,8 +286,10 @@ class _Account:
         return {key: count for key, count in found.counts.items() if isinstance(key, bytes)}
 
 
-def settle_terms(plans: Sequence[ColumnPlan], terms: ProfileTerms) -> ProfileTerms:
+def settle_terms(plans: Sequence[ColumnPlan], terms: ProfileTerms, paired: PairPlan | None = None) -> ProfileTerms:
     """Return the terms with the noise that suits them: pure where Laplace noise keeps them with less variance.
+
+    Where pairs are counted, with no more variance of theirs as well.
 
     Examples
     --------
@@ -240,8 +301,12 @@ def settle_terms(plans: Sequence[ColumnPlan], terms: ProfileTerms) -> ProfileTer
     if terms.pure or terms.finds_categories:
         return terms
     pure = replace(terms, delta=0.0)
-    spread, bell = (_Account(plans, each).noise("counts", len(plans)).variance for each in (pure, terms))
-    return pure if spread <= bell else terms
+    stages = {"counts": len(plans), **({} if paired is None else {"pairs": len(paired.pairs)})}
+    for name, moved in stages.items():
+        spread, bell = (_Account(plans, each, paired).noise(name, moved).variance for each in (pure, terms))
+        if spread > bell:
+            return terms
+    return pure
 
 
 # -- the stages -----------------------------------------------------------------------------------------------
@@ -358,6 +423,37 @@ class _Stages:
             found.append((replace(plan), StageCounts(early.others, late.others, (early.noise, late.noise)), leaves))
         return found
 
+    # Pairs of columns.
+
+    def paired(
+        self, found: Sequence[tuple[ColumnPlan, StageCounts, LeafRelease | None]], paired: PairPlan
+    ) -> list[PairCounts]:
+        """Counts of pairs of columns, in groups that are chosen from what was released of each column."""
+        places = paired.columns
+        noise = self.account.noise("pairs", len(paired.pairs))
+        # From here on only released numbers decide. An error says no more than any other after the budget is spent.
+        query = sealed(lambda: _pairs_query([found[place] for place in places], places, paired, noise))()
+        coder = GroupCoder([replace(found[place][0]) for place in places], query.groups)
+
+        def exact() -> IntArray:
+            tables = PairTables([part.size for part in query.groups])
+            self.passes.run(coder, lambda coded: tables.add(integers(coded)))
+            return query.exact(tables)
+
+        return self.account.pairs(query, exact)
+
+
+def _pairs_query(
+    found: Sequence[tuple[ColumnPlan, StageCounts, LeafRelease | None]],
+    places: Sequence[int],
+    paired: PairPlan,
+    noise: Noise,
+) -> PairsQuery:
+    """Where pairs are counted, from released numbers."""
+    groups = [plan_groups(plan, cells.values, leaves, noise) for plan, cells, leaves in found]
+    where = {place: k for k, place in enumerate(places)}
+    return PairsQuery(groups, [(where[first], where[second]) for first, second in paired.pairs])
+
 
 def _groups(plan: ColumnPlan, pilot: ColumnAnswer | None, noise: Noise | None = None) -> ColumnGroups:
     """Where a stage counts in a column: the pilot's boxes, or a partition that is chosen from the released pilot."""
@@ -385,6 +481,7 @@ def release_profile(
     passes: TypedPasses,
     ledger: Any = None,
     *,
+    paired: PairPlan | None = None,
     facts: Mapping[str, Any] | None = None,
     expected: int | None = None,
 ) -> Profile:
@@ -398,31 +495,43 @@ def release_profile(
         Leads to the records; run inside the mechanisms alone, after their noise was drawn and, with a ledger, after the
         reservation is on the disk; not at all if the ledger knows the answer.
     ledger : Ledger or LedgerView, optional
+    paired : PairPlan, optional
+        Pairs of columns to count, and what they are paid.
     facts : mapping, optional
         What else is public and tells this question from others.
     expected : int, optional
         For the message alone.
     """
-    terms = settle_terms(plans, terms)
-    account = _Account(plans, terms)
+    terms = settle_terms(plans, terms, paired)
+    account = _Account(plans, terms, paired)
     for name in ("pilot", "counts"):
         account.noise(name, len(plans))  # a budget that no noise can keep is refused here, before anything is paid
-    law = "Laplace" if terms.pure else "Gaussian"
-    stated = terms.stated(f"discrete {law} noise on counts of {len(plans)} columns, in stages")
+    law, counted = "Laplace" if terms.pure else "Gaussian", f"{len(plans)} columns"
+    if paired is not None:
+        account.noise("pairs", len(paired.pairs))
+        counted += f" and {len(paired.pairs)} pair{'' if len(paired.pairs) == 1 else 's'} of them"
+    stated = terms.stated(f"discrete {law} noise on counts of {counted}, in stages")
     guarantee = replace(terms.guarantee(PROOF), mechanism=stated)
 
     def make() -> Profile:
         stages = _Stages(plans, account, passes)
-        return Profile(stages.counted(stages.closed()), guarantee=guarantee, expected=expected)
+        columns = stages.counted(stages.closed())
+        pairs = [] if paired is None else stages.paired(columns, paired)
+        return Profile(columns, pairs=pairs, guarantee=guarantee, expected=expected)
 
     def question() -> PaidQuestion:
         described = [plan.to_dict() for plan in plans]
+        # Only where there are any: a question without pairs stays the one that it was.
+        pairs = {} if paired is None else {"pairs": [*map(list, paired.pairs)], "pairs_share": str(paired.share)}
         return PaidQuestion(
             name="profile",
             code_version=CODE_VERSION,
-            parameters={"columns": described, **terms.question(), **(facts or {})},
+            parameters={"columns": described, **pairs, **terms.question(), **(facts or {})},
             charge=terms.charge(gain_and_loss=True),
-            max_payload=sum(map(_most_bytes, plans)) + 16 * len(json.dumps(described)) + 2**16,
+            max_payload=sum(map(_most_bytes, plans))
+            + 16 * len(json.dumps(described))
+            + 2**16
+            + _most_pair_bytes(paired),
         )
 
     return release(
@@ -441,3 +550,10 @@ def _most_bytes(plan: ColumnPlan) -> int:
         return 2**10 + 256 * cells
     leaves = partition_settings(1).most_buckets if plan.is_open else min(plan.cells, partition_settings(1).most_buckets)
     return 24 * (leaves + partition_settings(1).pilot_cells) + 2**12
+
+
+def _most_pair_bytes(paired: PairPlan | None) -> int:
+    """Most bytes that pairs take in a file: their counts, and the groups of their columns."""
+    if paired is None:
+        return 0
+    return 24 * PAIR_SETTINGS.most_groups**2 * len(paired.pairs) + 2**13 * len(paired.columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fogline._typing import BoolArray, FloatArray
+from fogline.density.column_pairs import ColumnPair
 from fogline.density.posterior.estimates import Estimate
 from fogline.density.private_density import PrivateDensity
 from fogline.density.profile import LEAST_HEAP, ColumnProfile, Profile
@@ -22,6 +24,8 @@ from fogline.report.summaries import Summary
 __all__ = [
     "ProfileFindings",
     "find_profile",
+    "pair_picture",
+    "pair_sentences",
     "profile_content",
     "profile_csv",
     "profile_document",
@@ -43,6 +47,9 @@ LEFT, RIGHT, TOP, BOTTOM = 8.0, 312.0, 10.0, 96.0
 
 MOST_BARS = 7
 """Most categories in a picture."""
+
+MOST_PICTURES, MOST_PAIR_ROWS = 12, 60
+"""Most pairs of columns that are drawn, and that are listed, on a page; documents have all."""
 
 
 # -- pictures -------------------------------------------------------------------------------------------------
@@ -147,6 +154,56 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
+def pair_picture(pair: ColumnPair) -> str:
+    """Draw the table of a pair: how much more or less often two groups meet than in independent columns.
+
+    Examples
+    --------
+    >>> from fogline.density.profile import example_profile
+    >>> pair_picture(example_profile(pairs=True).pairs[0]).startswith("<svg")
+    True
+    """
+    lift, (rows, columns) = pair.lift, pair.groups
+    left, top, width, height = 92.0, 20.0, (RIGHT - 92.0) / len(columns), 26.0
+    found = []
+    for j, label in enumerate(columns):
+        middle = left + (j + 0.5) * width
+        found.append(element("text", text=short(label, 14), x=middle, y=top - 6, class_="spark-label middle"))
+    for i, label in enumerate(rows):
+        y = top + i * height
+        found.append(element("text", text=short(label, 15), x=LEFT, y=y + height / 2 + 4, class_="spark-label"))
+        for j in range(len(columns)):
+            ratio = float(lift[i, j])
+            strength = min(abs(math.log2(max(ratio, 0.125))) / 2, 1.0)
+            kind = "pair-more" if ratio >= 1 else "pair-less"
+            place = {"x": left + j * width + 1, "y": y + 1, "width": width - 2, "height": height - 2}
+            found.append(element("rect", **place, fill_opacity=f"{0.06 + 0.7 * strength:.2f}", class_=kind))
+            where = {"x": left + (j + 0.5) * width, "y": y + height / 2 + 4}
+            found.append(element("text", text=f"× {ratio:.2g}", **where, class_="pair-text"))
+    size = f"0 0 {WIDTH:.0f} {top + len(rows) * height + 4:.0f}"
+    label = f"{pair.columns[0]} by {pair.columns[1]}"
+    return element("svg", *found, viewBox=size, role="img", aria_label=label, class_="spark")
+
+
+def _pair_row(pair: ColumnPair) -> dict[str, Any]:
+    """One pair as texts."""
+    rank = pair.rank_correlation
+    if not pair.is_told:
+        return {"names": pair.columns, "association": "not told", "rank": "", "p": "", "said": "too few records"}
+    least = "below 0.0001" if pair.adjusted_p_value < 1e-4 else f"{pair.adjusted_p_value:.2g}"
+    return {
+        "names": pair.columns,
+        "association": _interval(pair.association),
+        "rank": "" if rank is None else _interval(rank),
+        "p": least,
+        "said": "depend" if pair.depends else "no dependence seen",
+    }
+
+
+def _interval(found: Estimate) -> str:
+    return f"{float(found.value):.2f} ({float(found.low):.2f} to {float(found.high):.2f})"
+
+
 # -- the page -------------------------------------------------------------------------------------------------
 
 
@@ -225,7 +282,34 @@ def profile_summary(findings: ProfileFindings) -> Summary:
 
 def _sentences(profile: Profile) -> list[str]:
     count = f"Records, as released: {profile.count:.0f} ± {profile.count_sd:.0f}."
-    return [count, *filter(None, [as_sentence(profile.message)]), str(profile.guarantee)]
+    return [count, *pair_sentences(profile), *filter(None, [as_sentence(profile.message)]), str(profile.guarantee)]
+
+
+def pair_sentences(profile: Profile, most: int = 6) -> list[str]:
+    """Return what is said about pairs of columns: a sentence per pair that depends, and one about the others.
+
+    Examples
+    --------
+    >>> from fogline.density.profile import example_profile
+    >>> pair_sentences(example_profile(pairs=True))[0].startswith("age and sex depend on each other: association 0.")
+    True
+    """
+    said = []
+    depend = [pair for pair in profile.pairs if pair.depends]
+    for pair in depend[:most]:
+        row = _pair_row(pair)
+        rank = f", rank correlation {row['rank']}" if row["rank"] else ""
+        names = " and ".join(pair.columns)
+        said.append(f"{names} depend on each other: association {row['association']}{rank}, p-value {row['p']}.")
+    if len(depend) > most:
+        said.append(f"{len(depend) - most} further pairs depend on each other.")
+    rest = [pair for pair in profile.pairs if not pair.depends]
+    told = sum(pair.is_told for pair in rest)
+    if told:
+        said.append(f"Of {told} pair{'' if told == 1 else 's'} no dependence is seen.")
+    if len(rest) > told:
+        said.append(f"{len(rest) - told} pairs have too few records for their noise.")
+    return said
 
 
 def profile_frame(findings: ProfileFindings) -> dict[str, list[Any]]:
@@ -273,11 +357,17 @@ def profile_content(findings: ProfileFindings) -> dict[str, Any]:
     """Return what the page says, for its template."""
     profile = findings.profile
     estimator: Any = findings.estimator
+    drawn = [pair for pair in profile.pairs if pair.depends][:MOST_PICTURES]
     return {
-        "figures": [profile_picture(column) for column in profile.values()],
+        "figures": [profile_picture(column) for column in profile.values()] + [pair_picture(pair) for pair in drawn],
         "cards": [_card(column) for column in profile.values()],
         "numbers": sum(column.leaves is not None for column in profile.values()),
         "texts": sum(column.leaves is None for column in profile.values()),
+        "pairs": [_pair_row(pair) for pair in drawn],
+        "pair_rows": [_pair_row(pair) for pair in profile.pairs[:MOST_PAIR_ROWS]],
+        "pairs_asked": len(profile.pairs),
+        "pairs_depend": sum(pair.depends for pair in profile.pairs),
+        "pairs_untold": sum(not pair.is_told for pair in profile.pairs),
         "call": "fogline.profile(source, ...)",
         "more_style": "profile.css",
         **promise_content(estimator, profile.receipt),
@@ -388,6 +478,14 @@ def write_profile_xlsx(profile: Profile, path: str | Path) -> None:
     for column in profile.values():
         for label, share in column.categories:
             shares.append([column.name, label, float(share.value), float(share.standard_error)])
+    if profile.pairs:
+        pairs = book.create_sheet("pairs")
+        pairs.append(["first", "second", "association", "standard error", "rank correlation", "p-value", "adjusted"])
+        for pair in profile.pairs:
+            rank = pair.rank_correlation
+            both = float(pair.association.value), float(pair.association.standard_error)
+            shown = None if rank is None else float(rank.value)
+            pairs.append([*pair.columns, *both, shown, pair.p_value, pair.adjusted_p_value])
     about = book.create_sheet("guarantee")
     about.append([str(profile.guarantee)])
     about.append([as_sentence(profile.message)])

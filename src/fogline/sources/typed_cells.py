@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fogline._typing import FloatArray, Ids, IntArray, SourceLike
 from fogline._validation import check_max_contributions
+from fogline.density.column_pairs import CellGroups
 from fogline.density.columns import KEY_BYTES, CategoryColumn, ColumnPlan, NumberColumn, day_number, text_key
 from fogline.queries.column_counts import magnitude_cells, number_cells, range_cells
 from fogline.sources.contributions import ContributionBound, id_cells
@@ -32,6 +33,7 @@ from fogline.sources.tables import Progress, Source, Take
 __all__ = [
     "KEY_WORDS",
     "CellCoder",
+    "GroupCoder",
     "RangeCoder",
     "SearchCoder",
     "TypedPasses",
@@ -155,6 +157,45 @@ def _cell_of(plan: CategoryColumn) -> Callable[[object], int]:
         return places.get(key, other) if key else missing
 
     return cell
+
+
+class GroupCoder:
+    """The group of each record in each column of a pair; the number of groups where it is in none.
+
+    Parameters
+    ----------
+    plans : sequence of NumberColumn or CategoryColumn
+        None of them open.
+    groups : sequence of CellGroups
+        One per plan.
+
+    Examples
+    --------
+    >>> coder = GroupCoder([NumberColumn("age", (0.0, 9.0), 1.0)],
+    ...                    [CellGroups("age", np.array([0] * 5 + [1] * 5 + [2] * 3), ("below 5", "5 up"), True)])
+    >>> coder.code(np.array([[4.0], [9.0], [np.nan]]), []).tolist()
+    [[0.0], [1.0], [2.0]]
+    """
+
+    def __init__(self, plans: Sequence[ColumnPlan], groups: Sequence[CellGroups]) -> None:
+        self.plans = tuple(plans)
+        self._cells = CellCoder(plans)
+        self._lookups = [part.of_cell for part in groups]
+        if [len(lookup) for lookup in self._lookups] != [plan.cells for plan in self.plans]:
+            raise ValueError("groups must tell the group of every cell of each column")
+
+    @property
+    def width(self) -> int:
+        """One per column."""
+        return len(self.plans)
+
+    def code(self, numbers: FloatArray, texts: Sequence[list[Any]]) -> FloatArray:
+        """Groups of records, as floats that hold whole numbers."""
+        cells = self._cells.code(numbers, texts)
+        found = np.empty_like(cells)
+        for j in range(self.width):
+            found[:, j] = self._lookups[j][cells[:, j].astype(np.int64)]
+        return found
 
 
 class SearchCoder:
@@ -315,7 +356,9 @@ class TypedPasses:
         self._source: Source | None = source
         self._names = tuple(names)
 
-    def run(self, coder: CellCoder | SearchCoder | RangeCoder, take: Callable[[FloatArray], object]) -> None:
+    def run(
+        self, coder: CellCoder | GroupCoder | SearchCoder | RangeCoder, take: Callable[[FloatArray], object]
+    ) -> None:
         """Hand over the records as whole numbers, of the coder's columns alone, in batches of shape (rows, width)."""
         if self._source is None:
             raise RuntimeError("these passes are over")

@@ -174,4 +174,9 @@ def branches_at(found: BranchMap, x: FloatArray) -> Branches:
     if not banded:
         return Branches(*plain)
     wall = np.rint(mean[8]).astype(np.int64)
-    return Branches(*plain, smoothing_errors=mean[5], low=mean[0] - mean[6], high=mean[0] + mean[7], wall_sides=wall)
+    position, low, high = mean[0], mean[0] - mean[6], mean[0] + mean[7]
+    if len(found.place):  # bands of nodes end at the walls of y; a slope must not lead beyond them
+        ends = float(np.min(found.low)), float(np.max(found.high))  # type: ignore[arg-type]
+        position, low, high = (np.clip(part, *ends) for part in (position, low, high))
+    plain = (*plain[:2], position, *plain[3:])
+    return Branches(*plain, smoothing_errors=mean[5], low=low, high=high, wall_sides=wall)

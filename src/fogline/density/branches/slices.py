@@ -42,6 +42,9 @@ class SliceTuning:
         Relative error of the density of x up to which a place counts as known.
     least_records : float
         Records that a pooled slice must hold.
+    near, least_near : tuple of float, float
+        A place counts as known only if this many records are estimated within this part of every axis of x, for one
+        and for two of them: pooling must not answer where nobody is.
     """
 
     places: tuple[int, int] = (49, 13)
@@ -49,6 +52,8 @@ class SliceTuning:
     draws: int = 200
     known: float = 0.3
     least_records: float = 15.0
+    near: tuple[float, float] = (0.032, 0.08)
+    least_near: float = 10.0
 
 
 SLICES = SliceTuning()
@@ -139,7 +144,13 @@ class Slices:
             fine = (mass > 0) & (sd <= SLICES.known * mass) & (records >= SLICES.least_records)
             width = np.where(fine, candidate, width)
             known |= fine
-        return width, known
+        return width, known & (self._near(places, marginal) >= SLICES.least_near)
+
+    def _near(self, places: FloatArray, marginal: FloatArray) -> FloatArray:
+        """Estimated records near to each place."""
+        reach = max(SLICES.near[len(self.x_axes) - 1], max(1 / len(c) for c in self.centres))
+        near = (np.abs(self.cells[None] - places[:, None]) <= reach * self.widths).all(axis=2)
+        return np.asarray(self.count * (near @ marginal))
 
     def spreads(self, estimate: FloatArray) -> FloatArray:
         """Deviation of a normal law whose shortest interval with a quarter of its mass is as long, per place."""

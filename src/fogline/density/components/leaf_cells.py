@@ -109,12 +109,13 @@ class LeafCells:
         masses, d = posterior.masses(), posterior.d
         margins = [masses.estimate.sum(axis=tuple(k for k in range(d) if k != axis)) for axis in range(d)]
         within_leaf = np.array([axis.reach * (axis.reach + axis.step) / 3 for axis in posterior.axes])
-        centre = np.array([float(m @ a.centres) for m, a in zip(margins, posterior.axes, strict=True)])
-        spread = [float(m @ (a.centres - c) ** 2) for m, a, c in zip(margins, posterior.axes, centre, strict=True)]
+        values = [posterior.places(axis) for axis in range(d)]  # zeros count as zeros, not as the middle of their leaf
+        centre = np.array([float(m @ value) for m, value in zip(margins, values, strict=True)])
+        spread = [float(m @ (value - c) ** 2) for m, value, c in zip(margins, values, centre, strict=True)]
         ranges = np.array([axis.bounds[1] - axis.bounds[0] for axis in posterior.axes])
         scale = np.maximum(np.sqrt(np.array(spread) + within_leaf), settings.narrowest * ranges)
         starts = [group_starts(m, settings.groups[d - 1], settings) for m in margins]
-        x = [(a.centres - c) / s for a, c, s in zip(posterior.axes, centre, scale, strict=True)]
+        x = [(value - c) / s for value, c, s in zip(values, centre, scale, strict=True)]
         mass, places, within = _moments(masses.estimate, x, starts)
         drawn = joined_groups(masses.draws, starts).reshape(len(masses.draws), -1)
         widths = np.ones(())

@@ -23,7 +23,7 @@ HEAVY_LEAF = 1e-3
 """Leaves with a larger share than this are not taken to be even inside; offsets in all others average out."""
 
 AT_EDGE = 0.25
-"""How often a drawn heap lies at the lower end of its leaf, where round numbers are, or at the wall."""
+"""How often a drawn heap lies at the lower end of its leaf, where round numbers are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,15 +117,42 @@ class Heaps:
         The value as estimated.
     drawn : array of shape (draws, heaps)
         Places that the value may have.
+    part : array of shape (1, heaps)
+        Part of the leaf's mass that is the value; the rest is even in the leaf.
+    drawn_part : array of shape (draws, heaps)
     """
 
     leaves: IntArray
     values: FloatArray
     drawn: FloatArray
+    part: FloatArray
+    drawn_part: FloatArray
 
     @classmethod
-    def of(cls, axis: LeafAxis, leaves: IntArray, values: FloatArray, draws: int, seed: int) -> Heaps:
-        """Draw places: at the lower end or the wall now and then, else anywhere in the leaf."""
+    def of(
+        cls,
+        axis: LeafAxis,
+        leaves: IntArray,
+        values: FloatArray,
+        draws: int,
+        seed: int,
+        *,
+        beside: FloatArray | None = None,
+        at_wall: bool = True,
+    ) -> Heaps:
+        """Draw places: a heap of the outermost leaf is at the wall, others anywhere in theirs.
+
+        Parameters
+        ----------
+        axis : LeafAxis
+        leaves, values : array of shape (heaps,)
+        draws, seed : int
+        beside : array of shape (heaps,), optional
+            For each heap, the part of its leaf's mass that neighbours would put there. That much of it or none may be
+            no heap: half in the estimate. Without it all is the heap.
+        at_wall : bool
+            Whether a heap of the outermost leaf is known to be at the wall; else it is there now and then.
+        """
         rng = np.random.default_rng([seed, len(leaves)])
         first, last = axis.first(leaves), axis.last(leaves)
         share = rng.random((draws, len(leaves)))
@@ -135,7 +162,23 @@ class Heaps:
         at_edge = rng.random(drawn.shape)
         drawn = np.where(at_edge < AT_EDGE, first, drawn)
         drawn = np.where((at_edge > 1 - AT_EDGE) & (leaves == len(axis.edges) - 2), last, drawn)
-        return cls(leaves, values[None, :], drawn)
+        if at_wall:
+            drawn = np.where(leaves == 0, first, np.where(leaves == len(axis.edges) - 2, last, drawn))
+        most = np.zeros(len(leaves)) if beside is None else np.clip(beside, 0.0, 1.0)
+        return cls(leaves, values[None, :], drawn, (1 - most / 2)[None], 1 - most * rng.random(drawn.shape))
+
+    def weights(self, low: float, high: float, slack: float, cut: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Part of each heap's leaf that lies in a closed range: as estimated (heaps,), and in each draw.
+
+        Parameters
+        ----------
+        low, high, slack : float
+            Ends of the range and how far beyond them a value still counts.
+        cut : array of shape (heaps,)
+            Part of the leaf that the range covers.
+        """
+        inside, drawn = self.inside(low, high, slack)
+        return (self.part * inside + (1 - self.part) * cut)[0], self.drawn_part * drawn + (1 - self.drawn_part) * cut
 
     def inside(self, low: float, high: float, slack: float) -> tuple[BoolArray, BoolArray]:
         """Whether the values lie in a closed range: as estimated, and in each draw."""
@@ -145,7 +188,12 @@ class Heaps:
 
 
 def cdf_at(
-    axis: LeafAxis, part: FloatArray, points: FloatArray, leaves: IntArray, places: FloatArray | None
+    axis: LeafAxis,
+    part: FloatArray,
+    points: FloatArray,
+    leaves: IntArray,
+    places: FloatArray | None,
+    heaped: FloatArray | None = None,
 ) -> FloatArray:
     """Distribution functions at points; linear inside a leaf, a step at each value of a lattice and at each heap.
 
@@ -156,6 +204,8 @@ def cdf_at(
     points : array of shape (points,)
     leaves, places : array of shape (heaps,), (rows or 1, heaps)
         Leaves that are heaps, and their values.
+    heaped : array of shape (rows or 1, heaps), optional
+        Part of each such leaf that is the value; all of it without.
     """
     rows = np.atleast_2d(part)
     cumulative = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=-1)], axis=-1)
@@ -165,7 +215,9 @@ def cdf_at(
     if places is not None:
         for number, leaf in enumerate(leaves.tolist()):
             at = np.flatnonzero(place == leaf)
-            within[:, at] = points[at] + 1e-6 * axis.step >= places[:, [number]]
+            at_value = points[at] + 1e-6 * axis.step >= places[:, [number]]
+            share = 1.0 if heaped is None else heaped[:, [number]]
+            within[:, at] = share * at_value + (1 - share) * within[:, at]
     found = cumulative[:, place] * (1 - within) + cumulative[:, place + 1] * within
     found[:, points < axis.bounds[0]] = 0.0
     return np.asarray(found if part.ndim > 1 else found[0])
@@ -185,12 +237,16 @@ def quantiles_of(axis: LeafAxis, part: FloatArray, levels: FloatArray) -> FloatA
     return out if part.ndim > 1 else out[0]
 
 
-def mean_places(axis: LeafAxis, estimate: FloatArray, draws: int, seed: int) -> tuple[IntArray, FloatArray]:
-    """Where the mass of heavy leaves may lie on average, per draw: offsets from the middle, shape (draws, leaves).
+def mean_places(
+    axis: LeafAxis, estimate: FloatArray, draws: int, seed: int, places: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """Where the mass of heavy leaves may lie on average, per draw: offsets from its place, shape (draws, leaves).
 
     They follow the arcsine law: where one leaf holds all, an interval comes near both ends of the leaf; where there are
-    many, offsets average out.
+    many, offsets average out. A place off the middle is that of a heap at a wall: it may be wrong by as far as it is
+    from the wall.
     """
     heavy = np.flatnonzero(estimate > HEAVY_LEAF) if axis.reach else np.empty(0, dtype=np.int64)
     angles = np.random.default_rng([seed, 7]).uniform(-np.pi / 2, np.pi / 2, (draws, len(heavy)))
-    return heavy, np.asarray(axis.reach * np.sin(angles))
+    reach = axis.reach - np.abs(places - axis.centres)[heavy]
+    return heavy, np.asarray(reach * np.sin(angles))

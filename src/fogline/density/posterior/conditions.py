@@ -16,7 +16,7 @@ import numpy as np
 from fogline.density.posterior.arrays import FloatArray, IntArray
 from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps
 from fogline.density.posterior.estimates import Estimate, Target
-from fogline.density.posterior.posterior import LeafMasses, Posterior
+from fogline.density.posterior.posterior import COARSE_CONTRAST, LeafMasses, Posterior
 
 __all__ = ["Conditions", "Ranges"]
 
@@ -122,6 +122,7 @@ class Conditions:
             count=counted._count,
             seed=self.posterior._seed,
             unseen=self.posterior._unseen,
+            contrast=self.posterior._contrast if self.posterior.d == 1 else COARSE_CONTRAST,
         )
 
     def _counted(self, ranges: Ranges) -> Posterior:
@@ -159,13 +160,13 @@ class Conditions:
         per_draw = np.tile(estimated, (len(heaps.drawn), 1))
         outer = self._cut_outer(k, (low, high))
         if len(heaps.leaves):
-            inside, drawn = heaps.inside(low, high, 1e-6 * axis.step)
+            found = heaps.weights(low, high, 1e-6 * axis.step, estimated[heaps.leaves])
             estimated = estimated.copy()
-            estimated[heaps.leaves], per_draw[:, heaps.leaves] = inside[0], drawn
+            estimated[heaps.leaves], per_draw[:, heaps.leaves] = found
         elif not len(outer):
             return _Weights(estimated)
         if len(outer):
-            places = Heaps.of(axis, outer, axis.centres[outer], len(per_draw), self.posterior._seed)
+            places = Heaps.of(axis, outer, axis.centres[outer], len(per_draw), self.posterior._seed, at_wall=False)
             per_draw[:, outer] = places.inside(low, high, 1e-6 * axis.step)[1]
         return _Weights(estimated, per_draw)
 
@@ -173,13 +174,17 @@ class Conditions:
         """Heavy leaves at the walls that a range cuts: their records may all be at the wall, as zeros are."""
         axis, margin = self.posterior.axes[k], self._margins[k]
         masses, known = margin.masses().estimate, margin._heaps.leaves.tolist()
+        # a range that ends at the wall itself, such as stay <= 0, cuts the leaf too
         found = [
             leaf
-            for leaf in (0, len(axis.centres) - 1)
+            for leaf, at_low, at_high in (
+                (0, ends[1] == axis.bounds[0], 0),
+                (len(axis.centres) - 1, 0, ends[0] == axis.bounds[1]),
+            )
             if axis.reach
             and leaf not in known
             and masses[leaf] > HEAVY_LEAF
-            and any(axis.edges[leaf] < end < axis.edges[leaf + 1] for end in ends)
+            and any(axis.edges[leaf] - at_low < end < axis.edges[leaf + 1] + at_high for end in ends)
         ]
         return np.array(sorted(set(found)), dtype=np.int64)
 
@@ -192,6 +197,21 @@ class Conditions:
                 self._weights(k, ends)
                 if len(self._cut_outer(k, self.posterior.axes[k].range(ends))):
                     found.append(name)
+        return found
+
+    def wall_heaps(self, ranges: Ranges) -> list[tuple[str, float]]:
+        """Columns whose range cuts the leaf of a heap at a wall, which is taken to be at the wall; and the wall."""
+        found = []
+        for k, name in enumerate(self.posterior.columns):
+            ends = ranges.get(name)
+            if ends is None or ends == (None, None) or not _rises(ends):
+                continue
+            self._weights(k, ends)
+            axis, heaps = self.posterior.axes[k], self._margins[k]._heaps
+            for leaf, wall in ((0, axis.bounds[0]), (len(axis.centres) - 1, axis.bounds[1])):
+                low, high = axis.first(np.array([leaf]))[0], axis.last(np.array([leaf]))[0]
+                if leaf in heaps.leaves.tolist() and any(end is not None and low <= end <= high for end in ends):
+                    found.append((name, wall))
         return found
 
     def _contracted(self, part: FloatArray, weights: list[FloatArray | None], keep: tuple[int, ...]) -> FloatArray:

@@ -27,7 +27,7 @@ from fogline.density.posterior.field import Mesh, label_leaves
 from fogline.density.posterior.fit import DensityFit, fit_counts
 from fogline.density.posterior.likelihood import CountLaw
 
-__all__ = ["BucketPosterior", "MassSettings"]
+__all__ = ["BucketPosterior", "MassSettings", "crossing_shares", "resolved_slabs"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,9 @@ class MassSettings:
         Part of the coin that buckets share when a draw decides which of them are empty: stretches are empty together.
     evidence : float
         How many times its variance the squared sum of residuals must be before shrunk buckets get anything back.
+    crossing : float
+        Slabs across a column are reconciled with their released sums; they end where buckets with at most this part of
+        the slab's content reach across.
     """
 
     draws: int = 400
@@ -56,6 +59,7 @@ class MassSettings:
     most_evenness: float = 64.0
     agreement: float = 0.8
     evidence: float = 10.0
+    crossing: float = 0.1
 
 
 _SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=3), 3: MassSettings(draws=80, levels=2)}
@@ -93,7 +97,8 @@ class BucketPosterior:
         total = max(float(self.release.total), 1.0)
         if self.mesh.d > 1:
             thinned = self._with_background(thinned)
-            return _reconcile_blocks(thinned, self.release, self.mesh, self.settings.levels)
+            blocks = _reconcile_blocks(thinned, self.release, self.mesh, self.settings.levels)
+            return _reconcile_margins(blocks, self.release, self.settings.crossing)
         if self.settings.levels:
             thinned = _reconcile(thinned, self.release, self.settings.levels)
         return np.asarray(thinned * total / max(float(thinned.sum()), 1e-300))
@@ -294,6 +299,72 @@ def _reconcile(expected: FloatArray, release: LeafRelease, levels: int) -> Float
 
     descend(0, len(scaled), 1.0, levels)
     return out
+
+
+def _reconcile_margins(expected: FloatArray, release: LeafRelease, crossing: float) -> FloatArray:
+    """Bring the content of slabs across each column near their released sums; the total stays.
+
+    The field shrinks each of many small counts towards its neighbours. Beside zeros, which are in the outermost leaf
+    whatever the other columns hold, all are shrunk the same way, and their sum, which is known well, is off. Slabs end
+    where few buckets reach across (:func:`resolved_slabs`); estimate and sum are combined as in :func:`_reconcile`.
+    """
+    stage = release.counts
+    counts, total = stage.counts.astype(np.float64), float(expected.sum())
+    for axis in range(release.spec.d):
+        ends = resolved_slabs(crossing_shares(release, axis, expected), _margin(release, axis, expected), crossing)
+        middle = (stage.boxes[:, axis, 0] + stage.boxes[:, axis, 1]) / 2
+        slab = np.searchsorted(ends, middle, side="right") - 1
+        mass, seen, size = (np.bincount(slab, part) for part in (expected, counts, np.ones(len(counts))))
+        wanted = mass + mass / np.maximum(mass + size * stage.noise.variance, 1e-300) * (seen - mass)
+        wanted = np.clip(wanted, mass / 2, 2 * mass)
+        scaled = expected * (wanted / np.maximum(mass, 1e-300))[slab]
+        expected = np.asarray(scaled * (total / max(float(scaled.sum()), 1e-300)))
+    return expected
+
+
+def _margin(release: LeafRelease, axis: int, expected: FloatArray) -> FloatArray:
+    """Content of each leaf of a column, every bucket spread evenly along it."""
+    start, stop = release.counts.boxes[:, axis, 0], release.counts.boxes[:, axis, 1]
+    change = np.zeros(release.spec.leaves[axis] + 1)
+    np.add.at(change, start, expected / (stop - start))
+    np.add.at(change, stop, -expected / (stop - start))
+    return np.asarray(np.maximum(np.cumsum(change)[:-1], 0.0))
+
+
+def crossing_shares(release: LeafRelease, axis: int, expected: FloatArray) -> FloatArray:
+    """Share of the records in buckets that reach across each edge of a column's leaves."""
+    start, stop = release.counts.boxes[:, axis, 0], release.counts.boxes[:, axis, 1]
+    change = np.zeros(release.spec.leaves[axis] + 2)
+    np.add.at(change, start + 1, expected)
+    np.add.at(change, stop, -expected)
+    return np.asarray(np.maximum(np.cumsum(change)[:-1], 0.0) / max(float(expected.sum()), 1e-300))
+
+
+def resolved_slabs(crossing: FloatArray, margin: FloatArray, most: float) -> IntArray:
+    """Edges, from the lowest on, across which buckets reach that hold at most this part of what lies below it.
+
+    Between two such edges the content is known from the released counts; how it spreads there is not.
+
+    Parameters
+    ----------
+    crossing : array of shape (leaves + 1,)
+        Share of the records in buckets that reach across each edge.
+    margin : array of shape (leaves,)
+        Content of the leaves.
+    most : float
+        Of the content since the edge before.
+
+    Examples
+    --------
+    >>> resolved_slabs(np.array([0, 0.02, 0.4, 0.0, 0]), np.array([0.4, 0.2, 0.2, 0.2]), 0.1).tolist()
+    [0, 1, 3, 4]
+    """
+    below = np.concatenate([[0.0], np.cumsum(margin)]) / max(float(margin.sum()), 1e-300)
+    edges = [0]
+    for edge in range(1, len(margin)):
+        if crossing[edge] <= most * (below[edge] - below[edges[-1]]):
+            edges.append(edge)
+    return np.array([*edges, len(margin)], dtype=np.int64)
 
 
 def _reconcile_blocks(expected: FloatArray, release: LeafRelease, mesh: Mesh, levels: int) -> FloatArray:

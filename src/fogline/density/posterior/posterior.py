@@ -27,7 +27,7 @@ from fogline.density.posterior.arrays import FloatArray
 from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cdf_at, mean_places, quantiles_of
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
 from fogline.density.posterior.fourier import FourierPosterior
-from fogline.density.posterior.masses import BucketPosterior
+from fogline.density.posterior.masses import BucketPosterior, crossing_shares, resolved_slabs
 from fogline.density.spec import default_names
 
 __all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
@@ -68,6 +68,10 @@ class Posterior:
         Of the places of heaps.
     unseen : float
         Records that a cell may hold without being seen, on average.
+    contrast : float
+        How many times denser than its neighbours a leaf of one column must be to be an atom.
+    blurred : sequence of arrays, optional
+        For each column and each edge of its leaves, the share of the records in buckets that reach across the edge.
 
     Examples
     --------
@@ -86,12 +90,16 @@ class Posterior:
         count: tuple[float, float],
         seed: int = 0,
         unseen: float = 1.0,
+        contrast: float = ATOM_CONTRAST,
+        blurred: Sequence[FloatArray] | None = None,
     ) -> None:
         self.axes = tuple(axes)
         self._contents = contents
         self._count = count
         self._seed = seed
         self._unseen = unseen
+        self._contrast = contrast
+        self._blurred = None if blurred is None else tuple(blurred)
         self._memory: dict[Any, Any] = {}
 
     @classmethod
@@ -106,7 +114,8 @@ class Posterior:
             return LeafMasses(*(part.reshape(*part.shape[:-1], *shape) for part in parts))
 
         count, unseen = (max(release.total, 1.0), release.total_sd), 1 + release.counts.noise.sd
-        return cls(axes, contents, count=count, seed=_seed_of(release), unseen=unseen)
+        blurred = [crossing_shares(release, axis, buckets.expected) for axis in range(release.spec.d)]
+        return cls(axes, contents, count=count, seed=_seed_of(release), unseen=unseen, blurred=blurred)
 
     @classmethod
     def of_fourier(cls, density: Any, columns: Sequence[str] | None = None) -> Posterior:
@@ -211,10 +220,10 @@ class Posterior:
         if len(self._heaps.leaves):  # one column: a heap lies in the range or it does not
             leaves, cut = self._heaps.leaves, weights[0][self._heaps.leaves]
             ends = self.axes[0].range(self._ends(box, ranges)[0])
-            estimated, drawn = self._heaps.inside(*ends, 1e-6 * self.axes[0].step)
-            value = value + float(masses.estimate[leaves] @ (estimated[0] - cut))
+            estimated, drawn = self._heaps.weights(*ends, 1e-6 * self.axes[0].step, cut)
+            value = value + float(masses.estimate[leaves] @ (estimated - cut))
             draws = draws + (masses.draws[:, leaves] * (drawn - cut)).sum(axis=1)
-            even = even + masses.even[:, leaves] @ (estimated[0] - cut)
+            even = even + masses.even[:, leaves] @ (estimated - cut)
         share = min(max(float(value), 0.0), 1.0)
         spread = math.sqrt(max(share * (1 - share), 0.0))
         return self._estimate(share, np.clip(draws, 0.0, 1.0), even, spread, target, level)
@@ -235,8 +244,28 @@ class Posterior:
         """Atoms of a single column whose leaf can be cut by a range; none where a leaf is one value."""
         atoms = self.atoms if self.d == 1 and self.axes[0].reach else ()
         leaves = np.array([self.axes[0].leaf_of(np.array([(a.low + a.high) / 2]))[0] for a in atoms], dtype=np.int64)
-        values = np.array([atom.value for atom in atoms])
-        return Heaps.of(self.axes[0], leaves, values, len(self.masses().draws), self._seed)
+        values, masses = np.array([atom.value for atom in atoms]), self.masses()
+        beside = None
+        if self._contrast < ATOM_CONTRAST:  # a wide leaf: what is beside the heap counts
+            beside = _wall_level(masses.estimate)[leaves] / np.maximum(masses.estimate[leaves], 1e-300)
+        return Heaps.of(self.axes[0], leaves, values, len(masses.draws), self._seed, beside=beside)
+
+    def places(self, column: str | int) -> FloatArray:
+        """Where the records of each leaf of a column lie on average: the middle, or nearer to a wall that holds a heap.
+
+        Examples
+        --------
+        >>> example_posterior().places("stay").tolist()
+        [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5]
+        """
+        axis = self._axis(column)
+        if self.d > 1:
+            return self.marginal(axis).places(0)
+        x, heaps = self.axes[0].centres.copy(), self._heaps
+        at_wall = np.isin(heaps.leaves, (0, len(x) - 1))
+        leaves = heaps.leaves[at_wall]
+        x[leaves] += heaps.part[0, at_wall] * (heaps.values[0, at_wall] - x[leaves])
+        return x
 
     def cdf(
         self, x: ArrayLike, column: str | int | None = None, *, target: Target = "population", level: float = 0.95
@@ -256,10 +285,12 @@ class Posterior:
             raise ValueError("x must not be nan")
         heaps = self._heaps if self.d == 1 else None
         leaves = np.empty(0, dtype=np.int64) if heaps is None else heaps.leaves
-        kinds = (None, None, None) if heaps is None else (heaps.values, heaps.drawn, heaps.values)
+        kinds: Any = [(None, None)] * 3
+        if heaps is not None:
+            kinds = [(heaps.values, heaps.part), (heaps.drawn, heaps.drawn_part), (heaps.values, heaps.part)]
         parts = (masses.estimate, masses.draws, masses.even)
         value, draws, even = (
-            cdf_at(axis, part, points, leaves, places) for part, places in zip(parts, kinds, strict=True)
+            cdf_at(axis, part, points, leaves, *places) for part, places in zip(parts, kinds, strict=True)
         )
         spread = np.sqrt(np.clip(value * (1 - value), 0, None))
         return self._estimate(value, draws, even, spread, target, level)
@@ -323,9 +354,9 @@ class Posterior:
         True
         """
         axis, masses = self._margin(column, target)
-        x = axis.centres
+        x = self.places(axis.name)
         value, draws, even = (part @ x for part in (masses.estimate, masses.draws, masses.even))
-        heavy, offsets = mean_places(axis, masses.estimate, len(masses.draws), self._seed)
+        heavy, offsets = mean_places(axis, masses.estimate, len(masses.draws), self._seed, x)
         draws = draws + (masses.draws[:, heavy] * offsets).sum(axis=1)
         spread = math.sqrt(max(float(masses.estimate @ x**2) - float(value) ** 2, 0.0))
         return _as_wide_as_normal(self._estimate(float(value), draws, even, spread, target, level), *axis.bounds)
@@ -341,7 +372,8 @@ class Posterior:
         True
         """
         axis, masses = self._margin(column, target)
-        x = axis.centres - float(masses.estimate @ axis.centres)
+        places = self.places(axis.name)
+        x = places - float(masses.estimate @ places)
         # values spread inside a leaf, evenly as far as is known
         within = axis.reach * (axis.reach + axis.step) / 3
 
@@ -351,7 +383,7 @@ class Posterior:
         value = float(second(masses.estimate))
         spread = math.sqrt(max(float(masses.estimate @ (x**2 - value) ** 2), 0.0))
         # a heavy leaf may hold one value, off its middle
-        heavy, offsets = mean_places(axis, masses.estimate, len(masses.draws), self._seed)
+        heavy, offsets = mean_places(axis, masses.estimate, len(masses.draws), self._seed, places)
         mass = masses.draws[:, heavy]
         first = masses.draws @ x + (mass * offsets).sum(axis=1)
         square = masses.draws @ x**2 + (mass * ((x[heavy] + offsets) ** 2 - x[heavy] ** 2)).sum(axis=1)
@@ -448,7 +480,32 @@ class Posterior:
         """
         axis = self._axis(column)
         margin = lambda target: self._margin(axis, target)[1]  # noqa: E731
-        return Posterior([self.axes[axis]], margin, count=self._count, seed=self._seed, unseen=self._unseen)
+        more: dict[str, Any] = {
+            "seed": self._seed,
+            "unseen": self._unseen,
+            "contrast": self._contrast if self.d == 1 else COARSE_CONTRAST,
+            "blurred": None if self._blurred is None else self._blurred[axis : axis + 1],
+        }
+        return Posterior([self.axes[axis]], margin, count=self._count, **more)
+
+    def resolved_edges(self, most: float) -> FloatArray:
+        """Edges of the leaves of a single column between which the content is known from released counts.
+
+        Across each of them reach buckets with at most this part of what lies between it and the one before. In a
+        marginal of several columns all buckets of a stretch spread their records alike, so that what the field gets
+        wrong inside does not average out.
+
+        Examples
+        --------
+        >>> example_posterior().resolved_edges(0.1).tolist()
+        [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+        """
+        if self.d != 1:
+            raise ValueError("resolved_edges is of a single column: take marginal(column) first")
+        edges = self.axes[0].edges
+        if self._blurred is None:
+            return edges
+        return np.asarray(edges[resolved_slabs(self._blurred[0], self.masses().estimate, most)])
 
     def without_atoms(self, column: str | int) -> tuple[Posterior, tuple[Atom, ...]]:
         """Posterior of the records that do not hold one of a column's atoms, and these atoms.
@@ -462,7 +519,7 @@ class Posterior:
         (0, ('stay',))
         """
         axis = self._axis(column)
-        atoms = self.marginal(axis)._atoms(ATOM_CONTRAST if self.d == 1 else COARSE_CONTRAST)
+        atoms = self.marginal(axis).atoms
         if not atoms:
             return self, ()
         leaves = [int(self.axes[axis].leaf_of(np.array([(atom.low + atom.high) / 2]))[0]) for atom in atoms]
@@ -480,7 +537,8 @@ class Posterior:
 
         share = max(1.0 - sum(float(atom.share.value) for atom in atoms), 0.0)
         count = (max(share * self._count[0], 1.0), self._count[1])
-        return Posterior(self.axes, contents, count=count, seed=self._seed, unseen=self._unseen), atoms
+        more: dict[str, Any] = {"seed": self._seed, "unseen": self._unseen, "contrast": self._contrast}
+        return Posterior(self.axes, contents, count=count, **more), atoms
 
     def given(self, **ranges: Ends) -> Posterior:
         """Posterior of the other columns where these lie in closed ranges; of all of them if none would be left.
@@ -510,7 +568,10 @@ class Posterior:
             return self.masses(target).map(lambda part: (part * mask).sum(axis=gone))
 
         kept, count = [self.axes[k] for k in keep], (max(count[0], 1.0), count[1])
-        return Posterior(kept, contents, count=count, seed=self._seed, unseen=self._unseen)
+        more: dict[str, Any] = {"seed": self._seed, "unseen": self._unseen}
+        return Posterior(
+            kept, contents, count=count, contrast=self._contrast if self.d == 1 else COARSE_CONTRAST, **more
+        )
 
     # -- draws -----------------------------------------------------------------------------------------------
 
@@ -551,24 +612,26 @@ class Posterior:
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:
         """Values that hold a share of the population by themselves: zeros, heaps, walls; one column only."""
-        return self._atoms(ATOM_CONTRAST)
-
-    def _atoms(self, contrast: float) -> tuple[Atom, ...]:
-        """Atoms that are this many times denser than what surrounds them."""
         if self.d != 1 or len(self.axes[0].centres) < 3:
             return ()
         axis, masses = self.axes[0], self.masses()
         p = masses.estimate
-        around = _neighbour_level(p)
+        around, coarse = _neighbour_level(p), self._contrast < ATOM_CONTRAST
+        stands_out = (p > self._contrast * around) & (p > 1e-3)
+        if coarse:  # a density that falls from the wall is no heap
+            stands_out[[0, -1]] &= p[[0, -1]] > self._contrast * np.array([_falling(p[1:3]), _falling(p[-2:-4:-1])])
+        factors = np.random.default_rng([self._seed, 11]).random(len(masses.draws))
         found = []
-        for k in np.flatnonzero((p > contrast * around) & (p > 1e-3)):
-            beyond, even = (part[:, k] - _neighbour_level(part)[:, k] for part in (masses.draws, masses.even))
-            share = p[k] - around[k]
-            estimate = self._estimate(
-                float(share), beyond, even, math.sqrt(max(p[k] * (1 - p[k]), 0)), "population", 0.95
-            )
-            if share > 3 * float(estimate.standard_error):
-                found.append(Atom(_atom_value(axis, int(k)), float(axis.edges[k]), float(axis.edges[k + 1]), estimate))
+        for k in np.flatnonzero(stands_out):
+            beside = around[k]
+            drawn, even = (_neighbour_level(part)[:, k] for part in (masses.draws, masses.even))
+            if coarse and k in (0, len(p) - 1):  # what the neighbours say of a wide leaf at a wall holds by half
+                beside, drawn, even = beside / 2, drawn * factors, even / 2
+            beyond, flat = masses.draws[:, k] - drawn, masses.even[:, k] - even
+            spread = math.sqrt(max(p[k] * (1 - p[k]), 0))
+            share = self._estimate(float(p[k] - beside), beyond, flat, spread, "population", 0.95)
+            if share.value > 3 * float(share.standard_error):
+                found.append(Atom(_atom_value(axis, int(k)), float(axis.edges[k]), float(axis.edges[k + 1]), share))
         return tuple(found)
 
     # -- errors ----------------------------------------------------------------------------------------------
@@ -669,6 +732,18 @@ def _neighbour_level(part: FloatArray) -> FloatArray:
     left = sum(padded[..., k : k + n] for k in range(reach)) / reach
     right = sum(padded[..., reach + 1 + k : reach + 1 + k + n] for k in range(reach)) / reach
     return np.maximum(left, right)
+
+
+def _wall_level(p: FloatArray) -> FloatArray:
+    """What neighbours would put into the outermost leaves; nothing for all others."""
+    out, around = np.zeros(len(p)), _neighbour_level(p)
+    out[[0, -1]] = around[[0, -1]]
+    return out
+
+
+def _falling(pair: FloatArray) -> float:
+    """Content of a leaf at a wall if contents fall from it at the rate of the next two."""
+    return float(pair[0] ** 2 / max(pair[1], 1e-300)) if len(pair) == 2 and pair[0] > 0 else 0.0
 
 
 def _atom_value(axis: LeafAxis, leaf: int) -> float:
