@@ -1,9 +1,11 @@
-"""A client for an application in the same process: requests as bytes, answers as bytes, cookies as a browser has them."""
+"""A client for an application in the same process: bytes to and fro, cookies as a browser has them."""
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from urllib.parse import urlencode
@@ -69,7 +71,10 @@ class Client:
             "server": ("127.0.0.1", 8765),
             "client": ("127.0.0.1", 50000),
         }
-        answer = asyncio.run(self._exchange(scope, body))
+        # In a thread of its own: a browser that is driven from this one may have an event loop here.
+        context = contextvars.copy_context()
+        with ThreadPoolExecutor(1) as beside:
+            answer = beside.submit(context.run, asyncio.run, self._exchange(scope, body)).result()
         for line in answer.all("set-cookie"):
             for name, morsel in SimpleCookie(line).items():
                 self.cookies[name] = morsel.value

@@ -34,6 +34,7 @@ DATA is a folder, each of whose CSV and Parquet files is a data set, or a config
   ranges = { age = "age", stay = [0, 60] }
 """
 
+FIELDS = ("high_water", "host", "port", "https", "ledger", "store")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -87,7 +88,9 @@ def studio_config(data: Path, options: dict[str, Any]) -> StudioConfig:
             check_epsilon(budget)
         except (ValueError, TypeError) as error:
             raise ConfigError(f"--budget: {error}") from None
-    given = {name: options.get(name) for name in ("high_water", "host", "port", "https", "ledger", "store")}
+    given: dict[str, Any] = {
+        name: options.get(name) for name in ("high_water", "host", "port", "https", "ledger", "store")
+    }
     given |= {"cap": None if budget is None else (float(budget), 0.0), "hosts": tuple(hosts) if hosts else None}
     if data.is_dir():
         return folder_config(data, **{**given, "store": given["store"] or Path("fogline-studio")})

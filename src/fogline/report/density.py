@@ -245,6 +245,8 @@ def _empty(margin: Posterior, band: Band, bounds: tuple[float, float]) -> tuple[
     free = np.ones(len(edges), dtype=bool)
     found: list[tuple[float, float, Estimate]] = []
     for _ in range(MOST_EMPTY):
+        if not free.any():
+            break
         # the longest stretch of free edges with hardly any mass: for each edge, how far one can go
         blocked = np.flatnonzero(~np.append(free, False))
         wall = blocked[np.searchsorted(blocked, np.arange(len(edges)))] - 1

@@ -17,6 +17,7 @@ import base64
 import hashlib
 import json
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from fogline.report.frame import count_content, few_listed, power_of_ten, versio
 
 __all__ = ["interactive_values", "render_interactive", "write_interactive"]
 
-CELLS = {1: 200, 2: 48, 3: 18}
+CELLS = {1: 160, 2: 44, 3: 18}
 """Most cells per column, by the number of columns."""
 
 DRAWS = {1: 200, 2: 80, 3: 50}
@@ -40,8 +41,8 @@ SCALE = 2500.0
 NOTHING = 65535
 
 
-def _edges(posterior: Posterior, axis: int, most: int) -> list[int]:
-    """Leaves at which cells begin: half of the cells even in width, half of them even in mass."""
+def _edges(posterior: Posterior, axis: int, most: int, heaps: set[int]) -> list[int]:
+    """Leaves at which cells begin: half of the cells even in width, half of them even in mass; heaps are alone."""
     margin = posterior.masses().estimate.sum(axis=tuple(k for k in range(posterior.d) if k != axis))
     size = len(margin)
     if size <= most:
@@ -49,7 +50,14 @@ def _edges(posterior: Posterior, axis: int, most: int) -> list[int]:
     even = np.linspace(0, size, most // 2 + 1).round().astype(int)
     below = np.cumsum(margin) / max(float(margin.sum()), 1e-300)
     by_mass = np.searchsorted(below, np.linspace(0, 1, most // 2 + 1)[1:-1]) + 1
-    return sorted({0, size, *even.tolist(), *np.minimum(by_mass, size).tolist()})
+    alone = {end for leaf in heaps for end in (leaf, leaf + 1)}
+    return sorted({0, size, *even.tolist(), *np.minimum(by_mass, size).tolist(), *alone})
+
+
+def _heaps(posterior: Posterior, axis: int) -> set[int]:
+    """Leaves of a column that hold an atom."""
+    margin = posterior.marginal(axis) if posterior.d > 1 else posterior
+    return {int(posterior.axes[axis].leaf_of(np.array([(atom.low + atom.high) / 2]))[0]) for atom in margin.atoms}
 
 
 def _packed(masses: FloatArray) -> dict[str, Any]:
@@ -74,7 +82,7 @@ def interactive_values(density: PrivateDensity) -> dict[str, Any]:
     >>> from fogline import DensitySketch
     >>> density = DensitySketch([(0, 60)], features="leaves").update([[3.0]] * 500).release(epsilon=1.0)
     >>> values = interactive_values(density)
-    >>> values["columns"][0]["name"], len(values["columns"][0]["edges"]) <= 202
+    >>> values["columns"][0]["name"], len(values["columns"][0]["edges"]) <= 170
     ('x1', True)
     """
     if not density.has_posterior:
@@ -82,7 +90,8 @@ def interactive_values(density: PrivateDensity) -> dict[str, Any]:
     posterior, names = density.posterior, density.column_names
     d = posterior.d
     masses = posterior.masses()
-    starts = [_edges(posterior, axis, CELLS[d]) for axis in range(d)]
+    heaps = [_heaps(posterior, axis) for axis in range(d)]
+    starts = [_edges(posterior, axis, CELLS[d], heaps[axis]) for axis in range(d)]
     estimate, draws = masses.estimate, masses.draws[: DRAWS[d]]
     for axis, cells in enumerate(starts):
         estimate = np.add.reduceat(estimate, cells[:-1], axis=axis)
@@ -95,6 +104,7 @@ def interactive_values(density: PrivateDensity) -> dict[str, Any]:
             "low": float(axis.bounds[0]),
             "high": float(axis.bounds[1]),
             "step": float(axis.step),
+            "heaps": [k for k, (leaf, end) in enumerate(pairwise(starts[j])) if end == leaf + 1 and leaf in heaps[j]],
             "edges": [float(f"{edge:.10g}") for edge in axis.edges[starts[j]].tolist()],
         }
         for j, axis in enumerate(posterior.axes)

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from fogline._typing import FloatArray
-from fogline.report._charts import slab_bar
 from fogline.report._plots import INK, Layout, canvas, in_two_sizes
 from fogline.report._svg import HUES, PlotArea, element, short
 
 __all__ = ["budget_bar", "trade_off"]
 
-GREY = "#7d8c96"
+GREY, EMPTY = "#7d8c96", "#d3dce1"
 PANEL = Layout(420, 232, left=58, top=34, right=16, bottom=46, ticks=5)
 NARROW = Layout(350, 220, left=56, top=34, right=12, bottom=46, ticks=4, narrow=True)
 EPSILON_TICKS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
@@ -25,16 +24,29 @@ def budget_bar(cap: float, spent: float, wanted: float = 0.0) -> str:
 
     Examples
     --------
-    >>> "this release" in budget_bar(4.0, 1.0, 2.0), "left" in budget_bar(4.0, 1.0, 2.0)
-    (True, True)
+    >>> budget_bar(4.0, 1.0, 2.0).count("<rect"), "25% would remain" in budget_bar(4.0, 1.0, 2.0)
+    (3, True)
     """
     whole = max(cap, 1e-12)
-    used, more = min(spent / whole, 1.0), min(wanted / whole, max(0.0, 1.0 - spent / whole))
-    parts = [("spent", used, GREY)] if used > 0 else []
-    parts += [("this release", more, HUES[1])] if more > 0 else []
-    rest = f"{max(0.0, 1.0 - used - more):.0%} left"
-    label = f"Of the budget {used:.0%} is spent, this release would take {more:.0%}, {rest} would remain"
-    return slab_bar(parts, label=label, rest=rest)
+    used = min(max(spent / whole, 0.0), 1.0)
+    more = min(max(wanted / whole, 0.0), 1.0 - used)
+    rest = max(0.0, 1.0 - used - more)
+    label = f"Of the budget {used:.0%} is spent, this release would take {more:.0%}, {rest:.0%} would remain"
+    if not more:
+        label = f"Of the budget {used:.0%} is spent, {rest:.0%} is left"
+    parts = [element("rect", x=0, y=0, width=1000, height=16, fill=EMPTY)]
+    parts += [element("rect", x=0, y=0, width=1000 * used, height=16, fill=GREY)] if used else []
+    parts += [element("rect", x=1000 * used, y=0, width=1000 * more, height=16, fill=HUES[1])] if more else []
+    return element(
+        "svg",
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox="0 0 1000 16",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=label,
+        class_="budget",
+    )
 
 
 def trade_off(

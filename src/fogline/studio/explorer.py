@@ -147,7 +147,8 @@ def curve(
         told = [("mean", margin.mean()), *((q, quantiles[k]) for k, q in enumerate(QUANTILE_NAMES))]
         rows += [_cells(words, estimate, name) for words, estimate in told]
         if conditions:
-            share = posterior.probability(**{one.column: (one.low, one.high) for one in conditions})
+            ranges = {one.column: (one.low, one.high) for one in conditions}
+            share = posterior.probability([ranges.get(axis.name, (None, None)) for axis in posterior.axes])
             notes.append(_share_words(name, share))
     notes += [_atom_words(name, one) for name, one in curves if one.atoms]
     single = len(curves) == 1

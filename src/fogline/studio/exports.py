@@ -97,7 +97,10 @@ def recipe_text(stored: StoredRelease, entry: Dataset | None) -> str:
     lines += ["", "[ledger]", 'path = "budget.fogline"', "", "[release.shape]"]
     lines += [f"columns = {_toml(question.names)}", f"epsilon = {question.epsilon!r}"]
     lines += ['out = "shape.fog"', "", "[release.shape.bounds]"]
-    lines += [f"{_toml(name)} = {_toml(list(ends) if isinstance(ends, tuple) else ends)}" for name, ends in question.bounds.items()]
+    lines += [
+        f"{_toml(name)} = {_toml(list(ends) if isinstance(ends, tuple) else ends)}"
+        for name, ends in question.bounds.items()
+    ]
     steps = {name: step for name, step in question.steps.items() if step is not None}
     if steps:
         lines += ["", "[release.shape.steps]"]
@@ -132,7 +135,7 @@ def _steps_of(stored: StoredRelease, entry: Dataset | None) -> list[tuple[str, s
         (
             "Quantiles and questions in words.",
             f'print(shape.quantile([0.25, 0.5, 0.75], "{_quoted(first)}"))\n'
-            f"for question in [\"count\", 'median \"{_quoted(first)}\"']:\n    print(shape.ask(question))",
+            f'for question in ["count", \'median "{_quoted(first)}"\']:\n    print(shape.ask(question))',
         ),
         ("Modes: values that are more common than their neighbours.", "print(shape.modes())"),
     ]
@@ -149,7 +152,9 @@ def _quoted(name: str) -> str:
 def script_text(stored: StoredRelease, entry: Dataset | None) -> str:
     """A script that reads the release."""
     parts = [f"# {words}\n{code}" for words, code in _steps_of(stored, entry)]
-    return "\n\n".join([f'"""Read the release {stored.id}; needs fogline and the file {stored.id}.fog beside it."""', *parts, ""])
+    return "\n\n".join(
+        [f'"""Read the release {stored.id}; needs fogline and the file {stored.id}.fog beside it."""', *parts, ""]
+    )
 
 
 def notebook_text(stored: StoredRelease, entry: Dataset | None) -> str:

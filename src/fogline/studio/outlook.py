@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fogline._typing import FloatArray
+from fogline._validation.parameters import Neighbours
 from fogline.accounting.guarantee import Guarantee
 from fogline.datasets.simulated import Mixture
 from fogline.planning.density import ErrorParts, ExpectedDensity, expected_density_error, falling
@@ -111,7 +112,7 @@ class Outlooks:
         at = question.epsilon if epsilon is None else epsilon
         known = [found[anchor] for anchor in sorted(found)]
         rows = tuple(_expectation(known, j, at) for j in range(len(question.columns)))
-        count = float(_at([(each.rows[0].epsilon, each.rows[0].count_error**2) for each in known], at, power=2.0))
+        count = float(_at([(each.rows[0].epsilon, each.rows[0].count_error ** 2) for each in known], at, power=2.0))
         return Accuracy(rows, math.sqrt(count), len(found), wanted, known[0].shape)
 
     def wait(self) -> None:
@@ -137,9 +138,7 @@ class Outlooks:
             self._worker.submit(self._simulate, key, plan, question, neighbours, anchor)
         return plan
 
-    def _simulate(
-        self, key: tuple[Any, ...], plan: _Plan, question: Question, neighbours: str, epsilon: float
-    ) -> None:
+    def _simulate(self, key: tuple[Any, ...], plan: _Plan, question: Question, neighbours: str, epsilon: float) -> None:
         with self._lock:
             # Somebody who ticks columns leaves a question behind with every click: only the first simulation of
             # such a one is finished, and the others when it is asked again.
@@ -160,12 +159,10 @@ def _key(question: Question, neighbours: str) -> tuple[Any, ...]:
 
 
 def _expected(question: Question, neighbours: str, epsilon: float) -> ExpectedDensity:
-    guessed = all(column.typical is not None for column in question.columns)
     shape: Any = None
-    if guessed:
-        centre = [column.typical for column in question.columns]
-        scales = [column.spread for column in question.columns]
-        shape = Mixture.of([1.0], [centre], [scales])
+    guesses = [(c.typical, c.spread) for c in question.columns if c.typical is not None and c.spread is not None]
+    if len(guesses) == len(question.columns):
+        shape = Mixture.of([1.0], [[typical for typical, _ in guesses]], [[spread for _, spread in guesses]])
     return expected_density_error(
         [(column.low, column.high) for column in question.columns],
         min(question.records, MOST_RECORDS),
@@ -182,11 +179,10 @@ def _expected(question: Question, neighbours: str, epsilon: float) -> ExpectedDe
 def _expectation(known: Sequence[ExpectedDensity], j: int, epsilon: float) -> Expectation:
     low, high = known[0].bounds[j]
     level = known[0].levels.index(0.5)
-    told = [
-        [(each.rows[0].epsilon, parts) for each in known for parts in (pick(each.rows[0]),)]
-        for pick in (lambda row: row.means[j], lambda row: row.quantiles[j][level], lambda row: row.boxes[j])
-    ]
-    mean, median, tenth = (_parts(pairs, epsilon) for pairs in told)
+    rows = [each.rows[0] for each in known]
+    mean = _parts([(row.epsilon, row.means[j]) for row in rows], epsilon)
+    median = _parts([(row.epsilon, row.quantiles[j][level]) for row in rows], epsilon)
+    tenth = _parts([(row.epsilon, row.boxes[j]) for row in rows], epsilon)
     return Expectation(known[0].columns[j], high - low, mean, median, tenth)
 
 
@@ -222,8 +218,9 @@ def _at(squares: Sequence[tuple[float, float]], epsilon: float, *, power: float)
 
 
 def _promise(epsilon: float, neighbours: str) -> Guarantee:
+    relation: Neighbours = "replace" if neighbours == "replace" else "add-remove"
     return Guarantee.certified_release(
-        epsilon=epsilon, delta=0.0, neighbours=neighbours, mechanism="discrete Laplace noise", proof="laplace-noise"
+        epsilon=epsilon, delta=0.0, neighbours=relation, mechanism="discrete Laplace noise", proof="laplace-noise"
     )
 
 

@@ -205,7 +205,9 @@ def _column(name: str, form: Form, faults: dict[str, str]) -> ColumnWish | None:
     else:
         ends = _float(_one(form, f"low.{name}")), _float(_one(form, f"high.{name}"))
         if ends[0] is None or ends[1] is None or not ends[0] < ends[1]:
-            faults[f"range.{name}"] = "Give the lowest and the highest value that are possible, or choose a named range."
+            faults[f"range.{name}"] = (
+                "Give the lowest and the highest value that are possible, or choose a named range."
+            )
             return None
         low, high = ends[0], ends[1]
     if step_text and (step is None or step <= 0):
@@ -218,9 +220,7 @@ def _column(name: str, form: Form, faults: dict[str, str]) -> ColumnWish | None:
         return None
     typical, spread = _float(_one(form, f"typical.{name}")), _float(_one(form, f"spread.{name}"))
     guessed = typical is not None and spread is not None and low <= typical <= high and 0 < spread <= high - low
-    return ColumnWish(
-        name, low, high, chosen or None, step, typical if guessed else None, spread if guessed else None
-    )
+    return ColumnWish(name, low, high, chosen or None, step, typical if guessed else None, spread if guessed else None)
 
 
 def _one(form: Form, name: str) -> str:

@@ -36,7 +36,7 @@ TITLES = {
 }
 WORDS = {
     400: "Go back, load the page again and send it once more.",
-    403: "This needs another role, or the form came from elsewhere or was used before. Go back and load the page again.",
+    403: "This needs another role, or the form came from elsewhere or was used before. Go back and load the page.",
     404: "It may have been there before. The start page shows what there is.",
     405: "The studio answers to pages and forms only.",
     409: "Go back and try again in a moment.",

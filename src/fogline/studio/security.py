@@ -33,6 +33,7 @@ __all__ = [
     "Role",
     "Sessions",
     "Tokens",
+    "TooLarge",
 ]
 
 Role = Literal["custodian", "analyst"]
@@ -199,7 +200,7 @@ class FormKeys:
                 self._known[name].outcome = outcome
 
 
-class _TooLarge(Exception):
+class TooLarge(Exception):
     """A body of more bytes than a form has."""
 
 
@@ -249,7 +250,7 @@ class Guard:
             message = await receive()
             taken += len(message.get("body", b""))
             if taken > MOST_BODY:
-                raise _TooLarge
+                raise TooLarge
             return message
 
         async def dressed(message: Message) -> None:
@@ -261,8 +262,6 @@ class Guard:
 
         try:
             await self.app(scope, limited, dressed)
-        except _TooLarge:
-            await self._refuse(413, send)
         except Exception:
             # One constant page: what went wrong may depend on anything.
             if not started:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from fogline.density.private_density import PrivateDensity
 from fogline.studio.questions import Question
 
-__all__ = ["MOST_OPEN", "Proposal", "StoredRelease", "Store", "WorkNote", "now_text"]
+__all__ = ["MOST_OPEN", "Proposal", "Store", "StoredRelease", "WorkNote", "now_text"]
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,60}[a-z0-9])?")
 MOST_OPEN = 50

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from fogline import units
+from fogline._validation.parameters import Neighbours
 from fogline.accounting.cautions import budget_cautions
 from fogline.accounting.guarantee import Guarantee
 from fogline.report._svg import significant
@@ -27,7 +28,7 @@ from fogline.studio.exports import EXPORTS
 from fogline.studio.outlook import attacker_success, risk_rows
 from fogline.studio.questions import DEFAULT_RECORDS, Question, parse_question, question_fields
 from fogline.studio.rendering import constant_page, fragment, page, static_files
-from fogline.studio.security import COOKIE, SESSION_SECONDS, Role
+from fogline.studio.security import COOKIE, SESSION_SECONDS, Role, TooLarge
 from fogline.studio.store import StoredRelease
 from fogline.studio.work import FAILED
 
@@ -38,6 +39,7 @@ __all__ = ["SLIDER", "routes"]
 
 Fields = dict[str, list[str]]
 View = Callable[[Request, Fields], Response]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 SLIDER = tuple(
     float(f"{value:.2g}")
@@ -108,7 +110,7 @@ class Views:
         role = self.studio.sessions.role_of(name) if name else None
         return None if role is None else (name, role)
 
-    def endpoint(self, view: View, *, role: Role | None = None, public: bool = False) -> Callable[..., Awaitable[Response]]:
+    def endpoint(self, view: View, *, role: Role | None = None, public: bool = False) -> Endpoint:
         """Return what Starlette calls: the role is checked, forms are read, the view runs beside the event loop."""
 
         async def answer(request: Request) -> Response:
@@ -117,6 +119,8 @@ class Views:
                 fields = await _fields(request) if posted else _query(request)
             except (ValueError, UnicodeDecodeError):
                 return _error(400)
+            except TooLarge:
+                return _error(413)
             who = self.session(request)
             if not public and who is None:
                 return _error(403) if posted else RedirectResponse("/enter", 303)
@@ -477,9 +481,7 @@ class Views:
     def _part(self, name: str, kind: str, response: str | None = None) -> Any:
         """What the report shows of a kind of reading."""
         density = self.studio.store.density(name)
-        return self.studio.memory.get(
-            (name, kind, response), lambda: fragment(*kind_content(density, kind, response))
-        )
+        return self.studio.memory.get((name, kind, response), lambda: fragment(*kind_content(density, kind, response)))
 
     def _show_reading(self, request: Request, stored: StoredRelease, tab: str, **content: Any) -> Response:
         density = self.studio.store.density(stored.id)
@@ -553,7 +555,7 @@ class Views:
         key = (stored.id, "curve", column, points, groups)
         reading, refused = self._reading(key, lambda: curve(density, column, points, groups))
         others = [
-            {"name": name, "bounds": bounds[j], "low": _one(fields, f"low.{name}"), "high": _one(fields, f"high.{name}")}
+            {"name": name, "bounds": bounds[j], **{end: _one(fields, f"{end}.{name}") for end in ("low", "high")}}
             for j, name in enumerate(names)
             if name != column
         ]
@@ -685,10 +687,11 @@ def _accuracy_words(row: Any) -> dict[str, str]:
 
 def _promise(question: Question, neighbours: str) -> Guarantee:
     """The guarantee that a release of this question will have."""
+    relation: Neighbours = "replace" if neighbours == "replace" else "add-remove"
     return Guarantee.certified_release(
         epsilon=question.epsilon,
         delta=0.0,
-        neighbours=neighbours,
+        neighbours=relation,
         unit=question.unit or "record",
         max_contributions=question.max_contributions,
         enforced=question.unit is not None,

@@ -148,9 +148,7 @@ class Releasing:
         run.start()
         return note
 
-    def _carry_out(
-        self, dataset: Dataset, note: WorkNote, neighbours: str, after: Callable[[str], None]
-    ) -> None:
+    def _carry_out(self, dataset: Dataset, note: WorkNote, neighbours: str, after: Callable[[str], None]) -> None:
         with self._turn:
             ended = self._release(dataset, note, neighbours)
         self._store.put_note(ended)

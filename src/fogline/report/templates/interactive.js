@@ -16,7 +16,7 @@
   const estimate = unpack(values.estimate), draws = unpack(values.posterior);
 
   const by = (id) => document.getElementById(id);
-  const state = { column: d - 1, ranges: columns.map(() => null), quantile: 0.5, level: 0.95, show: "density", smooth: 0, hover: null };
+  const state = { column: d - 1, ranges: columns.map(() => null), quantile: 0.5, level: 0.95, show: "density", smooth: 2 };
   by("explore").hidden = false;
 
   // -- sums over cells ------------------------------------------------------------------------------------
@@ -43,14 +43,33 @@
   const total = (list) => list.reduce((a, b) => a + b, 0);
   function shares(list) { const all = total(list); return all > 0 ? list.map((m) => m / all) : list; }
   function smoothed(list, edges) {
-    let found = Array.from(list);
+    // heaps, single values with a share of their own, are set aside while their neighbours are smoothed
+    const heaps = columns[state.column].heaps.map((k) => [k, list[k]]);
+    let found = ground(Array.from(list), edges);
+    const rest = total(found);
+    found = flattened(found, edges);
+    const scale = rest > 0 ? rest / (total(found) || 1) : 1;
+    found = found.map((m) => m * scale);
+    for (const [k, whole] of heaps) found[k] += Math.max(0, whole - ground(Array.from(list), edges)[k]);
+    return shares(found);
+  }
+  // the list with each heap at the level of its neighbours
+  function ground(list, edges) {
+    const width = (k) => edges[k + 1] - edges[k], own = columns[state.column].heaps;
+    for (const k of own) {
+      const near = [k - 1, k + 1].filter((j) => j >= 0 && j < list.length && !own.includes(j)).map((j) => list[j] / width(j));
+      if (near.length) list[k] = Math.min(list[k], width(k) * near.reduce((a, b) => a + b, 0) / near.length);
+    }
+    return list;
+  }
+  function flattened(list, edges) {
+    let found = list;
     for (let turn = 0; turn < state.smooth; turn += 1) {
       const dense = found.map((m, k) => m / (edges[k + 1] - edges[k]));
       found = dense.map((_, k) => {
         const near = [dense[Math.max(k - 1, 0)], dense[k], dense[Math.min(k + 1, dense.length - 1)]];
         return (0.25 * near[0] + 0.5 * near[1] + 0.25 * near[2]) * (edges[k + 1] - edges[k]);
       });
-      found = shares(found);
     }
     return found;
   }
@@ -83,7 +102,7 @@
       everyone: smoothed(shares(Array.from(margin(estimate, 0, all, state.column))), edges) };
   }
   function heights(list, edges) {
-    if (state.show === "density") return list.map((m, k) => m / (edges[k + 1] - edges[k]));
+    if (state.show === "density") return ground(Array.from(list), edges).map((m, k) => m / (edges[k + 1] - edges[k]));
     let below = 0;
     return list.map((m) => (below += m));
   }
@@ -128,6 +147,15 @@
     add("path", { d: "M" + ring.join("L") + "Z", class: "area" });
     if (beside) add("path", { d: line(beside), class: "beside" });
     add("path", { d: line(own), class: "curve" });
+    if (state.show === "density") {
+      const level = ground(Array.from(found.own), edges), extra = column.heaps.map((k) => found.own[k] - level[k]), most = Math.max(...extra, 1e-12);
+      column.heaps.forEach((k, n) => {
+        if (extra[n] < 0.001) return;
+        const x = X(Math.min(Math.max(middle(edges, k), column.low), column.high)), y = Y(0.8 * high * extra[n] / most);
+        add("line", { x1: x, x2: x, y1: height - bottom, y2: y, class: "heap" });
+        add("text", { x: Math.max(x, left + 22), y: y - 7, class: "atom-label middle" }, `${written(100 * extra[n])}%`);
+      });
+    }
     const q = quantile(found.own, edges, state.quantile);
     add("line", { x1: X(q), x2: X(q), y1: top, y2: height - bottom, class: "reader" });
     add("rect", { x: left, y: top, width: width - left - right, height: height - top - bottom, class: "frame" });
@@ -142,7 +170,7 @@
 
   // -- words ----------------------------------------------------------------------------------------------
   function where() {
-    const told = columns.map((c, j) => state.ranges[j] && j !== state.column ? `${c.name} ${written(state.ranges[j][0])} to ${written(state.ranges[j][1])}` : "").filter(Boolean);
+    const told = columns.map((c, j) => state.ranges[j] && j !== state.column ? `${c.name} is ${written(state.ranges[j][0])} to ${written(state.ranges[j][1])}` : "").filter(Boolean);
     return told.join(" and ");
   }
   function tell(found) {
@@ -161,7 +189,7 @@
     const slice = where();
     by("quantile-told").textContent = `${Math.round(100 * state.quantile)}%`;
     const small = found.share < 0.01 ? " Few people lie in this slice: the interval says how little is known." : "";
-    by("told").textContent = `${slice ? `Where ${slice} lies: ` : ""}${Math.round(100 * state.quantile)}% have a ${column.name} of at most ${written(value)}${unit} (${100 * state.level}% interval ${written(low)} to ${written(high)}).${small}`;
+    by("told").textContent = `${slice ? `Where ${slice}: ` : ""}${Math.round(100 * state.quantile)}% have a ${column.name} of at most ${written(value)}${unit} (${100 * state.level}% interval ${written(low)} to ${written(high)}).${small}`;
   }
 
   let planned = 0;
@@ -212,8 +240,8 @@
   listen("quantile", "input", (control) => { state.quantile = Number(control.value) / 100; });
   listen("everyone", "change", () => {});
   listen("reset", "click", () => {
-    state.ranges = columns.map(() => null); state.quantile = 0.5; state.smooth = 0; state.level = 0.95; state.show = "density";
-    by("quantile").value = 50; by("smooth").value = 0; by("level").value = "0.95"; by("show").value = "density";
+    state.ranges = columns.map(() => null); state.quantile = 0.5; state.smooth = 2; state.level = 0.95; state.show = "density";
+    by("quantile").value = 50; by("smooth").value = 2; by("level").value = "0.95"; by("show").value = "density";
     slices();
   });
   addEventListener("resize", renew);
