@@ -95,14 +95,14 @@
     for (let k = 0; k < values.draws; k += 1) {
       const one = margin(draws, k * cells, weight, state.column);
       inside.push(total(one));
-      drawn.push(smoothed(shares(Array.from(one)), edges));
+      drawn.push(shares(Array.from(one)));
     }
     const all = columns.map((_, j) => new Float64Array(sizes[j]).fill(1));
-    return { edges, share: total(own), shareDraws: inside, own: smoothed(shares(Array.from(own)), edges), drawn,
-      everyone: smoothed(shares(Array.from(margin(estimate, 0, all, state.column))), edges) };
+    return { edges, share: total(own), shareDraws: inside, own: shares(Array.from(own)), drawn,
+      everyone: shares(Array.from(margin(estimate, 0, all, state.column))) };
   }
   function heights(list, edges) {
-    if (state.show === "density") return ground(Array.from(list), edges).map((m, k) => m / (edges[k + 1] - edges[k]));
+    if (state.show === "density") return ground(smoothed(list, edges), edges).map((m, k) => m / (edges[k + 1] - edges[k]));
     let below = 0;
     return list.map((m) => (below += m));
   }
