@@ -25,6 +25,7 @@ COMMANDS = {
     "check": "fogline.cli.data_commands:check",
     "clusters": "fogline.cli.fit_commands:clusters",
     "demo": "fogline.cli.demo:demo",
+    "explore": "fogline.cli.studio:explore",
     "fit": "fogline.cli.fit_commands:fit",
     "init": "fogline.cli.recipe:init",
     "ledger": "fogline.cli.ledger:ledger",
@@ -41,6 +42,7 @@ COMMANDS = {
     "sample": "fogline.cli.sample:sample",
     "sketch": "fogline.cli.federation:sketch",
     "strata": "fogline.cli.data_commands:strata",
+    "studio": "fogline.cli.studio:studio",
     "units": "fogline.cli.data_commands:units",
 }
 """Module and attribute of each command."""

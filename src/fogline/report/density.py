@@ -46,6 +46,7 @@ __all__ = [
     "density_table",
     "density_title",
     "find_density",
+    "read_curve",
 ]
 
 QUANTILES = (
@@ -169,7 +170,7 @@ def find_density(density: PrivateDensity, columns: Sequence[str] | None = None) 
     pairs = list(itertools.combinations(range(len(names)), 2))
     for i, j in pairs:
         answers.append(Answer(f"{names[i]}, {names[j]}", "correlation", posterior.correlation(i, j)))
-    curves = tuple(_curve(posterior, j, name) for j, name in enumerate(names))
+    curves = tuple(read_curve(posterior, j, name) for j, name in enumerate(names))
     planes = tuple(_plane(posterior, i, j, names) for i, j in pairs)
     return DensityFindings(released, names, tuple(answers), curves, planes)
 
@@ -194,11 +195,22 @@ def _root(variance: Estimate) -> Estimate:
 # -- pictures ---------------------------------------------------------------------------------------------------
 
 
-def _curve(posterior: Posterior, j: int, name: str) -> DensityCurve:
+def read_curve(posterior: Posterior, j: int, name: str, points: int | None = None) -> DensityCurve:
+    """Read the curve of one column with its band, atoms and empty stretches; costs no privacy.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    j : int
+        Which column.
+    name : str
+    points : int, optional
+        At most this many points; by default as many as keep the band low where nobody is.
+    """
     margin = posterior.marginal(j) if posterior.d > 1 else posterior
     axis = margin.axes[0]
     low, high = (float(end) for end in axis.bounds)
-    band = _readable_band(margin)
+    band = _readable_band(margin) if points is None else margin.band(0, points=points)
     empty = _empty(margin, band, (low, high))
     return DensityCurve(name, (low, high), _without(band, margin.atoms), margin.atoms, empty)
 
@@ -233,6 +245,8 @@ def _empty(margin: Posterior, band: Band, bounds: tuple[float, float]) -> tuple[
     free = np.ones(len(edges), dtype=bool)
     found: list[tuple[float, float, Estimate]] = []
     for _ in range(MOST_EMPTY):
+        if not free.any():
+            break
         # the longest stretch of free edges with hardly any mass: for each edge, how far one can go
         blocked = np.flatnonzero(~np.append(free, False))
         wall = blocked[np.searchsorted(blocked, np.arange(len(edges)))] - 1
