@@ -133,7 +133,9 @@ def private_strata(
     if unit is None:
         source = labelled_source(X, by, columns, weights, how, pairs)
     else:
-        source = labelled_unit_source(X, by, columns, weights, unit, how, None if pairs is None else len(pairs))
+        source = labelled_unit_source(
+            X, by, columns, weights, unit, how, None if pairs is None else len(_validation.check_bounds(pairs))
+        )
     # what a row is called is known only after the source was looked at
     terms = replace(terms, unit=source.row if unit is None else source.unit)
     width = source.width - (bound is not None)

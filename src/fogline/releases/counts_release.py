@@ -144,7 +144,7 @@ def release_counts(
     caution = check_secret_file(place, allow_readable=allow_readable)
     if caution:
         warnings.warn(caution, UserWarning, stacklevel=2)
-    cells, counts, grid = read_counts(place, spec)
+    cells, counts, grid = read_counts(place, asked.spec)
     dialect, where = _known_grid(grid, asked)
     terms = replace(
         terms,

@@ -107,8 +107,10 @@ def _whole(cell: Any, column: str) -> int:
         return int(cell)
     if isinstance(cell, str) and _WHOLE.fullmatch(cell):
         return int(cell.strip().split(".")[0])
-    if isinstance(cell, Decimal | float) and cell == cell and abs(cell) < 2**53 and cell == int(cell):
-        return int(cell)
+    if isinstance(cell, Decimal | float):
+        number = float(cell)
+        if abs(number) < 2.0**53 and cell == int(number):  # false for NaN
+            return int(number)
     raise ValueError(f"counts: column {column} must hold whole numbers in every row, none missing and none fractional")
 
 

@@ -101,7 +101,7 @@ class Dialect:
         """
         if self.folds and re.fullmatch("[a-z][a-z0-9_]*", name):
             return name
-        opened, closed = self.quotes
+        opened, closed = self.quotes[0], self.quotes[1]
         if opened == "`" and self.name == "bigquery":  # which escapes by a backslash, and does not double
             return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
         return opened + name.replace(closed, 2 * closed) + closed
@@ -272,8 +272,8 @@ _ALL = (
     Dialect(
         "tsql",
         "SQL Server",
-        number="CAST({} AS float)",
-        constant="CAST(CAST({} AS bigint) AS float)",
+        number="CAST({} AS double precision)",
+        constant="CAST(CAST({} AS bigint) AS double precision)",
         whole="CAST({} AS bigint)",
         text="CAST({} AS nvarchar(3900))",
         lot="CONVERT(varchar(64), HASHBYTES('SHA2_256', {}), 2)",

@@ -1,8 +1,8 @@
 """Strata of a table with a unit: records with labels, of which each unit contributes at most so many, in one pass.
 
-A record becomes its numbers and the number of its stratum, by itself. One that could not count (outside the box, without
-a stratum, without a weight) does not compete. Of each unit at most c of the others are kept, over all strata together
-(:mod:`fogline.sources.contributions`), and counted each in its stratum.
+A record becomes its numbers and the number of its stratum, by itself. One that could not count (outside the box,
+without a stratum, without a weight) does not compete. Of each unit at most c of the others are kept, over all strata
+together (:mod:`fogline.sources.contributions`), and counted each in its stratum.
 """
 
 from __future__ import annotations

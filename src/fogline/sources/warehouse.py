@@ -114,7 +114,7 @@ class WarehouseQuery:
                 raise ValueError(f"unit: {unit!r} is a row, and rows are not cut; rename the column in a SELECT")
         elif check_max_contributions(max_contributions) != 1:
             raise ValueError("max_contributions: name the unit's column by unit, so that the query can bound it")
-        if not isinstance(table, str) or not table.strip():
+        if not table.strip():
             raise ValueError("table must be the name of a table, or a SELECT")
         found = dialect_named(dialect)
         made = cls(
