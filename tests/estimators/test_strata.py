@@ -172,8 +172,81 @@ def test_bad_schemas_are_named(tmp_path):
 
     with pytest.raises(TypeError, match="pass the source itself"):
         private_strata(table(np.ones((3, 1))), "sex", categories=["f"], **BUDGET, **BOX)
-    with pytest.raises(TypeError, match="do not cut the records of a unit"):
+    with pytest.raises(TypeError, match="name its unit here"):
         private_strata(table(np.ones((3, 1)), unit=np.arange(3)), "sex", categories=["f"], **BUDGET, **BOX)
+
+
+# -- units ---------------------------------------------------------------------------------------------------
+
+
+def visits_of_people(n=2000):
+    x, sex = people(n)
+    return pd.DataFrame({"who": np.random.default_rng(5).integers(0, n // 4, n), "sex": sex, "x": x})
+
+
+@pytest.mark.filterwarnings("ignore:epsilon = 1e.06 is above 10")
+def test_a_unit_counts_at_most_c_records_over_all_strata(tmp_path):
+    frame = visits_of_people()
+    frame.loc[::50, "who"] = -1  # one person with many
+    frame.to_csv(tmp_path / "v.csv", index=False)
+    frame.to_parquet(tmp_path / "v.parquet")
+    inside = frame[(frame.x >= 0) & (frame.x <= 10)]
+    kept = inside.groupby("who").size().clip(upper=2).sum()
+    options = {
+        "categories": ["f", "m"],
+        "unit": "who",
+        "max_contributions": 2,
+        "epsilon": 1e6,
+        "features": "leaves",
+        "bandwidths": "auto",
+    }
+    found = []
+    for source in (frame, tmp_path / "v.csv", tmp_path / "v.parquet"):
+        found.append(seeded(source, "sex", columns=["x"], **options))
+    found.append(seeded(frame[["x"]].to_numpy(), frame.sex.to_numpy(), **{**options, "unit": frame.who.to_numpy()}))
+    for strata in found:
+        assert sum(round(count) for count in counts(strata).values()) == kept
+        assert counts(strata) == counts(found[0])  # the same draw by the same key, whatever the source
+    assert (found[0].guarantee.unit, found[0].guarantee.enforced) == ("who", True)
+
+
+@pytest.mark.filterwarnings("ignore:epsilon = 1e.06 is above 10")
+def test_weights_and_units_together():
+    frame = visits_of_people()
+    frame["w"] = np.where(np.arange(len(frame)) % 3, 1.0, 0.0)  # a record without weight does not compete
+    strata = seeded(
+        frame, None, columns=["x"], weights="w", weight_bound=1.0, unit="who", max_contributions=1, epsilon=1e6
+    )
+    inside = frame[(frame.x >= 0) & (frame.x <= 10) & (frame.w > 0)]
+    assert round(strata["all"].count) == inside.who.nunique()
+
+
+def test_replay_with_a_unit():
+    """Two persons' worlds that differ in one of them: the exact answers are as near as the noise allows for."""
+    frame = visits_of_people(300)
+
+    def fit(rows):
+        return private_strata(
+            rows, "sex", categories=["f", "m"], columns=["x"], unit="who", max_contributions=3, **BUDGET, **BOX
+        )
+
+    mine = pd.DataFrame({"who": 10_000, "sex": ["f", "m", "x"] * 3, "x": np.linspace(0, 10, 9)})
+    fit(frame)  # compiled loops are loaded once
+    report = replay(fit, [Pair("a person of nine records", frame, pd.concat([frame, mine]))])
+    assert report.passed
+    assert 0.3 < report.largest_ratio <= 1
+
+
+def test_units_that_cannot_be():
+    frame = visits_of_people(20)
+    with pytest.raises(TypeError, match="all be names"):
+        seeded(frame, "sex", categories=["f"], columns=["x"], unit=np.arange(20))
+    with pytest.raises(ValueError, match="different columns"):
+        seeded(frame, "sex", categories=["f"], columns=["x"], unit="sex")
+    with pytest.raises(ValueError, match="is given as unit"):
+        seeded(frame, "sex", categories=["f"], columns=["x", "who"], unit="who")
+    with pytest.raises(ValueError, match="one entry for each record"):
+        seeded(np.ones((3, 1)), ["f"] * 3, categories=["f"], unit=[1, 2])
 
 
 def test_one_range_serves_all_columns():

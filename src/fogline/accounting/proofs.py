@@ -59,6 +59,7 @@ PROOFS = {
     "strata": "queries/strata.proof.md",
     "terrific-ball": "queries/ball_search.proof.md",
     "text-lines": "sources/text_lines.proof.md",
+    "warehouse": "sources/warehouse.proof.md",
 }
 """Where each proof is now, within the package, or within ``fogline_research``.
 

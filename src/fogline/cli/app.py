@@ -41,6 +41,7 @@ COMMANDS = {
     "run": "fogline.cli.recipe:run",
     "sample": "fogline.cli.sample:sample",
     "sketch": "fogline.cli.federation:sketch",
+    "sql": "fogline.cli.sql:sql",
     "strata": "fogline.cli.data_commands:strata",
     "studio": "fogline.cli.studio:studio",
     "units": "fogline.cli.data_commands:units",

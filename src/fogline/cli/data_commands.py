@@ -21,7 +21,6 @@ from fogline.cli.options import (
     budget_options,
     ledger_options,
     need_reader,
-    query_option,
     reading_keywords,
     reading_options,
     source_argument,
@@ -159,6 +158,8 @@ STRATA_EXAMPLES = """\b
 Examples:
   fogline strata people.csv --by sex --categories f,m --columns height --bounds body_height
         --epsilon 1 --delta 1e-6 --picture heights.svg
+  fogline strata visits.csv --by ward --categories a,b --columns stay --bounds 0:60 --unit person_id
+        --max-contributions 2 --epsilon 1 --delta 1e-6
   fogline strata survey.parquet --by region --categories north,south --others none --columns age
         --bounds age --weights w --weight-bound 5 --epsilon 1 --delta 1e-6 --json
 
@@ -179,8 +180,7 @@ Examples:
     required=True,
     help="Public range of each column, or its name; one range serves all.",
 )
-@query_option
-@reading_options
+@source_options
 @budget_options
 @click.option("--weights", metavar="COLUMN", help="Column of survey weights.")
 @click.option("--weight-bound", type=float, help="With --weights: public bound of a weight.")
@@ -236,7 +236,7 @@ def _strata_question(options: dict[str, Any]) -> Callable[[LedgerView | None], S
     def question(view: LedgerView | None) -> Strata:
         from fogline import private_strata
 
-        names = ("epsilon", "delta", "neighbours", "max_contributions", "weights", "weight_bound", "expect_records")
+        names = ("epsilon", "delta", "neighbours", "max_contributions", "weights", "weight_bound")
         return private_strata(
             options["file"],
             options["by"],
@@ -248,6 +248,8 @@ def _strata_question(options: dict[str, Any]) -> Callable[[LedgerView | None], S
             bounds=bounds,
             steps=steps,
             ledger=view,
+            unit=options["unit"],
+            expect_records=options["expect_records"],
             **{name: options[name] for name in names},
         )
 

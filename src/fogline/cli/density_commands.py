@@ -38,6 +38,7 @@ Examples:
   fogline release visits.csv --columns "age,stay;cost" --bounds age=age,stay=0:60,cost=0:9000
         --epsilon 1 --out shapes
   fogline release all.sketch --epsilon 1 --delta 1e-6 --save density.npz
+  fogline release --counts counts.csv --columns age,stay --bounds age,0:60 --epsilon 1 --out visits.fog
 
 \b
 Then, for nothing:
@@ -47,6 +48,8 @@ Then, for nothing:
 
 """
 
+COUNTS_ONLY = ("allow_readable", "delete_counts")
+NOT_COUNTS = ("shares", "query", "delimiter", "decimal", "thousands", "encoding", "null", "header")
 SKETCH_ONLY = ("disjoint_persons", "n_modes", "level", "report", "save")
 TABLE_ONLY = (
     *("columns", "bounds", "steps", "features", "shares", "out", "unit", "query", "max_contributions"),
@@ -55,7 +58,14 @@ TABLE_ONLY = (
 
 
 @click.command(cls=Command, epilog=RELEASE_EXAMPLES + FILE + EXIT_CODES)
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", required=False)
+@click.option(
+    "--counts",
+    type=click.Path(path_type=Path),
+    help="Instead of FILE: the answer of a warehouse to the query of fogline sql, CSV or Parquet. Secret.",
+)
+@click.option("--allow-readable", is_flag=True, help="Of counts: take a file that everybody here can read.")
+@click.option("--delete-counts", is_flag=True, help="Of counts: delete the file once it was released.")
 @click.option("--columns", metavar="A,B", help="Up to three columns; more as several densities: 'A,B;C'.")
 @click.option("--bounds", metavar="LO:HI,LO:HI", help="Public range of each column, or its name; or A=LO:HI,B=age.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none; or A=1.")
@@ -91,6 +101,13 @@ def release(ctx: click.Context, /, **options: Any) -> None:
     Spends the budget once. FILE may also be the merged sketch of several sites: then the modes of its density are read
     as well. Records with a missing or unreadable value, or outside the bounds, contribute nothing.
     """
+    if (options["file"] is None) == (options["counts"] is None):
+        raise click.UsageError("name one of FILE and --counts")
+    if options["counts"] is not None:
+        _refuse(ctx, (*SKETCH_ONLY, *NOT_COUNTS), "is not for counts, which a warehouse made")
+        _release_counts(ctx, options)
+        return
+    _refuse(ctx, COUNTS_ONLY, "is for --counts")
     if _is_sketch(options["file"]):
         _refuse(ctx, TABLE_ONLY, "FILE is a sketch, whose columns and bounds were fixed where it was made")
         if options["delta"] is None:
@@ -171,6 +188,61 @@ def _release_table(ctx: click.Context, options: dict[str, Any]) -> None:
     _show_release(found, options, paid, str(ctx.meta["fogline.command"]))
     if paid is not None and not options["as_json"]:
         show_payment(paid)
+
+
+def _release_counts(ctx: click.Context, options: dict[str, Any]) -> None:
+    """Release what a warehouse counted."""
+    from fogline.cli.release import ask as ask_ledger
+    from fogline.cli.release import checked_numbers, checked_outputs, show_payment
+
+    need(*([] if options["as_json"] else ["rich"]))
+    groups = group_option(options["columns"])
+    for name in ("bounds", "out"):
+        if options[name] is None:
+            raise click.BadParameter("is needed", param_hint=f"--{name}")
+    if groups is not None and len(groups) > 1:
+        raise click.BadParameter("counts are of one density", param_hint="--columns")
+    if options["out"].suffix.lower() != ".fog":
+        raise click.BadParameter("expected a name that ends in .fog", param_hint="--out")
+    checked_outputs({**options, "file": str(options["counts"])}, "out")
+    checked_numbers({**options, "delta": options["delta"] or None})
+    bounds, steps = named_bounds_option(options["bounds"]), named_steps_option(options["steps"])
+    names = (
+        *("epsilon", "neighbours", "max_contributions", "expect_records", "features", "unit"),
+        "allow_readable",
+    )
+    chosen: Any = {name: options[name] for name in names}
+
+    from fogline.releases.counts_release import counts_caution, release_counts
+
+    try:
+        caution = counts_caution(options["counts"], allow_readable=options["allow_readable"])
+    except OSError as error:
+        raise parse.refused(error) from None
+    if caution:
+        click.echo(f"caution: {caution}", err=True)
+
+    def question(view: LedgerView | None) -> PrivateDensity:
+        return release_counts(
+            options["counts"], columns=_columns(groups, bounds), bounds=bounds, steps=steps, delta=options["delta"],
+            ledger=view, **chosen,
+        )  # fmt: skip
+
+    found, paid = ask_ledger(question, options, "releasing the density of the counts once")
+    write(lambda: found.save(options["out"]), "--out")
+    _show_release(found, options, paid, str(ctx.meta["fogline.command"]))
+    if paid is not None and not options["as_json"]:
+        show_payment(paid)
+    _let_go(options["counts"], delete=options["delete_counts"])
+
+
+def _let_go(counts: Path, *, delete: bool) -> None:
+    """Delete the file of counts after its release was written, or say that it is still there."""
+    if delete:
+        write(counts.unlink, "--delete-counts")
+        click.echo(f"deleted: {counts} (what a backup or the file system keeps of it is beyond fogline)", err=True)
+    else:
+        click.echo(f"{counts} is as secret as the records: guard it or delete it (--delete-counts)", err=True)
 
 
 def group_option(text: str | None) -> list[list[str]] | None:

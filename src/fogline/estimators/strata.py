@@ -18,7 +18,9 @@ from fogline.estimators._base import warn_of_count
 from fogline.queries.strata import StrataCounts
 from fogline.releases.density_sketch import ReleaseTerms
 from fogline.releases.strata import release_strata
+from fogline.sources.labelled_units import UnitLabelledPass, labelled_unit_source
 from fogline.sources.passes import LabelledPass, label_text, labelled_source
+from fogline.sources.tables import Source
 
 __all__ = ["private_strata"]
 
@@ -36,6 +38,7 @@ def private_strata(
     columns: Sequence[str] | None = None,
     query: str | None = None,
     reading: Mapping[str, Any] | None = None,
+    unit: str | Ids | None = None,
     weights: ArrayLike | None = None,
     weight_bound: float | None = None,
     epsilon: float | None = None,
@@ -69,6 +72,10 @@ def private_strata(
         For databases: a SELECT, or the name of a table.
     reading : mapping, optional
         For text files: options of :class:`fogline.sources.reading.ReadingOptions`, such as ``{"decimal": ","}``.
+    unit : str or array of ids, optional
+        The column that says whose record a row is, for an array the ids themselves. At most `max_contributions` records
+        of each then count, over all strata together, and the guarantee is for whole units. From files, frames in
+        memory, databases and arrays.
     weights : str or array, optional
         Survey weights: a column, or for an array the weights themselves. One that is missing, zero or negative makes
         its record contribute nothing; one above the bound counts as the bound.
@@ -80,7 +87,7 @@ def private_strata(
     bounds, bandwidths, steps, features
         As for :class:`fogline.DensitySketch`, the same for all strata.
     neighbours, max_contributions, ledger
-        As for :class:`fogline.PrivateModes`. A person's records may lie in several strata. There is no unit here:
+        As for :class:`fogline.PrivateModes`. A person's records may lie in several strata. Without a unit
         `max_contributions` is declared by the caller, not enforced, and the guarantee says so.
     expect_records : int, optional
         About how many records you expect in all strata together: ``message`` says when the released counts are far from
@@ -121,16 +128,22 @@ def private_strata(
     _validation.check_ledger(ledger)
     if check_expected(expect_records) is not None and bound is not None:
         raise ValueError("expect_records: with weights the release counts weights over their bound, not records")
-    # of a plain list only the bounds tell how many columns it has
-    source = labelled_source(X, by, columns, weights, {"query": query, **(reading or {})}, _pairs(bounds))
+    how = {"query": query, **(reading or {})}
+    pairs = _pairs(bounds)  # of a plain list only the bounds tell how many columns it has
+    if unit is None:
+        source = labelled_source(X, by, columns, weights, how, pairs)
+    else:
+        source = labelled_unit_source(
+            X, by, columns, weights, unit, how, None if pairs is None else len(_validation.check_bounds(pairs))
+        )
     # what a row is called is known only after the source was looked at
-    terms = replace(terms, unit=source.row)
+    terms = replace(terms, unit=source.row if unit is None else source.unit)
     width = source.width - (bound is not None)
     known = None if source.columns is None else source.columns[:width]
     spec = plan_spec(units.resolve_bounds(bounds, known, width=width), bandwidths, steps, features=features)
     if width != spec.d:
         raise ValueError(f"columns: there are {width} columns, but bounds has {spec.d} axes")
-    one_pass = LabelledPass(source, StrataCounts(spec, len(names), bound), names, others is not None)
+    one_pass = _pass(source, StrataCounts(spec, len(names), bound), names, others is not None, unit, terms)
     named = units.bounded_names(bounds, known)
     facts = {
         "weights": weights if isinstance(weights, str) else None,
@@ -139,7 +152,7 @@ def private_strata(
         **source.facts,
     }
     # An error's traceback must not lead to the records.
-    del X, source, by, weights
+    del X, source, by, weights, unit
     try:
         strata = release_strata(
             spec, names, terms, one_pass.run, ledger, columns=named, weight_bound=bound, facts=facts
@@ -149,6 +162,20 @@ def private_strata(
     strata.message = strata_message(strata, names[: len(names) - one_pass.has_others], expect_records)
     warn_of_count(strata.guarantee, strata.count)
     return strata
+
+
+def _pass(
+    source: Source,
+    counts: StrataCounts,
+    names: tuple[str, ...],
+    has_others: bool,
+    unit: str | Ids | None,
+    terms: ReleaseTerms,
+) -> LabelledPass:
+    """The one pass over the records; with a unit they are cut."""
+    if unit is None:
+        return LabelledPass(source, counts, names, has_others)
+    return UnitLabelledPass(source, counts, names, has_others, terms.max_contributions)
 
 
 def _names(by: str | Ids | None, categories: Sequence[Any] | None, others: str | None) -> tuple[str, ...]:

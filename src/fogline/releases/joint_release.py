@@ -9,11 +9,12 @@ once, for all of them. The proof is in ``joint_release.proof.md`` beside this fi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from fogline._typing import IntArray
 from fogline.accounting import zcdp
 from fogline.accounting._rounding import round_down
 from fogline.accounting.budget import GaussianBudget
@@ -26,6 +27,7 @@ from fogline.releases.leaf_release import CODE_VERSION, leaf_guarantee, plan_sta
 from fogline.releases.passes import CountingPass
 from fogline.releases.release import PaidQuestion, release
 from fogline.releases.terms import ReleaseTerms
+from fogline.sources.joint_pass import JointPass, suits_one_pass
 from fogline.sources.tables import Source
 
 __all__ = ["JointPart", "part_terms", "release_parts"]
@@ -100,7 +102,8 @@ def release_parts(
     Parameters
     ----------
     source : Source
-        Read once per part; errors of its schema come first.
+        Errors of its schema come first. Read once where it has a unit, of which the same records then count in all
+        parts, or where it can be read only once; else once per part.
     parts : sequence of JointPart
         Of different names, whose shares sum to exactly 1.
     terms : ReleaseTerms
@@ -110,23 +113,20 @@ def release_parts(
     """
     if sum(part.share for part in parts) != 1 or min(part.share for part in parts) <= 0:
         raise ValueError("shares must be positive, and sum to exactly 1")
-    if not source.rereadable:
-        raise TypeError("source can be read only once, but each density is a pass: write it to Parquet first")
     terms = settle_parts(parts, terms)
     for part in parts:  # a budget that no noise can keep is refused here, before anything is paid
         plan_stages(part.spec, part_terms(terms, part.share))
-    passes = [
-        CountingPass(source[list(part.columns)], DensitySketch.of(part.spec), terms.max_contributions) for part in parts
-    ]
+    together = suits_one_pass(source)
+    passes = _passes(source, parts, terms.max_contributions, together)
     del source
     stated = leaf_guarantee(terms)
     guarantee = replace(stated, proof=PROOF, mechanism=f"{stated.mechanism}, of {len(parts)} densities")
 
     def make() -> Releases:
         densities = {}
-        for part, one_pass in zip(parts, passes, strict=True):
+        for index, part in enumerate(parts):
             share = part_terms(terms, part.share)
-            (released,) = release_stages(part.spec, 1, share, _tables(one_pass))
+            (released,) = release_stages(part.spec, 1, share, _tables(passes, index))
             densities[part.name] = PrivateDensity.from_leaves(released, guarantee=guarantee, columns=part.columns)
         return Releases(densities, {part.name: part.share for part in parts})
 
@@ -135,7 +135,7 @@ def release_parts(
         return release(
             make,
             ledger,
-            lambda: _question(parts, terms, facts),
+            lambda: _question(parts, terms, facts, together),
             write=Releases.to_bytes,
             read=lambda payload, receipt: Releases.from_bytes(payload, receipt=receipt),
         )
@@ -144,20 +144,40 @@ def release_parts(
             one_pass.forget()
 
 
-def _tables(one_pass: CountingPass) -> Any:
+def _passes(
+    source: Source, parts: Sequence[JointPart], max_contributions: int, together: bool
+) -> list[CountingPass] | list[JointPass]:
+    """One pass per part, or one for all."""
+    if together:
+        specs, columns = [part.spec for part in parts], [part.columns for part in parts]
+        return [JointPass(source, specs, columns, max_contributions)]
+    return [CountingPass(source[list(part.columns)], DensitySketch.of(part.spec), max_contributions) for part in parts]
+
+
+def _tables(passes: Sequence[CountingPass | JointPass], part: int) -> Callable[[], IntArray]:
     """What reads the exact table of a part, as one stratum."""
-    return lambda: one_pass.run()[None]
+    first = passes[0]
+    if isinstance(first, JointPass):
+        return lambda: first.table(part)[None]
+    own = passes[part]
+    assert isinstance(own, CountingPass)
+    return lambda: own.run()[None]
 
 
-def _question(parts: Sequence[JointPart], terms: ReleaseTerms, facts: Mapping[str, Any] | None) -> PaidQuestion:
-    """What a ledger is asked, for all parts at once."""
+def _question(
+    parts: Sequence[JointPart], terms: ReleaseTerms, facts: Mapping[str, Any] | None, together: bool
+) -> PaidQuestion:
+    """What a ledger is asked, for all parts at once.
+
+    Records of a unit that are kept for all parts together are not those that each part keeps for itself.
+    """
     asked = [
         {"name": part.name, "columns": list(part.columns), "spec": part.spec.to_dict(), "share": str(part.share)}
         for part in parts
     ]
     return PaidQuestion(
         name="densities",
-        code_version=CODE_VERSION,
+        code_version=f"{CODE_VERSION}-together" if together else CODE_VERSION,
         parameters={"parts": asked, **terms.question(), **(facts or {})},
         charge=terms.charge(gain_and_loss=True),
         max_payload=sum(stage_payload(part.spec) + 2**16 for part in parts) + 16 * len(json.dumps(asked)) + 2**16,

@@ -28,7 +28,7 @@ from fogline.sources.passes import facts_of, names_of, unit_of, width_of
 from fogline.sources.registry import table
 from fogline.sources.tables import Source
 
-__all__ = ["release"]
+__all__ = ["plan_release", "release", "units_of", "warn_of_count"]
 
 MOST_COLUMNS = 3
 """Most columns of a density on leaves."""
@@ -173,16 +173,13 @@ def _release_one(source: SourceLike, columns: Any, wishes: _Wishes) -> PrivateDe
     """Release one density of all columns of a source."""
     try:
         names = _names(source, columns)
-        pairs = units.ranges(wishes.bounds, names)
-        width = width_of(source) or len(pairs)
-        pairs = pairs * width if len(pairs) == 1 else pairs
-        spec = _spec(pairs, width, wishes.steps, wishes.features, names)
+        pairs, spec = plan_release(wishes.bounds, names, wishes.steps, wishes.features, width=width_of(source))
         terms = wishes.terms(unit_of(source), pure=isinstance(spec, LeafSpec))
         density = release_source(source, spec, terms, wishes.ledger, columns=names)
     finally:
         del source
-    _warn_of_count(density)
-    return density.labelled(units=_units(pairs), expect_records=wishes.expect_records)
+    warn_of_count(density)
+    return density.labelled(units=units_of(pairs), expect_records=wishes.expect_records)
 
 
 def _release_groups(source: SourceLike, groups: dict[str, tuple[str, ...]], wishes: _Wishes) -> Releases:
@@ -206,10 +203,10 @@ def _release_groups(source: SourceLike, groups: dict[str, tuple[str, ...]], wish
         found = release_parts(source, parts, terms, wishes.ledger, facts=facts_of(source))
     finally:
         del source
-    _warn_of_count(max(found.values(), key=lambda density: density.count))
+    warn_of_count(max(found.values(), key=lambda density: density.count))
     labelled = {
         name: density.labelled(
-            units=_units([by_name[column] for column in groups[name]]), expect_records=wishes.expect_records
+            units=units_of([by_name[column] for column in groups[name]]), expect_records=wishes.expect_records
         )
         for name, density in found.items()
     }
@@ -282,6 +279,26 @@ def _names(source: SourceLike, columns: Any) -> tuple[str, ...] | None:
 # -- what is public ------------------------------------------------------------------------------------------
 
 
+def plan_release(
+    bounds: Any, names: tuple[str, ...] | None, steps: Any, features: str | int, *, width: int | None = None
+) -> tuple[list[Any], Spec]:
+    """Public ranges and specification of the release of some columns; every error comes before anything is spent.
+
+    Parameters
+    ----------
+    bounds, steps, features
+        As for :func:`release`.
+    names : tuple of str or None
+        Of the columns.
+    width : int, optional
+        How many columns there are, where that is known; else as many as have names, or bounds.
+    """
+    pairs = units.ranges(bounds, names)
+    width = width or len(pairs)
+    pairs = pairs * width if len(pairs) == 1 else pairs
+    return pairs, _spec(pairs, width, steps, features, names)
+
+
 def _spec(pairs: list[Any], width: int, steps: Any, features: str | int, names: tuple[str, ...] | None) -> Spec:
     """Plan the release; every error comes before anything is spent."""
     if len(pairs) != width:
@@ -306,7 +323,7 @@ def _within(steps: Any, columns: Sequence[str], group: Sequence[str]) -> Any:
     return {name: step for name, step in steps.items() if name in group}
 
 
-def _units(pairs: Sequence[Any]) -> tuple[str, ...] | None:
+def units_of(pairs: Sequence[Any]) -> tuple[str, ...] | None:
     """Units of named ranges; None where no range has one."""
     found = tuple(str(getattr(pair, "unit", "")) for pair in pairs)
     return found if any(found) else None
@@ -325,7 +342,7 @@ def _portions(shares: Mapping[str, Any] | None, groups: Mapping[str, Any]) -> di
     return {name: share.portion for name, share in split.items()}
 
 
-def _warn_of_count(density: PrivateDensity) -> None:
+def warn_of_count(density: PrivateDensity) -> None:
     """Warn of a delta above one over the released count, unless delta alone gave cause to before the release."""
     if density.guarantee.delta <= LARGE_DELTA:
         warn_of(filter(None, [delta_caution(density.guarantee.delta, density.count)]))

@@ -57,7 +57,8 @@ class ReleaseTerms:
 
     ``promise`` is the budget where it was not given as epsilon and delta; ``remark`` says what the promise rests on
     beyond the mechanism, such as sites whose persons were declared disjoint, and ``declared`` that a unit's bound does
-    so too; ``on_trust`` that nobody knows whether rows were cut by a unit.
+    so too; ``on_trust`` that nobody knows whether rows were cut by a unit; ``caveat`` why the release is not certified
+    although its noise is, such as counts by SQL that was never run against its engine.
 
     Examples
     --------
@@ -80,6 +81,7 @@ class ReleaseTerms:
     on_trust: bool = False
     accounting: Accounting = "zcdp"
     distance: Fraction = UNIT_DISTANCE
+    caveat: str = ""
 
     @classmethod
     def checked(
@@ -155,6 +157,11 @@ class ReleaseTerms:
         if self.accounting == "gaussian":
             return gaussian_release(self.epsilon, self.delta).rho
         return whole_units(zcdp.rho_of(self.epsilon, self.delta))
+
+    @property
+    def reason(self) -> str:
+        """Why a release made now, through the current door, is not certified; empty if it is."""
+        return "; ".join(filter(None, [provider_reason(), self.caveat]))
 
     @property
     def is_enforced(self) -> bool:
@@ -239,7 +246,7 @@ class ReleaseTerms:
         return Charge(
             cost=self.cost(),
             neighbours=self.neighbours,
-            certified=not provider_reason(),
+            certified=not self.reason,
             unit=self.unit,
             max_contributions=self.max_contributions,
             enforced=self.is_enforced,
@@ -264,7 +271,7 @@ class ReleaseTerms:
             enforced=self.is_enforced or (self.max_contributions == 1 and self.unit in ROWS and not self.on_trust),
             mechanism=self.stated("discrete Laplace noise" if self.pure else "discrete Gaussian noise on Fourier sums"),
             proof=proof,
-            reason=provider_reason(),
+            reason=self.reason,
         )
 
 

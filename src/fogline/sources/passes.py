@@ -188,8 +188,7 @@ def labelled_source(
     """Table of the columns, the weights last, whose ids are the labels: errors of the schema come here."""
     if isinstance(X, Source) and X.unit_column is not None:
         raise TypeError(
-            "X: strata do not cut the records of a unit; keep at most max_contributions rows of each before, "
-            "pass that source itself, and declare max_contributions"
+            "X: pass the source itself and name its unit here (unit=...): a table with a unit gives no labels"
         )
     if isinstance(X, Source):
         raise TypeError("X: pass the source itself, since by and weights name columns of it")

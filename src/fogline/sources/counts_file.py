@@ -1,0 +1,166 @@
+"""The answer of a warehouse in a file: exact counts, as secret as the records, checked before anything is paid.
+
+What is wrong with such a file is told by its structure, never by a value in it. None of these errors can come from the
+answer to the query that fogline printed: they tell of a file that is no such answer.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fogline._typing import IntArray
+from fogline.density.random_spec import CellSpec
+from fogline.queries.fourier_sums import CellCounts
+from fogline.sources.warehouse import GRID_COLUMNS, NO_CELL
+
+__all__ = ["SecretFileOpen", "check_secret_file", "read_counts"]
+
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{1,19}(\.0*)?\s*")
+_CUT_SHORT = "is the answer cut short, as by a limit of the client?"
+
+
+class SecretFileOpen(PermissionError):
+    """A file of exact counts can be read by everybody on this machine."""
+
+
+def check_secret_file(path: Path, *, allow_readable: bool = False) -> str:
+    """Refuse a file that everybody can read; return a caution where a group can, or where it was allowed.
+
+    Parameters
+    ----------
+    path : Path
+    allow_readable : bool
+        Whether the owner says that it may be so.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"counts: there is no file {str(path)!r}")
+    mode = path.stat().st_mode
+    if os.name != "posix" or not mode & (stat.S_IRGRP | stat.S_IROTH):
+        return ""
+    if mode & stat.S_IROTH and not allow_readable:
+        raise SecretFileOpen(
+            f"counts: everybody on this machine can read {path.name}, and it is as secret as the records: "
+            f"chmod 600 {path.name}, or say that this is meant (allow_readable)"
+        )
+    return f"others on this machine can read {path.name}, and it is as secret as the records: chmod 600 {path.name}"
+
+
+def read_counts(path: Path, spec: CellSpec) -> tuple[IntArray, IntArray, str]:
+    """Read cells, counts and the grid that all rows bear.
+
+    Parameters
+    ----------
+    path : Path
+        CSV (the name ends in .csv or .csv.gz) or Parquet.
+    spec : SketchSpec or LeafSpec
+
+    Returns
+    -------
+    cells, counts : int64 arrays
+        Secret.
+    grid : str
+        Public: see :class:`fogline.sources.warehouse.WarehouseQuery`.
+    """
+    rows = _rows(path)
+    most = int(np.prod(spec.cells, dtype=object)) + 1
+    cells, counts, totals, grids = [], [], [], set()
+    for n, (cell, records, total, grid) in enumerate(rows):
+        if n >= most:
+            raise ValueError("counts: there are more rows than cells of the grid")
+        cells.append(_whole(cell, "cell"))
+        counts.append(_whole(records, "records"))
+        totals.append(_whole(total, "total"))
+        grids.add(grid)
+    if len(grids) > 1 or not all(isinstance(grid, str) for grid in grids):
+        raise ValueError("counts: column grid must be one and the same text in all rows, as the query gives it")
+    if cells.count(NO_CELL) != 1:
+        raise ValueError(f"counts: there must be one row with the cell {NO_CELL}; {_CUT_SHORT}")
+    marker = cells.index(NO_CELL)
+    if counts[marker] != 0:
+        raise ValueError(f"counts: the row with the cell {NO_CELL} must have no records, as the query gives it")
+    for column in (cells, counts, totals):
+        del column[marker]
+    if any(total != sum(counts) for total in totals):
+        raise ValueError(
+            f"counts: they do not add up to the total that every row bears: a row is missing or too many; {_CUT_SHORT}"
+        )
+    try:
+        checked = CellCounts(spec).checked(np.array(cells, dtype=np.int64), np.array(counts, dtype=np.int64))
+    except (ValueError, OverflowError) as error:
+        words = str(error) if isinstance(error, ValueError) else "a number is too large"
+        raise ValueError(f"counts: {words}") from None
+    return *checked, str(grids.pop())
+
+
+def _whole(cell: Any, column: str) -> int:
+    """A whole number as files have it: an integer, or a text or decimal without a fraction."""
+    if isinstance(cell, int | np.integer) and not isinstance(cell, bool):
+        return int(cell)
+    if isinstance(cell, str) and _WHOLE.fullmatch(cell):
+        return int(cell.strip().split(".")[0])
+    if isinstance(cell, Decimal | float):
+        number = float(cell)
+        if abs(number) < 2.0**53 and cell == int(number):  # false for NaN
+            return int(number)
+    raise ValueError(f"counts: column {column} must hold whole numbers in every row, none missing and none fractional")
+
+
+def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Rows of the four columns, whatever their order and the case of their names."""
+    name = path.name.lower()
+    if name.endswith((".csv", ".csv.gz")):
+        return _chosen(_csv_rows(path))
+    if name.endswith(".parquet"):
+        return _chosen(_parquet_rows(path))
+    raise ValueError(f"counts: {path.name} must be a .csv, .csv.gz or .parquet file")
+
+
+def _chosen(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    lines = iter(rows)
+    header = [str(name).strip().lower() for name in next(lines, ())]
+    for name in GRID_COLUMNS:
+        if header.count(name) != 1:
+            raise ValueError(f"counts: there must be one column {name!r}; the query gives {', '.join(GRID_COLUMNS)}")
+    if len(header) != len(GRID_COLUMNS):
+        raise ValueError(f"counts: there are columns beside {', '.join(GRID_COLUMNS)}")
+    places = [header.index(name) for name in GRID_COLUMNS]
+    for row in lines:
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise ValueError("counts: every row must have as many cells as the header")
+        yield tuple(row[place] for place in places)
+
+
+def _csv_rows(path: Path) -> Iterator[Sequence[Any]]:
+    import gzip
+
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        try:
+            yield from csv.reader(file)
+        except (csv.Error, UnicodeDecodeError, OSError):
+            raise ValueError(f"counts: {path.name} cannot be read as CSV in UTF-8") from None
+
+
+def _parquet_rows(path: Path) -> Iterator[Sequence[Any]]:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        try:
+            found = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
+            names = [column[0] for column in found.description or ()]
+            rows = found.fetchall()
+        except duckdb.Error:
+            raise ValueError(f"counts: {path.name} cannot be read as Parquet") from None
+    yield names
+    yield from rows

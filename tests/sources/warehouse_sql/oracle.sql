@@ -1,0 +1,32 @@
+WITH fogline_numbers AS (
+  SELECT TO_BINARY_DOUBLE(age) AS x0, TO_BINARY_DOUBLE(stay) AS x1, person_id AS who
+  FROM clinic.visits
+), fogline_box AS (
+  SELECT CASE WHEN x0 >= TO_BINARY_DOUBLE(0) AND x0 <= TO_BINARY_DOUBLE(125) THEN x0 ELSE TO_BINARY_DOUBLE(0) END AS y0, CASE WHEN x1 >= (TO_BINARY_DOUBLE(-3602879701896397) / TO_BINARY_DOUBLE(36028797018963968)) AND x1 <= TO_BINARY_DOUBLE(60) THEN x1 ELSE (TO_BINARY_DOUBLE(-3602879701896397) / TO_BINARY_DOUBLE(36028797018963968)) END AS y1, who
+  FROM fogline_numbers
+  WHERE x0 >= TO_BINARY_DOUBLE(0) AND x0 <= TO_BINARY_DOUBLE(125) AND x1 >= (TO_BINARY_DOUBLE(-3602879701896397) / TO_BINARY_DOUBLE(36028797018963968)) AND x1 <= TO_BINARY_DOUBLE(60) AND who IS NOT NULL
+), fogline_places AS (
+  SELECT FLOOR((y0 - TO_BINARY_DOUBLE(0)) / TO_BINARY_DOUBLE(1) + (TO_BINARY_DOUBLE(1) / TO_BINARY_DOUBLE(2))) AS p0, FLOOR((y1 - (TO_BINARY_DOUBLE(-3602879701896397) / TO_BINARY_DOUBLE(36028797018963968))) / (TO_BINARY_DOUBLE(8458323050155213) / TO_BINARY_DOUBLE(36028797018963968)) + TO_BINARY_DOUBLE(0)) AS p1, who
+  FROM fogline_box
+), fogline_cells AS (
+  SELECT (CAST(CASE WHEN p0 > TO_BINARY_DOUBLE(125) THEN TO_BINARY_DOUBLE(125) ELSE p0 END AS NUMBER(19))) * 256 + CAST(CASE WHEN p1 > TO_BINARY_DOUBLE(255) THEN TO_BINARY_DOUBLE(255) ELSE p1 END AS NUMBER(19)) AS cell, who
+  FROM fogline_places
+), fogline_twins AS (
+  SELECT who, cell, ROW_NUMBER() OVER (PARTITION BY who, cell ORDER BY cell) AS twin
+  FROM fogline_cells
+), fogline_order AS (
+  SELECT who, cell, twin, RAWTOHEX(STANDARD_HASH('0123456789abcdef' || '|' || TO_CHAR(who) || '|' || TO_CHAR(cell) || '|' || TO_CHAR(twin), 'SHA256')) AS lot
+  FROM fogline_twins
+), fogline_ranked AS (
+  SELECT cell, ROW_NUMBER() OVER (PARTITION BY who ORDER BY lot, cell, twin) AS place
+  FROM fogline_order
+), fogline_counts AS (
+  SELECT cell, COUNT(*) AS records
+  FROM fogline_ranked
+  WHERE place <= 2
+  GROUP BY cell
+)
+SELECT cell, records, CAST(SUM(records) OVER () AS NUMBER(19)) AS total, 'fogline-counts-1 oracle d3b5c39b3d09d04b d4c816ab7e1be623' AS grid
+FROM fogline_counts
+UNION ALL
+SELECT -1 AS cell, 0 AS records, 0 AS total, 'fogline-counts-1 oracle d3b5c39b3d09d04b d4c816ab7e1be623' AS grid FROM DUAL
