@@ -189,7 +189,7 @@ def _significant(search: LeafSearch, level: float) -> tuple[FloatArray, IntArray
             plateaus.append(place)
         else:
             kept.append(k)
-    return found.positions[kept], found.scale[kept], p_values[kept], plateaus
+    return found.clear_positions[kept], found.clear_scale[kept], p_values[kept], plateaus
 
 
 def _hills(search: LeafSearch, found: Found) -> list[BoolArray]:

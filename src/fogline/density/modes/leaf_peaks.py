@@ -27,7 +27,14 @@ from scipy.special import ndtr
 
 from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.leaves import LeafRelease, LeafSpec, Noise
-from fogline.density.modes.peaks import Peaks, find_peaks, join_basins, line_prominences, wall_prominences
+from fogline.density.modes.peaks import (
+    Peaks,
+    find_peaks,
+    find_peaks_both_ways,
+    join_basins,
+    line_prominences,
+    wall_prominences,
+)
 from fogline.density.modes.significance import Layer, Tail, ridge_tail
 from fogline.density.modes.tables import PointMass
 from fogline.density.posterior.field import Mesh, label_leaves
@@ -96,7 +103,7 @@ class LeafPeakTuning:
     least_leaves: float = 0.8
     widest_bucket: float = 2.0
     slabs: Mapping[int, int] = field(default_factory=lambda: {1: 128, 2: 40, 3: 24})
-    roundness: float = 0.7
+    roundness: float = 0.3
     doubt: float = 2.0
     heap_contrast: float = 4.0
     lattice_contrast: float = 2.0
@@ -434,7 +441,7 @@ def _noise_peaks(fields: FloatArray, sd: FloatArray) -> tuple[IntArray, FloatArr
         field, cell, prominence = line_prominences(fields)
         _, wall, at_wall = wall_prominences(fields)
         return field, prominence / sd[cell], at_wall / sd[wall]
-    peaks, ends = find_peaks(fields), find_peaks(fields, outside=False)
+    peaks, ends = find_peaks_both_ways(fields)
     standing, at_walls = peaks.prominence / sd.ravel()[peaks.cell], ends.prominence / sd.ravel()[ends.cell]
     return peaks.field[peaks.interior], standing[peaks.interior], at_walls[~ends.interior]
 

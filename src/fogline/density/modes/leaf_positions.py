@@ -64,6 +64,10 @@ class LeafPositionTuning:
         the error is not linear in the noise.
     usable_height : float
         Deviations of the noise by which a mode is above zero at a bandwidth that is used.
+    off_wall, apart : float
+        A mode is followed to bandwidths at which it is this many of them away from the walls, and from other modes.
+    astray : float
+        Part of what walls and neighbours may do that does not follow its expected course over the bandwidths.
     floor : float
         Least error of a position, as a part of the bandwidth: what the expansion leaves out.
     """
@@ -80,6 +84,9 @@ class LeafPositionTuning:
     temper: float = 0.5
     steady: float = 0.35
     usable_height: float = 3.0
+    off_wall: float = 0.75
+    apart: float = 1.5
+    astray: float = 1.0
     floor: float = 0.01
 
 
@@ -217,7 +224,9 @@ def locate_on_leaves(
         # Below the sides of its bucket a peak has the shape of the bucket.
         least_width = np.zeros(counts.d) if fixed is not None else 0.4 * _bucket_sides(counts, start)
         usable = [bool(np.all(reading.bandwidth >= least_width)) for reading in readings]
-        paths.append(_follow(readings, start, h, usable if any(usable) else [True] * len(readings)))
+        allowed = usable if any(usable) else [True] * len(readings)
+        paths.append(_follow(readings, start, h, allowed, fixed is not None))
+    _part(paths, readings)
     found = []
     for k, track in enumerate(paths):
         others = [other for j, other in enumerate(paths) if j != k]
@@ -227,7 +236,7 @@ def locate_on_leaves(
 
 
 def _follow(
-    readings: Sequence[ReflectedReading], start: FloatArray, bandwidth: FloatArray, usable: Sequence[bool]
+    readings: Sequence[ReflectedReading], start: FloatArray, bandwidth: FloatArray, usable: Sequence[bool], fixed: bool
 ) -> FloatArray:
     """Positions of a mode at all bandwidths, NaN where it cannot be followed; shape (Q, d)."""
     track = np.full((len(readings), len(start)), np.nan)
@@ -243,11 +252,22 @@ def _follow(
             _, _, hessian = reading.jet(there[None])
             scaled = hessian[0] * reading.bandwidth[:, None] * reading.bandwidth
             jumped = q != first and np.abs((there - here) / reading.bandwidth).max() > 1.0
-            at_wall = np.any((there <= reading.spec.lower) | (there >= reading.spec.upper))
+            wall = np.minimum(there - reading.spec.lower, reading.spec.upper - there)
+            at_wall = np.any(wall < LEAF_POSITIONS.off_wall * reading.bandwidth) and not fixed
             if jumped or at_wall or np.linalg.eigvalsh(scaled)[-1] >= 0:
                 break
             track[q] = here = there
     return track
+
+
+def _part(paths: Sequence[FloatArray], readings: Sequence[ReflectedReading]) -> None:
+    """End two tracks where they come so close that they are one: beyond, neither is the mode it was."""
+    for q, reading in enumerate(readings):
+        for j, first in enumerate(paths):
+            for second in paths[:j]:
+                apart = np.abs((first[q] - second[q]) / reading.bandwidth).max()
+                if apart < LEAF_POSITIONS.apart:
+                    first[q:] = second[q:] = np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,6 +349,8 @@ class _Evidence:
         y = self.positions.ravel()
         design = np.asarray(np.kron(np.ones((len(self.scales), 1)), np.eye(d)), dtype=np.float64)
         own = np.repeat((LEAF_POSITIONS.floor * self.scales) ** 2, d)
+        # What walls and neighbours do follows their course only roughly: a part of it is each bandwidth's own.
+        own += (LEAF_POSITIONS.astray**2 * self.moved**2).sum(axis=0).ravel()
         plain = self.total + np.diag(own) + sum(map(_common, self.moved))
         fixed = np.array_equal(self.scales, [1.0])  # a bandwidth that was asked for: nothing is to be undone
         fits = [_least_squares(y, design, c) for c in ([plain] if fixed else [plain, plain + self._bias()])]

@@ -40,7 +40,7 @@ from fogline.density.posterior.field import label_leaves
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ["Basins", "Peaks", "basins", "find_peaks", "join_basins", "line_prominences", "wall_prominences"]
+__all__ = ["Basins", "Peaks", "basins", "find_peaks", "find_peaks_both_ways", "join_basins", "line_prominences", "wall_prominences"]
 
 
 @dataclass(frozen=True)
@@ -76,21 +76,37 @@ def find_peaks(fields: FloatArray, *, outside: bool = True) -> Peaks:
     Without an ``outside`` the box has no way out: a peak at a wall is measured against what lies inside, and the
     highest of all against the lowest place.
     """
-    shape = fields.shape
-    flat = fields.reshape(shape[0], -1)
-    size = flat.shape[1]
-    uphill = _uphill(fields).reshape(shape[0], size)
-    root = (uphill + size * np.arange(shape[0])[:, None]).ravel()
+    return _measured(fields, *_climbed(fields), outside)
+
+
+def find_peaks_both_ways(fields: FloatArray) -> tuple[Peaks, Peaks]:
+    """Peaks with a way out and without one, as of :func:`find_peaks`."""
+    climbed = _climbed(fields)
+    return _measured(fields, *climbed, True), _measured(fields, *climbed, False)
+
+
+def _climbed(fields: FloatArray) -> tuple[IntArray, IntArray]:
+    """Summits, as indices of the flat batch, and the number of the summit that each point climbs to."""
+    size = int(np.prod(fields.shape[1:]))
+    uphill = _uphill(fields).reshape(len(fields), size)
+    root = (uphill + size * np.arange(len(fields))[:, None]).ravel()
     while True:  # pointer jumping: the paths halve in every round
         further = root[root]
         if np.array_equal(further, root):
             break
         root = further
     # Fields of the batch keep apart since their points have numbers of their own.
-    summits, basin = np.unique(root, return_inverse=True)
-    basin = basin.reshape(shape)
+    summits = np.flatnonzero(root == np.arange(len(root)))
+    number = np.empty(len(root), dtype=np.int64)
+    number[summits] = np.arange(len(summits))
+    return summits, number[root].reshape(fields.shape)
+
+
+def _measured(fields: FloatArray, summits: IntArray, basin: IntArray, outside: bool) -> Peaks:
+    flat = fields.reshape(len(fields), -1)
+    size = flat.shape[1]
     heights = flat.ravel()[summits]
-    edge = _edge(shape[1:])
+    edge = _edge(fields.shape[1:])
     way_out = edge if outside else np.zeros_like(edge)
     prominence = heights - _key_passes(fields, basin, heights, way_out)
     if not outside:
