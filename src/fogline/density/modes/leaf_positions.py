@@ -66,6 +66,8 @@ class LeafPositionTuning:
         Deviations of the noise by which a mode is above zero at a bandwidth that is used.
     off_wall, apart : float
         A mode is followed to bandwidths at which it is this many of them away from the walls, and from other modes.
+    pull : float
+        Error of what the tails of other modes do, as a part of it.
     astray : float
         Part of what walls and neighbours may do that does not follow its expected course over the bandwidths.
     floor : float
@@ -80,12 +82,13 @@ class LeafPositionTuning:
     inflation: float = 2.0
     wall: float = 1.5
     symmetric: float = 0.8
-    doubtful: float = 0.3
-    temper: float = 0.5
+    doubtful: float = 0.7
+    temper: float = 0.75
     steady: float = 0.35
     usable_height: float = 3.0
     off_wall: float = 0.75
     apart: float = 1.5
+    pull: float = 0.5
     astray: float = 1.0
     floor: float = 0.01
 
@@ -335,10 +338,12 @@ class _Evidence:
         # Where in a bucket as wide as the peak its records lie, nobody knows.
         unseen = np.broadcast_to(sides / math.sqrt(12) * (sides / (sides + 2 * width)) ** 2, (len(h), d))
         ends = [_wall_shift(counts, x, scale, width, unit) for x, scale in zip(places, h, strict=True)]
-        pulled = [_neighbours_shift(pull, scale, width, unit) for pull, scale in zip(pulls, h, strict=True)]
-        moved = np.stack([unseen, np.stack(ends), np.stack(pulled)])
+        pulled = np.stack([_neighbours_shift(pull, scale, width, unit) for pull, scale in zip(pulls, h, strict=True)])
+        # What neighbours do without any smoothing belongs to the mode; the rest is taken away, as far as it is known.
+        extra = pulled - _neighbours_shift(pulls[0], 0.0, width, unit)
+        moved = np.stack([unseen, np.stack(ends), LEAF_POSITIONS.pull * np.abs(pulled)])
         near = np.minimum(places[0] - counts.low / unit, counts.high / unit - places[0])
-        return cls(np.array(places), h, unit, privacy, total, moved, width, np.array(heights), near)
+        return cls(np.array(places) - extra, h, unit, privacy, total, moved, width, np.array(heights), near)
 
     def answer(self, start: FloatArray, bandwidth: FloatArray) -> tuple[FloatArray, ...]:
         """Position, covariances, bandwidth, height and probability of being skewed; data units."""
@@ -431,14 +436,13 @@ def _wall_shift(counts: LeafCounts, place: FloatArray, scale: float, width: Floa
 def _neighbours_shift(
     others: Sequence[tuple[FloatArray, float]], scale: float, width: FloatArray, unit: FloatArray
 ) -> FloatArray:
-    """How far other modes may pull a mode at one bandwidth, per axis, in units."""
-    moved = np.zeros(len(unit))
+    """How far the tails of other modes pull a mode at one bandwidth, per axis, in units, if all are normal."""
+    pull = np.zeros(len(unit))
     for way, ratio in others:
         towards = way / unit
         if np.isfinite(towards).all():
-            fade = math.exp(-0.5 * float(np.sum(towards**2 / (scale**2 + width**2))))
-            moved += np.abs(towards) * ratio * fade
-    return moved
+            pull += towards * ratio * math.exp(-0.5 * float(np.sum(towards**2 / (scale**2 + width**2))))
+    return pull
 
 
 def _least_squares(
