@@ -5,7 +5,7 @@ import pytest
 
 from fogline import DensitySketch
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
-from fogline.density.modes.leaf_peaks import find_heaps, measure_roundness, read_scales
+from fogline.density.modes.leaf_peaks import find_heaps, measure_roundness
 from fogline.density.modes.leaf_positions import ReflectedReading
 from fogline.density.private_density import PrivateDensity
 from fogline.testing import seeded_noise
@@ -231,7 +231,7 @@ def test_a_block_is_flat_and_a_bell_is_round():
     x = np.arange(64) + 0.5
     block = exact(np.where((x > 20) & (x < 44), 400, 2))
     bell = exact((400 * np.exp(-0.5 * ((x - 32) / 6) ** 2)).astype(int) + 2)
-    flat, rounded = (measure_roundness(read_scales(counts), np.array([32.0]), 4) for counts in (block, bell))
+    flat, rounded = (measure_roundness(counts, np.array([32.0])) for counts in (block, bell))
     assert flat.p_value > 0.05
     assert flat.is_block
     assert rounded.p_value < 1e-6

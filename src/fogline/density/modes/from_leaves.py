@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fogline._typing import BandwidthLike, FloatArray, IntArray
+from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.counted_records import joined, nothing_counted
 from fogline.density.modes.leaf_peaks import (
     ScaleGrid,
@@ -29,7 +29,8 @@ from fogline.density.modes.leaf_peaks import (
     read_scales,
 )
 from fogline.density.modes.leaf_positions import locate_on_leaves
-from fogline.density.modes.significance import Layer, merge_layers
+from fogline.density.modes.peaks import join_basins
+from fogline.density.modes.significance import Found, Layer, merge_layers
 from fogline.density.modes.tables import BoundaryMode, ModeTable, no_modes
 from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
 from fogline.density.spec import as_bandwidth
@@ -178,8 +179,9 @@ def _significant(search: LeafSearch, level: float) -> tuple[FloatArray, IntArray
     """Peaks above the fogline that are no plateaus: places, scales, p-values; and where the plateaus are."""
     found = merge_layers(search.layers, level, search.counts.d)
     p_values, kept, plateaus = found.p_values.copy(), [], []
-    for k, (place, scale) in enumerate(zip(found.positions, found.scale, strict=True)):
-        round_top = measure_roundness(search.tests, place, int(scale))
+    hills = _hills(search, found)
+    for k, place in enumerate(found.positions):
+        round_top = measure_roundness(search.counts, place, hills[k])
         # A single peak must be proved round; among several the passes between them speak for them.
         if len(found.positions) == 1:
             p_values[k] = max(p_values[k], round_top.p_value)
@@ -187,7 +189,24 @@ def _significant(search: LeafSearch, level: float) -> tuple[FloatArray, IntArray
             plateaus.append(place)
         else:
             kept.append(k)
-    return found.positions[kept], found.scale[kept], p_values[kept], plateaus
+    return found.clear_positions[kept], found.clear_scale[kept], p_values[kept], plateaus
+
+
+def _hills(search: LeafSearch, found: Found) -> list[BoolArray]:
+    """Buckets that belong to each of several peaks: those whose middle climbs to it, at the finest of their scales."""
+    if len(found.positions) < 2:
+        return [np.ones(len(search.counts.counts), dtype=bool)] * len(found.positions)
+    test = search.tests[int(found.scale.min())]
+    layer = test.layer(int(found.scale.min()))
+    marked = np.zeros(len(layer.points), dtype=bool)
+    own = [layer.basin(place) for place in found.positions]
+    marked[own] = True
+    roots = join_basins(layer.field, layer.peaks.basin[0], marked)
+    middles = search.counts.boxes.mean(axis=2)
+    factors = np.array(test.grid.factors)
+    cell = np.clip((middles / factors).astype(int), 0, np.array(test.grid.shape) - 1)
+    of_bucket = roots[layer.peaks.basin[0][tuple(cell.T)]]
+    return [np.asarray(of_bucket == roots[peak]) for peak in own]
 
 
 def _p_values(search: LeafSearch, places: FloatArray) -> FloatArray:
@@ -244,7 +263,7 @@ def _boundary_modes(search: LeafSearch, modes: FloatArray, level: float) -> tupl
             owned = any(hills[layer.basin(mode)] == hills[i] for mode in modes)
             ends = _walls(test.grid, int(layer.peaks.cell[i]))
             side = ends[0][1] if test.counts.d == 1 else ""
-            flat = measure_roundness(search.tests, place, scale, side=side).p_value
+            flat = measure_roundness(search.counts, place, side=side).p_value
             if any(known) or owned or flat > level:
                 continue
             places.append(place)

@@ -10,8 +10,8 @@ scales.
 Heaps come first. A bucket that is far denser than all its neighbours holds a value of its own; its content is replaced
 by that of its neighbours, and the rest is reported as a point mass.
 
-A plateau has a highest place too, but no mode. Around a peak, the part of the box that is at least half as dense is cut
-into thirds along each axis: on a plateau the densest third exceeds the other two only by noise.
+A plateau has a highest place too, but no mode. The block that fits a hill best is cut into thirds: on a plateau the
+densest third exceeds the other two only by noise, whatever the ends of the plateau are.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ from functools import cached_property
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d, maximum_filter1d
-from scipy.ndimage import label as connected
 from scipy.special import ndtr
 
 from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.leaves import LeafRelease, LeafSpec, Noise
-from fogline.density.modes.peaks import Peaks, find_peaks, join_basins
+from fogline.density.modes.peaks import (
+    Peaks,
+    find_peaks,
+    find_peaks_both_ways,
+    join_basins,
+    line_prominences,
+    wall_prominences,
+)
 from fogline.density.modes.significance import Layer, Tail, ridge_tail
 from fogline.density.modes.tables import PointMass
 from fogline.density.posterior.field import Mesh, label_leaves
@@ -68,14 +74,10 @@ class LeafPeakTuning:
         No bandwidth is narrower than this many leaves.
     widest_bucket : float
         With two columns and more a peak is tested at bandwidths of at least one over this many sides of its bucket.
-    half : float
-        The surroundings of a peak are as dense as this part of its height.
+    slabs : mapping by dimension
+        Most slabs into which a hill is cut along an axis.
     roundness : float
-        How much denser, as a part of its height, the middle third of a normal peak is than the outer two.
-    least_core : int
-        The outermost buckets of a peak's surroundings are left out where as many as this remain along an axis.
-    clear : float
-        A height is clear of the noise from this many deviations on.
+        How much denser, as a part of the mean, the middle third of a normal peak's block is than the outer two.
     doubt : float
         Beside other modes a peak is taken for a plateau if it misses the roundness by this many deviations.
     heap_contrast, lattice_contrast : float
@@ -100,10 +102,8 @@ class LeafPeakTuning:
     cells_per_bandwidth: float = 2.5
     least_leaves: float = 0.8
     widest_bucket: float = 2.0
-    half: float = 0.5
-    roundness: float = 0.23
-    least_core: int = 7
-    clear: float = 10.0
+    slabs: Mapping[int, int] = field(default_factory=lambda: {1: 128, 2: 40, 3: 24})
+    roundness: float = 0.3
     doubt: float = 2.0
     heap_contrast: float = 4.0
     lattice_contrast: float = 2.0
@@ -421,14 +421,11 @@ def read_scales(counts: LeafCounts, scales: Sequence[float | tuple[float, ...]] 
         grid = ScaleGrid.of(counts.spec, scale)
         fields = counts.fields(noise, grid)
         sd = _deviation(fields, grid)
-        peaks = find_peaks(fields)
-        standing = np.where(peaks.interior, peaks.prominence / sd.ravel()[peaks.cell], -np.inf)
+        where, standing, at_walls = _noise_peaks(fields, sd)
         inside = Tail.fit(standing, len(noise), LEAF_PEAKS.tail_peaks[d])
         largest = np.full(len(noise), -np.inf)
-        np.maximum.at(largest, peaks.field, standing)
+        np.maximum.at(largest, where, standing)
         rarest = np.minimum(rarest, inside.expected(largest))
-        ends = find_peaks(fields, outside=False)
-        at_walls = np.where(ends.interior, -np.inf, ends.prominence / sd.ravel()[ends.cell])
         wall = Tail.fit(at_walls, len(noise), LEAF_PEAKS.wall_peaks[d])
         ridge = None if d == 1 else ridge_tail(fields / sd)
         released = counts.fields(counts.counts[None], grid)[0]
@@ -436,6 +433,17 @@ def read_scales(counts: LeafCounts, scales: Sequence[float | tuple[float, ...]] 
     # With R independent scales the rarest of R Exp(1) variables has mean 1/R: read the number that counts from it.
     effective = float(np.clip(1 / np.mean(rarest), 1.0, len(tests)))
     return tuple(ScaleTest(t.counts, t.grid, t.released, t.sd, t.inside, t.ridge, t.wall, effective) for t in tests)
+
+
+def _noise_peaks(fields: FloatArray, sd: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Peaks of simulated noise: the field and the standing of each inside the box, and standings of those at walls."""
+    if fields.ndim == 2:
+        field, cell, prominence = line_prominences(fields)
+        _, wall, at_wall = wall_prominences(fields)
+        return field, prominence / sd[cell], at_wall / sd[wall]
+    peaks, ends = find_peaks_both_ways(fields)
+    standing, at_walls = peaks.prominence / sd.ravel()[peaks.cell], ends.prominence / sd.ravel()[ends.cell]
+    return peaks.field[peaks.interior], standing[peaks.interior], at_walls[~ends.interior]
 
 
 def _deviation(fields: FloatArray, grid: ScaleGrid) -> FloatArray:
@@ -453,15 +461,15 @@ def _deviation(fields: FloatArray, grid: ScaleGrid) -> FloatArray:
 
 @dataclass(frozen=True)
 class Roundness:
-    """How a peak differs from a plateau.
+    """How a hill differs from a block: even between two ends, and lower on both sides.
 
     Attributes
     ----------
     deviations : float
-        By how many deviations the densest third of its surroundings exceeds the others, the most over thirds and axes;
-        infinite where they are too few buckets to be cut.
+        By how many deviations the densest third of the block that fits best exceeds the others; the least over the
+        axes, so that a ridge is as flat as a plateau. Infinite where the block has too few slabs to be cut.
     of_normal : float
-        The least that the middle third of a normal peak of this height would show.
+        About what a normal peak of this height would show.
     cuts : int
         How many thirds were compared.
     """
@@ -472,73 +480,103 @@ class Roundness:
 
     @property
     def p_value(self) -> float:
-        """Chance that a plateau looks as little flat."""
+        """Chance that a block looks as little even."""
         return min(1.0, self.cuts * float(ndtr(-self.deviations)))
 
     @property
     def is_block(self) -> bool:
-        """Whether a normal peak would show far more: flat on top, with steep sides."""
+        """Whether a normal peak would show far more: even on top, with steep sides."""
         doubt = LEAF_PEAKS.doubt
         return self.deviations < self.of_normal - doubt and self.deviations < doubt
 
 
-def measure_roundness(tests: Sequence[ScaleTest], place: FloatArray, scale: int, *, side: str = "") -> Roundness:
-    """Compare thirds of what surrounds a peak, seen at the finest scale that shows its height clearly.
+def measure_roundness(
+    counts: LeafCounts, place: FloatArray, hill: BoolArray | None = None, *, side: str = ""
+) -> Roundness:
+    r"""Fit a block to a hill along each axis and compare the thirds of the block.
+
+    Along an axis the content of the hill is added up in slabs :math:`x_1, \dots, x_K`. The block covers the slabs
+    :math:`i, \dots, k - 1`, its ends may lie inside the slabs next to these, and further out there is one level on
+    either side. The five levels and the two ends that make the counts most likely (Poisson) are taken. On a block the
+    thirds differ only by noise; on a hill with tails the block that fits best reaches far down its flanks, and the
+    middle third holds much more.
 
     Parameters
     ----------
-    tests : sequence of ScaleTest
-        Finest first.
+    counts : LeafCounts
     place : array of shape (d,)
-    scale : int
-        Where the peak was found.
+        Where the peak is.
+    hill : array of bool, one per bucket, optional
+        Buckets that belong to the peak; all by default.
     side : {"", "low", "high"}
         For a peak at a wall of a single column: only the third at this wall may be the densest.
+
+    Examples
+    --------
+    >>> spec = LeafSpec.plan([(0, 64)], leaves=[64])
+    >>> boxes = np.array([[[i, i + 1]] for i in range(64)])
+    >>> x = np.arange(64) + 0.5
+    >>> bell, block = 400 * np.exp(-0.5 * ((x - 32) / 6) ** 2), np.where(np.abs(x - 32) < 12, 400.0, 0.0)
+    >>> shapes = [LeafCounts(spec, boxes, y, Noise("laplace", 1.0), y.sum()) for y in (bell, block)]
+    >>> [bool(measure_roundness(shape, np.array([32.0])).p_value < 0.05) for shape in shapes]
+    [True, False]
     """
-    test, cell = _clear_view(tests, place, scale)
-    counts, height = test.counts, float(test.released.ravel()[cell])
-    parts, _ = connected(test.released >= LEAF_PEAKS.half * height)
-    region = parts == parts.ravel()[cell]
-    for axis, factor in enumerate(test.grid.factors):
-        region = np.repeat(region, factor, axis=axis)
-    inside = np.bincount(counts.label.ravel(), region.ravel(), minlength=len(counts.counts)) / counts.sizes
-    whole = inside > 0.99 if (inside > 0.99).sum() >= 3 else inside > 0.5
-    sizes, variance, values = counts.sizes[whole], counts.variance[whole], counts.counts[whole]
-    even = math.prod(counts.spec.leaves) / counts.count
-    best, least, cuts = -np.inf, np.inf, 0
-    for axis in range(counts.d):
-        centre = counts.boxes[whole, axis].mean(axis=1)
-        if len(np.unique(centre)) < 3:
+    mine = np.ones(len(counts.counts), dtype=bool) if hill is None else hill
+    found = [_axis_roundness(counts, place, mine, axis, side) for axis in range(counts.d)]
+    # A ridge is even along its crest: the least round axis decides.
+    return min(found, key=lambda one: one.deviations)
+
+
+def _axis_roundness(counts: LeafCounts, place: FloatArray, hill: BoolArray, axis: int, side: str) -> Roundness:
+    boxes, values = counts.boxes[hill, axis].astype(np.float64), counts.counts[hill]
+    ends = np.sort(np.append(boxes[:, 0], boxes[:, 1].max()))
+    most = LEAF_PEAKS.slabs[counts.d]
+    edges = np.unique(ends[np.round(np.linspace(0, len(ends) - 1, min(most, len(ends) - 1) + 1)).astype(int)])
+    if len(edges) < 4:
+        return Roundness(np.inf, 0.0, 1)
+    # Part of each bucket in each slab; a bucket is even inside.
+    inner = np.minimum(boxes[:, 1:], edges[1:]) - np.maximum(boxes[:, :1], edges[:-1])
+    part = np.maximum(inner, 0.0) / (boxes[:, 1:] - boxes[:, :1])
+    widths = np.diff(edges)
+    leaf = (place[axis] - counts.low[axis]) / counts.spec.cell_widths[axis]
+    at = int(np.clip(np.searchsorted(edges, leaf, side="right") - 1, 0, len(widths) - 1))
+    first, last = _best_block(values @ part, widths, at, side)
+    if last - first < 3:
+        return Roundness(np.inf, 0.0, 1)
+    block = part[:, first:last]
+    centre = (edges[first:last] + edges[first + 1 : last + 1]) / 2
+    third = np.clip((3 * (centre - edges[first]) / (edges[last] - edges[first])).astype(int), 0, 2)
+    size, inside = widths[first:last], block.sum(axis=1)
+    level = max(float(values @ inside) / float(size.sum()), 0.0)
+    # Variance as it is on a block: that of the noise, and an even share of the records.
+    expected = (block * (level * size / np.maximum(block.sum(axis=0), 1e-300))).sum(axis=1)
+    variance = counts.noise.variance + np.maximum(expected, 0.0)
+    best, normal, cuts = -np.inf, np.inf, 0
+    for k in {"low": (0,), "high": (2,)}.get(side, (0, 1, 2)):
+        here, rest = third == k, third != k
+        if not here.any() or not rest.any():
             continue
-        low, high = counts.boxes[whole, axis, 0].min(), counts.boxes[whole, axis, 1].max()
-        # The outermost buckets may reach over the edge of a block, and would make its sides look less dense.
-        core = (counts.boxes[whole, axis, 0] > low) & (counts.boxes[whole, axis, 1] < high)
-        core = core if len(np.unique(centre[core])) >= LEAF_PEAKS.least_core else np.ones(len(centre), dtype=bool)
-        third = np.clip((3 * (centre - low) / (high - low)).astype(int), 0, 2)
-        for k in {"low": (0,), "high": (2,)}.get(side, (0, 1, 2)):
-            here, rest = core & (third == k), core & (third != k)
-            if not here.any() or not rest.any():
-                continue
-            weights = here / sizes[here].sum() - rest / sizes[rest].sum()
-            sd = math.sqrt(float(weights**2 @ variance))
-            best, cuts = max(best, float(weights @ values) / sd), cuts + 1
-            least = min(least, LEAF_PEAKS.roundness * height / (even * sd))
-    return Roundness(best, least, cuts) if cuts else Roundness(np.inf, 0.0, 1)
+        weights = block[:, here].sum(axis=1) / size[here].sum() - block[:, rest].sum(axis=1) / size[rest].sum()
+        sd = math.sqrt(float(weights**2 @ variance))
+        best, cuts = max(best, float(weights @ values) / sd), cuts + 1
+        normal = min(normal, LEAF_PEAKS.roundness * level / sd)
+    return Roundness(best, normal, cuts) if cuts else Roundness(np.inf, 0.0, 1)
 
 
-def _clear_view(tests: Sequence[ScaleTest], place: FloatArray, scale: int) -> tuple[ScaleTest, int]:
-    """Finest scale at which the height near a place is clear of the noise, and the highest cell there."""
-    found: tuple[ScaleTest, int] | None = None
-    for test in tests[: scale + 1][::-1]:
-        reach = tests[scale].grid.bandwidth
-        near = np.ones(test.grid.shape, dtype=bool)
-        for axis, coordinates in enumerate(test.grid.axes):
-            line = [-1 if k == axis else 1 for k in range(len(place))]
-            near &= (np.abs(coordinates - place[axis]) <= max(reach[axis], test.grid.spacing[axis])).reshape(line)
-        cell = int(np.argmax(np.where(near, test.released, -np.inf)))
-        clear = test.released.ravel()[cell] >= LEAF_PEAKS.clear * test.sd.ravel()[cell]
-        if found is not None and not clear:
-            break
-        found = test, cell
-    assert found is not None
-    return found
+def _best_block(content: FloatArray, widths: FloatArray, at: int, side: str) -> tuple[int, int]:
+    """Slabs of the most likely block around a slab: first, and one after the last."""
+    size = len(widths)
+    mass, length = (np.concatenate([[0.0], np.cumsum(part)]) for part in (content, widths))
+
+    def gain(low: IntArray, high: IntArray) -> FloatArray:
+        records, width = np.maximum(mass[high] - mass[low], 0.5), np.maximum(length[high] - length[low], 1e-300)
+        return np.asarray(np.where(high > low, records * np.log(records / width), 0.0))
+
+    first = np.zeros(1, dtype=np.int64) if side == "low" else np.arange(at + 1)
+    last = np.full(1, size) if side == "high" else np.arange(at + 1, size + 1)
+    i, k = (part.ravel() for part in np.meshgrid(first, last, indexing="ij"))
+    before, after = np.maximum(i - 1, 0), np.minimum(k + 1, size)
+    likelihood = gain(i, k) + gain(np.zeros_like(i), before) + gain(before, i) + gain(k, after)
+    likelihood += gain(after, np.full_like(k, size))
+    best = int(np.argmax(likelihood))
+    return int(i[best]), int(k[best])

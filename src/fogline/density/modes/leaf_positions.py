@@ -64,6 +64,12 @@ class LeafPositionTuning:
         the error is not linear in the noise.
     usable_height : float
         Deviations of the noise by which a mode is above zero at a bandwidth that is used.
+    off_wall, apart : float
+        A mode is followed to bandwidths at which it is this many of them away from the walls, and from other modes.
+    pull : float
+        Error of what the tails of other modes do, as a part of it.
+    astray : float
+        Part of what walls and neighbours may do that does not follow its expected course over the bandwidths.
     floor : float
         Least error of a position, as a part of the bandwidth: what the expansion leaves out.
     """
@@ -76,10 +82,14 @@ class LeafPositionTuning:
     inflation: float = 2.0
     wall: float = 1.5
     symmetric: float = 0.8
-    doubtful: float = 0.3
-    temper: float = 0.5
+    doubtful: float = 0.7
+    temper: float = 0.75
     steady: float = 0.35
     usable_height: float = 3.0
+    off_wall: float = 0.75
+    apart: float = 1.5
+    pull: float = 0.5
+    astray: float = 1.0
     floor: float = 0.01
 
 
@@ -217,7 +227,9 @@ def locate_on_leaves(
         # Below the sides of its bucket a peak has the shape of the bucket.
         least_width = np.zeros(counts.d) if fixed is not None else 0.4 * _bucket_sides(counts, start)
         usable = [bool(np.all(reading.bandwidth >= least_width)) for reading in readings]
-        paths.append(_follow(readings, start, h, usable if any(usable) else [True] * len(readings)))
+        allowed = usable if any(usable) else [True] * len(readings)
+        paths.append(_follow(readings, start, h, allowed, fixed is not None))
+    _part(paths, readings)
     found = []
     for k, track in enumerate(paths):
         others = [other for j, other in enumerate(paths) if j != k]
@@ -227,7 +239,7 @@ def locate_on_leaves(
 
 
 def _follow(
-    readings: Sequence[ReflectedReading], start: FloatArray, bandwidth: FloatArray, usable: Sequence[bool]
+    readings: Sequence[ReflectedReading], start: FloatArray, bandwidth: FloatArray, usable: Sequence[bool], fixed: bool
 ) -> FloatArray:
     """Positions of a mode at all bandwidths, NaN where it cannot be followed; shape (Q, d)."""
     track = np.full((len(readings), len(start)), np.nan)
@@ -243,11 +255,22 @@ def _follow(
             _, _, hessian = reading.jet(there[None])
             scaled = hessian[0] * reading.bandwidth[:, None] * reading.bandwidth
             jumped = q != first and np.abs((there - here) / reading.bandwidth).max() > 1.0
-            at_wall = np.any((there <= reading.spec.lower) | (there >= reading.spec.upper))
+            wall = np.minimum(there - reading.spec.lower, reading.spec.upper - there)
+            at_wall = np.any(wall < LEAF_POSITIONS.off_wall * reading.bandwidth) and not fixed
             if jumped or at_wall or np.linalg.eigvalsh(scaled)[-1] >= 0:
                 break
             track[q] = here = there
     return track
+
+
+def _part(paths: Sequence[FloatArray], readings: Sequence[ReflectedReading]) -> None:
+    """End two tracks where they come so close that they are one: beyond, neither is the mode it was."""
+    for q, reading in enumerate(readings):
+        for j, first in enumerate(paths):
+            for second in paths[:j]:
+                apart = np.abs((first[q] - second[q]) / reading.bandwidth).max()
+                if apart < LEAF_POSITIONS.apart:
+                    first[q:] = second[q:] = np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,10 +338,12 @@ class _Evidence:
         # Where in a bucket as wide as the peak its records lie, nobody knows.
         unseen = np.broadcast_to(sides / math.sqrt(12) * (sides / (sides + 2 * width)) ** 2, (len(h), d))
         ends = [_wall_shift(counts, x, scale, width, unit) for x, scale in zip(places, h, strict=True)]
-        pulled = [_neighbours_shift(pull, scale, width, unit) for pull, scale in zip(pulls, h, strict=True)]
-        moved = np.stack([unseen, np.stack(ends), np.stack(pulled)])
+        pulled = np.stack([_neighbours_shift(pull, scale, width, unit) for pull, scale in zip(pulls, h, strict=True)])
+        # What neighbours do without any smoothing belongs to the mode; the rest is taken away, as far as it is known.
+        extra = pulled - _neighbours_shift(pulls[0], 0.0, width, unit)
+        moved = np.stack([unseen, np.stack(ends), LEAF_POSITIONS.pull * np.abs(pulled)])
         near = np.minimum(places[0] - counts.low / unit, counts.high / unit - places[0])
-        return cls(np.array(places), h, unit, privacy, total, moved, width, np.array(heights), near)
+        return cls(np.array(places) - extra, h, unit, privacy, total, moved, width, np.array(heights), near)
 
     def answer(self, start: FloatArray, bandwidth: FloatArray) -> tuple[FloatArray, ...]:
         """Position, covariances, bandwidth, height and probability of being skewed; data units."""
@@ -329,6 +354,8 @@ class _Evidence:
         y = self.positions.ravel()
         design = np.asarray(np.kron(np.ones((len(self.scales), 1)), np.eye(d)), dtype=np.float64)
         own = np.repeat((LEAF_POSITIONS.floor * self.scales) ** 2, d)
+        # What walls and neighbours do follows their course only roughly: a part of it is each bandwidth's own.
+        own += (LEAF_POSITIONS.astray**2 * self.moved**2).sum(axis=0).ravel()
         plain = self.total + np.diag(own) + sum(map(_common, self.moved))
         fixed = np.array_equal(self.scales, [1.0])  # a bandwidth that was asked for: nothing is to be undone
         fits = [_least_squares(y, design, c) for c in ([plain] if fixed else [plain, plain + self._bias()])]
@@ -409,14 +436,13 @@ def _wall_shift(counts: LeafCounts, place: FloatArray, scale: float, width: Floa
 def _neighbours_shift(
     others: Sequence[tuple[FloatArray, float]], scale: float, width: FloatArray, unit: FloatArray
 ) -> FloatArray:
-    """How far other modes may pull a mode at one bandwidth, per axis, in units."""
-    moved = np.zeros(len(unit))
+    """How far the tails of other modes pull a mode at one bandwidth, per axis, in units, if all are normal."""
+    pull = np.zeros(len(unit))
     for way, ratio in others:
         towards = way / unit
         if np.isfinite(towards).all():
-            fade = math.exp(-0.5 * float(np.sum(towards**2 / (scale**2 + width**2))))
-            moved += np.abs(towards) * ratio * fade
-    return moved
+            pull += towards * ratio * math.exp(-0.5 * float(np.sum(towards**2 / (scale**2 + width**2))))
+    return pull
 
 
 def _least_squares(

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 from scipy import fft as scipy_fft
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.signal import peak_prominences
 
 from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.grid_reading import Grid, Reading
@@ -39,7 +40,7 @@ from fogline.density.posterior.field import label_leaves
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ["Basins", "Peaks", "basins", "find_peaks", "join_basins"]
+__all__ = ["Basins", "Peaks", "basins", "find_peaks", "find_peaks_both_ways", "join_basins", "line_prominences", "wall_prominences"]
 
 
 @dataclass(frozen=True)
@@ -75,21 +76,37 @@ def find_peaks(fields: FloatArray, *, outside: bool = True) -> Peaks:
     Without an ``outside`` the box has no way out: a peak at a wall is measured against what lies inside, and the
     highest of all against the lowest place.
     """
-    shape = fields.shape
-    flat = fields.reshape(shape[0], -1)
-    size = flat.shape[1]
-    uphill = _uphill(fields).reshape(shape[0], size)
-    root = (uphill + size * np.arange(shape[0])[:, None]).ravel()
+    return _measured(fields, *_climbed(fields), outside)
+
+
+def find_peaks_both_ways(fields: FloatArray) -> tuple[Peaks, Peaks]:
+    """Peaks with a way out and without one, as of :func:`find_peaks`."""
+    climbed = _climbed(fields)
+    return _measured(fields, *climbed, True), _measured(fields, *climbed, False)
+
+
+def _climbed(fields: FloatArray) -> tuple[IntArray, IntArray]:
+    """Summits, as indices of the flat batch, and the number of the summit that each point climbs to."""
+    size = int(np.prod(fields.shape[1:]))
+    uphill = _uphill(fields).reshape(len(fields), size)
+    root = (uphill + size * np.arange(len(fields))[:, None]).ravel()
     while True:  # pointer jumping: the paths halve in every round
         further = root[root]
         if np.array_equal(further, root):
             break
         root = further
     # Fields of the batch keep apart since their points have numbers of their own.
-    summits, basin = np.unique(root, return_inverse=True)
-    basin = basin.reshape(shape)
+    summits = np.flatnonzero(root == np.arange(len(root)))
+    number = np.empty(len(root), dtype=np.int64)
+    number[summits] = np.arange(len(summits))
+    return summits, number[root].reshape(fields.shape)
+
+
+def _measured(fields: FloatArray, summits: IntArray, basin: IntArray, outside: bool) -> Peaks:
+    flat = fields.reshape(len(fields), -1)
+    size = flat.shape[1]
     heights = flat.ravel()[summits]
-    edge = _edge(shape[1:])
+    edge = _edge(fields.shape[1:])
     way_out = edge if outside else np.zeros_like(edge)
     prominence = heights - _key_passes(fields, basin, heights, way_out)
     if not outside:
@@ -103,6 +120,59 @@ def find_peaks(fields: FloatArray, *, outside: bool = True) -> Peaks:
         interior=~edge.ravel()[summits % size],
         basin=basin,
     )
+
+
+def line_prominences(fields: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Peaks inside fields on one axis, of shape (s, n): field, cell and prominence, as of :func:`find_peaks`.
+
+    One pass over the batch, for simulations: no basins, and nothing of peaks at walls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [part.tolist() for part in line_prominences(np.array([[0.0, 3.0, 2.5, 2.75, 0.0], [2.0, 1.0, 1.5, 1.0, 1.0]]))]
+    [[0, 0, 1], [1, 3, 2], [3.0, 0.25, 0.5]]
+    """
+    size, n = fields.shape
+    # A wall is a way out: the outside is higher than all, and a walk ends there.
+    walled = np.full((size, n + 1), np.inf)
+    walled[:, :n] = fields
+    line = walled.ravel()
+    inner = (fields[:, 1:-1] > fields[:, :-2]) & _falls(fields)[:, 1:-1]
+    field, cell = np.nonzero(inner)
+    prominence = peak_prominences(line, field * (n + 1) + cell + 1)[0] if len(field) else np.zeros(0)
+    return field, cell + 1, np.asarray(prominence)
+
+
+def _falls(fields: FloatArray) -> BoolArray:
+    """Whether the first different value to the right of each point is lower."""
+    size, n = fields.shape
+    changes = np.full((size, n), n - 1)
+    changes[:, :-1] = np.where(np.diff(fields, axis=1) != 0, np.arange(1, n), n - 1)
+    following = np.minimum.accumulate(changes[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(np.take_along_axis(fields, following, axis=1) < fields)
+
+
+def wall_prominences(fields: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Peaks at the two ends of fields on one axis: field, cell and prominence, without a way out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [part.tolist() for part in wall_prominences(np.array([[2.0, 1.0, 3.0, 0.5, 0.75]]))]
+    [[0, 0], [0, 4], [1.0, 0.25]]
+    """
+    found = []
+    last = fields.shape[1] - 1
+    for cell, inward in ((0, fields), (last, fields[:, ::-1])):
+        peak = np.flatnonzero(inward[:, 0] > inward[:, 1]) if last else np.zeros(0, dtype=np.int64)
+        rows = inward[peak]
+        lowest = np.minimum.accumulate(rows, axis=1)
+        higher = rows > rows[:, :1]
+        until = np.where(higher.any(axis=1), np.argmax(higher, axis=1), last)
+        found.append((peak, np.full(len(peak), cell), rows[:, 0] - lowest[np.arange(len(peak)), until]))
+    field, cells, prominence = (np.concatenate(part) for part in zip(*found, strict=True))
+    return field, cells, prominence
 
 
 def join_basins(values: FloatArray, basin: IntArray, marked: BoolArray, level: float = -np.inf) -> IntArray:

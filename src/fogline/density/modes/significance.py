@@ -41,7 +41,7 @@ from scipy.special import ndtr
 from fogline._typing import ComplexArray, FloatArray, IntArray
 from fogline.density.counted_records import nothing_counted
 from fogline.density.grid_reading import Reading
-from fogline.density.modes.peaks import Peaks, find_peaks, join_basins
+from fogline.density.modes.peaks import Peaks, find_peaks, join_basins, line_prominences
 from fogline.density.modes.scale_space import ScaleSpace
 from fogline.density.modes.search import SmallestShare
 from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
@@ -127,6 +127,9 @@ class SignificanceTuning:
 
 SIGNIFICANCE = SignificanceTuning()
 
+
+NO_DOUBT = 1e-9
+"""P-value below which a peak is certain."""
 
 SEED = 5772156649
 """Simulations only calibrate a threshold: a fixed seed makes reading a release repeatable."""
@@ -346,11 +349,8 @@ def ridge_tail(standard: FloatArray) -> Tail:
             (slice(None), *(slice(None, None, max(1, n // SIGNIFICANCE.ridge_lines)) for n in line.shape[1:-1]))
         ]
         lines.append(thinned.reshape(-1, line.shape[-1]))
-    tails = [(find_peaks(batch), len(batch)) for batch in lines]
-    standardised_prominence = np.concatenate(
-        [np.where(peaks.interior, peaks.prominence, -np.inf) for peaks, _ in tails]
-    )
-    return Tail.fit(standardised_prominence, sum(count for _, count in tails), SIGNIFICANCE.ridge_peaks)
+    standardised_prominence = np.concatenate([line_prominences(batch)[2] for batch in lines])
+    return Tail.fit(standardised_prominence, sum(map(len, lines)), SIGNIFICANCE.ridge_peaks)
 
 
 def _of_highest(peaks: Peaks, curvature: FloatArray, fields: int) -> FloatArray:
@@ -463,11 +463,13 @@ def _least_curvature(fields: FloatArray, peaks: Peaks) -> FloatArray:
 
 @dataclass(frozen=True)
 class Found:
-    """Significant peaks: where, at which scale, with which p-value."""
+    """Significant peaks: where, at which scale, with which p-value; and where and at which scale they are clearest."""
 
     positions: FloatArray
     scale: IntArray
     p_values: FloatArray
+    clear_positions: FloatArray
+    clear_scale: IntArray
 
 
 def tested_scales(scale_space: ScaleSpace) -> list[int]:
@@ -536,8 +538,10 @@ def significant_peaks(density: PrivateDensity, scale_space: ScaleSpace, level: f
 def merge_layers(layers: Sequence[Layer], level: float, d: int) -> Found:
     """Significant peaks of all scales, finest first in `layers`: coarse ones, each replaced by what it splits into."""
     kept: list[tuple[Layer, int, float]] = []
+    clearest: dict[tuple[int, int], tuple[Layer, int, float]] = {}
     for layer in reversed(layers):
         fresh = [(layer, int(i), float(layer.p[i])) for i in np.flatnonzero(layer.p <= level)]
+        clearest |= {(layer.scale, i): (layer, i, p) for _, i, p in fresh}
         remaining = []
         for parent, i, p in kept:
             # A coarse peak stays one mode until a finer scale shows at least two significant ones in its basin.
@@ -547,13 +551,19 @@ def merge_layers(layers: Sequence[Layer], level: float, d: int) -> Found:
             if len(children) == 1:  # the same mode seen again: followed from the coarser view, which noise bends less
                 fresh.remove(children[0])
                 remaining.append((parent, i, min(p, children[0][2])))
+                # Of views that leave no doubt the finest moves a peak least.
+                if max(children[0][2], NO_DOUBT) <= max(clearest[parent.scale, i][2], NO_DOUBT):
+                    clearest[parent.scale, i] = children[0]
             elif not children:
                 remaining.append((parent, i, p))
         kept = remaining + fresh
+    clear = [clearest[parent.scale, i] for parent, i, _ in kept]
     return Found(
         np.array([entry[0].points[entry[1]] for entry in kept]).reshape(-1, d),
         np.array([entry[0].scale for entry in kept], dtype=np.int64),
         np.array([entry[2] for entry in kept]),
+        np.array([entry[0].points[entry[1]] for entry in clear]).reshape(-1, d),
+        np.array([entry[0].scale for entry in clear], dtype=np.int64),
     )
 
 
