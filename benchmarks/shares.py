@@ -24,7 +24,7 @@ from scipy.optimize import linear_sum_assignment
 
 import fogline.estimators.bounds as bounds_module
 import fogline.releases.profile as profile_module
-from benchmarks.common import write_csv
+from common import write_csv
 from fogline import PrivateGaussianMixture, PrivateModeClustering, private_bounds, profile
 from fogline.algorithms.clustering import CLUSTERING_SHARES
 from fogline.algorithms.mixture_from_density import MIXTURE_SHARES
