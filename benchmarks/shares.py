@@ -1,6 +1,6 @@
 """How a staged fit divides its budget: errors of the fixed shares beside those of others, on made data.
 
-    python benchmarks/shares.py [fits per setting]
+    python benchmarks/shares.py [fits per setting [kinds]]
 
 Each candidate moves one share and leaves the others in proportion. The error is that of what is published last: centres
 of clusters and of components in deviations of a cluster, the rank error of released ranges, the rank error of the
@@ -24,7 +24,7 @@ from scipy.optimize import linear_sum_assignment
 
 import fogline.estimators.bounds as bounds_module
 import fogline.releases.profile as profile_module
-from benchmarks.common import write_csv
+from common import read_csv, write_csv
 from fogline import PrivateGaussianMixture, PrivateModeClustering, private_bounds, profile
 from fogline.algorithms.clustering import CLUSTERING_SHARES
 from fogline.algorithms.mixture_from_density import MIXTURE_SHARES
@@ -105,7 +105,8 @@ def ranges(shares: Shares, run: int, n: int, epsilon: float) -> float:
 def profiles(shares: Shares, run: int, n: int, epsilon: float) -> float:
     """Rank error of the quartiles of four columns whose ranges are to be found."""
     table = {f"c{k}": column(4 * run + k, n) for k in range(4)}
-    settings = replace(profile_module.SETTINGS, **shares)
+    search, magnitudes, pilot = (shares[name] for name in ("search", "magnitudes", "pilot"))
+    settings = replace(profile_module.SETTINGS, search=search, magnitudes=magnitudes, pilot=pilot)
     with mock.patch.object(profile_module, "SETTINGS", settings):
         found = profile(pd.DataFrame(table), epsilon=epsilon)
     levels, errors = np.array([0.25, 0.5, 0.75]), []
@@ -117,13 +118,13 @@ def profiles(shares: Shares, run: int, n: int, epsilon: float) -> float:
 
 def candidates() -> dict[str, tuple[Measured, dict[str, Shares], list[tuple[int, float]]]]:
     """Every kind of fit: what measures it, the shares to try (the fixed ones first), and (n, epsilon)."""
-    cluster = {"fixed": {name: Fraction(share) for name, share in CLUSTERING_SHARES.items()}}
+    cluster: dict[str, Shares] = {"fixed": {name: Fraction(share) for name, share in CLUSTERING_SHARES.items()}}
     for name, value in (("scale", "1/20"), ("scale", "1/10"), ("density", "1/10"), ("refinement", "1/2")):
         cluster[f"{name} {value}"] = moved(CLUSTERING_SHARES, name, Fraction(value))
-    mixed = {"fixed": {name: Fraction(share) for name, share in MIXTURE_SHARES.items()}}
+    mixed: dict[str, Shares] = {"fixed": {name: Fraction(share) for name, share in MIXTURE_SHARES.items()}}
     for name, value in (("scale", "1/100"), ("moments", "1/20"), ("density", "1/10"), ("steps", "4/5")):
         mixed[f"{name} {value}"] = moved(MIXTURE_SHARES, name, Fraction(value))
-    magnitude = {"fixed": {"magnitudes": bounds_module.MAGNITUDE_SHARE}}
+    magnitude: dict[str, Shares] = {"fixed": {"magnitudes": bounds_module.MAGNITUDE_SHARE}}
     magnitude |= {f"magnitudes 1/{k}": {"magnitudes": Fraction(1, k)} for k in (12, 6, 4, 2)}
     base = profile_module.SETTINGS
     staged: dict[str, Shares] = {"fixed": {"search": base.search, "magnitudes": base.magnitudes, "pilot": base.pilot}}
@@ -138,7 +139,7 @@ def candidates() -> dict[str, tuple[Measured, dict[str, Shares], list[tuple[int,
 
 
 def main(fits: int, kinds: list[str]) -> None:
-    """Measure, and write docs/benchmarks/shares.csv."""
+    """Measure, and write docs/benchmarks/shares.csv; what was measured of other kinds stays there."""
     warnings.simplefilter("ignore")
     rows = []
     for kind, (measure, listed, settings) in candidates().items():
@@ -156,7 +157,8 @@ def main(fits: int, kinds: list[str]) -> None:
                 row["median"] = float(np.median(errors))
                 rows.append(row)
                 print(row, flush=True)
-    write_csv("shares", rows)
+    measured = {row["kind"] for row in rows}
+    write_csv("shares", [*(row for row in read_csv("shares") if row["kind"] not in measured), *rows])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from fogline.algorithms.clustering import CLUSTERING_SHARES
 from fogline.cli.app import app
 
 PLAN = ["plan", "--bounds", "0:10", "--n", "1000", "--delta", "1e-6", "--runs", "2"]
@@ -98,6 +99,8 @@ def test_the_noise_of_clusters():
     before, after = document["rows"]
     assert len(before["mean_errors"]) == 5
     assert before["centre_error"] > 3 * after["centre_error"] > 0
+    assert document["shares"] == CLUSTERING_SHARES
+    assert "scale 1/5, projection 3/10, density 1/5 and refinement 3/10" in " ".join(shown.stdout.split())
 
 
 def test_clusters_of_few_columns_are_modes(tmp_path):

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "guarantees.md"
-HEADINGS = ["what", "guarantee", "proof", "replay", "attack"]
+HEADINGS = ["what", "guarantee", "currency", "proof", "replay", "attack"]
+CURRENCY = re.compile(r"\b(mu|rho|epsilon)\b")
 LINK = re.compile(r"\[(`?)([^]`]+)`?\]\(([^)]+)\)")
 
 PUBLISH_NOTHING = {
@@ -59,12 +60,14 @@ def lacking(name: str, row: list[str] | None) -> str:
     """Say what a row of a certified name lacks; empty if nothing."""
     if row is None:
         return f"docs/guarantees.md has no row for {name}"
-    what, guarantee, proof, replayed, attacked = row
+    what, guarantee, currency, proof, replayed, attacked = row
     home = [text for _, text in followed(what)]
     if not home or not re.search(rf"^(class|def) {name.split('.')[-1]}\b", home[0], flags=re.MULTILINE):
         return "the first cell does not lead to the code"
     if not re.search("zCDP|DP|that of", guarantee):
         return "no guarantee is stated"
+    if not CURRENCY.search(currency):
+        return "no currency is named"
     proofs = followed(proof)
     if not proofs or not all(file.endswith(".proof.md") and len(text) > 500 for file, text in proofs):
         return "no proof"
@@ -100,7 +103,7 @@ def test_a_gap_would_be_noticed():
     assert not lacking("PrivateModes", row)
     assert "no row" in lacking("PrivateMedian", ROWS.get("PrivateMedian"))
     assert "code" in lacking("PrivateMedian", row)
-    for column, word in enumerate(["code", "guarantee", "proof", "replay", "attack"]):
+    for column, word in enumerate(["code", "guarantee", "currency", "proof", "replay", "attack"]):
         assert word in lacking("PrivateModes", [*row[:column], "", *row[column + 1 :]])
-    weak = [*row[:3], row[3].replace("test_modes_on_all_canaries", "test_distances_are_exact"), row[4]]
+    weak = [*row[:4], row[4].replace("test_modes_on_all_canaries", "test_distances_are_exact"), row[5]]
     assert lacking("PrivateModes", weak) == "no replay test"

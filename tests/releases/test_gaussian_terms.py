@@ -1,5 +1,6 @@
 """Releases paid for in the Gaussian lane: less noise for the same promise, within it, and old answers kept."""
 
+import importlib
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -7,16 +8,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fogline import PrivateGaussianMixture, PrivateModes
-from fogline.accounting import Cost, GaussianCost, gdp
+from fogline import DensitySketch, PrivateGaussianMixture, PrivateModes
+from fogline.accounting import Cost, GaussianCost, gdp, zcdp
 from fogline.accounting.analytic_gaussian import UNIT_DISTANCE, pure_of
+from fogline.accounting.costs import gaussian_release, release_rho
+from fogline.audit import canary_pairs, replay
 from fogline.density.leaves import LeafSpec
-from fogline.ledger import Ledger
+from fogline.ledger import Charge, Ledger
 from fogline.queries.lattice import RecordLattice
 from fogline.queries.moments import SpreadQuery
 from fogline.releases.curator import Curator
 from fogline.releases.leaf_release import plan_stages, settle_terms
-from fogline.releases.terms import ReleaseTerms
+from fogline.releases.terms import FALLS_BACK, ReleaseTerms
 from fogline.testing import seeded_noise
 
 RECORDS = np.linspace(20, 60, 400)[:, None]
@@ -131,3 +134,51 @@ def test_staged_fits_in_the_lane(ledger):
     assert fitted.guarantee_.mu == pytest.approx(gdp.mu_of(1.0, 1e-5), rel=1e-6)
     assert ledger.history()[-2].content["currency"] == "gaussian"
     assert ledger.plan(PrivateModes(**BOX, ledger=ledger)).fits
+
+
+# -- where nobody pays ------------------------------------------------------------------------------------------
+
+
+def test_without_a_ledger_the_curve_is_the_default():
+    terms = ReleaseTerms.checked(1.0, 1e-5, "add-remove", 1)
+    assert (terms.accounting, terms.cost()) == ("gaussian", gaussian_release(1.0, 1e-5))
+    assert terms.rho == release_rho(1.0, 1e-5)
+    assert f"mu = {terms.guarantee().mu:.3g}" in str(terms.guarantee())
+    assert ReleaseTerms.checked(None, None, "add-remove", 1, rho=0.01).accounting == "zcdp"
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-17), (30.0, 1e-6), (200.0, 1e-3)])
+def test_a_delta_smaller_than_the_slack_falls_back_and_says_so(epsilon, delta, ledger):
+    terms = ReleaseTerms.checked(epsilon, delta, "add-remove", 1)
+    assert (terms.accounting, terms.rho) == ("zcdp", release_rho(epsilon, delta))
+    assert FALLS_BACK in str(terms.guarantee())
+    assert zcdp.epsilon_of(terms.rho, delta) <= epsilon
+    paid = ReleaseTerms.checked(epsilon, delta, "add-remove", 1, ledger=ledger)
+    assert "remark" not in paid.question()  # the lane of the ledger refuses it, and says why
+
+
+def test_the_sensitivity_of_add_remove_does_not_do_for_replace(monkeypatch):
+    """A mutant of the release by the curve: the noise of one relation under the promise of the other."""
+    module = importlib.import_module("fogline.releases.density_sketch")
+    real = module.lattice_sensitivity
+    pairs = canary_pairs([(0, 10)], neighbours="replace", n=60, block=None)[:6]
+
+    def release(X):
+        sketch = DensitySketch([(0, 10)], bandwidths=[0.1]).update(X)
+        return sketch.release(epsilon=1.0, delta=1e-5, neighbours="replace")
+
+    report = replay(release, pairs)
+    assert report.passed, str(report)
+    monkeypatch.setattr(module, "lattice_sensitivity", lambda spec, neighbours, c: real(spec, "add-remove", c))
+    assert not replay(release, pairs).passed
+
+
+def test_a_plan_of_an_estimator_without_a_ledger_is_that_of_the_ledger(ledger, tmp_path):
+    estimator = PrivateModes(**BOX)
+    assert estimator.cost() == gaussian_release(BOX["epsilon"], BOX["delta"])
+    assert ledger.plan(estimator).charge.currency == "gaussian"
+    with Ledger.create(tmp_path / "rho", dataset="x", epsilon=3.0, delta=1e-5, high_water=tmp_path / "marks") as other:
+        planned = other.plan(estimator)
+        assert planned.charge == Charge.of(PrivateModes(**BOX, ledger=other).cost())
+        assert planned.charge.currency == "zcdp"
+    assert estimator.ledger is None

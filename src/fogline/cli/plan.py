@@ -334,7 +334,13 @@ def outlook_document(expected: Expected, options: dict[str, Any], command: str) 
         named: getattr(expected, named),
         **chosen,
         "rows": rows,
+        **({"shares": _share_document(expected)} if options["kind"] == "clusters" else {}),
     }
+
+
+def _share_document(expected: Expected) -> dict[str, str]:
+    """Give the shares of the stages, as exact fractions."""
+    return {name: str(share) for name, share in cast("ExpectedClusterError", expected).shares.items()}
 
 
 def show_outlook(outlook: Outlook) -> None:

@@ -275,7 +275,7 @@ class SiteSketch:
     >>> print(density.guarantee)
     Certified: adding or removing one record changes the probability of anything published by a factor of at most
     exp(1) = 2.72, except with probability 1e-06 (discrete Gaussian noise on Fourier sums, 2 sites, each person declared
-    to be at one of them; rho = ...).
+    to be at one of them; mu = ...).
     """
 
     spec: Spec

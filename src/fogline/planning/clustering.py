@@ -8,8 +8,8 @@ how well one step of refinement would place a centre.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Protocol
@@ -67,12 +67,15 @@ class ExpectedClusterError:
     rows : tuple of NoiseAtEpsilon
     modes : ExpectedError or None
         What the modes would show, where the density of up to three columns is read as it is.
+    shares : mapping of str to Fraction
+        How the stages of a fit divide its budget; nothing where there is one stage.
     """
 
     n: int
     n_clusters: int
     rows: tuple[NoiseAtEpsilon, ...]
     modes: ExpectedError | None = None
+    shares: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 class PlannedClusters(ClusterSettings, Protocol):
@@ -107,7 +110,7 @@ def expected_cluster_error(
     tried = sorted({*map(_validation.check_epsilon, EPSILONS if epsilons is None else epsilons), *own})
     k = plan.n_clusters or 5
     rows = tuple(_row(settings, plan, spread, k, epsilon, release_rho(epsilon, delta)) for epsilon in tried)
-    return ExpectedClusterError(count, k, rows)
+    return ExpectedClusterError(count, k, rows, shares=dict(plan.portions))
 
 
 def _modes(settings: PlannedClusters, n: int, shape: ShapeLike, epsilons: Sequence[float] | None) -> ExpectedError:

@@ -29,7 +29,7 @@ from fogline.mechanisms.lattice import in_steps
 from fogline.mechanisms.randomness import Parameters, provider_reason
 from fogline.releases.release import Charge
 
-__all__ = ["DEFAULT_ACCOUNTING", "LEAST_SENSITIVITY", "PROOF", "Accounting", "ReleaseTerms"]
+__all__ = ["DEFAULT_ACCOUNTING", "FALLS_BACK", "LEAST_SENSITIVITY", "PROOF", "Accounting", "ReleaseTerms"]
 
 Accounting = Literal["zcdp", "gaussian"]
 
@@ -38,6 +38,9 @@ DEFAULT_ACCOUNTING: Accounting = "gaussian"
 
 Terms that pay for what is not Gaussian, such as a stable histogram, are made without it: theirs is zCDP.
 """
+
+FALLS_BACK = "accounted in zCDP, since delta is too small beside epsilon for the Gaussian curve"
+"""Said of a release that would have used the curve if what that sets aside were at most 1% of delta."""
 
 PROOF = "density-sketch"
 
@@ -122,6 +125,7 @@ class ReleaseTerms:
                 epsilon=epsilon, delta=delta, rho=rho, hdp=hdp, pdp=pdp, sensitivity=LEAST_SENSITIVITY
             )
             epsilon, delta = promise.epsilon, promise.delta
+        falls_back = ledger is None and promise is None and delta > 0.0 and not suits(epsilon, delta)
         return cls(
             epsilon,
             delta,
@@ -129,6 +133,7 @@ class ReleaseTerms:
             _validation.check_max_contributions(max_contributions),
             unit,
             promise,
+            FALLS_BACK if falls_back else "",
             accounting=_accounting(epsilon, delta, promise, ledger),
         )
 

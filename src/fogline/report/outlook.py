@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from fogline.planning.modes import ExpectedError
 from fogline.planning.regression import ExpectedBranches
 from fogline.report._plots import Layout, canvas, in_two_sizes
 from fogline.report._svg import HUES, PlotArea, element, short, significant, tick_label
-from fogline.report.frame import power_of_ten, render_template, versions
+from fogline.report.frame import listed, power_of_ten, render_template, versions
 
 __all__ = [
     "Chart",
@@ -293,13 +294,20 @@ def _clusters(expected: ExpectedClusterError, terms: Terms) -> Outlook:
         ("epsilon", "error of the count", "of the mean", "variance seen from", "error of a centre"),
         tuple(rows),
         "Noise of one fit, from its exact sensitivities; nothing was spent. A direction is seen if it holds that part "
-        "of the variance. The error of a centre is in deviations of its cluster, after one step of refinement.",
+        "of the variance. The error of a centre is in deviations of its cluster, after one step of refinement. "
+        f"{_share_words(expected.shares)}",
         np.array([row.epsilon for row in expected.rows]),
         (
             Chart("error of a centre, deviations", (("centre", centre),)),
             Chart("variance seen from, %", (("direction", variance),)),
         ),
     )
+
+
+def _share_words(shares: Mapping[str, Fraction]) -> str:
+    """Say how the stages of a fit divide the budget."""
+    told = listed([f"{name} {share}" for name, share in shares.items()])
+    return f"The stages take these shares of the budget: {told}."
 
 
 def _branches(expected: ExpectedBranches, terms: Terms) -> Outlook:
