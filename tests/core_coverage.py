@@ -19,21 +19,36 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-QUERIES = ("exact_counts", "fourier_sums", "random_feature_sums", "strata")
-RELEASE = ("density_sketch", "origins", "passes", "sketch_file", "strata", "terms")
-SOURCES = ("cell_sql", "contributions", "passes", "tables")
+QUERIES = (
+    "bucket_counts",
+    "column_counts",
+    "exact_counts",
+    "fourier_sums",
+    "magnitudes",
+    "random_feature_sums",
+    "strata",
+)
+RELEASES = (
+    *("curator", "density_sketch", "joint_release", "leaf_release", "origins", "passes", "profile", "release"),
+    *("sketch_file", "strata", "table_release", "terms"),
+)
+SOURCES = ("cell_sql", "contributions", "passes", "tables", "typed_cells")
 MEASURED = [
     *(f"src/fogline/{part}/*.py" for part in ("mechanisms", "accounting", "ledger", "federation")),
     *(f"src/fogline/queries/{name}.py" for name in QUERIES),
-    *(f"src/fogline/releases/{name}.py" for name in RELEASE),
+    *(f"src/fogline/releases/{name}.py" for name in RELEASES),
     *(f"src/fogline/sources/{name}.py" for name in SOURCES),
 ]
 LEFT_OUT = ["src/fogline/*/_*numba.py"]
 TESTS = [
-    *("tests/mechanisms", "tests/accounting", "tests/ledger", "tests/federation", "tests/release"),
-    *(f"tests/queries/test_{name}.py" for name in ("fourier", "histogram", "random_features")),
+    *("tests/mechanisms", "tests/accounting", "tests/ledger", "tests/federation", "tests/releases"),
+    *(
+        f"tests/queries/test_{name}.py"
+        for name in ("bucket_counts", "column_counts", "fourier", "histogram", "random_features")
+    ),
+    *(f"tests/estimators/test_{name}.py" for name in ("bounds", "profile", "strata")),
     *(f"tests/density/test_{name}.py" for name in ("core_limits", "random_density", "strata")),
-    *(f"tests/sources/test_{name}.py" for name in ("contributions", "feed", "tables", "twins")),
+    *(f"tests/sources/test_{name}.py" for name in ("contributions", "feed", "tables", "twins", "typed_cells")),
     *(f"src/fogline/{part}" for part in ("mechanisms", "accounting", "ledger", "federation", "releases", "sources")),
     "src/fogline/queries",
 ]

@@ -238,9 +238,10 @@ def _beyond(measure: Measure, rest: Any, most_more: int, most_less: int) -> str:
     """What is left of a difference beyond so many records more and so many less."""
     if measure.is_count:
         more, less = int(rest[rest > 0].sum()), -int(rest[rest < 0].sum())
-        if more <= most_more and less <= most_less:
+        if more <= most_more * measure.ones and less <= most_less * measure.ones:
             return ""
-        return f"{more} records more and {less} less, where at most {most_more} and {most_less} may be"
+        each = f", each counted {measure.ones} times," if measure.ones > 1 else ""
+        return f"{more} records more and {less} less, where at most {most_more} and {most_less}{each} may be"
     distance = math.sqrt(sum(int(x) ** 2 for x in rest))
     allowed = (most_more + most_less) * measure.norm + measure.slack
     return "" if distance <= allowed * (1 + 1e-12) else f"moved by {distance:g}, where at most {allowed:g} may be"
@@ -266,15 +267,16 @@ def _moved_by_units(
 def _too_few(measure: Measure, moved: Any, added: list[Item], removed: list[Item], shared: Any, most: int) -> str:
     """Where one unit came with sure records alone, as many of them are kept as may be, and no others."""
     units = {item.unit for item in added} - {NOBODY}
-    if removed or not measure.is_count or len(units) != 1 or units & shared:
+    if removed or not measure.competes_where_it_counts or len(units) != 1 or units & shared:
         return ""
     vectors = [measure.vector_of(item) for item in added if item.unit != NOBODY]
     (unit,) = units
     if any(vector is UNSURE for vector in vectors) or unit[0] != "whole":  # type: ignore[index]
         return ""
     total = sum(vectors)
-    if (moved > total).any() or moved.sum() != min(most, int(total.sum())):
-        return f"{int(moved.sum())} records of a unit with {int(total.sum())} are kept, where c is {most}"
+    if (moved > total).any() or moved.sum() != min(most * measure.ones, int(total.sum())):
+        kept, all_of_them = (int(vector.sum()) // measure.ones for vector in (moved, total))
+        return f"{kept} records of a unit with {all_of_them} are kept, where c is {most}"
     return ""
 
 

@@ -6,6 +6,7 @@ also says which vector one item of the table is, according to the reference read
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import warnings
@@ -16,19 +17,35 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+import fogline
 from fogline import DensitySketch, releases, sources
 from fogline.density.leaves import LeafSpec
+from fogline.density.partition import plan_partition
 from fogline.density.random_spec import CellSpec, RandomSpec
 from fogline.density.spec import SketchSpec
 from fogline.estimators.strata import private_strata
 from fogline.mechanisms.randomness import Call, Query, Sample, use_provider
+from fogline.releases import leaf_release, profile
 from fogline.testing import seeded_noise
 from fogline_research.audit_campaign.forms.base import Opened
 from fogline_research.audit_campaign.reference_reader import NOBODY, NOWHERE, UNSURE, Item, cell_of
 
-__all__ = ["BOUNDS", "GridMeasure", "LeafMeasure", "Measure", "RandomMeasure", "Reading", "StrataMeasure", "look"]
+__all__ = [
+    "BOUNDS",
+    "GridMeasure",
+    "LeafMeasure",
+    "Measure",
+    "NamedReleasesMeasure",
+    "ProfileMeasure",
+    "RandomMeasure",
+    "Reading",
+    "ReleaseMeasure",
+    "StrataMeasure",
+    "look",
+]
 
 IntArray = NDArray[np.int64]
 Public = Mapping[str, Any]
@@ -38,6 +55,9 @@ BOUNDS = (-3.0, 10.0)
 
 CELLS = 32
 """Cells of an axis."""
+
+TO_THE_END = "read to the end"
+"""A public feature: whether a release is carried on after its last stage, to see what it publishes."""
 
 KEY_SEED = 7
 """Of the key by which the records of a unit are chosen: the same for all readings."""
@@ -66,6 +86,12 @@ class Measure(Protocol):
     is_count: bool
     """Whether vectors are counts of cells, so that records can be counted in a difference."""
 
+    ones: int
+    """Cells that a record which counts adds one to, at the most."""
+
+    competes_where_it_counts: bool
+    """Whether a record of a unit competes just where it adds to all of them."""
+
     norm: float
     """Largest Euclidean norm of one item's vector."""
 
@@ -85,6 +111,8 @@ class GridMeasure:
 
     columns: int
     is_count: bool = True
+    ones: int = 1
+    competes_where_it_counts: bool = True
     norm: float = 1.0
     slack: float = 0.0
 
@@ -128,6 +156,8 @@ class RandomMeasure:
 
     columns: int = 4
     is_count: bool = False
+    ones: int = 1
+    competes_where_it_counts: bool = False
     slack: float = 0.0
 
     @cached_property
@@ -178,6 +208,8 @@ class StrataMeasure:
 
     columns: int = 1
     is_count: bool = False
+    ones: int = 1
+    competes_where_it_counts: bool = False
     categories: tuple[Any, ...] = (1, 2, "Ann", "café")
 
     @cached_property
@@ -222,6 +254,186 @@ class StrataMeasure:
                 **keywords,
             )
         return provider, tuple(strata)
+
+
+class _SilentAnswers(_ExactAnswers):
+    """Keeps the exact values of all mechanisms, and answers each with zeros: what is public then stays the same."""
+
+    def __init__(self, stages: int | None = None) -> None:
+        super().__init__()
+        self.exacts: list[IntArray] = []
+        self._stages = stages
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all stages have been asked that one wants to see."""
+        return len(self.exacts) == self._stages
+
+    def answer(self, call: Call, query: Query, sample: Sample) -> NDArray[Any]:  # noqa: ARG002
+        exact = np.asarray(query())
+        self.exacts.append(exact.astype(np.int64))
+        if self.is_done:
+            raise _EnoughSeenError
+        return np.zeros_like(exact)
+
+
+class _EnoughSeenError(Exception):
+    """The last stage has been asked: what follows is a function of the answers, which are the same for all tables."""
+
+
+@dataclass(frozen=True)
+class ReleaseMeasure:
+    """Exact values of all stages of :func:`fogline.release`, whose answers are zeros.
+
+    The partition of the second stage comes from the answers of the first. They are the same for both tables of a pair,
+    as they would be if a replay answered; so the exact values of both stages can be compared.
+    """
+
+    columns: int
+    is_count: bool = True
+    competes_where_it_counts: bool = True
+    norm: float = 1.0
+    slack: float = 0.0
+
+    @property
+    def ones(self) -> int:
+        """One in the pilot, one in the counts."""
+        return 2
+
+    def release(self, source: Any, keywords: Public, most: int) -> Any:
+        """Release a source; `keywords` are those of its table."""
+        bounds = [BOUNDS] * self.columns
+        return fogline.release(source, bounds=bounds, epsilon=1.0, max_contributions=most, **keywords)
+
+    def read(self, opened: Opened, public: Public, most: int) -> tuple[IntArray, Hashable]:
+        """Exact values of all stages, one after the other, and all that is published."""
+        provider = _SilentAnswers(None if public.get(TO_THE_END, True) else self._stages)
+        shown: Hashable = ()
+        has_unit = opened.keywords.get("unit") is not None
+        with use_provider(provider), _known_partitions():
+            try:
+                shown = _published(self.release(opened.source, opened.keywords, most if has_unit else 1))
+            except Exception:
+                if not provider.is_done:
+                    raise
+        return np.concatenate(provider.exacts), shown
+
+    def vector_of(self, item: Item) -> Any:
+        """Exact values of one record alone, by an array."""
+        if item.values is UNSURE or self._is_open(item):
+            return UNSURE
+        return self._of(np.array([item.values])) - self._nothing
+
+    def _is_open(self, item: Item) -> bool:  # noqa: ARG002
+        return False
+
+    def _of(self, rows: NDArray[Any]) -> IntArray:
+        return self.read(Opened(rows), {TO_THE_END: False}, 1)[0]
+
+    @cached_property
+    def _nothing(self) -> IntArray:
+        return self._of(np.zeros((0, self.columns)))
+
+    @cached_property
+    def _stages(self) -> int:
+        """Mechanisms that a release asks, on a table without records."""
+        provider = _SilentAnswers()
+        with use_provider(provider), _known_partitions():
+            self.release(*self._no_records(), 1)
+        return len(provider.exacts)
+
+    def _no_records(self) -> tuple[Any, Public]:
+        return np.zeros((0, self.columns)), {}
+
+
+@dataclass(frozen=True)
+class NamedReleasesMeasure(ReleaseMeasure):
+    """Exact values of several named densities of one budget, of two columns: each alone, and both together.
+
+    What a record adds to each of them the reference does not say: it knows records that count in all columns or none.
+    """
+
+    competes_where_it_counts: bool = False
+
+    @property
+    def ones(self) -> int:
+        """One in each stage of each density."""
+        return 6
+
+    def release(self, source: Any, keywords: Public, most: int) -> Any:
+        """Release three densities."""
+        groups = {"first": ["a"], "second": ["b"], "both": ["a", "b"]}
+        bounds = {"a": BOUNDS, "b": BOUNDS}
+        return fogline.release(
+            source, columns=groups, bounds=bounds, epsilon=1.0, max_contributions=most, **dict(keywords)
+        )
+
+    def vector_of(self, item: Item) -> Any:  # noqa: ARG002
+        """Not said: a record may count in some of the densities."""
+        return UNSURE
+
+    def _no_records(self) -> tuple[Any, Public]:
+        return pd.DataFrame({"a": pd.Series([], dtype=float), "b": pd.Series([], dtype=float)}), {}
+
+
+@dataclass(frozen=True)
+class ProfileMeasure(ReleaseMeasure):
+    """Exact values of all stages of :func:`fogline.profile`: one column of numbers, the second of categories.
+
+    `found` says that both are numbers whose ranges are found, in stages of their own. Every record is counted in every
+    column, among the missing where it has no value; of a line that cannot be read the reference does not say it.
+    """
+
+    found: bool = False
+    competes_where_it_counts: bool = False
+
+    @property
+    def ones(self) -> int:
+        """One per column in the pilot and in the counts, and in the stages before them."""
+        return (4 if self.found else 2) * self.columns
+
+    def release(self, source: Any, keywords: Public, most: int) -> Any:
+        """Profile a source."""
+        given: dict[str, Any] = {"epsilon": 1.0, "max_contributions": most, **keywords}
+        if isinstance(source, np.ndarray):
+            return fogline.profile(source, bounds=None if self.found else [BOUNDS] * self.columns, **given)
+        columns = ["a", "b"][: self.columns]
+        given |= {"columns": columns, "steps": dict.fromkeys(columns[:1])}  # a step of an integer type: without
+        if self.found:
+            return fogline.profile(source, numeric=columns, **given | {"steps": dict.fromkeys(columns)})
+        lists = dict.fromkeys(columns[1:], ["1", "2", "Ann", "café", "true"])
+        return fogline.profile(source, bounds={"a": BOUNDS}, categories=lists, **given)
+
+    def _is_open(self, item: Item) -> bool:
+        return self.found or self.columns > 1 or any(np.isnan(item.values))
+
+
+@contextmanager
+def _known_partitions() -> Iterator[None]:
+    """Plan each partition once: it is a function of released numbers, which are the same for all tables here."""
+    before = {module: module.plan_partition for module in (leaf_release, profile)}
+    for module in before:
+        module.plan_partition = _known_partition  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        for module, real in before.items():
+            module.plan_partition = real  # type: ignore[attr-defined]
+
+
+_partitions: dict[tuple[Any, ...], Any] = {}
+
+
+def _known_partition(spec: LeafSpec, pilot: Any, noise: Any) -> Any:
+    key = (repr(spec.to_dict()), pilot.counts.tobytes(), pilot.boxes.tobytes(), pilot.noise, noise)
+    if key not in _partitions:
+        _partitions[key] = plan_partition(spec, pilot, noise)
+    return _partitions[key]
+
+
+def _published(found: Any) -> Hashable:
+    """What a release says of itself, as text."""
+    return json.dumps(found.to_dict() if hasattr(found, "to_dict") else repr(found), sort_keys=True, default=repr)
 
 
 def look(measure: Measure, opened: Opened, public: Public, most: int) -> Reading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from fogline_research.audit_campaign.forms.arrays import ARRAY_FORMS
@@ -28,7 +28,7 @@ class Source:
     ----------
     name : str
     form : Form
-    state : {"grid", "leaves", "random", "strata"}
+    state : {"grid", "leaves", "random", "strata", "release", "named releases", "profile", "profile found"}
     """
 
     name: str
@@ -42,6 +42,8 @@ class Source:
             return tuple(dict.fromkeys(replace(shape, columns=4) for shape in self.form.shapes))
         if self.state == "strata":
             return tuple(shape for shape in self.form.shapes if shape.ids is not None and shape.columns == 1)
+        if self.state == "named releases":
+            return tuple(dict.fromkeys(replace(shape, columns=2) for shape in self.form.shapes))
         return self.form.shapes
 
     @property
@@ -65,7 +67,10 @@ def _measure(state: str, columns: int) -> Any:
     from fogline_research.audit_campaign.isolation_measures import (
         GridMeasure,
         LeafMeasure,
+        NamedReleasesMeasure,
+        ProfileMeasure,
         RandomMeasure,
+        ReleaseMeasure,
         StrataMeasure,
     )
 
@@ -74,6 +79,10 @@ def _measure(state: str, columns: int) -> Any:
         "leaves": LeafMeasure,
         "random": RandomMeasure,
         "strata": StrataMeasure,
+        "release": ReleaseMeasure,
+        "named releases": NamedReleasesMeasure,
+        "profile": ProfileMeasure,
+        "profile found": partial(ProfileMeasure, found=True),
     }
     return kinds[state](columns)
 
@@ -84,12 +93,26 @@ def _all_sources() -> tuple[Source, ...]:
     random = [by_name[name] for name in RANDOM if name in by_name]
     leaves = [by_name[name] for name in LEAVES if name in by_name]
     strata = [by_name[name] for name in STRATA if name in by_name]
+    # as it is given to an estimator a frame goes the same way as without it; what is refused by its type is so above
+    whole = [form for form in forms if not form.name.endswith(", as it is") and not form.is_refused]
+    # several densities want to read a source once more
+    named = [form for form in whole if form.name.startswith(NAMED) and form.name != "Arrow reader"]
+    profiled = [form for form in whole if form.name.startswith(PROFILED)]
     return (
         *(Source(form.name, form) for form in forms),
         *(Source(f"{form.name}, random features", form, "random") for form in random),
         *(Source(f"{form.name}, leaves", form, "leaves") for form in leaves),
         *(Source(f"strata: {form.name}", form, "strata") for form in strata),
+        *(Source(f"fogline.release: {form.name}", _verb(form), "release") for form in whole),
+        *(Source(f"fogline.release, named densities: {form.name}", _verb(form), "named releases") for form in named),
+        *(Source(f"fogline.profile: {form.name}", _verb(form), "profile") for form in profiled),
+        *(Source(f"fogline.profile, ranges found: {form.name}", _verb(form), "profile found") for form in profiled),
     )
+
+
+def _verb(form: Form) -> Form:
+    """The same form given to a verb that releases: now and then it is carried on to what it publishes."""
+    return replace(form, options={**form.options, "read to the end": (False,) * 99 + (True,)}, pairs=SHORTER)
 
 
 RANDOM = (
@@ -112,6 +135,25 @@ LEAVES = (
 )
 STRATA: tuple[str, ...] = ("unit ids in a list", "unit ids in an object array", "CSV, CRLF")
 STRATA += ("Arrow table", "pandas (numpy)", "Parquet by pyarrow", "SQLite")
+
+NAMED = ("pandas", "polars", "Arrow", "CSV", "Parquet", "SQLite", "Postgres", "DuckDB")
+"""Beginnings of the names of forms whose columns have names."""
+
+SHORTER = 12
+"""Pairs that the tests try on a verb: it reads through the same readers, which are tried on a hundred."""
+
+PROFILED = (
+    "numpy array",
+    "unit ids",
+    "pandas",
+    "polars (eager)",
+    "Arrow table",
+    "CSV",
+    "Parquet",
+    "SQLite",
+    "Postgres",
+)
+"""Beginnings of the names of forms that a profile reads."""
 
 SOURCES: tuple[Source, ...] = _all_sources()
 """Everything that isolation is tried on."""
