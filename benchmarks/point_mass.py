@@ -76,9 +76,11 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=5000)
     given = parser.parse_args()
     laws = (("from zero", 2.0), ("exponential", 1.0))
-    rows = [row for law, shape in laws for row in study(law, shape, given.releases, given.n)]
-    with TABLE.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([FIELDS, *rows])
+    rows: list[tuple[object, ...]] = []
+    for law, shape in laws:
+        rows += study(law, shape, given.releases, given.n)
+        with TABLE.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([FIELDS, *rows])
     for row in rows:
         print(*row)
 

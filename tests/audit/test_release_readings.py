@@ -12,7 +12,7 @@ import fogline
 from fogline import (
     PrivateDensity,
     PrivateGaussianMixture,
-    PrivateHellingerFit,
+    PrivateHellinger,
     PrivateModalRegression,
     PrivateModeClustering,
     PrivateModes,
@@ -47,7 +47,7 @@ READINGS = {
     "clusters": lambda shape: PrivateModeClustering().read(shape),
     "branches": lambda shape: PrivateModalRegression().read(shape, "stay"),
     "mixture": lambda shape: PrivateGaussianMixture(n_components=2).read(shape),
-    "fit": lambda shape: PrivateHellingerFit("gamma").read(shape, "stay"),
+    "fit": lambda shape: PrivateHellinger(family="gamma").read(shape, "stay"),
 }
 
 
