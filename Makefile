@@ -6,6 +6,8 @@ STAMP  := $(VENV)/.ready
 # what the README installs, with no pyarrow, pandas or other frames: readers take other ways there
 BARE   := .venv-bare
 BARE_STAMP := $(BARE)/.ready
+# what the README installs and no more, for the README's own commands
+README := .venv-readme
 # the arithmetic here is many small problems: one thread each is fastest and makes timings comparable
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
@@ -13,7 +15,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # the tests that `make quick` runs, for pytest: only files in which something is marked are collected
 QUICK   = -m quick $(shell grep -rlF 'pytest.mark.quick' tests --include='test_*.py' | sort)
 
-.PHONY: api matrix dist demo quick test test-bare coverage coverage-core lint format bench audit clean setup
+.PHONY: api matrix dist demo quick test test-bare test-readme coverage coverage-core lint format bench audit clean setup
 
 setup: $(STAMP)
 
@@ -30,6 +32,7 @@ demo: $(STAMP)
 test: $(STAMP) $(BARE_STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 	$(MAKE) --no-print-directory test-bare
+	$(MAKE) --no-print-directory test-readme
 
 # the tests that matter, of every package, in less than a minute: for the moments between two edits
 quick: $(STAMP)
@@ -46,6 +49,14 @@ $(BARE_STAMP): pyproject.toml research/pyproject.toml
 test-bare: $(BARE_STAMP)
 	@! $(BARE)/bin/python -c 'import pyarrow' 2>/dev/null || { echo "pyarrow is in $(BARE)"; exit 1; }
 	$(BARE)/bin/python -m pytest -q -n 2 --dist worksteal tests/sources tests/isolation
+
+# the README from top to bottom, in an environment with what its own line installs and nothing else; the package itself is
+# installed anew each time, as the README says: a copy, not a link to the sources
+test-readme:
+	@test -x $(README)/bin/python || $(PYTHON) -m venv $(README)
+	@$(README)/bin/python -m pip install --quiet --disable-pip-version-check "$$($(PYTHON) tests/readme.py install README.md)"
+	@rm -rf build
+	cd $(README) && bin/python -I ../tests/readme.py run ../README.md
 
 # the tests again, with the lines they miss: a third slower, so not part of `make test`
 coverage: $(STAMP)
@@ -86,4 +97,4 @@ audit: $(STAMP)
 	$(BIN)/python -m fogline_research.audit_campaign
 
 clean:
-	rm -rf $(VENV) $(BARE) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info research/src/*.egg-info research/build
+	rm -rf $(VENV) $(BARE) $(README) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info research/src/*.egg-info research/build

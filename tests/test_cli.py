@@ -180,7 +180,7 @@ def test_four_columns_are_released_by_random_features(tmp_path):
     assert result.exit_code == 0, result.output
     assert "p-value" in result.stdout
     assert "share of mass" not in result.stdout
-    assert "The shape of 4 columns" in (tmp_path / "w.html").read_text(encoding="utf-8")
+    assert "Modes of 4 columns" in (tmp_path / "w.html").read_text(encoding="utf-8")
 
 
 def test_a_text_column_in_parquet(tmp_path):

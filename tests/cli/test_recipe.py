@@ -272,6 +272,7 @@ categories = ["f", "m"]
 others = "none"
 bounds = { stay = [0, 60] }
 epsilon = 0.5
+delta = 1e-6
 report = "strata.html"
 json = "strata.json"
 
@@ -309,7 +310,7 @@ def test_profiles_and_strata_are_made_once_and_every_page_shows_the_recipe(whole
     assert before == {name: (whole / name).read_bytes() for name in before}
     for old, new, said in (
         ('columns = ["age", "stay", "sex"]', 'columns = ["age", "sex", "stay"]', "holds the columns"),
-        ('epsilon = 0.5\nreport = "strata', 'epsilon = 0.4\nreport = "strata', "was released with epsilon 0.5"),
+        ("epsilon = 0.5\ndelta", "epsilon = 0.4\ndelta", "was released with epsilon 0.5"),
     ):
         (whole / "fogline.toml").write_text(WHOLE.replace(old, new))
         assert said in run("run", whole / "fogline.toml", code=1)

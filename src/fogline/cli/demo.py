@@ -37,8 +37,65 @@ fogline clusters visits.fog --report clusters.html
 fogline regress visits.fog --y stay --report branches.html
 fogline mixture visits.fog --components 2 --report mixture.html
 fogline ask visits.fog "median stay" "P(stay > 10 | age > 70)"
-fogline profile visits.csv --bounds age=age,stay=0:60,cost=0:9000,score=0:20 --category sex=f/m \\
-    --unit person --epsilon {PROFILE:g} --ledger budget.ledger --report profile.html"""
+fogline notebook visits.fog --out visits.ipynb
+fogline profile visits.csv --bounds age=age,stay=0:60,cost=0:9000,score=0:20 \\
+    --steps score=1 --category sex=f/m --pairs age,stay,cost --unit person \\
+    --epsilon {PROFILE:g} --ledger budget.ledger --report profile.html"""
+
+RECIPE = f"""\
+# What fogline demo does, as a recipe. Run it here with: fogline run fogline.toml (the ledger answers again for nothing)
+
+[source]
+file = "visits.csv"
+unit = "person"
+
+[ledger]
+path = "budget.ledger"
+high_water = "marks"
+
+[release.visits]
+columns = ["age", "stay"]
+bounds = {{ age = "age", stay = [0, 60] }}
+epsilon = {RELEASE:g}
+
+[profile.columns]
+columns = ["sex", "age", "stay", "cost", "score"]
+bounds = {{ age = "age", stay = [0, 60], cost = [0, 9000], score = [0, 20] }}
+steps = {{ score = 1 }}
+category = {{ sex = ["f", "m"] }}
+pairs = ["age", "stay", "cost"]
+epsilon = {PROFILE:g}
+report = "profile.html"
+
+[[reading]]
+kind = "card"
+report = "density.html"
+
+[[reading]]
+kind = "modes"
+report = "modes.html"
+
+[[reading]]
+kind = "clusters"
+report = "clusters.html"
+
+[[reading]]
+kind = "regress"
+y = "stay"
+report = "branches.html"
+
+[[reading]]
+kind = "mixture"
+components = 2
+report = "mixture.html"
+
+[[reading]]
+kind = "notebook"
+out = "visits.ipynb"
+"""
+
+MADE = f"fogline demo\n\n# the same as a recipe:\n{RECIPE}"
+"""What the pages say that they were made by."""
 
 
 class Page(NamedTuple):
@@ -48,6 +105,13 @@ class Page(NamedTuple):
     name: str
     answers: str
     cost: str
+
+
+OTHERS = (
+    Page("visits.ipynb", "Notebook", "All of this again, in cells to change", "none: reads the release"),
+    Page("fogline.toml", "Recipe", "How was it all made?", "none: the ledger knows the answers"),
+)
+"""What is no page."""
 
 
 @click.command(cls=Command, epilog="\b\nExample:\n  fogline demo --out /tmp/fogline-demo")
@@ -68,13 +132,16 @@ def demo(out: Path) -> None:
     need("rich", "jinja2")
     write(lambda: out.mkdir(parents=True, exist_ok=True), "--out")
     from fogline.datasets.tables import hospital_visits
+    from fogline.report.notebook import write_notebook
 
     visits = hospital_visits()
     write(lambda: visits.to_csv(out / "visits.csv"), "--out")
     with _ledger(out) as ledger:
         shape = _release(out, ledger)
-        pages = [*_read(shape, out), _profile(out, ledger)]
+        pages = [*_read(shape, out), _profile(out, ledger), *OTHERS]
         left = f"ε = {round(ledger.remaining().pure, 6):g}"
+    write(lambda: (out / "fogline.toml").write_text(RECIPE, encoding="utf-8"), "--out")
+    write(lambda: write_notebook(shape, out / "visits.ipynb", "visits.fog", command=MADE), "--out")
     answers = [(text, line) for text in QUESTIONS for line in _answer(shape, text)]
     page = _index(shape, pages, answers, left)
     write(lambda: (out / "index.html").write_text(page, encoding="utf-8"), "--out")
@@ -130,7 +197,8 @@ def _read(shape: PrivateDensity, out: Path) -> list[Page]:
     for stem, answers, read in readings:
         with Phase(f"reading the release: {stem}"):
             result = read()
-            write(lambda result=result, stem=stem: result.report(out / f"{stem}.html"), "--out")  # type: ignore[misc]
+            page = out / f"{stem}.html"
+            write(lambda result=result, page=page: result.report(page, command=MADE), "--out")  # type: ignore[misc]
         cost = f"epsilon = {RELEASE:g}, the release" if stem == "density" else "none: read from the release"
         pages.append(Page(f"{stem}.html", stem.capitalize(), answers, cost))
     return pages
@@ -145,12 +213,15 @@ def _profile(out: Path, ledger: Ledger) -> Page:
             bounds={"age": "age", "stay": (0, 60), "cost": (0, 9000), "score": (0, 20)},
             steps={"score": 1},
             categories={"sex": ["f", "m"]},
+            columns=["sex", "age", "stay", "cost", "score"],
+            pairs=["age", "stay", "cost"],
             unit="person",
             epsilon=PROFILE,
             ledger=ledger.on(),
         )
-        write(lambda: profile.report(out / "profile.html"), "--out")
-    return Page("profile.html", "Profile", "What does each column look like?", f"epsilon = {PROFILE:g}")
+        write(lambda: profile.report(out / "profile.html", command=MADE), "--out")
+    answers = "What does each column look like, and which depend on each other?"
+    return Page("profile.html", "Profile", answers, f"epsilon = {PROFILE:g}")
 
 
 def _answer(shape: PrivateDensity, text: str) -> list[str]:

@@ -136,7 +136,7 @@ class Recipe:
         """Refuse what touches records where something is missing."""
         for kind, parts, known, needed in (
             ("profile", self.profiles, PROFILE_KEYS, ("epsilon",)),
-            ("strata", self.strata, STRATA_KEYS, ("by", "categories", "bounds", "epsilon")),
+            ("strata", self.strata, STRATA_KEYS, ("by", "categories", "bounds", "epsilon", "delta")),
         ):
             for name, part in parts.items():
                 _known(part, known, f"[{kind}.{name}]")
@@ -510,6 +510,7 @@ categories = {categories}
 columns = {columns}
 bounds = {bounds}
 epsilon = {epsilon}
+delta = 1e-6
 report = {report}
 
 """

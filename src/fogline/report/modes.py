@@ -489,7 +489,7 @@ def modes_content(findings: Findings) -> dict[str, Any]:
 
 def modes_title(findings: Findings) -> str:
     """Return the title of a page that was given none."""
-    return f"The shape of {listed(findings.columns)}"
+    return f"Modes of {listed(findings.columns)}"
 
 
 def _mode(findings: Findings, k: int) -> dict[str, Any]:
@@ -609,7 +609,7 @@ def wide_modes_content(findings: WideFindings) -> dict[str, Any]:
 
 def wide_modes_title(findings: WideFindings) -> str:
     """Return the title of a page that was given none."""
-    return f"The shape of {len(findings.columns)} columns"
+    return f"Modes of {len(findings.columns)} columns"
 
 
 def wide_modes_table(findings: WideFindings) -> ConsoleTable:

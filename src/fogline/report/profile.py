@@ -168,10 +168,10 @@ def pair_picture(pair: ColumnPair) -> str:
     found = []
     for j, label in enumerate(columns):
         middle = left + (j + 0.5) * width
-        found.append(element("text", text=short(label, 14), x=middle, y=top - 6, class_="spark-label middle"))
+        found.append(element("text", text=short(_tight(label), 12), x=middle, y=top - 6, class_="pair-label middle"))
     for i, label in enumerate(rows):
         y = top + i * height
-        found.append(element("text", text=short(label, 15), x=LEFT, y=y + height / 2 + 4, class_="spark-label"))
+        found.append(element("text", text=short(_tight(label), 14), x=LEFT, y=y + height / 2 + 4, class_="spark-label"))
         for j in range(len(columns)):
             ratio = float(lift[i, j])
             strength = min(abs(math.log2(max(ratio, 0.125))) / 2, 1.0)
@@ -183,6 +183,19 @@ def pair_picture(pair: ColumnPair) -> str:
     size = f"0 0 {WIDTH:.0f} {top + len(rows) * height + 4:.0f}"
     label = f"{pair.columns[0]} by {pair.columns[1]}"
     return element("svg", *found, viewBox=size, role="img", aria_label=label, class_="spark")
+
+
+def _tight(label: str) -> str:
+    """A group's name in few signs.
+
+    Examples
+    --------
+    >>> _tight("below 3"), _tight("3 to 9.5"), _tight("9.5 up"), _tight("north")
+    ('< 3', '3–9.5', '≥ 9.5', 'north')
+    """
+    if label.endswith(" up"):
+        return f"≥ {label.removesuffix(' up')}"
+    return label.replace("below ", "< ", 1) if label.startswith("below ") else label.replace(" to ", "–", 1)
 
 
 def _pair_row(pair: ColumnPair) -> dict[str, Any]:

@@ -148,8 +148,9 @@ class Heaps:
         leaves, values : array of shape (heaps,)
         draws, seed : int
         beside : array of shape (heaps,), optional
-            For each heap, the part of its leaf's mass that neighbours would put there. That much of it or none may be
-            no heap: half in the estimate. Without it all is the heap.
+            For each heap, the part of its leaf's mass that neighbours would put there. Up to that much of the leaf may
+            be no heap, and about as much of the heap may lie in buckets at the wall that are wider than the leaf. The
+            estimate takes the leaf for the heap; draws allow for both. Without it all is the heap.
         at_wall : bool
             Whether a heap of the outermost leaf is known to be at the wall; else it is there now and then.
         """
@@ -165,7 +166,8 @@ class Heaps:
         if at_wall:
             drawn = np.where(leaves == 0, first, np.where(leaves == len(axis.edges) - 2, last, drawn))
         most = np.zeros(len(leaves)) if beside is None else np.clip(beside, 0.0, 1.0)
-        return cls(leaves, values[None, :], drawn, (1 - most / 2)[None], 1 - most * rng.random(drawn.shape))
+        drawn_part = 1 + most * (2 * rng.random(drawn.shape) - 1)
+        return cls(leaves, values[None, :], drawn, np.ones((1, len(leaves))), drawn_part)
 
     def weights(self, low: float, high: float, slack: float, cut: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Part of each heap's leaf that lies in a closed range: as estimated (heaps,), and in each draw.

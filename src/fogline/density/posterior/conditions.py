@@ -123,6 +123,7 @@ class Conditions:
             seed=self.posterior._seed,
             unseen=self.posterior._unseen,
             contrast=self.posterior._contrast if self.posterior.d == 1 else COARSE_CONTRAST,
+            noise_ratio=self.posterior._noise_ratio,
         )
 
     def _counted(self, ranges: Ranges) -> Posterior:
@@ -131,7 +132,8 @@ class Conditions:
         share = self.share(ranges)
         value = float(share.value)
         count = (max(n * value, 1.0), math.hypot(sd * value, n * float(share.privacy)))
-        return Posterior(self.posterior.axes, self.posterior._contents, count=count)
+        ratio = self.posterior._noise_ratio
+        return Posterior(self.posterior.axes, self.posterior._contents, count=count, noise_ratio=ratio)
 
     # -- contents --------------------------------------------------------------------------------------------
 

@@ -16,8 +16,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from fogline.density.leaves import LeafRelease
@@ -51,6 +53,8 @@ class MassSettings:
     crossing : float
         Slabs across a column are reconciled with their released sums; they end where buckets with at most this part of
         the slab's content reach across.
+    wall_contrast : float
+        A wall whose leaf is this many times denser than the next holds a heap.
     """
 
     draws: int = 400
@@ -60,6 +64,7 @@ class MassSettings:
     agreement: float = 0.8
     evidence: float = 10.0
     crossing: float = 0.1
+    wall_contrast: float = 4.0
 
 
 _SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=3), 3: MassSettings(draws=80, levels=2)}
@@ -98,7 +103,8 @@ class BucketPosterior:
         if self.mesh.d > 1:
             thinned = self._with_background(thinned)
             blocks = _reconcile_blocks(thinned, self.release, self.mesh, self.settings.levels)
-            return _reconcile_margins(blocks, self.release, self.settings.crossing)
+            slabs = _reconcile_margins(blocks, self.release, self.settings.crossing)
+            return _reconcile_walls(slabs, self.release, self.settings.wall_contrast)
         if self.settings.levels:
             thinned = _reconcile(thinned, self.release, self.settings.levels)
         return np.asarray(thinned * total / max(float(thinned.sum()), 1e-300))
@@ -118,6 +124,18 @@ class BucketPosterior:
         shape = free * self.fit.unthinned
         change = rest * (1 - variance / rest**2) * shape / max(float(free @ shape), 1e-300)
         return np.asarray(np.maximum(expected + change, expected * (1 - free)))
+
+    @property
+    def noise_ratio(self) -> float:
+        r"""Variance of the numbers of records that the released counts leave, over that of sampling.
+
+        A Poisson number with mean :math:`\lambda` of which a count with noise of variance :math:`\sigma^2` was
+        released has the variance :math:`\lambda \sigma^2 / (\lambda + \sigma^2)`, to first order; sampling gives
+        :math:`\lambda`.
+        """
+        noise, expected = self.release.counts.noise.variance, np.maximum(self.expected, 0.0)
+        left = expected * noise / np.maximum(expected + noise, 1e-300)
+        return float(left.sum() / max(float(expected.sum()), 1e-300))
 
     @cached_property
     def _population(self) -> tuple[FloatArray, FloatArray]:
@@ -320,6 +338,53 @@ def _reconcile_margins(expected: FloatArray, release: LeafRelease, crossing: flo
         scaled = expected * (wanted / np.maximum(mass, 1e-300))[slab]
         expected = np.asarray(scaled * (total / max(float(scaled.sum()), 1e-300)))
     return expected
+
+
+def _reconcile_walls(expected: FloatArray, release: LeafRelease, contrast: float) -> FloatArray:
+    """Bring the content of buckets that are one leaf at a wall near their released sums; the total stays.
+
+    Full boxes at a wall are cut at their outermost leaf, where zeros are. What lies beside a heap says nothing about
+    it, yet the field shrinks its buckets towards the nearly empty ones there, all the same way. Where the wall is this
+    many times denser than what is beside it, estimate and released sums are combined as in :func:`_reconcile`: of the
+    whole wall, of its halves, and so on down to single buckets.
+    """
+    stage, total = release.counts, float(expected.sum())
+    for axis, leaves in enumerate(release.spec.leaves):
+        start, stop = stage.boxes[:, axis, 0], stage.boxes[:, axis, 1]
+        for wall, beside in ((stop == 1, start == 1), (start == leaves - 1, stop == leaves - 1)):
+            mass = float(expected[wall].sum())
+            next_leaf = float((expected[beside] / (stop - start)[beside]).sum())
+            if not contrast * next_leaf < mass < total:
+                continue
+            wanted = min(_combined(expected, release, wall), 2 * mass, (mass + total) / 2)
+            changed = expected * ((total - wanted) / (total - mass))
+            changed[wall] = expected[wall]
+            _hand_down(changed, release, np.flatnonzero(wall), wanted)
+            expected = changed
+    return expected
+
+
+def _combined(expected: FloatArray, release: LeafRelease, chosen: NDArray[Any]) -> float:
+    """Content of some buckets: their estimate and their released sum, by their variances."""
+    stage, mass = release.counts, float(expected[chosen].sum())
+    seen, size = float(stage.counts[chosen].sum()), len(stage.counts[chosen])
+    return max(mass + mass / max(mass + size * stage.noise.variance, 1e-300) * (seen - mass), 0.0)
+
+
+def _hand_down(expected: FloatArray, release: LeafRelease, chosen: IntArray, total: float) -> None:
+    """Give some buckets a total, in place: halves get theirs by estimate and released sum, and so on."""
+    expected[chosen] *= total / max(float(expected[chosen].sum()), 1e-300)
+    if len(chosen) < 2:
+        return
+    centres = release.counts.boxes[chosen].mean(axis=2)
+    axis = int(np.argmax(np.ptp(centres, axis=0)))
+    order = chosen[np.argsort(centres[:, axis], kind="stable")]
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    shares = [_combined(expected, release, half) for half in halves]
+    if sum(shares) <= 0:
+        return
+    for half, share in zip(halves, shares, strict=True):
+        _hand_down(expected, release, half, total * share / sum(shares))
 
 
 def _margin(release: LeafRelease, axis: int, expected: FloatArray) -> FloatArray:

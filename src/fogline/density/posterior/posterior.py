@@ -6,7 +6,8 @@ function of the contents: its value at the estimate is the answer, its spread ov
 
 The parts of an error: *sampling* is the standard error that the table itself would have without privacy, from the
 influence function of the question; *smoothing* is what is added because nobody knows how the mass of a bucket spreads
-inside it; *privacy* is the rest.
+inside it; *privacy* is the rest, and never less than its share of the variance of the counts: where the parts are more
+than the whole, they shrink in proportion.
 """
 
 from __future__ import annotations
@@ -70,6 +71,9 @@ class Posterior:
         Records that a cell may hold without being seen, on average.
     contrast : float
         How many times denser than its neighbours a leaf of one column must be to be an atom.
+    noise_ratio : float
+        Variance that the noise leaves in the counts of buckets, over that of sampling: the least part of privacy in an
+        error.
     blurred : sequence of arrays, optional
         For each column and each edge of its leaves, the share of the records in buckets that reach across the edge.
 
@@ -91,6 +95,7 @@ class Posterior:
         seed: int = 0,
         unseen: float = 1.0,
         contrast: float = ATOM_CONTRAST,
+        noise_ratio: float = 0.0,
         blurred: Sequence[FloatArray] | None = None,
     ) -> None:
         self.axes = tuple(axes)
@@ -99,6 +104,7 @@ class Posterior:
         self._seed = seed
         self._unseen = unseen
         self._contrast = contrast
+        self._noise_ratio = noise_ratio
         self._blurred = None if blurred is None else tuple(blurred)
         self._memory: dict[Any, Any] = {}
 
@@ -115,7 +121,8 @@ class Posterior:
 
         count, unseen = (max(release.total, 1.0), release.total_sd), 1 + release.counts.noise.sd
         blurred = [crossing_shares(release, axis, buckets.expected) for axis in range(release.spec.d)]
-        return cls(axes, contents, count=count, seed=_seed_of(release), unseen=unseen, blurred=blurred)
+        more: dict[str, Any] = {"seed": _seed_of(release), "unseen": unseen, "blurred": blurred}
+        return cls(axes, contents, count=count, noise_ratio=buckets.noise_ratio, **more)
 
     @classmethod
     def of_fourier(cls, density: Any, columns: Sequence[str] | None = None) -> Posterior:
@@ -135,7 +142,10 @@ class Posterior:
             parts = found.estimate(target), found.draws(target), found.draws(target)
             return LeafMasses(*(part.reshape(*part.shape[:-1], *grid.leaves) for part in parts))
 
-        return cls(axes, contents, count=(density.count, density.count_sd), seed=found.seed)
+        # At least what the number of records itself is known to: its noise as that of one bucket of all of them.
+        noise, records = density.count_sd**2, max(density.count, 1.0)
+        ratio = noise / (records + noise)
+        return cls(axes, contents, count=(density.count, density.count_sd), seed=found.seed, noise_ratio=ratio)
 
     # -- columns ---------------------------------------------------------------------------------------------
 
@@ -199,8 +209,8 @@ class Posterior:
     ) -> Estimate:
         """Probability of a box: closed ranges by name, ``(40, 60)`` or ``(10, None)``, or a list with one per column.
 
-        Outside the bounds there is nothing: a range that leaves them is cut. In one column a heap in a leaf lies in the
-        range as a whole or not at all, and the interval allows for both where the leaf is cut.
+        Outside the bounds there is nothing: a range that leaves them is cut. A heap in a leaf lies in the range as a
+        whole or not at all, and the interval allows for both where the leaf is cut.
 
         Examples
         --------
@@ -208,19 +218,20 @@ class Posterior:
         >>> bool(share.low < 0.7 < share.high)
         True
         """
-        weights = self._weights(box, ranges)
+        ends = self._ends(box, ranges)
+        if self.d > 1:
+            from fogline.density.posterior.conditions import Conditions
 
-        def inside(part: FloatArray) -> FloatArray:
-            for axis in reversed(range(self.d)):
-                part = part @ weights[axis] if axis == self.d - 1 else np.tensordot(part, weights[axis], (-1, 0))
-            return part
-
+            for axis, pair in zip(self.axes, ends, strict=True):
+                axis.range(pair)  # refused here if it falls
+            named = dict(zip(self.columns, ends, strict=True))
+            return Conditions(self).share(named, target=target, level=level)
+        (weights,) = self._weights(box, ranges)
         masses = self.masses(target)
-        value, draws, even = (inside(part) for part in (masses.estimate, masses.draws, masses.even))
-        if len(self._heaps.leaves):  # one column: a heap lies in the range or it does not
-            leaves, cut = self._heaps.leaves, weights[0][self._heaps.leaves]
-            ends = self.axes[0].range(self._ends(box, ranges)[0])
-            estimated, drawn = self._heaps.weights(*ends, 1e-6 * self.axes[0].step, cut)
+        value, draws, even = (part @ weights for part in (masses.estimate, masses.draws, masses.even))
+        if len(self._heaps.leaves):  # a heap lies in the range or it does not
+            leaves, cut = self._heaps.leaves, weights[self._heaps.leaves]
+            estimated, drawn = self._heaps.weights(*self.axes[0].range(ends[0]), 1e-6 * self.axes[0].step, cut)
             value = value + float(masses.estimate[leaves] @ (estimated - cut))
             draws = draws + (masses.draws[:, leaves] * (drawn - cut)).sum(axis=1)
             even = even + masses.even[:, leaves] @ (estimated - cut)
@@ -484,6 +495,7 @@ class Posterior:
             "seed": self._seed,
             "unseen": self._unseen,
             "contrast": self._contrast if self.d == 1 else COARSE_CONTRAST,
+            "noise_ratio": self._noise_ratio,
             "blurred": None if self._blurred is None else self._blurred[axis : axis + 1],
         }
         return Posterior([self.axes[axis]], margin, count=self._count, **more)
@@ -537,11 +549,19 @@ class Posterior:
 
         share = max(1.0 - sum(float(atom.share.value) for atom in atoms), 0.0)
         count = (max(share * self._count[0], 1.0), self._count[1])
-        more: dict[str, Any] = {"seed": self._seed, "unseen": self._unseen, "contrast": self._contrast}
+        more: dict[str, Any] = {
+            "seed": self._seed,
+            "unseen": self._unseen,
+            "contrast": self._contrast,
+            "noise_ratio": self._noise_ratio,
+        }
         return Posterior(self.axes, contents, count=count, **more), atoms
 
     def given(self, **ranges: Ends) -> Posterior:
         """Posterior of the other columns where these lie in closed ranges; of all of them if none would be left.
+
+        A heap lies in the condition as a whole or not at all, and the other columns keep theirs: zeros of a column are
+        zeros in every condition on another.
 
         Examples
         --------
@@ -551,27 +571,13 @@ class Posterior:
         """
         if not ranges:
             raise ValueError("given needs at least one range, such as age=(70, 80)")
-        weights = self._weights(None, ranges)
+        from fogline.density.posterior.conditions import Conditions
+
         named = {self._axis(name) for name in ranges}
+        for axis, ends in ((self._axis(name), ends) for name, ends in ranges.items()):
+            self.axes[axis].range(ends)  # refused here if it falls
         keep = [k for k in range(self.d) if k not in named] or list(range(self.d))
-        gone = tuple(k - self.d for k in range(self.d) if k not in keep)
-        mask = np.ones(())
-        for weight in weights:
-            mask = np.multiply.outer(mask, weight)
-        share = self.probability([ranges.get(axis.name, (None, None)) for axis in self.axes])
-        count = (
-            float(share.value) * self._count[0],
-            math.hypot(self._count[1] * float(share.value), float(share.privacy) * self._count[0]),
-        )
-
-        def contents(target: Target) -> LeafMasses:
-            return self.masses(target).map(lambda part: (part * mask).sum(axis=gone))
-
-        kept, count = [self.axes[k] for k in keep], (max(count[0], 1.0), count[1])
-        more: dict[str, Any] = {"seed": self._seed, "unseen": self._unseen}
-        return Posterior(
-            kept, contents, count=count, contrast=self._contrast if self.d == 1 else COARSE_CONTRAST, **more
-        )
+        return Conditions(self).within(ranges, [self.columns[k] for k in keep])
 
     # -- draws -----------------------------------------------------------------------------------------------
 
@@ -604,9 +610,13 @@ class Posterior:
         place = np.unravel_index(leaf, self.masses().estimate.shape)
         columns = [_values_in(axis, index, rng) for axis, index in zip(self.axes, place, strict=True)]
         points = np.stack(columns, axis=1) if columns else np.empty((size, 0))
-        if self.d == 1:
-            for atom in self.atoms:
-                points[(points[:, 0] >= atom.low) & (points[:, 0] < atom.high), 0] = atom.value
+        for k in range(self.d):
+            margin = self if self.d == 1 else self.marginal(k)
+            for atom in margin.atoms:
+                inside = np.flatnonzero((points[:, k] >= atom.low) & (points[:, k] < atom.high))
+                mass = float(margin.masses().estimate[margin.axes[0].leaf_of(np.array([atom.value]))[0]])
+                part = min(float(atom.share.value) / max(mass, 1e-300), 1.0)
+                points[inside[rng.random(len(inside)) < part], k] = atom.value
         return points
 
     @cached_property
@@ -645,16 +655,31 @@ class Posterior:
         low, high = np.quantile(draws, [tails, 1 - tails], axis=0)
         low, high = np.minimum(low, value), np.maximum(high, value)
         error = np.sqrt(np.mean((draws - value) ** 2, axis=0))
-        sampling = spread / math.sqrt(self._count[0]) if target == "population" else 0.0 * np.asarray(spread)
-        sampling = np.minimum(sampling, error)
-        smoothing = np.sqrt(np.clip(draws.var(axis=0) - even.var(axis=0), 0, None))
-        smoothing = np.minimum(smoothing, np.sqrt(np.maximum(error**2 - sampling**2, 0)))
-        privacy = np.sqrt(np.maximum(error**2 - sampling**2 - smoothing**2, 0))
+        privacy, sampling, smoothing = self._split(error, draws, even, spread, target)
         parts: tuple[Any, ...] = value, error, low, high, privacy, sampling, smoothing
         if np.ndim(value) == 0:
             parts = tuple(float(part) for part in parts)
         value, error, low, high, privacy, sampling, smoothing = parts
         return Estimate(value, error, low, high, level, target, privacy, sampling, smoothing)
+
+    def _split(
+        self, error: Any, draws: FloatArray, even: FloatArray, spread: Any, target: Target
+    ) -> tuple[Any, Any, Any]:
+        """Parts of a standard error whose squares add up to its square: privacy, sampling, smoothing.
+
+        Sampling is that of the influence function, smoothing what draws have beyond those that spread evenly, privacy
+        the rest. Prior knowledge makes the whole smaller than these parts now and then. Privacy then is at least its
+        share of the variance of counts (`noise_ratio`), and all three shrink in proportion.
+        """
+        whole = np.square(error)
+        sampling = np.square(spread) / self._count[0] if target == "population" else 0.0 * np.square(spread)
+        smoothing = np.clip(draws.var(axis=0) - even.var(axis=0), 0, None)
+        least = self._noise_ratio * (sampling if target == "population" else whole)
+        privacy = np.maximum(whole - sampling - smoothing, np.minimum(least, whole))
+        scale = whole / np.maximum(privacy + sampling + smoothing, 1e-300)
+        found = (np.sqrt(part * scale) for part in (privacy, sampling, smoothing))
+        privacy, sampling, smoothing = found
+        return privacy, sampling, smoothing
 
 
 def example_posterior() -> Posterior:
