@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs, make_moons
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs, make_moons
 
 from fogline.datasets.tables import load_faithful
 
@@ -174,6 +174,20 @@ def _tumours(rng: np.random.Generator, n: int) -> GroupedTable:  # noqa: ARG001
     return GroupedTable(table.data[:, [20, 27]], table.target, [(0, 40), (0, 0.4)])
 
 
+def _digits(*wanted: int) -> Callable[[np.random.Generator, int], GroupedTable]:
+    """Handwritten digits by two sums of pixels that do not come from the data: ink in the middle, upper less lower."""
+
+    def make(rng: np.random.Generator, n: int) -> GroupedTable:  # noqa: ARG001
+        table = load_digits()
+        own = np.isin(table.target, wanted)
+        pixels = table.images[own]
+        middle = pixels[:, 2:6, 3:5].sum(axis=(1, 2))
+        tilt = pixels[:, :4, 4:].sum(axis=(1, 2)) - pixels[:, 4:, 4:].sum(axis=(1, 2))
+        return GroupedTable(np.column_stack([middle, tilt]), table.target[own], [(0, 128), (-128, 128)], [1.0, 1.0])
+
+    return make
+
+
 KINDS: dict[str, Kind] = {
     "two": Kind(_two, "tune"),
     "three widths": Kind(_three_widths, "tune"),
@@ -194,4 +208,6 @@ KINDS: dict[str, Kind] = {
     "iris": Kind(_iris, "judge", real=True),
     "penguins": Kind(_penguins, "judge", real=True),
     "tumours": Kind(_tumours, "judge", real=True),
+    "digits 0 1 7": Kind(_digits(0, 1, 7), "judge", real=True),
+    "digits 0 6": Kind(_digits(0, 6), "judge", real=True),
 }

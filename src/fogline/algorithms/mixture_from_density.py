@@ -107,10 +107,14 @@ class MixtureTuning:
     drowned : float
         One Gaussian is published where the last step would leave more noise than this in the mean of a component, in
         its own deviations,
+    faint : float
+        or where it would leave more noise than this in its number of records, as a part of an even share,
     unplaced : float
         or where the steps left a mean with a larger variance than this, in variances of its component,
     narrow : float
-        or where a component came within this factor of the least variance.
+        or where a component came within this factor of the least variance,
+    disagreement : float
+        or where the mixture as a whole is wider than the released covariance by this factor, and by its noise.
     unknown : float
         Variance along directions that the released covariance does not show, as a part of the largest that noise shows.
     """
@@ -121,8 +125,10 @@ class MixtureTuning:
     inner: float = 2.5
     patience: int = 3
     drowned: float = 0.35
+    faint: float = 0.3
     unplaced: float = 0.5
     narrow: float = 2.0
+    disagreement: float = 1.5
     unknown: float = 0.125
 
 
@@ -412,6 +418,18 @@ def step_kind(weights: FloatArray, r: int, count: float, scale: float) -> Kind:
     return "tied" if covariance_noise("tied", r, count, scale) < MIXTURE.readable else "round"
 
 
+def weight_noise(k: int, count: float, scale: float, kind: Kind) -> float:
+    """Noise of a component's number of records in a step with noise `scale`, as a part of an even share.
+
+    Examples
+    --------
+    >>> round(weight_noise(4, 1000.0, 10.0, "round"), 3)
+    0.131
+    """
+    a, b = StepSums.lengths(kind)
+    return scale * math.hypot(a, b, 0.0 if kind == "round" else 1.0) / a / max(count / k, 1.0)
+
+
 def covariance_noise(kind: Kind, r: int, records: float, scale: float) -> float:
     """Noise of a whitened covariance, as a Frobenius norm over the root of r, of a step with noise `scale`."""
     q = math.sqrt(r) + 0.5
@@ -471,12 +489,12 @@ def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
         return _one_gaussian(plan, moments, parts, spread) if alone else _start(plan, density, moments, parts)
 
     kept = curator.remember("start", begin)
-    model = GaussianClusters(kept["weights"], kept["means"], kept["covariances"])
     criteria = {int(k): float(value) for k, value in zip(kept["tried"], kept["criteria"], strict=True)}
-    start = MixtureState(model, kept["mean_variances"], np.zeros(len(model.weights)), kept["weight_sds"])
-    state = _steps(plan, curator, start, spread, parts)
-    if len(state.model.weights) > 1 and _is_lost(plan, state):
-        state = _together(plan, state)
+    state = _steps(plan, curator, _as_state(kept), spread, parts)
+    if _is_lost(plan, state) or _disagrees(state, moments):
+        state = _as_state(_one_gaussian(plan, moments, parts, spread))
+    if len(state.model.weights) == 1:
+        state = _as_wide_as_unknown(plan, state)
     fit = _in_data_units(plan, state, spread, parts, density, criteria)
     wanted = plan.n_components or 1
     few = len(fit.weights) == 1 < wanted
@@ -491,7 +509,9 @@ def _is_drowned(plan: MixturePlan, curator: Curator, spread: Spread, parts: Priv
     last = plan.portions["steps"] * Fraction(2, plan.steps + 1) if plan.steps else plan.portions["density"]
     scale = 1 / math.sqrt(2 * float(last) * curator.terms.rho)
     noise = offset_noise(k, plan.lattice.d, spread.count, scale, "round")
-    return parts.standing < 1 or noise > MIXTURE.drowned
+    kind = step_kind(np.full(k, 1 / k), plan.lattice.d, spread.count, scale)
+    faint = weight_noise(k, spread.count, scale, kind) > MIXTURE.faint
+    return parts.standing < 1 or noise > MIXTURE.drowned or faint
 
 
 def _is_lost(plan: MixturePlan, state: MixtureState) -> bool:
@@ -501,16 +521,27 @@ def _is_lost(plan: MixturePlan, state: MixtureState) -> bool:
     return unplaced or narrowest < MIXTURE.narrow * plan.variance_range[0]
 
 
-def _together(plan: MixturePlan, state: MixtureState) -> MixtureState:
-    """One Gaussian with the moments of a mixture, and as wide as its means are unknown."""
-    model = state.model
-    mean = model.weights @ model.means
-    offset = model.means - mean
-    wide = model.covariances * (1 + state.mean_variances)[:, None, None]
-    spread = np.einsum("k,kij->ij", model.weights, wide) + np.einsum("k,ki,kj->ij", model.weights, offset, offset)
-    whole = GaussianClusters(np.ones(1), mean[None], _within(spread, plan.variance_range)[None])
-    variance = float(model.weights @ state.mean_variances)
-    return MixtureState(whole, np.array([variance]), np.zeros(1), np.array([float(state.weight_sds.max())]))
+def _disagrees(state: MixtureState, moments: Moments) -> bool:
+    """Whether the whole of a mixture is wider than the released covariance by more than noise and a margin explain."""
+    model, d = state.model, len(moments.covariance)
+    offset = model.means - model.weights @ model.means
+    between = np.einsum("k,ki,ki->i", model.weights, offset, offset)
+    whole = np.einsum("k,kii->i", model.weights, model.covariances) + between
+    edge = 2 * moments.noise_sd * math.sqrt(d)
+    return float(whole.sum()) > MIXTURE.disagreement * max(float(np.trace(moments.covariance)), 0.0) + d * edge
+
+
+def _as_state(kept: Mapping[str, Any]) -> MixtureState:
+    """A start as it was kept with the answers."""
+    model = GaussianClusters(kept["weights"], kept["means"], kept["covariances"])
+    return MixtureState(model, kept["mean_variances"], np.zeros(len(model.weights)), kept["weight_sds"])
+
+
+def _as_wide_as_unknown(plan: MixturePlan, state: MixtureState) -> MixtureState:
+    """One Gaussian, wider by what is not known of its place and shape: too narrow a model is dear."""
+    wide = 1 + float(state.mean_variances[0]) + 2 * float(state.shape_variances[0])
+    covariance = _within(wide * state.model.covariances[0], plan.variance_range)
+    return replace(state, model=replace(state.model, covariances=covariance[None]))
 
 
 def _one_gaussian(plan: MixturePlan, moments: Moments, parts: PrivateComponents, spread: Spread) -> dict[str, Any]:

@@ -69,6 +69,9 @@ class ClusterReadingSettings:
         Steps from a component's mean to the summit that it leads to.
     smallest : float
         Components with less than this share are joined to the nearest, where the number of clusters is open.
+    reading_factor : float
+        What privacy and smoothing add to the error of a centre is multiplied by this: buckets spread their records
+        alike, which draws do not know.
     """
 
     background: float = 0.05
@@ -76,6 +79,7 @@ class ClusterReadingSettings:
     points: int = 41
     climb: int = 100
     smallest: float = 0.01
+    reading_factor: float = 1.4
 
 
 CLUSTER_READING = ClusterReadingSettings()
@@ -341,7 +345,10 @@ def _regions(posterior: Posterior, cells: LeafCells, model: Gaussians, groups: I
             own = np.where(labels[block] == g, whole, -np.inf)
             if own.size and own.max() > height[g]:
                 height[g], peaks[g] = own.max(), points[block][own.argmax()]
-    value, drawn = (_share_and_mean(part, points, labels, number, d) for part in (masses.estimate, masses.draws))
+    # zeros count as zeros, not as the middle of their leaf
+    grids = np.meshgrid(*[posterior.places(column) for column in range(d)], indexing="ij")
+    values = np.stack([grid.ravel() for grid in grids], axis=1)
+    value, drawn = (_share_and_mean(part, values, labels, number, d) for part in (masses.estimate, masses.draws))
     share, mean = value[0][0], value[1][0]
     kept = np.flatnonzero(share > 0)
     order = kept[np.argsort(-share[kept], kind="stable")]
@@ -349,9 +356,12 @@ def _regions(posterior: Posterior, cells: LeafCells, model: Gaussians, groups: I
     new[order] = np.arange(len(order))
     offsets = drawn[1][:, order] - mean[order]
     count = posterior.count
+    covariances = np.einsum("bki,bkj->kij", offsets, offsets) / len(offsets)
+    sampling = _sampling_variances(masses.estimate.ravel(), values, labels, mean, order) / float(count.value)
+    covariances = _widened(covariances, sampling, CLUSTER_READING.reading_factor)
     return ClusterReading(
         centres=mean[order],
-        covariances=np.einsum("bki,bkj->kij", offsets, offsets) / len(offsets),
+        covariances=covariances,
         shares=share[order],
         share_errors=np.sqrt(np.mean((drawn[0][:, order] - share[order]) ** 2, axis=0)),
         peaks=peaks[order],
@@ -361,6 +371,26 @@ def _regions(posterior: Posterior, cells: LeafCells, model: Gaussians, groups: I
         count_error=float(count.standard_error),
         components=k,
     )
+
+
+def _sampling_variances(
+    mass: FloatArray, values: FloatArray, labels: IntArray, mean: FloatArray, order: IntArray
+) -> FloatArray:
+    """Variance of the mean of each cluster's records, times the number of all records, shape (k, d)."""
+    found = np.empty((len(order), values.shape[1]))
+    for row, g in enumerate(order.tolist()):
+        own = labels == g
+        share = max(float(mass[own].sum()), 1e-300)
+        found[row] = mass[own] @ (values[own] - mean[g]) ** 2 / share**2
+    return found
+
+
+def _widened(covariances: FloatArray, sampling: FloatArray, factor: float) -> FloatArray:
+    """Covariances whose part beyond sampling is enlarged; no variance is left below that of sampling."""
+    variance = np.einsum("kii->ki", covariances)
+    wanted = sampling + factor**2 * np.maximum(variance - sampling, 0.0)
+    scale = np.sqrt(np.maximum(wanted, variance) / np.maximum(variance, 1e-300))
+    return np.asarray(covariances * scale[:, :, None] * scale[:, None, :])
 
 
 def _share_and_mean(

@@ -81,7 +81,8 @@ class MixtureReadingSettings:
     penalty : float
         Times the logarithm of the number of records: what a parameter costs where the number is open.
     worth : float
-        The same where the number is given: a component that explains less than its own noise is not published.
+        What a parameter costs where the number is given: components that gain less than they are expected to lose on
+        other records (2 by Akaike's count) are not published.
     """
 
     most: int = 10
@@ -94,7 +95,7 @@ class MixtureReadingSettings:
     least_weight: float = 0.02
     narrow: float = 1.0
     penalty: float = 1.0
-    worth: float = 1.0
+    worth: float = 2.0
 
 
 MIXTURE_READING = MixtureReadingSettings()
