@@ -36,7 +36,7 @@ def test_the_ledger_lists_what_was_spent(custodian):
 def test_a_form_lists_the_header_and_suggests_public_ranges(custodian):
     text = custodian.get("/data/visits").text
     assert re.findall(r'name="column" value="(\w+)"', text) == ["age", "stay", "name"]  # not the unit's
-    assert 'name="low.stay" inputmode="decimal" autocomplete="off" value="0"' in text
+    assert re.search(r'name="low.stay"[^>]* value="0"', text)
     assert "would count as" in text
     assert "Choose one to three columns." in text  # what the outlook waits for
     assert 'class="fault"' not in text  # nothing is wrong before somebody has begun
