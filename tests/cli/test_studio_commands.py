@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,8 +97,7 @@ def test_the_studio_refuses_what_it_cannot_serve(tmp_path):
 def test_the_studio_prints_its_links_once_and_answers(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "visits.csv").write_text("age,stay\n40,3\n")
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests.studio.browser import free_port
+    from browser import free_port
 
     port = free_port()
     words = ["studio", "data", "--budget", "2", "--port", str(port), "--high-water", "marks"]

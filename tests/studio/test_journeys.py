@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from browser import free_port, launched, served
+from hospital import TOKENS, hospital_config, open_studio
 
 from fogline.report.interactive import write_interactive
 from fogline.studio.app import links, make_app
-from tests.studio.browser import free_port, launched, served
-from tests.studio.conftest import TOKENS, hospital_config, open_studio
 
 PATIENCE = 60_000
 """Milliseconds after which a page has not come; a bound for hanging, not for speed."""
@@ -179,6 +179,8 @@ def test_a_release_is_measured_again_with_more_budget(visitor, place):
     page.get_by_role("button", name="Release once").click()
     page.wait_for_url("**/releases/**")
     page.get_by_role("link", name="Compare").click()
+    label = next(text for text in page.locator("select[name=with] option").all_inner_texts() if "epsilon 0.4" in text)
+    page.get_by_label("Compare with").select_option(label=label)
     page.get_by_role("button", name="Compare").click()
     assert "Both are releases of the same data" in page.inner_text("main")
     assert place[0].ledger.remaining("lab").pure == pytest.approx(6.0 - 0.4 - 0.8)

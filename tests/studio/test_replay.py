@@ -11,6 +11,7 @@ import secrets
 import shutil
 
 import pytest
+from hospital import enter, form_key, hospital_config, open_studio
 
 from fogline.audit.replay import RecordingProvider, ReplayingProvider
 from fogline.ledger import protocol
@@ -22,7 +23,6 @@ from fogline.studio import store
 from fogline.studio.app import make_app
 from fogline.studio.work import Releasing
 from fogline.testing import SeededProvider
-from tests.studio.conftest import enter, form_key, hospital_config, open_studio
 
 READINGS = ("", "/curve?column=stay", "/ask?q=count", "/export", "/export/report", "/export/release", "/export/card")
 
