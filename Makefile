@@ -15,7 +15,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # the tests that `make quick` runs, for pytest: only files in which something is marked are collected
 QUICK   = -m quick $(shell grep -rlF 'pytest.mark.quick' tests --include='test_*.py' | sort)
 
-.PHONY: api matrix dist demo quick test test-bare test-readme coverage coverage-core lint format bench audit clean setup
+.PHONY: api browser matrix dist demo quick test test-bare test-readme coverage coverage-core lint format bench audit clean setup
 
 setup: $(STAMP)
 
@@ -29,10 +29,21 @@ $(STAMP): pyproject.toml research/pyproject.toml
 demo: $(STAMP)
 	@$(BIN)/fogline demo --out out
 
-test: $(STAMP) $(BARE_STAMP)
+test: $(STAMP) $(BARE_STAMP) browser
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 	$(MAKE) --no-print-directory test-bare
 	$(MAKE) --no-print-directory test-readme
+
+# a browser for the journeys through the studio: Debian's chromium, where it is missing and may be installed; elsewhere
+# those tests are skipped, unless CI is set
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing chromium for the journeys through the studio"; \
+	    { apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends chromium >/dev/null 2>&1 \
+	      || { apt-get -qq update && apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends chromium; } \
+	    } >/dev/null 2>&1 || echo "chromium cannot be installed: journeys in a browser are skipped"; \
+	  else echo "there is no chromium: journeys in a browser are skipped (on Debian: apt-get install chromium)"; fi; }
 
 # the tests that matter, of every package, in less than a minute: for the moments between two edits
 quick: $(STAMP)

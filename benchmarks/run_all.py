@@ -23,6 +23,7 @@ SCRIPTS = (
     "scale.py",
     "doors.py",
     "startup.py",
+    "studio.py",
 )
 
 if __name__ == "__main__":

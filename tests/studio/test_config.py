@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hospital import hospital_config
 
 from fogline.cli.studio import studio_config
 from fogline.ledger import Ledger
 from fogline.studio.app import links, open_ledger
 from fogline.studio.config import ConfigError, Dataset, StudioConfig, folder_config, load_config
-from tests.studio.conftest import hospital_config
 
 pytestmark = pytest.mark.quick
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from hospital import enter, form_key, hospital_config, open_studio, released
 
 from fogline import PrivateDensity
 from fogline.studio.views import SLIDER, routes
-from tests.studio.conftest import enter, form_key, hospital_config, open_studio, released
 
 TABS = ("curve", "ask", "modes", "clusters", "branches", "compare", "export")
 
@@ -36,7 +36,7 @@ def test_the_ledger_lists_what_was_spent(custodian):
 def test_a_form_lists_the_header_and_suggests_public_ranges(custodian):
     text = custodian.get("/data/visits").text
     assert re.findall(r'name="column" value="(\w+)"', text) == ["age", "stay", "name"]  # not the unit's
-    assert 'name="low.stay" inputmode="decimal" autocomplete="off" value="0"' in text
+    assert re.search(r'name="low.stay"[^>]* value="0"', text)
     assert "would count as" in text
     assert "Choose one to three columns." in text  # what the outlook waits for
     assert 'class="fault"' not in text  # nothing is wrong before somebody has begun
@@ -264,8 +264,8 @@ def test_everything_can_be_taken_home(hospital, analyst):
 
 
 def test_there_is_nothing_where_nothing_is(hospital, custodian):
-    names = ("/nowhere", "/data/nobody", "/data/nobody/outlook", "/data/nobody/review", "/work/nothing",
-             "/work/nothing/state", "/proposals/nothing", "/static/views.py", "/static/", "/releases/..%2Fwork")  # fmt: skip
+    names = ["/nowhere", *(f"/data/nobody{part}" for part in ("", "/outlook", "/review")), "/work/nothing"]
+    names += ["/work/nothing/state", "/proposals/nothing", "/static/views.py", "/static/", "/releases/..%2Fwork"]
     tabs = [f"/releases/nothing{tab}" for tab in ("", *(f"/{tab}" for tab in TABS), "/export/report")]
     for path in (*names, *tabs, "/releases/../config", "/data/../../etc/passwd"):
         assert custodian.get(path).status == 404, path
@@ -297,9 +297,10 @@ def test_a_header_that_cannot_be_read_is_one_sentence(tmp_path):
 def test_a_database_is_a_data_set_too(tmp_path):
     import sqlite3
 
+    from hospital import STEPS
+
     from fogline.studio.app import make_app
     from fogline.studio.config import Dataset, StudioConfig
-    from tests.studio.conftest import STEPS
 
     with sqlite3.connect(tmp_path / "hidden.db") as connection:
         connection.execute("create table visits (stay real, ward integer)")

@@ -6,11 +6,11 @@ import re
 
 import pytest
 from asgi_client import ORIGIN, Client
+from hospital import TOKENS, enter, form_key
 
 from fogline.studio import security
 from fogline.studio.rendering import constant_page
 from fogline.studio.security import HEADERS, FormKeys, Sessions, Tokens
-from tests.studio.conftest import TOKENS, enter, form_key
 
 pytestmark = pytest.mark.quick
 
@@ -161,9 +161,10 @@ def test_no_page_names_a_place_of_the_machine(hospital, tmp_path):
 
 
 def test_names_of_columns_are_escaped(tmp_path):
+    from hospital import STEPS, open_studio
+
     from fogline.studio.app import make_app
     from fogline.studio.config import Dataset, StudioConfig
-    from tests.studio.conftest import STEPS, open_studio
 
     (tmp_path / "x.csv").write_text('<script>alert(1)</script>,"quoted ""name"""\n1,2\n')
     one = Dataset("x", str(tmp_path / "x.csv"), "<b>title</b>", account="x", about="<i>about</i>")

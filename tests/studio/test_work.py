@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hospital import enter, form_key, hospital_config, open_studio
 
 from fogline.ledger.steps import observing
 from fogline.studio.app import make_app
 from fogline.studio.work import FAILED, Releasing, time_to_tell
-from tests.studio.conftest import enter, form_key, hospital_config, open_studio
 
 QUERY = "column=heart_rate&epsilon=0.5"
 
@@ -127,18 +127,18 @@ import os, signal, sys
 from pathlib import Path
 from fogline.ledger.steps import observing
 from fogline.studio.app import make_app
-from tests.studio.conftest import enter, hospital_config, open_studio
-from tests.studio.test_work import begun
+from hospital import enter, form_key, hospital_config, open_studio
 
 studio = open_studio(hospital_config(Path(sys.argv[1])))
 client = enter(make_app(studio), "custodian")
+key = form_key(client.get("/data/lab/review?{QUERY}").text)
 
 def kill(step):
     if step == sys.argv[2]:
         os.kill(os.getpid(), signal.SIGKILL)
 
 with observing(kill):
-    begun(client, {QUERY!r})
+    client.post("/data/lab/release", {{"key": key}})
     studio.releasing.finish()
 """
 

@@ -33,10 +33,19 @@ MOST_GROUPS = 2
 
 
 class Memory:
-    """Results by their key, each computed once however many ask for it at a time; the oldest are forgotten."""
+    """Results by their key, each computed once however many ask for it; the oldest are forgotten.
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
+    Parameters
+    ----------
+    most : int
+        Results that are kept.
+    at_a_time : int
+        Computations that run beside each other: each may take some hundred megabytes.
+    """
+
+    def __init__(self, most: int = MOST_KEPT, at_a_time: int = 2) -> None:
         self._most = most
+        self._turns = threading.BoundedSemaphore(at_a_time)
         self._lock = threading.Lock()
         self._known: OrderedDict[Any, Any] = OrderedDict()
         self._locks: dict[Any, threading.Lock] = {}
@@ -53,7 +62,8 @@ class Memory:
                 if key in self._known:
                     return self._known[key]
             try:
-                found = compute()
+                with self._turns:
+                    found = compute()
             finally:
                 with self._lock:
                     self._locks.pop(key, None)

@@ -25,16 +25,16 @@ __all__ = ["MOST_OPEN", "Proposal", "Store", "StoredRelease", "WorkNote", "now_t
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,60}[a-z0-9])?")
 MOST_OPEN = 50
 """Most proposals that wait for an answer."""
-MOST_OPENED = 24
-"""Releases that stay in memory."""
+MOST_OPENED = 4
+"""Releases that stay in memory: draws of a posterior take some hundred megabytes, what pages show of it does not."""
 
 WorkState = Literal["running", "done", "failed", "refused"]
 ProposalState = Literal["open", "accepted", "declined"]
 
 
 def now_text() -> str:
-    """The time, for people: UTC, to the minute."""
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+    """The time, for people: UTC, to the second; pages show the minute."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @dataclass(frozen=True)

@@ -635,7 +635,7 @@ def _last(fields: Fields) -> dict[str, str]:
 
 
 def _label(stored: StoredRelease) -> str:
-    return f"{stored.title}, epsilon {stored.question.epsilon:g}, {stored.date}"
+    return f"{stored.title}, epsilon {stored.question.epsilon:g}, {stored.date[:16]}"
 
 
 def _text(value: Any) -> str:
