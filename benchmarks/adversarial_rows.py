@@ -9,7 +9,35 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["adversarial_rows", "exact_doubles", "specials"]
+from fogline.density.leaves import LeafSpec
+from fogline.density.spec import SketchSpec
+
+__all__ = ["GRIDS", "PLACES", "adversarial_rows", "exact_doubles", "grid_edges", "specials"]
+
+GRIDS: dict[str, tuple[LeafSpec | SketchSpec, tuple[str, ...]]] = {
+    "one column": (LeafSpec.plan([(0, 60)]), ("f",)),
+    "edges that are no doubles": (LeafSpec.plan([(-0.1, 0.7)], leaves=[7]), ("f",)),
+    "tiny": (LeafSpec.plan([(-1e-40, 3e-40)], leaves=[100]), ("f",)),
+    "beyond 2^53": (LeafSpec.plan([(-(2.0**60), 2.0**63)], leaves=[1000]), ("i",)),
+    "decimals, rounded": (LeafSpec.plan([(0, 60)], steps=[1]), ("n",)),
+    "three columns": (LeafSpec.plan([(0, 60), (-1, 100), (0, 61)], steps=[None, 1, 0.1]), ("f", "i", "n")),
+    "Fourier": (SketchSpec.plan([(0, 60)]), ("f",)),
+}
+"""Grids and the columns that they are of."""
+
+PLACES = {"f": 0, "i": 1, "n": 2}
+"""Of the columns in a row."""
+
+
+def grid_edges() -> list[float]:
+    """Some edges of the grids of one column."""
+    edges: list[float] = []
+    for name in ("one column", "edges that are no doubles", "tiny"):
+        spec = GRIDS[name][0]
+        assert isinstance(spec, LeafSpec)
+        found = spec.edges(0)
+        edges += [*found[:: max(1, len(found) // 25)].tolist(), float(found[-1])]
+    return edges
 
 
 def specials() -> list[float | None]:

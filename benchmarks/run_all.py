@@ -21,6 +21,7 @@ SCRIPTS = (
     "mixtures.py",
     "groups.py",
     "scale.py",
+    "warehouse.py",
     "doors.py",
     "startup.py",
     "studio.py",

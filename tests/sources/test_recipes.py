@@ -33,7 +33,7 @@ def visits():
 
 def test_every_recipe_is_run():
     assert set(RECIPES) == {"postgres", "spark"}
-    assert set(SHELL) == {"sqlite", "postgres", "files"}
+    assert set(SHELL) == {"sqlite", "postgres", "files", "warehouse", "dbt"}
 
 
 @pytest.fixture
@@ -73,6 +73,33 @@ def test_postgres_from_the_shell(visits_table, tmp_path):
     page = (tmp_path / "clusters.html").read_text(encoding="utf-8")
     assert "postgresql://…" in page
     assert visits_table not in page
+
+
+def test_a_warehouse_of_ones_own(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    frame = visits()
+    with duckdb.connect(str(tmp_path / "clinic.duckdb")) as database:
+        database.register("arriving", frame)
+        database.execute("CREATE TABLE visits AS SELECT * FROM arriving")
+    told = in_shell("warehouse", tmp_path)
+    assert "one person_id (at most 2 records, enforced)" in told
+    assert "fogline's query for DuckDB" in told
+    assert (tmp_path / "visits.fog").exists()
+    assert not (tmp_path / "counts.csv").exists()
+
+
+def test_a_model_of_dbt(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    jinja2 = pytest.importorskip("jinja2")
+    (tmp_path / "models").mkdir()
+    in_shell("dbt", tmp_path)
+    model = jinja2.Template((tmp_path / "models" / "fogline_counts.sql").read_text())
+    frame = visits()
+    with duckdb.connect() as database:
+        database.register("clinic_visits", frame)
+        rows = database.execute(model.render(ref=lambda name: f"clinic_{name}")).fetchall()
+    kept = frame[frame.weight.between(30, 150)].groupby("person_id").size().clip(upper=2).sum()
+    assert sum(row[1] for row in rows) == kept
 
 
 def test_files_from_the_shell(tmp_path):

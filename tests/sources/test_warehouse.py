@@ -10,42 +10,20 @@ from optional_packages import optional
 
 from fogline import DensitySketch
 from fogline.density.leaves import LeafSpec
-from fogline.density.spec import SketchSpec
 from fogline.releases.counts_release import counts_query
 from fogline.sources.dialects import DIALECTS, dyadic
 from fogline.sources.warehouse import WarehouseQuery
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from adversarial_rows import adversarial_rows, exact_doubles, specials
+from adversarial_rows import GRIDS, PLACES, adversarial_rows, exact_doubles, grid_edges, specials
 from warehouse_engines import NotInstalled, PostgresEngine, SparkEngine, opened_engine
 
 optional("pyarrow")
 duckdb = pytest.importorskip("duckdb")
 
 HERE = Path(__file__).parent
-GRIDS = {
-    "one column": (LeafSpec.plan([(0, 60)]), ("f",)),
-    "edges that are no doubles": (LeafSpec.plan([(-0.1, 0.7)], leaves=[7]), ("f",)),
-    "tiny": (LeafSpec.plan([(-1e-40, 3e-40)], leaves=[100]), ("f",)),
-    "beyond 2^53": (LeafSpec.plan([(-(2.0**60), 2.0**63)], leaves=[1000]), ("i",)),
-    "decimals, rounded": (LeafSpec.plan([(0, 60)], steps=[1]), ("n",)),
-    "three columns": (LeafSpec.plan([(0, 60), (-1, 100), (0, 61)], steps=[None, 1, 0.1]), ("f", "i", "n")),
-    "Fourier": (SketchSpec.plan([(0, 60)]), ("f",)),
-}
 TWO = (LeafSpec.plan([(0, 60), (-1, 100)]), ("f", "i"))
-PLACES = {"f": 0, "i": 1, "n": 2}
-
-
-def hostile():
-    """Rows at the edges of the grids above."""
-    edges = []
-    for name in ("one column", "edges that are no doubles", "tiny"):
-        found = GRIDS[name][0].edges(0)
-        edges += [*found[:: max(1, len(found) // 25)].tolist(), float(found[-1])]
-    return adversarial_rows(edges)
-
-
-ROWS = hostile()
+ROWS = adversarial_rows(grid_edges())
 ENGINES = ("DuckDB", "SQLite", "Apache DataFusion", "ClickHouse (chDB)", "MariaDB", "fakesnow")
 
 
