@@ -26,7 +26,7 @@ from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 from scipy.special import ndtr
 
 from fogline._typing import BoolArray, FloatArray, IntArray
-from fogline.density.leaves import LeafRelease, LeafSpec, Noise
+from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.modes.peaks import (
     Peaks,
     find_peaks,
@@ -84,6 +84,9 @@ class LeafPeakTuning:
         How many times denser than its neighbours a heap is, on a continuous column and on one with a step.
     heap_deviations, least_heap : float
         Deviations of the noise by which a heap stands out, and the least share of the records that it holds.
+    least_teeth, between_teeth, teeth_per_bandwidth : float
+        Heaps in equal distances that make a comb, what lies between them at most, as a part of what they hold, and how
+        many of their distances a bandwidth has then at least.
     widest_heap : float
         Widest bucket that may be one value, as a part of the range.
     """
@@ -109,6 +112,9 @@ class LeafPeakTuning:
     lattice_contrast: float = 2.0
     heap_deviations: float = 4.5
     least_heap: float = 2e-3
+    least_teeth: int = 4
+    between_teeth: float = 0.3
+    teeth_per_bandwidth: float = 2.0
     widest_heap: float = 1 / 200
 
 
@@ -128,6 +134,8 @@ class LeafCounts:
     noise : Noise
     count : float
         Number of records that the counts stand for, at least 1.
+    spacing : float
+        Distance of rounded values whose step was not declared, in data units; 0 where none are seen.
     """
 
     spec: LeafSpec
@@ -135,6 +143,7 @@ class LeafCounts:
     counts: FloatArray
     noise: Noise
     count: float
+    spacing: float = 0.0
 
     @property
     def d(self) -> int:
@@ -279,13 +288,66 @@ def find_heaps(release: LeafRelease) -> tuple[LeafCounts, tuple[PointMass, ...]]
     is_heap = narrow & (density > contrast * highest) & (excess > least) & (neighbours > 0)
     if not (neighbours > 0).any():  # one bucket: one value for all that anybody knows
         is_heap = narrow & (counts > LEAF_PEAKS.heap_deviations * stage.noise.sd)
+    spacing = _comb_step(release, is_heap) if spec.d == 1 and not spec.steps[0] else 0.0
+    if spacing:
+        if (lattice := _on_lattice(release, spacing)) is not None:
+            found, heaps_of_lattice = find_heaps(lattice)
+            return replace(found, spacing=spacing), heaps_of_lattice
+        is_heap = np.zeros_like(is_heap)
     kept = np.where(is_heap, mean * sizes, counts)
     heaps = [_point_mass(spec, stage.boxes[k], excess[k] / total, error[k] / total) for k in np.flatnonzero(is_heap)]
     kept, slabs = _without_slabs(release, kept, (first, second))
     heaps += slabs
     heaps.sort(key=lambda heap: -heap.share)
     rest = max(total - float((counts - kept).sum()), 1.0)
-    return LeafCounts(spec, stage.boxes, kept, stage.noise, rest), tuple(heaps)
+    return LeafCounts(spec, stage.boxes, kept, stage.noise, rest, spacing), tuple(heaps)
+
+
+def _comb_step(release: LeafRelease, is_heap: BoolArray) -> float:
+    """Distance, in data units, of heaps that are the teeth of a comb: rounded values whose step was not declared.
+
+    Taken out one by one, where buckets are fine enough to see them, they would leave a hole in the middle of the
+    column. Zero where the heaps do not lie in equal distances, or where much lies between them.
+    """
+    stage, teeth = release.counts, np.flatnonzero(is_heap)
+    if len(teeth) < LEAF_PEAKS.least_teeth:
+        return 0.0
+    middle, half = stage.boxes[teeth, 0].mean(axis=1), np.diff(stage.boxes[teeth, 0], axis=1)[:, 0] / 2
+    gaps = np.diff(middle)
+    step = float(np.median(gaps))
+    number = np.concatenate([[0.0], np.cumsum(np.round(gaps / step))])
+    line = np.polyfit(number, middle, 1)
+    straight = np.abs(middle - np.polyval(line, number)) <= half + 0.1 * step
+    beside = np.flatnonzero(np.diff(number) == 1)
+    total = np.concatenate([[0.0], np.cumsum(np.maximum(stage.counts, 0))])
+    between = sum(float(total[teeth[i + 1]] - total[teeth[i] + 1]) for i in beside)
+    held = sum(float(stage.counts[teeth[i]] + stage.counts[teeth[i + 1]]) / 2 for i in beside)
+    full = len(beside) >= LEAF_PEAKS.least_teeth - 1 and 2 * len(beside) >= len(teeth)
+    if not full or straight.mean() < 0.8 or between > LEAF_PEAKS.between_teeth * held:
+        return 0.0
+    return float(line[0]) * float(release.spec.cell_widths[0])
+
+
+def _on_lattice(release: LeafRelease, step: float) -> LeafRelease | None:
+    """Counts as if the step had been declared; None where no lattice of about this step fits bounds and buckets.
+
+    A bucket holds the values of the lattice that lie in it; what lies in buckets without any is left out.
+    """
+    spec, stage = release.spec, release.counts
+    (low, high), width = spec.bounds[0], float(spec.cell_widths[0])
+    values = round((high - low) / step) + 1
+    if values < 4 or values > spec.leaves[0] or abs((high - low) / (values - 1) - step) > 0.02 * step:
+        return None
+    lattice = LeafSpec.plan([(low, high)], steps=(high - low) / (values - 1))
+    if lattice.leaves != (values,):
+        return None
+    # A value in the last place of a bucket counts with it: edges of buckets are never values but by chance.
+    starts = np.ceil((stage.boxes[:, 0, 0] * width - 1e-9 * width) / lattice.cell_widths[0])
+    edges = np.append(np.clip(starts, 0, values), values).astype(np.int64)
+    kept = np.diff(edges) > 0
+    boxes = np.stack([edges[:-1], edges[1:]], axis=1)[kept][:, None, :]
+    counts = BucketCounts(boxes, stage.counts[kept], stage.noise)
+    return LeafRelease(lattice, counts, counts)
 
 
 def _without_slabs(
@@ -417,7 +479,11 @@ def read_scales(counts: LeafCounts, scales: Sequence[float | tuple[float, ...]] 
     d = counts.d
     noise = counts.simulated()
     tests, rarest = [], np.full(len(noise), np.inf)
-    for scale in LEAF_PEAKS.scales[d] if scales is None else scales:
+    if scales is None:  # the teeth of a comb are no peaks: wider than their distance
+        distance = 0.0 if all(counts.spec.steps) else counts.spacing
+        least = LEAF_PEAKS.teeth_per_bandwidth * distance / float(counts.widths.max())
+        scales = [scale for scale in LEAF_PEAKS.scales[d] if scale >= least] or [min(least, 0.2)]
+    for scale in scales:
         grid = ScaleGrid.of(counts.spec, scale)
         fields = counts.fields(noise, grid)
         sd = _deviation(fields, grid)
