@@ -76,6 +76,8 @@ class LeafPeakTuning:
         With two columns and more a peak is tested at bandwidths of at least one over this many sides of its bucket.
     slabs : mapping by dimension
         Most slabs into which a hill is cut along an axis.
+    ends : float
+        As how many tries the choice of a block's ends counts.
     roundness : float
         How much denser, as a part of the mean, the middle third of a normal peak's block is than the outer two.
     doubt : float
@@ -106,6 +108,7 @@ class LeafPeakTuning:
     least_leaves: float = 0.8
     widest_bucket: float = 2.0
     slabs: Mapping[int, int] = field(default_factory=lambda: {1: 128, 2: 40, 3: 24})
+    ends: float = 3.0
     roundness: float = 0.3
     doubt: float = 2.0
     heap_contrast: float = 4.0
@@ -546,8 +549,8 @@ class Roundness:
 
     @property
     def p_value(self) -> float:
-        """Chance that a block looks as little even."""
-        return min(1.0, self.cuts * float(ndtr(-self.deviations)))
+        """Chance that a block looks as little even; the choice of its ends counts as several tries."""
+        return min(1.0, LEAF_PEAKS.ends * self.cuts * float(ndtr(-self.deviations)))
 
     @property
     def is_block(self) -> bool:
