@@ -45,8 +45,8 @@ def test_intervals_hold_and_are_not_far_too_wide(singles):
     z = [
         (model.modes_[0, 0] - true) / model.standard_errors_[0, 0] for _, true, model in singles if len(model.modes_)
     ]
-    # Of 36 intervals at 95%, fewer than 31 hold once in 2000 times; errors stated twice too large would give 0.25.
-    assert np.mean(np.abs(z) <= 1.96) >= 31 / 36
+    # Of 36 true intervals at 95%, fewer than 30 hold once in 500 times; errors twice too large would give 0.25 below.
+    assert np.mean(np.abs(z) <= 1.96) >= 30 / 36
     assert 0.3 < np.mean(np.square(z)) < 2.0
 
 

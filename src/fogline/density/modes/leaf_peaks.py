@@ -86,9 +86,11 @@ class LeafPeakTuning:
         How many times denser than its neighbours a heap is, on a continuous column and on one with a step.
     heap_deviations, least_heap : float
         Deviations of the noise by which a heap stands out, and the least share of the records that it holds.
-    least_teeth, between_teeth, teeth_per_bandwidth : float
-        Heaps in equal distances that make a comb, what lies between them at most, as a part of what they hold, and how
-        many of their distances a bandwidth has then at least.
+    least_values, least_teeth : int
+        Values that a lattice has at least, and how many of them must be seen one by one.
+    clear_gaps, in_gaps : float
+        A column is taken for a lattice where its gaps would hold this many deviations of the noise if it were none, and
+        hold at most this part of it.
     widest_heap : float
         Widest bucket that may be one value, as a part of the range.
     """
@@ -115,9 +117,10 @@ class LeafPeakTuning:
     lattice_contrast: float = 2.0
     heap_deviations: float = 4.5
     least_heap: float = 2e-3
-    least_teeth: int = 4
-    between_teeth: float = 0.3
-    teeth_per_bandwidth: float = 2.0
+    least_values: int = 8
+    least_teeth: int = 3
+    clear_gaps: float = 8.0
+    in_gaps: float = 0.15
     widest_heap: float = 1 / 200
 
 
@@ -138,7 +141,7 @@ class LeafCounts:
     count : float
         Number of records that the counts stand for, at least 1.
     spacing : float
-        Distance of rounded values whose step was not declared, in data units; 0 where none are seen.
+        Step of rounded values, in data units, where it was not declared but seen; else 0.
     """
 
     spec: LeafSpec
@@ -270,6 +273,9 @@ def find_heaps(release: LeafRelease) -> tuple[LeafCounts, tuple[PointMass, ...]]
     ([(0.0,)], [80.0, 80.0, 100.0])
     """
     spec, stage = release.spec, release.counts
+    if (lattice := _lattice_of(release)) is not None:
+        rounded, heaps_of_lattice = find_heaps(lattice)
+        return replace(rounded, spacing=lattice.spec.steps[0]), heaps_of_lattice
     mesh = Mesh.of(stage.boxes, spec.leaves)
     sizes = stage.sizes.astype(np.float64)
     counts = stage.counts.astype(np.float64)
@@ -291,64 +297,59 @@ def find_heaps(release: LeafRelease) -> tuple[LeafCounts, tuple[PointMass, ...]]
     is_heap = narrow & (density > contrast * highest) & (excess > least) & (neighbours > 0)
     if not (neighbours > 0).any():  # one bucket: one value for all that anybody knows
         is_heap = narrow & (counts > LEAF_PEAKS.heap_deviations * stage.noise.sd)
-    spacing = _comb_step(release, is_heap) if spec.d == 1 and not spec.steps[0] else 0.0
-    if spacing:
-        if (lattice := _on_lattice(release, spacing)) is not None:
-            found, heaps_of_lattice = find_heaps(lattice)
-            return replace(found, spacing=spacing), heaps_of_lattice
-        is_heap = np.zeros_like(is_heap)
     kept = np.where(is_heap, mean * sizes, counts)
     heaps = [_point_mass(spec, stage.boxes[k], excess[k] / total, error[k] / total) for k in np.flatnonzero(is_heap)]
     kept, slabs = _without_slabs(release, kept, (first, second))
     heaps += slabs
     heaps.sort(key=lambda heap: -heap.share)
     rest = max(total - float((counts - kept).sum()), 1.0)
-    return LeafCounts(spec, stage.boxes, kept, stage.noise, rest, spacing), tuple(heaps)
+    return LeafCounts(spec, stage.boxes, kept, stage.noise, rest), tuple(heaps)
 
 
-def _comb_step(release: LeafRelease, is_heap: BoolArray) -> float:
-    """Distance, in data units, of heaps that are the teeth of a comb: rounded values whose step was not declared.
+def _lattice_of(release: LeafRelease) -> LeafRelease | None:
+    """Counts as if a step had been declared, where a column that was declared continuous is rounded; None elsewhere.
 
-    Taken out one by one, where buckets are fine enough to see them, they would leave a hole in the middle of the
-    column. Zero where the heaps do not lie in equal distances, or where much lies between them.
-    """
-    stage, teeth = release.counts, np.flatnonzero(is_heap)
-    if len(teeth) < LEAF_PEAKS.least_teeth:
-        return 0.0
-    middle, half = stage.boxes[teeth, 0].mean(axis=1), np.diff(stage.boxes[teeth, 0], axis=1)[:, 0] / 2
-    gaps = np.diff(middle)
-    step = float(np.median(gaps))
-    number = np.concatenate([[0.0], np.cumsum(np.round(gaps / step))])
-    line = np.polyfit(number, middle, 1)
-    straight = np.abs(middle - np.polyval(line, number)) <= half + 0.1 * step
-    beside = np.flatnonzero(np.diff(number) == 1)
-    total = np.concatenate([[0.0], np.cumsum(np.maximum(stage.counts, 0))])
-    between = sum(float(total[teeth[i + 1]] - total[teeth[i] + 1]) for i in beside)
-    held = sum(float(stage.counts[teeth[i]] + stage.counts[teeth[i + 1]]) / 2 for i in beside)
-    full = len(beside) >= LEAF_PEAKS.least_teeth - 1 and 2 * len(beside) >= len(teeth)
-    if not full or straight.mean() < 0.8 or between > LEAF_PEAKS.between_teeth * held:
-        return 0.0
-    return float(line[0]) * float(release.spec.cell_widths[0])
-
-
-def _on_lattice(release: LeafRelease, step: float) -> LeafRelease | None:
-    """Counts as if the step had been declared; None where no lattice of about this step fits bounds and buckets.
-
-    A bucket holds the values of the lattice that lie in it; what lies in buckets without any is left out.
+    Seen through buckets of many widths, rounded values are heaps here and ripples there. The steps 1, 2, 5 and their
+    decimal multiples are tried, the widest first. If the records are multiples of a step, then buckets without any
+    multiple are empty: they must hold far less than the level around them tells, which must be far above the noise.
     """
     spec, stage = release.spec, release.counts
+    if spec.d != 1 or spec.steps[0]:
+        return None
     (low, high), width = spec.bounds[0], float(spec.cell_widths[0])
-    values = round((high - low) / step) + 1
-    if values < 4 or values > spec.leaves[0] or abs((high - low) / (values - 1) - step) > 0.02 * step:
+    edges = low + width * np.append(stage.boxes[:, 0, 0], stage.boxes[-1, 0, 1])
+    counts = stage.counts.astype(np.float64)
+    mass = np.concatenate([[0.0], np.cumsum(counts)])
+    sizes, middle = np.diff(edges), (edges[1:] + edges[:-1]) / 2
+    largest = math.floor(math.log10((high - low) / LEAF_PEAKS.least_values))
+    for step in sorted((m * 10.0**k for k in range(largest - 3, largest + 1) for m in (1, 2, 5)), reverse=True):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if not LEAF_PEAKS.least_values <= last - first <= spec.leaves[0] / 2:
+            continue
+        # A value at the edge of two buckets belongs to the upper one; the last edge belongs to the last bucket.
+        begin = np.ceil(edges / step - 1e-9)
+        begin[-1] = last + 1
+        values = np.diff(np.clip(begin, first, last + 1)).astype(np.int64)
+        around = np.interp(middle + 1.5 * step, edges, mass) - np.interp(middle - 1.5 * step, edges, mass)
+        empty = (values == 0) & (sizes <= step)
+        expected, seen = float((around / (3 * step) * sizes)[empty].sum()), float(counts[empty].sum())
+        error = stage.noise.sd * math.sqrt(max(int(empty.sum()), 1))
+        single = (values == 1) & (sizes <= step) & (counts > 3 * stage.noise.sd)
+        if expected < LEAF_PEAKS.clear_gaps * error or single.sum() < LEAF_PEAKS.least_teeth:
+            continue
+        if seen <= LEAF_PEAKS.in_gaps * expected + 2 * error:
+            return _on_lattice(stage, step, first, last, values)
+    return None
+
+
+def _on_lattice(stage: BucketCounts, step: float, first: int, last: int, values: IntArray) -> LeafRelease | None:
+    """Counts by the numbers of values that buckets hold; what lies in buckets without any is left out."""
+    lattice = LeafSpec.plan([(first * step, last * step)], steps=step)
+    if lattice.leaves != (last - first + 1,):
         return None
-    lattice = LeafSpec.plan([(low, high)], steps=(high - low) / (values - 1))
-    if lattice.leaves != (values,):
-        return None
-    # A value in the last place of a bucket counts with it: edges of buckets are never values but by chance.
-    starts = np.ceil((stage.boxes[:, 0, 0] * width - 1e-9 * width) / lattice.cell_widths[0])
-    edges = np.append(np.clip(starts, 0, values), values).astype(np.int64)
-    kept = np.diff(edges) > 0
-    boxes = np.stack([edges[:-1], edges[1:]], axis=1)[kept][:, None, :]
+    ends = np.concatenate([[0], np.cumsum(values)])
+    kept = values > 0
+    boxes = np.stack([ends[:-1], ends[1:]], axis=1)[kept][:, None, :]
     counts = BucketCounts(boxes, stage.counts[kept], stage.noise)
     return LeafRelease(lattice, counts, counts)
 
@@ -482,11 +483,7 @@ def read_scales(counts: LeafCounts, scales: Sequence[float | tuple[float, ...]] 
     d = counts.d
     noise = counts.simulated()
     tests, rarest = [], np.full(len(noise), np.inf)
-    if scales is None:  # the teeth of a comb are no peaks: wider than their distance
-        distance = 0.0 if all(counts.spec.steps) else counts.spacing
-        least = LEAF_PEAKS.teeth_per_bandwidth * distance / float(counts.widths.max())
-        scales = [scale for scale in LEAF_PEAKS.scales[d] if scale >= least] or [min(least, 0.2)]
-    for scale in scales:
+    for scale in LEAF_PEAKS.scales[d] if scales is None else scales:
         grid = ScaleGrid.of(counts.spec, scale)
         fields = counts.fields(noise, grid)
         sd = _deviation(fields, grid)

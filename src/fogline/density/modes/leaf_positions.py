@@ -226,7 +226,6 @@ def locate_on_leaves(
     for start, h in zip(starts, bandwidths, strict=True):
         # Below the sides of its bucket a peak has the shape of the bucket.
         least_width = np.zeros(counts.d) if fixed is not None else 0.4 * _bucket_sides(counts, start)
-        least_width = np.maximum(least_width, 0.0 if fixed is not None else counts.spacing)
         usable = [bool(np.all(reading.bandwidth >= least_width)) for reading in readings]
         allowed = usable if any(usable) else [True] * len(readings)
         paths.append(_follow(readings, start, h, allowed, fixed is not None))
@@ -339,7 +338,7 @@ class _Evidence:
         # Where in a bucket as wide as the peak its records lie, nobody knows.
         inside = sides / math.sqrt(12) * (sides / (sides + 2 * width)) ** 2
         # Nor where between two values of a lattice a mode is.
-        steps = np.maximum(np.array(counts.spec.steps), counts.spacing) / unit
+        steps = np.array(counts.spec.steps) / unit
         unseen = np.broadcast_to(np.hypot(inside, steps / math.sqrt(12)), (len(h), d))
         ends = [_wall_shift(counts, x, scale, width, unit) for x, scale in zip(places, h, strict=True)]
         pulled = np.stack([_neighbours_shift(pull, scale, width, unit) for pull, scale in zip(pulls, h, strict=True)])
