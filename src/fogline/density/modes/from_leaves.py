@@ -31,12 +31,15 @@ from fogline.density.modes.leaf_peaks import (
 from fogline.density.modes.leaf_positions import locate_on_leaves
 from fogline.density.modes.peaks import join_basins
 from fogline.density.modes.significance import Found, Layer, merge_layers
-from fogline.density.modes.tables import BoundaryMode, ModeTable, no_modes
+from fogline.density.modes.tables import BoundaryMode, ModeTable, PointMass, no_modes
 from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
 from fogline.density.spec import as_bandwidth
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
+
+MOST_IN_HEAPS = 0.9
+"""Where point masses hold more than this part of the records, nobody is told to look for peaks among the rest."""
 
 __all__ = ["LeafSearch", "leaf_fog_level", "read_leaf_modes", "search_leaves"]
 
@@ -300,6 +303,20 @@ def _place_words(search: LeafSearch, place: Iterable[float | None]) -> str:
     return ", ".join(f"{name} {value:.3g}" for name, value in pairs if value is not None)
 
 
+def _heap_words(search: LeafSearch, heap: PointMass) -> str:
+    """Name a value, or the cell that holds it where that is not narrow beside what it may hold."""
+    spec = search.counts.spec
+    words = []
+    for axis, value in enumerate(heap.value):
+        if value is None:
+            continue
+        at_wall = value in spec.bounds[axis]
+        narrow = bool(spec.steps[axis]) or at_wall
+        cell = "" if narrow else f" (somewhere in {heap.low[axis]:.4g} to {heap.high[axis]:.4g})"
+        words.append(f"{search.names[axis]} {value:.3g}{cell}")
+    return ", ".join(words)
+
+
 def _beside(search: LeafSearch, ends: Sequence[BoundaryMode], plateaus: Sequence[FloatArray]) -> str:
     """Say what was found that is no mode, and that more records would not make it one."""
     said = []
@@ -310,8 +327,13 @@ def _beside(search: LeafSearch, ends: Sequence[BoundaryMode], plateaus: Sequence
         )
     heaps = search.heaps[:3]
     if heaps:
-        listed = ", ".join(f"{_place_words(search, heap.value)} ({100 * heap.share:.2g}%)" for heap in heaps)
+        listed = ", ".join(f"{_heap_words(search, heap)} ({heap.share:.0%})" for heap in heaps)
         said.append(f"single values hold many records: {listed}; they are point masses, not modes")
+    if search.counts.spacing:
+        said.append(
+            f"{search.names[0]} looks rounded to multiples of about {search.counts.spacing:.3g}: say so with steps=, "
+            "if that is public"
+        )
     for place in plateaus[:1]:
         said.append(
             f"around {_place_words(search, place)} the density is flat on top: a plateau has no mode, and more records "
@@ -324,7 +346,12 @@ def _shortfall(search: LeafSearch, level: float, plateaus: Sequence[FloatArray])
     """Say what was looked for, how near it came, and what would help."""
     if plateaus:
         where = _place_words(search, plateaus[0])
-        return f"{NOTHING}: the highest peak, at {where}, is too flat to be told from a plateau"
+        return (
+            f"{NOTHING}: the highest peak, at {where}, is too flat to be told from a plateau; more records or epsilon "
+            "would show a mode only if it is round on top"
+        )
+    if sum(heap.share for heap in search.heaps) > MOST_IN_HEAPS:
+        return f"{NOTHING} beside single values, and there is hardly a record beside them"
     factor, nearest = np.inf, search.tests[-1]
     place: FloatArray | None = None
     for test in search.tests:

@@ -26,7 +26,7 @@ from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 from scipy.special import ndtr
 
 from fogline._typing import BoolArray, FloatArray, IntArray
-from fogline.density.leaves import LeafRelease, LeafSpec, Noise
+from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.modes.peaks import (
     Peaks,
     find_peaks,
@@ -76,6 +76,8 @@ class LeafPeakTuning:
         With two columns and more a peak is tested at bandwidths of at least one over this many sides of its bucket.
     slabs : mapping by dimension
         Most slabs into which a hill is cut along an axis.
+    ends : float
+        As how many tries the choice of a block's ends counts.
     roundness : float
         How much denser, as a part of the mean, the middle third of a normal peak's block is than the outer two.
     doubt : float
@@ -84,6 +86,11 @@ class LeafPeakTuning:
         How many times denser than its neighbours a heap is, on a continuous column and on one with a step.
     heap_deviations, least_heap : float
         Deviations of the noise by which a heap stands out, and the least share of the records that it holds.
+    least_values, least_teeth : int
+        Values that a lattice has at least, and how many of them must be seen one by one.
+    clear_gaps, in_gaps : float
+        A column is taken for a lattice where its gaps would hold this many deviations of the noise if it were none, and
+        hold at most this part of it.
     widest_heap : float
         Widest bucket that may be one value, as a part of the range.
     """
@@ -103,12 +110,17 @@ class LeafPeakTuning:
     least_leaves: float = 0.8
     widest_bucket: float = 2.0
     slabs: Mapping[int, int] = field(default_factory=lambda: {1: 128, 2: 40, 3: 24})
+    ends: float = 3.0
     roundness: float = 0.3
     doubt: float = 2.0
     heap_contrast: float = 4.0
     lattice_contrast: float = 2.0
     heap_deviations: float = 4.5
     least_heap: float = 2e-3
+    least_values: int = 8
+    least_teeth: int = 3
+    clear_gaps: float = 8.0
+    in_gaps: float = 0.15
     widest_heap: float = 1 / 200
 
 
@@ -128,6 +140,8 @@ class LeafCounts:
     noise : Noise
     count : float
         Number of records that the counts stand for, at least 1.
+    spacing : float
+        Step of rounded values, in data units, where it was not declared but seen; else 0.
     """
 
     spec: LeafSpec
@@ -135,6 +149,7 @@ class LeafCounts:
     counts: FloatArray
     noise: Noise
     count: float
+    spacing: float = 0.0
 
     @property
     def d(self) -> int:
@@ -258,6 +273,9 @@ def find_heaps(release: LeafRelease) -> tuple[LeafCounts, tuple[PointMass, ...]]
     ([(0.0,)], [80.0, 80.0, 100.0])
     """
     spec, stage = release.spec, release.counts
+    if (lattice := _lattice_of(release)) is not None:
+        rounded, heaps_of_lattice = find_heaps(lattice)
+        return replace(rounded, spacing=lattice.spec.steps[0]), heaps_of_lattice
     mesh = Mesh.of(stage.boxes, spec.leaves)
     sizes = stage.sizes.astype(np.float64)
     counts = stage.counts.astype(np.float64)
@@ -286,6 +304,54 @@ def find_heaps(release: LeafRelease) -> tuple[LeafCounts, tuple[PointMass, ...]]
     heaps.sort(key=lambda heap: -heap.share)
     rest = max(total - float((counts - kept).sum()), 1.0)
     return LeafCounts(spec, stage.boxes, kept, stage.noise, rest), tuple(heaps)
+
+
+def _lattice_of(release: LeafRelease) -> LeafRelease | None:
+    """Counts as if a step had been declared, where a column that was declared continuous is rounded; None elsewhere.
+
+    Seen through buckets of many widths, rounded values are heaps here and ripples there. The steps 1, 2, 5 and their
+    decimal multiples are tried, the widest first. If the records are multiples of a step, then buckets without any
+    multiple are empty: they must hold far less than the level around them tells, which must be far above the noise.
+    """
+    spec, stage = release.spec, release.counts
+    if spec.d != 1 or spec.steps[0]:
+        return None
+    (low, high), width = spec.bounds[0], float(spec.cell_widths[0])
+    edges = low + width * np.append(stage.boxes[:, 0, 0], stage.boxes[-1, 0, 1])
+    counts = stage.counts.astype(np.float64)
+    mass = np.concatenate([[0.0], np.cumsum(counts)])
+    sizes, middle = np.diff(edges), (edges[1:] + edges[:-1]) / 2
+    largest = math.floor(math.log10((high - low) / LEAF_PEAKS.least_values))
+    for step in sorted((m * 10.0**k for k in range(largest - 3, largest + 1) for m in (1, 2, 5)), reverse=True):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if not LEAF_PEAKS.least_values <= last - first <= spec.leaves[0] / 2:
+            continue
+        # A value at the edge of two buckets belongs to the upper one; the last edge belongs to the last bucket.
+        begin = np.ceil(edges / step - 1e-9)
+        begin[-1] = last + 1
+        values = np.diff(np.clip(begin, first, last + 1)).astype(np.int64)
+        around = np.interp(middle + 1.5 * step, edges, mass) - np.interp(middle - 1.5 * step, edges, mass)
+        empty = (values == 0) & (sizes <= step)
+        expected, seen = float((around / (3 * step) * sizes)[empty].sum()), float(counts[empty].sum())
+        error = stage.noise.sd * math.sqrt(max(int(empty.sum()), 1))
+        single = (values == 1) & (sizes <= step) & (counts > 3 * stage.noise.sd)
+        if expected < LEAF_PEAKS.clear_gaps * error or single.sum() < LEAF_PEAKS.least_teeth:
+            continue
+        if seen <= LEAF_PEAKS.in_gaps * expected + 2 * error:
+            return _on_lattice(stage, step, first, last, values)
+    return None
+
+
+def _on_lattice(stage: BucketCounts, step: float, first: int, last: int, values: IntArray) -> LeafRelease | None:
+    """Counts by the numbers of values that buckets hold; what lies in buckets without any is left out."""
+    lattice = LeafSpec.plan([(first * step, last * step)], steps=step)
+    if lattice.leaves != (last - first + 1,):
+        return None
+    ends = np.concatenate([[0], np.cumsum(values)])
+    kept = values > 0
+    boxes = np.stack([ends[:-1], ends[1:]], axis=1)[kept][:, None, :]
+    counts = BucketCounts(boxes, stage.counts[kept], stage.noise)
+    return LeafRelease(lattice, counts, counts)
 
 
 def _without_slabs(
@@ -480,8 +546,8 @@ class Roundness:
 
     @property
     def p_value(self) -> float:
-        """Chance that a block looks as little even."""
-        return min(1.0, self.cuts * float(ndtr(-self.deviations)))
+        """Chance that a block looks as little even; the choice of its ends counts as several tries."""
+        return min(1.0, LEAF_PEAKS.ends * self.cuts * float(ndtr(-self.deviations)))
 
     @property
     def is_block(self) -> bool:

@@ -336,7 +336,10 @@ class _Evidence:
         total = (stacked * counts.variance) @ stacked.T
         sides = _bucket_sides(counts, places[0] * unit) / unit
         # Where in a bucket as wide as the peak its records lie, nobody knows.
-        unseen = np.broadcast_to(sides / math.sqrt(12) * (sides / (sides + 2 * width)) ** 2, (len(h), d))
+        inside = sides / math.sqrt(12) * (sides / (sides + 2 * width)) ** 2
+        # Nor where between two values of a lattice a mode is.
+        steps = np.array(counts.spec.steps) / unit
+        unseen = np.broadcast_to(np.hypot(inside, steps / math.sqrt(12)), (len(h), d))
         ends = [_wall_shift(counts, x, scale, width, unit) for x, scale in zip(places, h, strict=True)]
         pulled = np.stack([_neighbours_shift(pull, scale, width, unit) for pull, scale in zip(pulls, h, strict=True)])
         # What neighbours do without any smoothing belongs to the mode; the rest is taken away, as far as it is known.
@@ -355,7 +358,7 @@ class _Evidence:
         design = np.asarray(np.kron(np.ones((len(self.scales), 1)), np.eye(d)), dtype=np.float64)
         own = np.repeat((LEAF_POSITIONS.floor * self.scales) ** 2, d)
         # What walls and neighbours do follows their course only roughly: a part of it is each bandwidth's own.
-        own += (LEAF_POSITIONS.astray**2 * self.moved**2).sum(axis=0).ravel()
+        own += (LEAF_POSITIONS.astray**2 * self.moved[1:] ** 2).sum(axis=0).ravel()
         plain = self.total + np.diag(own) + sum(map(_common, self.moved))
         fixed = np.array_equal(self.scales, [1.0])  # a bandwidth that was asked for: nothing is to be undone
         fits = [_least_squares(y, design, c) for c in ([plain] if fixed else [plain, plain + self._bias()])]
