@@ -1,5 +1,6 @@
 """What all tests share: one thread, property tests that repeat, one Postgres server and one Spark session."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -21,6 +22,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("fogline")
+
+
+def pytest_collection_finish():
+    """Leave what the imports made out of garbage collection: a replay collects before it begins, hundreds of times."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -260,7 +260,7 @@ def agreeing_pairs():
 
 
 def audit(pairs, **options):
-    return replay(mixture(**{"epsilon": 60.0, "delta": 1e-5} | options), pairs)
+    return replay(mixture(**{"epsilon": 60.0, "delta": 1e-5} | options), pairs, until_failure=True)
 
 
 def test_neighbours_cannot_be_told_apart():

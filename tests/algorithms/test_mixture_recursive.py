@@ -215,11 +215,13 @@ def test_a_threshold_from_the_raw_count_would_be_noticed(monkeypatch):
         rows.append(0.0 if len(data) % 2 else 1e9)
         return released("add-remove", epsilon=20.0)(data)
 
-    assert not replay(release, parted_pairs("add-remove"), neighbours="add-remove").passed
+    pairs = parted_pairs("add-remove")
+    assert not replay(release, pairs, neighbours="add-remove", until_failure=True).passed
 
 
 @pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # so that few records will do
 def test_half_the_sensitivity_would_be_noticed(monkeypatch):
     """A mutant: profiles along four directions are charged as one."""
     monkeypatch.setattr("fogline.queries.partition.block_sensitivity", lambda longest, relation, c: 1.0)
-    assert not replay(released("add-remove", epsilon=20.0), parted_pairs("add-remove"), neighbours="add-remove").passed
+    fit, pairs = released("add-remove", epsilon=20.0), parted_pairs("add-remove")
+    assert not replay(fit, pairs, neighbours="add-remove", until_failure=True).passed

@@ -48,7 +48,7 @@ def audit(relation="add-remove", d=5, contributions=1, **options):
         max_contributions=contributions,
         **(settings | options),
     )
-    return replay(model, [pair for pair in pairs if pair.name in NAMES])
+    return replay(model, [pair for pair in pairs if pair.name in NAMES], until_failure=True)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])

@@ -74,7 +74,7 @@ def audited(estimator=None, relation="add-remove"):
     if relation == "replace":
         corners = [np.append(crowd, [corner], axis=0) for corner in ([-3.0, 0.0], [10.0, 5.0])]
         pairs = [Pair("corners", *corners, "replace")]
-    return replay(estimator or Joint(relation), pairs)
+    return replay(estimator or Joint(relation), pairs, until_failure=True)
 
 
 def response_clipped(patch):

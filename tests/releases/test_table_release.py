@@ -369,7 +369,7 @@ def test_an_overspent_share_would_be_noticed(monkeypatch):
         return release(frame, columns=[["x"], ["y"]], bounds=BOX, epsilon=1.0)
 
     pairs = canary_pairs(list(BOX.values()), neighbours="add-remove", n=40, block=None)[:1]
-    assert not replay(run, pairs).passed
+    assert not replay(run, pairs, until_failure=True).passed
 
 
 # -- isolation -----------------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline.audit.glances import CHANGEABLE, Glance
+
 __all__ = [
     "ADDRESS",
     "ALLOWED_OPAQUE",
@@ -42,6 +44,7 @@ __all__ = [
     "Apart",
     "digest",
     "flatten",
+    "is_constant",
     "is_fixed",
     "is_own_code",
     "opaque_paths",
@@ -60,6 +63,7 @@ ALLOWED_OPAQUE = {
     "opendp": "a sampler or a privacy map of public parameters, behind a handle of another language",
     "numba": "compiled code, which keeps no arguments",
     "llvmlite": "compiled code, which keeps no arguments",
+    "hypothesis": "how a property test draws its examples: state of a test tool, which no fit is given",
 }
 """Types, or whole packages of types, that cannot be looked into and need not be, each with the reason."""
 
@@ -99,7 +103,13 @@ def _owner(value: types.BuiltinFunctionType | types.MethodWrapperType) -> list[A
 
 
 def flatten(
-    value: object, path: str, leaves: dict[str, Any], *, met: set[int] | None = None, _above: tuple[int, ...] = ()
+    value: object,
+    path: str,
+    leaves: dict[str, Any],
+    *,
+    met: set[int] | None = None,
+    glance: Glance | None = None,
+    _above: tuple[int, ...] = (),
 ) -> None:
     """Write every leaf that can be reached from `value` into `leaves`, by its path and to the last bit.
 
@@ -115,6 +125,8 @@ def flatten(
         Written to.
     met : set of int, optional
         Functions and classes that were looked into before.
+    glance : Glance, optional
+        Told what the leaves depend on.
 
     Examples
     --------
@@ -123,15 +135,22 @@ def flatten(
     >>> list(leaves)
     ['x', "x['a']", "x['a'][0]", "x['a'][1]"]
     """
+    if type(value) in _PLAIN:
+        leaves[path] = (type(value).__name__, value)
+        return
     known: set[int] = set() if met is None else met
     if isinstance(known, Apart) and isinstance(value, types.FunctionType) and _is_bare(value):
         leaves[path] = ("function", value.__qualname__)
+        if glance is not None:
+            glance.note_function(value)
         return
     # A cycle is named by the place that it leads back to, which is the same for equal shapes.
     if id(value) in _above:
         leaves[path] = ("cycle", type(value).__name__, _above.index(id(value)))
         return
     leaf = _leaf(value)
+    if glance is not None and (type(value) in CHANGEABLE or isinstance(value, np.ndarray)):
+        glance.note_memory(value, _leaf, leaf)
     if leaf is not None and type(value) in _CLOSED:
         leaves[path] = leaf
         return
@@ -144,16 +163,33 @@ def flatten(
         return
     children = _children(value, known)
     if children is None:
+        if glance is not None:
+            glance.blind = True
         leaves[path] = (_OPAQUE, name)
         return
     listed = list(children)
+    if glance is not None and type(value) not in _IMMUTABLE:
+        reduced = bool(listed) and listed[-1][0] == ".__reduce__()"
+        glance.note(value, reduced=reduced, known=isinstance(value, _KINDS))
     leaves[path] = (type(value).__qualname__, leaf, [name for name, _ in listed])
+    above = (*_above, id(value))
     for name, child in listed:
-        flatten(child, path + name, leaves, met=known, _above=(*_above, id(value)))
+        flatten(child, path + name, leaves, met=known, glance=glance, _above=above)
 
 
 class Apart(set[int]):
     """What was met in a look at one name of a module: functions and classes with names of their own are apart."""
+
+
+def is_constant(value: object) -> bool:
+    """Say whether a value is a number, a text or the like, which can neither change nor be given attributes.
+
+    Examples
+    --------
+    >>> [is_constant(value) for value in (1.5, "a", bytearray(), (1, 2), max)]
+    [True, True, False, False, False]
+    """
+    return type(value) in _CLOSED and type(value) not in CHANGEABLE
 
 
 def is_fixed(value: object) -> bool:
@@ -164,7 +200,7 @@ def is_fixed(value: object) -> bool:
     >>> [is_fixed(value) for value in (1.5, "a", len, [1])]
     [True, True, True, False]
     """
-    if type(value) in _CLOSED or (isinstance(value, _BOUND) and not _owner(value)):
+    if is_constant(value) or (isinstance(value, _BOUND) and not _owner(value)):
         return True
     if isinstance(value, types.FunctionType):
         return _is_bare(value)
@@ -181,10 +217,13 @@ def is_fixed(value: object) -> bool:
 
 
 def _is_bare(value: types.FunctionType) -> bool:
+    """Say whether a function holds nothing but its code; a cell may be bound to something else at any time."""
     defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
     contained = [cell.cell_contents for cell in value.__closure__ or () if _filled(cell)]
-    return not value.__dict__ and all(
-        type(item) in _CLOSED or isinstance(item, type) for item in (*defaults, *contained)
+    return (
+        not value.__dict__
+        and all(is_constant(item) or isinstance(item, type) for item in defaults)
+        and all(isinstance(item, type) for item in contained)
     )
 
 
@@ -238,6 +277,9 @@ _CLOSED = frozenset(
 """Types whose leaf is all there is; a subclass of one may have attributes besides."""
 
 
+_PLAIN = frozenset({int, str, bool, type(None)})
+"""The most frequent leaves, which are kept as they are."""
+
 _IMMUTABLE = frozenset({Fraction, Decimal, re.Pattern, type(Path()), types.UnionType, types.GenericAlias})
 
 
@@ -284,6 +326,8 @@ Parts = Iterator[tuple[str, Any]]
 
 def _children(value: object, met: set[int]) -> Iterable[tuple[str, Any]] | None:
     """Return the parts of a value with the text by which one reaches each; None if it cannot be looked into."""
+    if type(value) in _PLAIN_CONTAINERS:
+        return list(_PLAIN_CONTAINERS[type(value)](value))
     for kinds, parts in _KNOWN:
         if isinstance(value, kinds):
             if isinstance(value, _ONCE):
@@ -381,6 +425,11 @@ def _array_parts(value: NDArray[Any]) -> Parts:
 
 def _function_parts(value: types.FunctionType) -> Parts:
     yield ".__code__", value.__code__
+    handle: Any = value.__dict__.get("hypothesis")
+    if type(handle).__module__.startswith("hypothesis."):
+        # Around a property test lies the tool's machinery: what it holds varies with its version and from run to run.
+        yield ".hypothesis.inner_test", handle.inner_test
+        return
     yield from ((".__defaults__", value.__defaults__), (".__kwdefaults__", value.__kwdefaults__))
     for number, cell in enumerate(value.__closure__ or ()):
         with contextlib.suppress(ValueError):  # a cell that is still empty
@@ -480,6 +529,20 @@ _KNOWN: tuple[tuple[Any, Any], ...] = (
     ),
 )
 """Kinds of objects, each with a function that gives the parts; the first that fits is used."""
+
+_KINDS: tuple[Any, ...] = tuple(
+    kind for kinds, _ in _KNOWN for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
+)
+
+_PLAIN_CONTAINERS: dict[type, Callable[[Any], Parts]] = {
+    dict: _mapping_parts,
+    list: _list_parts,
+    tuple: _list_parts,
+    set: _set_parts,
+    frozenset: _set_parts,
+    types.CodeType: _code_parts,
+}
+"""The most frequent kinds, which have no attributes besides their parts."""
 
 _CODE = (*_BUILT_IN, type, types.FunctionType, property, staticmethod, classmethod, functools.cached_property)
 

@@ -27,7 +27,7 @@ from fogline._typing import SourceLike
 from fogline.audit.leaves import ADDRESS, flatten, opaque_paths
 from fogline.audit.surroundings import Surroundings, changed_places, look_around, opaque_additions, watch_writes
 
-__all__ = ["Observation", "differences", "flatten", "observe"]
+__all__ = ["Observation", "differences", "flatten", "modules_of", "observe"]
 
 _PATIENCE = 0.5
 """Seconds for which a thread that is about to end is waited for."""
@@ -109,7 +109,7 @@ def observe(
     before : Surroundings, optional
         A look at the process just before, if there is one.
     look : bool
-        Whether to look at the state of the process, which takes some 40 ms each time.
+        Whether to look at the state of the process, which takes some 40 ms the first time.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def observe(
     >>> seen.output
     'rows: 3\n'
     """
-    modules = {str(getattr(function, "__module__", "")), type(function).__module__, *watched}
+    modules = modules_of(function, watched)
     seen = Observation(before=look_around(modules, inspected=function) if look and before is None else before)
     running = threading.enumerate()
     printed, context, records = io.StringIO(), contextvars.copy_context(), list[logging.LogRecord]()
@@ -140,7 +140,7 @@ def observe(
             seen.exception = tuple(_chain(error))
         seen.threads = _left_running(running)
         seen.filters = repr([one for one in warnings.filters if one not in filters])
-        seen.after = look_around(modules, inspected=function) if look else None
+        seen.after = look_around(modules, inspected=function, last=seen.before) if look else None
         seen.files = _files_in(folder)
         seen.environment = {key: value.replace(str(folder), "~") for key, value in os.environ.items()}
     seen.logs = [_logged(record) for record in records]
@@ -150,6 +150,17 @@ def observe(
     if not seen.exception:
         _look_at_result(seen)
     return seen
+
+
+def modules_of(function: Callable[[Any], Any], further: Iterable[str] = ()) -> set[str]:
+    """Return the modules whose state a run of a function is compared by, besides fogline's.
+
+    Examples
+    --------
+    >>> sorted(modules_of(print, ["numpy"]))
+    ['builtins', 'numpy']
+    """
+    return {str(getattr(function, "__module__", "")), type(function).__module__, *further}
 
 
 def _files_in(folder: Path) -> dict[str, bytes]:

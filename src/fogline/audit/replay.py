@@ -81,7 +81,7 @@ from fogline.audit.noise_laws import (
     pooled_failures,
     same_values,
 )
-from fogline.audit.observation import differences, observe
+from fogline.audit.observation import differences, modules_of, observe
 from fogline.audit.surroundings import Surroundings, empty_caches, look_around, rewind
 from fogline.mechanisms.randomness import (
     Call,
@@ -415,6 +415,7 @@ def replay(
     claim: Guarantee | None = None,
     seed: int | None = 0,
     thorough: bool = False,
+    until_failure: bool = False,
 ) -> ReplayReport:
     """Record a fit on each data set, replay it on its neighbour, and compare all that can be seen.
 
@@ -434,6 +435,8 @@ def replay(
         Of the recorded noise. None: the operating system's entropy.
     thorough : bool
         Look at the state of the process around every pair, not only around the first eight and each sixteenth.
+    until_failure : bool
+        Leave out the pairs after the first that fails: the verdict is the same, the list of failures is not complete.
 
     Returns
     -------
@@ -459,19 +462,21 @@ def replay(
     fit = (lambda data: clone(estimator).fit(data)) if is_estimator else given
     watched = tuple(base.__module__ for base in type(estimator).__mro__)
     audited = _Audited(fit, claim, is_estimator, watched)
-    reports, steps, before = [], list[Step](), None
+    reports, steps, last = list[PairReport](), list[Step](), None
     for number, pair in enumerate(pairs):
         # Compilation and imports happen once, and would show as a difference of the first pair alone.
         if number == 0:
-            _warm_up(audited, pair)
+            last = _warm_up(audited, pair)
         relation = check_neighbours(pair.neighbours if neighbours is None else neighbours)
         provider: NoiseProvider = SystemProvider() if seed is None else SeededProvider(_mixed(seed, number))
         recorder = RecordingProvider(provider)
         look = thorough or number < _LOOKED_AT or number % _NOW_AND_THEN == 0
-        given = before if look else None
-        report, before = _replay_pair(audited, pair, relation, recorder, given, look=look, stale=number > 0)
-        reports.append(report)
+        before = _look_before(audited, last) if look else None
+        last = last if before is None else before
+        reports.append(_replay_pair(audited, pair, relation, recorder, before))
         steps += recorder.steps
+        if until_failure and reports[-1].failures:
+            break
     # Over all pairs: one fit draws too little noise to test its law.
     wrong = pooled_failures(steps)
     if wrong:
@@ -479,8 +484,8 @@ def replay(
     return ReplayReport(tuple(reports))
 
 
-def _warm_up(audited: _Audited, pair: Pair) -> None:
-    """Let imports and compilation happen before anything is compared, and put back all other state.
+def _warm_up(audited: _Audited, pair: Pair) -> Surroundings | None:
+    """Let imports and compilation happen before anything is compared, and put back all other state; return a look.
 
     Garbage of earlier work goes first: collected between two looks, it would show as a difference.
     """
@@ -490,6 +495,7 @@ def _warm_up(audited: _Audited, pair: Pair) -> None:
     if seen.before is not None:
         rewind(seen.before)
         empty_caches(seen.before)
+    return seen.before
 
 
 @dataclass(frozen=True)
@@ -506,24 +512,22 @@ def _mixed(seed: int, number: int) -> int:
     return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
 
 
+def _look_before(audited: _Audited, last: Surroundings | None) -> Surroundings:
+    """Look at the process before a pair, with empty caches; `last` is an earlier look.
+
+    Caches hold what earlier pairs left: a first run that adds to it would end with more than the second, which starts
+    from an empty one.
+    """
+    modules = modules_of(audited.fit, audited.watched)
+    before = look_around(modules, inspected=audited.fit, last=last)
+    return look_around(modules, inspected=audited.fit, last=before) if empty_caches(before) else before
+
+
 def _replay_pair(
-    audited: _Audited,
-    pair: Pair,
-    relation: Neighbours,
-    recorder: RecordingProvider,
-    before: Surroundings | None,
-    *,
-    look: bool,
-    stale: bool,
-) -> tuple[PairReport, Surroundings | None]:
-    """Replay one pair; return what it showed and the last look at the process, `stale` if pairs came since."""
-    fit, claim = audited.fit, audited.claim
-    # After pairs that nobody looked at, caches hold what these left; a first run that adds to it would end with more
-    # than the second, which starts from an empty one.
-    if look and stale and before is None:
-        before = look_around(audited.watched, inspected=fit)
-    if look and before is not None and empty_caches(before):
-        before = None  # what was cached so far is no longer there: look again
+    audited: _Audited, pair: Pair, relation: Neighbours, recorder: RecordingProvider, before: Surroundings | None
+) -> PairReport:
+    """Replay one pair; with a look `before` also compare the state of the process."""
+    fit, claim, look = audited.fit, audited.claim, before is not None
     with use_provider(recorder):
         first = observe(fit, pair.D, watched=audited.watched, before=before, look=look)
     player = ReplayingProvider(recorder.steps)
@@ -547,8 +551,7 @@ def _replay_pair(
     elif audited.must_claim and not first.exception:
         found.append("the result states no guarantee")
     calls = sum(isinstance(step, MechanismStep) for step in recorder.steps)
-    report = PairReport(pair.name, max(player.ratios, default=0.0), calls, spent.rho, tuple(found))
-    return report, second.after
+    return PairReport(pair.name, max(player.ratios, default=0.0), calls, spent.rho, tuple(found))
 
 
 def _guarantee_of(result: object) -> Guarantee | None:

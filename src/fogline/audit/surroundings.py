@@ -8,6 +8,9 @@ Looked at with all that can be reached from it is *own code*: fogline (but for t
 the module of what is audited, and ``__main__``. Of all other modules the names are compared, and what they are bound
 to; containers inside another package that are changed in place are not seen.
 
+A look in full takes some 40 ms or more, and most of what it finds is what the last one found. `look_around` can be
+given that one: what a `fogline.audit.glances.Glance` shows to be the same objects is carried over.
+
 `watch_writes` listens to Python's audit events for files written outside the working directory, processes and sockets.
 """
 
@@ -21,17 +24,30 @@ import os
 import re
 import sys
 import types
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fogline.audit.leaves import ADDRESS, SKIPPED, Apart, digest, flatten, is_fixed, is_own_code, opaque_paths
+from fogline.audit.glances import Bindings, Glance, same_bindings, same_items
+from fogline.audit.leaves import (
+    ADDRESS,
+    SKIPPED,
+    Apart,
+    digest,
+    flatten,
+    is_constant,
+    is_fixed,
+    is_own_code,
+    opaque_paths,
+)
 
 __all__ = [
     "ALLOWED_STATE",
+    "Held",
+    "Room",
     "Surroundings",
     "changed_places",
     "empty_caches",
@@ -85,6 +101,69 @@ _COMPILED = re.compile(r"__pycache__[/\\][^/\\]+\.(pyc|nbi|nbc)")
 _CONTAINERS = (list, dict, set, collections.deque, bytearray)
 
 
+@dataclass(frozen=True)
+class Held:
+    """What one name of a watched module or class holds.
+
+    Attributes
+    ----------
+    value : object
+    leaves : dict
+        Every leaf of it, by its path.
+    opaque : list of str
+        Places in it that cannot be looked into.
+    glance : Glance
+        Says whether a later look would find the same.
+    """
+
+    value: object
+    leaves: dict[str, Any]
+    opaque: list[str]
+    glance: Glance
+
+
+@dataclass
+class Room:
+    """One look into a watched module.
+
+    Attributes
+    ----------
+    names : dict
+        What the names of the module were bound to.
+    classes : dict
+        Its classes, by path, each with a copy of its dictionary.
+    contents : dict of Held
+        What can change in place, by its path.
+    copies : list
+        Containers with what they held, to put it back.
+    caches : list
+        Caches of results with how many they held.
+    bare : list
+        Functions that had no attributes.
+    quiet : Glance
+        At everything that is not expected to change.
+    restless : list of str
+        Paths of the contents that are looked at one by one: caches, and what no glance can compare.
+    """
+
+    names: dict[str, Any]
+    classes: dict[str, tuple[type, dict[str, Any]]] = field(default_factory=dict)
+    contents: dict[str, Held] = field(default_factory=dict)
+    copies: list[tuple[Any, Any]] = field(default_factory=list)
+    caches: list[tuple[Any, int]] = field(default_factory=list)
+    bare: list[types.FunctionType] = field(default_factory=list)
+    quiet: Glance = field(default_factory=Glance)
+    restless: list[str] = field(default_factory=list)
+
+    def is_as_it_was(self, names: dict[str, Any]) -> bool:
+        """Say whether names, classes and all that is quiet are the same; `names` is the new copy of the module's."""
+        return (
+            names is self.names
+            and all(same_bindings(vars(kind), plain) for kind, plain in self.classes.values())
+            and self.quiet.holds()
+        )
+
+
 @dataclass
 class Surroundings:
     """One look at the state of the process.
@@ -92,34 +171,24 @@ class Surroundings:
     Attributes
     ----------
     names : dict
-        For each module, and each class of a watched one, a copy of its dictionary: what its names are bound to.
-    contents : dict
-        Every leaf of what can change in place in the modules that are watched, by its path.
+        For each module a copy of its dictionary: what its names are bound to.
     process : dict
         Exit handlers, generators, signal handlers and the like, by what they are called.
-    watched : set of str
-        Modules that were looked into.
-    classes : dict
-        Their classes, by path.
-    copies : list
-        Containers of watched modules with what they held, to put it back.
-    caches : list
-        Caches of results with how many they held.
-    bare : list
-        Functions that had no attributes.
+    rooms : dict of Room
+        The modules that were looked into.
+    bindings : Bindings
+        Which functions and classes have names of their own.
     """
 
     names: dict[str, dict[str, Any]]
-    contents: dict[str, Any]
     process: dict[str, Any]
-    watched: set[str] = field(default_factory=set)
-    classes: dict[str, type] = field(default_factory=dict)
-    copies: list[tuple[Any, Any]] = field(default_factory=list)
-    caches: list[tuple[Any, int]] = field(default_factory=list)
-    bare: list[types.FunctionType] = field(default_factory=list)
+    rooms: dict[str, Room] = field(default_factory=dict)
+    bindings: Bindings = field(default_factory=Bindings)
 
 
-def look_around(watched: Iterable[str] = (), *, inspected: object = None) -> Surroundings:
+def look_around(
+    watched: Iterable[str] = (), *, inspected: object = None, last: Surroundings | None = None
+) -> Surroundings:
     """Look at the state of the process.
 
     Parameters
@@ -128,31 +197,72 @@ def look_around(watched: Iterable[str] = (), *, inspected: object = None) -> Sur
         Further modules to look into.
     inspected : object, optional
         Something else to look into, such as the audited function with its closure.
+    last : Surroundings, optional
+        An earlier look: what has not changed since is carried over, which is many times faster.
 
     Examples
     --------
-    >>> before, after = look_around(), look_around()
+    >>> before = look_around()
+    >>> after = look_around(last=before)
     >>> changed_places(before, after)
     []
     """
+    if last is not None and not last.bindings.hold():
+        last = None
+    known = {} if last is None else last.names
     names = {
-        name: dict(vars(module))
+        name: _snapshot(vars(module), known.get(name))
         for name, module in list[tuple[str, Any]](sys.modules.items())
         if isinstance(module, types.ModuleType) and not ("." in name and name.split(".")[0] in _LARGE)
     }
-    seen = Surroundings(names, {}, _process_state())
+    seen = Surroundings(names, _process_state())
+    if last is not None:
+        seen.bindings = last.bindings
+    rooms = {} if last is None else last.rooms
     for name in _watched(names, watched):
-        seen.watched.add(name)
-        for bound, value in list(names[name].items()):
-            if bound in _VOLATILE or not _lives_in(value, name):
-                continue
-            _look_into(value, f"{name}.{bound}", seen)
-        # Python notes here which warnings were shown: a warning that depends on a record leaves its trace.
-        registry = names[name].get("__warningregistry__", {})
-        seen.contents[f"{name}.__warningregistry__"] = sorted(repr(key) for key in registry if key != "version")
+        seen.rooms[name] = _look_into_room(name, names[name], rooms.get(name), seen.bindings)
     if inspected is not None:
-        flatten(inspected, "the audited function", seen.contents, met=Apart())
+        room = Room({}, restless=[_INSPECTED])
+        held = rooms[_INSPECTED].contents[_INSPECTED] if _INSPECTED in rooms else None
+        room.contents[_INSPECTED] = _held(inspected, _INSPECTED, held, seen.bindings)
+        seen.rooms[_INSPECTED] = room
     return seen
+
+
+_INSPECTED = "the audited function"
+
+
+def _snapshot(now: Mapping[str, Any], last: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a copy of a dictionary: the last one, if nothing has been bound since."""
+    return last if last is not None and same_bindings(now, last) else dict(now)
+
+
+def _look_into_room(name: str, names: dict[str, Any], last: Room | None, bindings: Bindings) -> Room:
+    """Look into a module; if all that is quiet is as it was, only at what is restless."""
+    if last is not None and last.is_as_it_was(names):
+        held = {path: _held(last.contents[path].value, path, last.contents[path], bindings) for path in last.restless}
+        caches = [(cache, cache.cache_info().currsize) for cache, _ in last.caches]
+        room = replace(last, contents={**last.contents, **held}, caches=caches)
+    else:
+        room = Room(names, quiet=Glance(bindings))
+        for bound, value in names.items():
+            if bound not in _VOLATILE and _lives_in(value, name):
+                _look_into(value, f"{name}.{bound}", room)
+    # Python notes here which warnings were shown: a warning that depends on a record leaves its trace.
+    shown = sorted(repr(key) for key in names.get("__warningregistry__", {}) if key != "version")
+    path = f"{name}.__warningregistry__"
+    room.contents[path] = Held(shown, {path: shown}, [], room.quiet)
+    return room
+
+
+def _held(value: object, path: str, last: Held | None, bindings: Bindings) -> Held:
+    """Read every leaf of a value, or carry over those of the last look."""
+    if last is not None and last.value is value and last.glance.holds():
+        return last
+    leaves: dict[str, Any] = {}
+    glance = Glance(bindings)
+    flatten(value, path, leaves, met=Apart(), glance=glance)
+    return Held(value, leaves, opaque_paths(leaves), glance)
 
 
 def _watched(names: Iterable[str], further: Iterable[str]) -> list[str]:
@@ -186,37 +296,44 @@ def _lives_in(value: object, module: str) -> bool:
     return True
 
 
-def _look_into(value: object, path: str, seen: Surroundings) -> None:
+def _look_into(value: object, path: str, room: Room) -> None:
     """Note what a value holds and, of containers, functions, classes and caches, how to put it back."""
-    if path in ALLOWED_STATE:
-        return
-    if is_fixed(value):
-        function = getattr(value, "__func__", value)
-        if isinstance(function, types.FunctionType):
-            seen.bare.append(function)
+    if path in ALLOWED_STATE or is_constant(value):
         return
     if isinstance(value, type):
         plain = dict(vars(value))
-        seen.names[path] = plain
-        seen.classes[path] = value
+        room.classes[path] = (value, plain)
         for name, item in plain.items():
             if name not in SKIPPED and not isinstance(item, type):
-                _look_into(item, f"{path}.{name}", seen)
+                _look_into(item, f"{path}.{name}", room)
         return
-    flatten(value, path, seen.contents, met=Apart())
+    function = getattr(value, "__func__", value)
+    if is_fixed(value) and isinstance(function, types.FunctionType):
+        room.bare.append(function)
+        room.quiet.note_function(function)
+        return
+    held = _held(value, path, None, room.quiet.bindings)
+    if is_fixed(value) and not held.glance.blind:
+        room.quiet.add(held.glance)  # as long as this holds, it stays fixed
+        return
+    room.contents[path] = held
+    if held.glance.blind or held.glance.caches:
+        room.restless.append(path)
+    else:
+        room.quiet.add(held.glance)
     if isinstance(value, functools._lru_cache_wrapper):
-        seen.caches.append((value, value.cache_info().currsize))
+        room.caches.append((value, value.cache_info().currsize))
     elif isinstance(value, _CONTAINERS):
-        seen.copies.append((value, value.copy()))
+        room.copies.append((value, value.copy()))
     elif isinstance(value, types.FunctionType):
-        seen.copies.append((value.__dict__, dict(value.__dict__)))
+        room.copies.append((value.__dict__, dict(value.__dict__)))
 
 
 def _process_state() -> dict[str, Any]:
     state: dict[str, Any] = {
         "exit handlers": atexit._ncallbacks(),
         "Python's global generator": sys.modules["random"].getstate() if "random" in sys.modules else None,
-        "numpy's global generator": repr(np.random.get_state()),
+        "numpy's global generator": _numpy_state(),
         "numpy's error state": np.geterr(),
         # A module that is imported for some data only tells which data there were.
         "modules": frozenset(sys.modules),
@@ -224,6 +341,11 @@ def _process_state() -> dict[str, Any]:
         "sys.path": tuple(sys.path),
     }
     return state
+
+
+def _numpy_state() -> tuple[Any, ...]:
+    name, key, *rest = np.random.get_state()
+    return (name, np.asarray(key).tobytes(), *rest)
 
 
 def _mask() -> int:
@@ -248,13 +370,30 @@ def changed_places(first: Surroundings, second: Surroundings) -> list[str]:
     ('fogline.leak', None, [])
     """
     found = [key for key, value in second.process.items() if first.process[key] != value]
-    paths = {**first.contents, **second.contents}
-    found += [path for path in paths if first.contents.get(path) != second.contents.get(path)]
+    for name in {**first.rooms, **second.rooms}:
+        found += _changed_in_room(first.rooms.get(name, _NOWHERE), second.rooms.get(name, _NOWHERE))
     for name, bound in second.names.items():
-        if not name.startswith(_NOT_WATCHED):
+        if bound is not first.names.get(name) and not name.startswith(_NOT_WATCHED):
             found += [f"{name}.{key}" for key in _rebound(first.names.get(name, {}), bound)]
     allowed = (*ALLOWED_STATE, *_PLACES)
     return [place for place in found if not any(_below(place, path) for path in allowed)]
+
+
+_NOWHERE = Room({})
+
+
+def _changed_in_room(first: Room, second: Room) -> list[str]:
+    found = []
+    for path in {**first.contents, **second.contents}:
+        before, after = first.contents.get(path), second.contents.get(path)
+        if before is not after:
+            one, other = ({} if held is None else held.leaves for held in (before, after))
+            found += [place for place in {**one, **other} if one.get(place) != other.get(place)]
+    for path, (_, plain) in second.classes.items():
+        then = first.classes[path][1] if path in first.classes else {}
+        if plain is not then:
+            found += [f"{path}.{key}" for key in _rebound(then, plain)]
+    return found
 
 
 def _below(place: str, allowed: str) -> bool:
@@ -288,19 +427,21 @@ def rewind(before: Surroundings) -> None:
             _put_back_names(sys.modules[name], name, {})
             if all(key.startswith("__") for key in vars(sys.modules[name])):
                 del sys.modules[name]
-    for name in before.watched & set(sys.modules):
-        _put_back_names(sys.modules[name], name, before.names[name])
-    for path, kind in before.classes.items():
-        _put_back_names(kind, path, before.names[path])
-    for holder, copy in before.copies:
-        if not _same_items(holder, copy):
-            holder.clear()
-            (holder.update if isinstance(holder, dict | set) else holder.extend)(copy)
-    for function in before.bare:
-        vars(function).clear()
-    for cache, size in before.caches:
-        if cache.cache_info().currsize != size:
-            cache.cache_clear()
+    for name, room in before.rooms.items():
+        if name in sys.modules:
+            _put_back_names(sys.modules[name], name, room.names)
+        for path, (kind, plain) in room.classes.items():
+            _put_back_names(kind, path, plain)
+        for holder, copy in room.copies:
+            if not _same_items(holder, copy):
+                holder.clear()
+                (holder.update if isinstance(holder, dict | set) else holder.extend)(copy)
+        for function in room.bare:
+            if function.__dict__:
+                function.__dict__.clear()
+        for cache, size in room.caches:
+            if cache.cache_info().currsize != size:
+                cache.cache_clear()
 
 
 def empty_caches(seen: Surroundings) -> bool:
@@ -316,13 +457,15 @@ def empty_caches(seen: Surroundings) -> bool:
     >>> empty_caches(look_around()), empty_caches(look_around())
     (True, False)
     """
-    inspected = [cache for cache, _ in seen.caches if cache.cache_info().currsize]
+    inspected = [cache for room in seen.rooms.values() for cache, _ in room.caches if cache.cache_info().currsize]
     for cache in inspected:
         cache.cache_clear()
     return bool(inspected)
 
 
 def _put_back_names(holder: object, path: str, before: dict[str, Any]) -> None:
+    if same_bindings(vars(holder), before):
+        return
     now = dict(vars(holder))
     for key in {*now, *before}:
         old, new = before.get(key), now.get(key)
@@ -343,7 +486,7 @@ def _same_items(one: Collection[Any], other: Collection[Any]) -> bool:
         return all(key in other and other[key] is value for key, value in one.items())
     if isinstance(one, set):
         return bool(one == other)
-    return all(a is b for a, b in zip(one, other, strict=True))
+    return same_items(one, other)
 
 
 # -- files, processes and sockets ----------------------------------------------------------------------------
@@ -414,5 +557,6 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
 
 def opaque_additions(before: Surroundings, after: Surroundings) -> list[str]:
     """Return what cannot be looked into and was not there before."""
-    known = set(opaque_paths(before.contents))
-    return [path for path in opaque_paths(after.contents) if path not in known]
+    known = {place for room in before.rooms.values() for held in room.contents.values() for place in held.opaque}
+    found = [place for room in after.rooms.values() for held in room.contents.values() for place in held.opaque]
+    return [place for place in found if place not in known]

@@ -132,7 +132,7 @@ def no_bounds(rows, box, shape):
 def test_mutants_fail_replay(monkeypatch, name, broken):
     monkeypatch.setattr(module, name, broken)
     pairs = canary_pairs([(-1, 3)], neighbours="add-remove", n=50, block=None)
-    assert not replay(fitted("add-remove"), pairs).passed
+    assert not replay(fitted("add-remove"), pairs, until_failure=True).passed
 
 
 def test_a_bandwidth_from_the_records_fails_replay():
@@ -141,7 +141,8 @@ def test_a_bandwidth_from_the_records_fails_replay():
         spread = np.nanstd(rows[np.isfinite(rows)]) if rows.size else 0.3
         return fitted("add-remove", bandwidth=float(np.clip(spread, 0.1, 1.0)))(X)
 
-    assert not replay(tuned, canary_pairs([(-1, 3)], neighbours="add-remove", n=50, block=None)).passed
+    pairs = canary_pairs([(-1, 3)], neighbours="add-remove", n=50, block=None)
+    assert not replay(tuned, pairs, until_failure=True).passed
 
 
 def test_the_values_do_not_tell_too_much():
