@@ -125,7 +125,7 @@ def candidates() -> dict[str, tuple[Measured, dict[str, Shares], list[tuple[int,
     for name, value in (("scale", "1/100"), ("moments", "1/20"), ("density", "1/10"), ("steps", "4/5")):
         mixed[f"{name} {value}"] = moved(MIXTURE_SHARES, name, Fraction(value))
     magnitude: dict[str, Shares] = {"fixed": {"magnitudes": bounds_module.MAGNITUDE_SHARE}}
-    magnitude |= {f"magnitudes 1/{k}": {"magnitudes": Fraction(1, k)} for k in (12, 6, 4, 2)}
+    magnitude |= {f"magnitudes {k}": {"magnitudes": Fraction(k)} for k in ("1/6", "1/3", "1/2", "3/5", "2/3", "3/4")}
     base = profile_module.SETTINGS
     staged: dict[str, Shares] = {"fixed": {"search": base.search, "magnitudes": base.magnitudes, "pilot": base.pilot}}
     for name, value in (("search", "1/8"), ("search", "1/6"), ("search", "3/8"), ("pilot", "1/10"), ("pilot", "1/4")):
@@ -133,7 +133,7 @@ def candidates() -> dict[str, tuple[Measured, dict[str, Shares], list[tuple[int,
     return {
         "clustering": (clustering, cluster, [(5000, 1.0)]),
         "mixture": (mixture, mixed, [(5000, 1.0)]),
-        "bounds": (ranges, magnitude, [(1000, 0.2), (10000, 1.0)]),
+        "bounds": (ranges, magnitude, [(300, 1.0), (1000, 0.2), (3000, 0.2), (10000, 1.0)]),
         "profile": (profiles, staged, [(5000, 1.0)]),
     }
 
