@@ -93,8 +93,9 @@ def column(run: int, n: int) -> np.ndarray:
 def ranges(shares: Shares, run: int, n: int, epsilon: float) -> float:
     """Rank error of the median and the quartiles that released bounds tell."""
     x = column(run, n)
-    with mock.patch.object(bounds_module, "MAGNITUDE_SHARE", shares["magnitudes"]):
-        found = private_bounds(x[:, None], epsilon=epsilon, delta=DELTA)
+    chosen = shares.get("magnitudes")
+    with mock.patch.object(bounds_module, "MAGNITUDE_SHARE", chosen or bounds_module.MAGNITUDE_SHARE):
+        found = private_bounds(x[:, None], epsilon=epsilon, delta=DELTA, expect_records=None if chosen else n)
     levels = np.array([0.25, 0.5, 0.75])
     told = found.quantile(levels)[0]
     if not np.isfinite(told).all():
@@ -126,9 +127,10 @@ def candidates() -> dict[str, tuple[Measured, dict[str, Shares], list[tuple[int,
         mixed[f"{name} {value}"] = moved(MIXTURE_SHARES, name, Fraction(value))
     magnitude: dict[str, Shares] = {"fixed": {"magnitudes": bounds_module.MAGNITUDE_SHARE}}
     magnitude |= {f"magnitudes {k}": {"magnitudes": Fraction(k)} for k in ("1/6", "1/3", "1/2", "3/5", "2/3", "3/4")}
+    magnitude["by the number expected"] = {}
     base = profile_module.SETTINGS
     staged: dict[str, Shares] = {"fixed": {"search": base.search, "magnitudes": base.magnitudes, "pilot": base.pilot}}
-    for name, value in (("search", "1/8"), ("search", "1/6"), ("search", "3/8"), ("pilot", "1/10"), ("pilot", "1/4")):
+    for name, value in (("search", "1/8"), ("search", "3/8"), ("pilot", "1/10"), ("pilot", "1/4")):
         staged[f"{name} {value}"] = {**staged["fixed"], name: Fraction(value)}
     return {
         "clustering": (clustering, cluster, [(5000, 1.0)]),
