@@ -87,7 +87,7 @@ def column(run: int, n: int) -> np.ndarray:
     rng = np.random.default_rng([19, run])
     scale, place = 10.0 ** rng.uniform(-2, 3), rng.normal() * 10.0 ** rng.uniform(-1, 3)
     kinds = (rng.standard_normal(n), rng.gamma(2.0, 1.0, n), rng.standard_normal(n) + 6.0 * (rng.random(n) < 0.3))
-    return place + scale * kinds[run % 3]
+    return np.asarray(place + scale * kinds[run % 3])
 
 
 def ranges(shares: Shares, run: int, n: int, epsilon: float) -> float:
