@@ -87,14 +87,15 @@ def column(run: int, n: int) -> np.ndarray:
     rng = np.random.default_rng([19, run])
     scale, place = 10.0 ** rng.uniform(-2, 3), rng.normal() * 10.0 ** rng.uniform(-1, 3)
     kinds = (rng.standard_normal(n), rng.gamma(2.0, 1.0, n), rng.standard_normal(n) + 6.0 * (rng.random(n) < 0.3))
-    return place + scale * kinds[run % 3]
+    return np.asarray(place + scale * kinds[run % 3])
 
 
 def ranges(shares: Shares, run: int, n: int, epsilon: float) -> float:
     """Rank error of the median and the quartiles that released bounds tell."""
     x = column(run, n)
-    with mock.patch.object(bounds_module, "MAGNITUDE_SHARE", shares["magnitudes"]):
-        found = private_bounds(x[:, None], epsilon=epsilon, delta=DELTA)
+    chosen = shares.get("magnitudes")
+    with mock.patch.object(bounds_module, "MAGNITUDE_SHARE", chosen or bounds_module.MAGNITUDE_SHARE):
+        found = private_bounds(x[:, None], epsilon=epsilon, delta=DELTA, expect_records=None if chosen else n)
     levels = np.array([0.25, 0.5, 0.75])
     told = found.quantile(levels)[0]
     if not np.isfinite(told).all():
@@ -125,15 +126,16 @@ def candidates() -> dict[str, tuple[Measured, dict[str, Shares], list[tuple[int,
     for name, value in (("scale", "1/100"), ("moments", "1/20"), ("density", "1/10"), ("steps", "4/5")):
         mixed[f"{name} {value}"] = moved(MIXTURE_SHARES, name, Fraction(value))
     magnitude: dict[str, Shares] = {"fixed": {"magnitudes": bounds_module.MAGNITUDE_SHARE}}
-    magnitude |= {f"magnitudes 1/{k}": {"magnitudes": Fraction(1, k)} for k in (12, 6, 4, 2)}
+    magnitude |= {f"magnitudes {k}": {"magnitudes": Fraction(k)} for k in ("1/6", "1/3", "1/2", "3/5", "2/3", "3/4")}
+    magnitude["by the number expected"] = {}
     base = profile_module.SETTINGS
     staged: dict[str, Shares] = {"fixed": {"search": base.search, "magnitudes": base.magnitudes, "pilot": base.pilot}}
-    for name, value in (("search", "1/8"), ("search", "1/6"), ("search", "3/8"), ("pilot", "1/10"), ("pilot", "1/4")):
+    for name, value in (("search", "1/8"), ("search", "3/8"), ("pilot", "1/10"), ("pilot", "1/4")):
         staged[f"{name} {value}"] = {**staged["fixed"], name: Fraction(value)}
     return {
         "clustering": (clustering, cluster, [(5000, 1.0)]),
         "mixture": (mixture, mixed, [(5000, 1.0)]),
-        "bounds": (ranges, magnitude, [(1000, 0.2), (10000, 1.0)]),
+        "bounds": (ranges, magnitude, [(300, 1.0), (1000, 0.2), (3000, 0.2), (10000, 1.0)]),
         "profile": (profiles, staged, [(5000, 1.0)]),
     }
 

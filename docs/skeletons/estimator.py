@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from fogline import _validation
-from fogline.accounting import Cost
+from fogline.accounting import Cost, GaussianCost, PureCost
 from fogline.estimators._base import ReleasedState
 from fogline.releases.curator import Curator
 from fogline.releases.terms import ReleaseTerms
@@ -128,9 +128,10 @@ class DensestIntervals(ReleasedState, BaseEstimator):
         self.max_contributions = max_contributions
         self.ledger = ledger
 
-    def cost(self) -> Cost:
+    def cost(self) -> Cost | GaussianCost | PureCost:
         """What one ``fit`` costs, from the parameters alone: a ledger asks this to plan."""
-        return ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions).cost()
+        wishes = (self.epsilon, self.delta, self.neighbours, self.max_contributions)
+        return ReleaseTerms.checked(*wishes, ledger=self.ledger).cost()
 
     def fit(self, X: Any, y: Any = None) -> DensestIntervals:  # noqa: ARG002
         """Ask for both counts and keep the densest intervals.
@@ -148,7 +149,8 @@ class DensestIntervals(ReleasedState, BaseEstimator):
         """
         # 1. Validate all that is public, each error naming its parameter.
         source = as_source(X)
-        terms = ReleaseTerms.checked(self.epsilon, self.delta, self.neighbours, self.max_contributions, unit_of(source))
+        wishes = (self.epsilon, self.delta, self.neighbours, self.max_contributions)
+        terms = ReleaseTerms.checked(*wishes, unit_of(source), ledger=self.ledger)  # its lane decides the accounting
         _validation.check_ledger(self.ledger)
         box = _validation.check_bounds(self.bounds, width=width_of(source))
         self._remember_features(source, len(box))

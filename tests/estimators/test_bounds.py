@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -280,9 +281,9 @@ def test_mutants_fail(monkeypatch):
 def test_a_range_taken_from_the_records_would_be_noticed(monkeypatch):
     real = bounds_module._count
 
-    def peeking(columns, shares, curator):
+    def peeking(columns, shares, split, curator):
         seen = [0.0]
-        found = real(columns, shares, curator)
+        found = real(columns, shares, split, curator)
         curator._records.each(lambda rows: seen.append(float(np.nan_to_num(rows, posinf=0.0).max(initial=0.0))))
         wider = [part.cells and replace(part.cells, high=part.cells.high + max(seen)) for part in found]
         return tuple(replace(part, cells=cells) for part, cells in zip(found, wider, strict=True))
@@ -321,3 +322,26 @@ def test_long_names_fit_into_a_ledger(tmp_path):
 def test_a_column_may_have_any_name():
     frame = pytest.importorskip("pandas").DataFrame({"self": [1.0], "rho": [2.0]})
     assert private_bounds(frame, **BUDGET).columns == ("self", "rho")
+
+
+# -- the split between the two stages ---------------------------------------------------------------------------
+
+
+def test_few_expected_records_give_the_range_half_of_the_budget():
+    noise = magnitudes.counts_sensitivity("replace", 2) / np.sqrt(2 * 0.01)
+    few, many = int(0.9 * bounds_module.FEW * noise), int(1.1 * bounds_module.FEW * noise)
+    share = bounds_module.magnitude_share
+    assert share(few, 0.01, "replace", 2) == Fraction(1, 2)
+    assert share(many, 0.01, "replace", 2) == share(None, 0.01, "replace", 2) == Fraction(1, 3)
+
+
+def test_the_split_is_paid_for_in_full_and_an_old_answer_stays_free(tmp_path):
+    x = np.random.default_rng(0).normal(5, 1, (500, 1))
+    with Ledger.create(tmp_path / "split", dataset="x", epsilon=9, delta=1e-4, high_water=tmp_path / "m") as ledger:
+        old = private_bounds(x, **BUDGET, ledger=ledger)
+        again = private_bounds(x, **BUDGET, expect_records=10, ledger=ledger)
+        assert again.receipt["commit"] == old.receipt["commit"]  # the words of before are known
+        new = private_bounds(x, epsilon=0.5, delta=1e-6, expect_records=10, ledger=ledger)
+        asked = ledger.answers()[-1].question.parameters["shares"]
+        assert asked == ["1, 1/2 of it for powers of two"]
+        assert private_bounds(x, epsilon=0.5, delta=1e-6, expect_records=11, ledger=ledger).receipt == new.receipt

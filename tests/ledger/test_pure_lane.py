@@ -12,6 +12,7 @@ from tests.ledger import reference
 from fogline.accounting import Cost, PureCost
 from fogline.ledger import BudgetExceeded, Caps, Charge
 from fogline.ledger import accounts as books
+from fogline.ledger import caps as limits
 from fogline.ledger import shared_cap as sharing
 from fogline.ledger.accounts import DELTA_UNITS, FORMAT, UNITS, Account, Accounts, Place, chain
 from fogline.ledger.ledger import dataset_declaration
@@ -169,9 +170,9 @@ def test_a_cap_without_a_delta_says_why_rho_is_refused():
 @pytest.fixture(autouse=True)
 def nothing_kept():
     """A mutant must not meet budgets that were computed without it, nor leave its own behind."""
-    books._rho_budget.cache_clear()
+    limits._rho_budget.cache_clear()
     yield
-    books._rho_budget.cache_clear()
+    limits._rho_budget.cache_clear()
 
 
 def broken(epsilon=1.0, delta=1e-6, neighbours="add-remove"):

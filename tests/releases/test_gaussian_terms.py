@@ -143,7 +143,7 @@ def test_without_a_ledger_the_curve_is_the_default():
     terms = ReleaseTerms.checked(1.0, 1e-5, "add-remove", 1)
     assert (terms.accounting, terms.cost()) == ("gaussian", gaussian_release(1.0, 1e-5))
     assert terms.rho == release_rho(1.0, 1e-5)
-    assert f"mu = {terms.guarantee().mu:.3g}" in str(terms.guarantee())
+    assert "mu = 0.269" in str(terms.guarantee())  # 0.2681, rounded up
     assert ReleaseTerms.checked(None, None, "add-remove", 1, rho=0.01).accounting == "zcdp"
 
 

@@ -57,6 +57,7 @@ PROOFS = {
     "spherical-gaussian-learner": "queries/gaussian.proof.md",
     "stable-histogram": "mechanisms/stable_histogram.proof.md",
     "strata": "queries/strata.proof.md",
+    "terms": "releases/terms.proof.md",
     "terrific-ball": "queries/ball_search.proof.md",
     "text-lines": "sources/text_lines.proof.md",
     "warehouse": "sources/warehouse.proof.md",
