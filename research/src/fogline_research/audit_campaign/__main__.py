@@ -38,6 +38,7 @@ from fogline_research.audit_campaign.estimators import (
 )
 from fogline_research.audit_campaign.isolation_audit import check_sources
 from fogline_research.audit_campaign.lines import CONFIDENCE, Check, Line
+from fogline_research.audit_campaign.verbs import check_verbs
 
 __all__ = ["CHECKS", "ledger_table", "main", "page"]
 
@@ -186,6 +187,7 @@ CHECKS: tuple[Check, ...] = (
     check_mixture_outlier,
     check_replay,
     check_mixture_replay,
+    check_verbs,
     check_draws,
     check_diffprivlib,
     check_sources,
