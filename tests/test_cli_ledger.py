@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from fogline import PrivateDensity
-from fogline.accounting import Cost
+from fogline.accounting import Cost, PureCost
 from fogline.cli.app import app
 from fogline.ledger import Ledger, Receipt
 from fogline.report.ledger import spending_picture, statements
@@ -515,3 +516,36 @@ def test_answers_are_listed_and_written(ledger, visits):
     assert run("ledger", "answers", path, *marks, "--entry", entry, "--out", out).exit_code == 2
     assert run("ledger", "answers", path, *marks, "--entry", entry).exit_code == 2
     assert run("ledger", "answers", path, *marks, "--entry", 0, "--out", visits.parent / "b").exit_code == 4
+
+
+def test_what_was_spent_is_never_rounded_down_and_what_is_left_never_up(place):
+    path, marks = place
+    assert run("ledger", "create", path, "--dataset", "visits", "--epsilon", "2", "--delta", "0", *marks).exit_code == 0
+    with Ledger.open(path, high_water=marks[1]) as opened:
+        opened.on("visits").ask(
+            "trial",
+            code_version="1",
+            parameters={},
+            cost=PureCost(Fraction(1000041, 1000000)),
+            neighbours="add-remove",
+            certified=True,
+            release=lambda: b"x",
+            max_payload=10,
+        )
+    said = run("ledger", "show", path, *marks).stdout
+    assert "in all epsilon 1.001 at delta 0" in said
+    assert "pure epsilon 0.9999 would fit" in said
+
+
+def test_a_large_cap_or_budget_is_said(place):
+    path, marks = place
+    large = run("ledger", "create", path, "--dataset", "visits", "--epsilon", "100", "--delta", "0.01", *marks)
+    assert large.exit_code == 0
+    assert "epsilon = 100 is above 10" in large.stderr
+    assert "delta = 0.01 is above 0.001" in large.stderr
+    more = run("ledger", "add-dataset", path, "--dataset", "stays", "--epsilon", "12", *DELTA, *marks)
+    assert "epsilon = 12 is above 10" in more.stderr
+    planned = run("ledger", "plan", path, "--dataset", "visits", "--epsilon", "11", *DELTA, *marks, "--json")
+    assert "epsilon = 11 is above 10" in planned.stderr
+    assert json.loads(planned.stdout)
+    assert run("ledger", "plan", path, "--dataset", "visits", "--epsilon", "1", *DELTA, *marks).stderr == ""

@@ -42,6 +42,7 @@ __all__ = [
     "opened",
     "print_json",
     "refusals",
+    "say_cautions",
     "writable",
     "write",
 ]
@@ -256,3 +257,11 @@ class Phase:
     def __exit__(self, *details: object) -> None:
         if self._status is not None:
             self._status.__exit__(None, None, None)
+
+
+def say_cautions(epsilon: float | None, delta: float | None) -> None:
+    """Say on the error stream what is wrong with a cap or a budget, from its two numbers."""
+    from fogline.accounting.cautions import budget_cautions
+
+    for words in budget_cautions(epsilon or 0.0, delta or 0.0):
+        click.echo(f"caution: {words}", err=True)

@@ -5,7 +5,9 @@ What is shown is what the ledger's entries say: names, public parameters, costs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ from fogline.cli.common import (
     opened,
     print_json,
     refusals,
+    say_cautions,
     writable,
     write,
 )
@@ -139,6 +142,7 @@ def create(path: Path, as_json: bool, **options: Any) -> None:
         print_json({"format": "fogline-ledger-create-1", **content})
     else:
         click.echo(f"ledger: {path}\n{_declared(options, left.rho)}")
+    say_cautions(options["epsilon"], options["delta"])
 
 
 @ledger.command(
@@ -157,6 +161,7 @@ def add_dataset(path: Path, high_water: Path | None, **options: Any) -> None:
         open_ledger.add_dataset(options["dataset"], **{**given, "sources": options["sources"] or None})
         left = open_ledger.remaining(options["dataset"])
     click.echo(_declared(options, left.rho))
+    say_cautions(options["epsilon"], options["delta"])
 
 
 @ledger.command(
@@ -290,6 +295,7 @@ def plan(ctx: click.Context, /, path: Path, high_water: Path | None, as_json: bo
         print_json(_plan_document(found, times))
     else:
         _show_plan(found, options, fits)
+    say_cautions(options["epsilon"], options["delta"])
     if not fits:
         ctx.exit(4)
 
@@ -402,8 +408,8 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
                 "not fixed yet" if statement.unit is None else str(statement.unit),
                 cap,
                 _part(statement),
-                f"{statement.remaining.epsilon:.4g}",
-                f"{statement.remaining.rho:.4g}",
+                at_most(statement.remaining.epsilon),
+                at_most(statement.remaining.rho),
                 str(answered),
                 str(len(statement.items) - answered),
             ]
@@ -418,7 +424,7 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
             str(item.seq),
             item.label,
             item.analyst or "",
-            f"{item.amount / UNITS:.4g} {item.currency}",
+            f"{at_least(item.amount / UNITS)} {item.currency}",
             "" if item.answered else "no answer",
         ]
         for statement in listed
@@ -431,14 +437,44 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
         _print_table("Spent on", headings, items, text=lambda heading: heading not in ("entry", "cost"))
 
 
+def at_least(value: float, digits: int = 4) -> str:
+    """Write what was spent with few digits, never less than it is.
+
+    Examples
+    --------
+    >>> at_least(0.99991), at_least(1.00001), at_least(0.0), at_least(0.1)
+    ('1', '1.001', '0', '0.1')
+    """
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def at_most(value: float, digits: int = 4) -> str:
+    """Write what is left with few digits, never more than it is.
+
+    Examples
+    --------
+    >>> at_most(0.99999), at_most(2.0), at_most(float("inf"))
+    ('0.9999', '2', 'inf')
+    """
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(value) or not value:
+        return f"{value:g}"
+    exact = Decimal(repr(float(value)))
+    last = exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding=rounding)
+    return f"{float(last):.{digits}g}"
+
+
 def _in_all(statement: Statement) -> str:
     """Say what all releases of a data set in rho and in pure epsilon amount to together."""
     epsilon, delta = statement.total
     pure, rho, mu = statement.spent.get("pure", (0, 0))[0] / UNITS, statement.rho, statement.mu
-    lane = f"rho = {rho:.4g}" if mu is None else f"mu = {mu:.4g}"
-    made = f" (pure epsilon {pure:.4g}, and {lane} converted)" if pure and rho else f" ({lane})" if mu else ""
-    left = f"pure epsilon {statement.remaining.pure:.4g} would fit"
-    return f"{statement.dataset}: in all epsilon {epsilon:.4g} at delta {delta:g}{made}; {left}"
+    lane = f"rho = {at_least(rho)}" if mu is None else f"mu = {at_least(mu)}"
+    made = f" (pure epsilon {at_least(pure)}, and {lane} converted)" if pure and rho else f" ({lane})" if mu else ""
+    left = f"pure epsilon {at_most(statement.remaining.pure)} would fit"
+    return f"{statement.dataset}: in all epsilon {at_least(epsilon)} at delta {delta:g}{made}; {left}"
 
 
 def _part(statement: Statement) -> str:
@@ -513,7 +549,7 @@ def _show_plan(found: Plan, options: dict[str, Any], fits: bool) -> None:
     price = named.get(found.charge.currency, f"rho = {each:.6g}")
     click.echo(f"cost: {what} costs {price}")
     left = found.before
-    click.echo(f"left: rho = {left.rho:.6g}, epsilon {left.epsilon:.4g}, or pure epsilon {left.pure:.6g}")
+    click.echo(f"left: rho = {left.rho:.6g}, epsilon {at_most(left.epsilon)}, or pure epsilon {left.pure:.6g}")
     click.echo(f"fits: {'yes' if fits else 'no'} ({options['times']} asked for, {more} would fit)")
 
 

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from fogline.cli import parse
-from fogline.cli.common import Command, Phase, console_for_people, drawable, need, print_json, writable, write
+from fogline.cli.common import (
+    Command,
+    Phase,
+    console_for_people,
+    drawable,
+    need,
+    print_json,
+    say_cautions,
+    writable,
+    write,
+)
 from fogline.cli.options import need_reader, query_option, reading_options, source_table
 from fogline.cli.release import checked_numbers
 
@@ -103,6 +113,8 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
             found.param_hint = "--epsilons" if found.param_hint == "--epsilon" else found.param_hint
             raise found from None
     command = str(ctx.meta["fogline.command"])
+    tried = parse.numbers_option(options["epsilons"], "--epsilons")
+    say_cautions(max(tried) if tried else None, options["delta"])
     if as_json:
         print_json(outlook_document(expected, options, command))
     if as_json and options["picture"] is None:
