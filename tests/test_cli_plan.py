@@ -232,3 +232,10 @@ def test_help_has_examples(word):
     text = run(word, "--help").stdout
     assert "Example" in text
     assert f"fogline {word}" in text
+
+
+def test_plan_says_when_a_budget_protects_hardly_anyone():
+    result = run(*PLAN, "--shape", "gaussian:3,0.5", "--epsilons", "1,20", "--json")
+    assert result.exit_code == 0, result.output
+    assert "epsilon = 20 is above 10" in result.stderr
+    assert json.loads(result.stdout)

@@ -24,9 +24,24 @@ def test_short_form(monkeypatch, capsys, tmp_path):
     assert "| laplace noise of scale 20 | the exact law |" in written
 
 
+def test_checks_in_processes_of_their_own(monkeypatch, capsys, tmp_path):
+    """Each fails alone, and the lines come in the order of the checks."""
+    monkeypatch.setattr(audit, "CHECKS", (failing_check, audit.check_event_kinds))
+    assert main(["--short", "--seed", "3", "--output", str(tmp_path / "audit.md")]) == 1
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("ok", "FAIL"))]
+    assert "failing_check" in shown[0]
+    assert "ZeroDivisionError" in shown[0]
+    assert all(line.startswith("ok") for line in shown[1:])
+    assert len(shown) == 8
+
+
+def failing_check(seed, short):
+    raise ZeroDivisionError
+
+
 def test_a_failure_is_an_exit_code(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(audit, "CHECKS", (lambda seed, short: [Line("a claim", "a gap", False)],))
-    assert main(["--short", "--output", str(tmp_path / "audit.md")]) == 1
+    assert main(["--short", "--processes", "1", "--output", str(tmp_path / "audit.md")]) == 1
     assert "FAIL" in capsys.readouterr().out
     assert "**FAILED**" in (tmp_path / "audit.md").read_text()
 
@@ -34,7 +49,7 @@ def test_a_failure_is_an_exit_code(monkeypatch, capsys, tmp_path):
 def test_trials_that_break_are_a_failure(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(audit, "CHECKS", ())
     monkeypatch.setattr(audit, "ledger_table", lambda short: ("**BROKEN**", False))
-    assert main(["--short", "--output", str(tmp_path / "audit.md")]) == 1
+    assert main(["--short", "--processes", "1", "--output", str(tmp_path / "audit.md")]) == 1
     assert "BROKEN" in (tmp_path / "audit.md").read_text()
 
 

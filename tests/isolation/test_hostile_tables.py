@@ -19,6 +19,7 @@ from fogline_research.audit_campaign.hostile_tables import (
 )
 from fogline_research.audit_campaign.isolation import Case, IsolationReport, check_isolation
 from fogline_research.audit_campaign.isolation_audit import (
+    VERB_PAIRS,
     Campaign,
     coverage_lines,
     joined,
@@ -127,7 +128,8 @@ def test_lines_of_the_audit():
         assert not report_line(source, bad).passed
     assert report_line(source_named("numpy structured array"), IsolationReport("x", 5, 0, 5)).passed
     assert pairs_of(source, short=False) == 10_000
-    assert {pairs_of(one, short=False) for one in SOURCES if one.form.server} == {1000}
+    assert {pairs_of(one, short=False) for one in SOURCES if one.form.server} == {1000, VERB_PAIRS}
+    assert pairs_of(source_named("fogline.release: CSV, CRLF"), short=False) == VERB_PAIRS
     lines = {line.check: line for line in coverage_lines(Counter({"cell: NaN": 3, "id: zero": 0}), short=False)}
     assert lines["cell (1)"].passed
     assert not lines["id (1)"].passed

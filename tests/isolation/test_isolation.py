@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from fogline_research.audit_campaign.forms import SOURCES, is_available, source_named
+from fogline_research.audit_campaign.forms.sources import SHORTER
 from fogline_research.audit_campaign.isolation import check_isolation, try_case
 from fogline_research.audit_campaign.isolation_cases import load_cases
 
 SEED = 20
+VERBS = ("release", "named releases", "profile", "profile found")
 REGRESSIONS = load_cases(Path(__file__).parent / "regressions")
 
 
@@ -24,7 +26,8 @@ def test_one_record_touches_no_other(source, request):
     report = check_isolation(source, source.form.pairs, SEED, servers=servers_of(source, request))
     shown = [f"{violation.case}: {violation.what}"[:2000] for violation in report.found]
     assert not report.violations, "\n".join(shown)
-    assert report.pairs >= source.form.pairs >= 100
+    # A verb reads through readers that are tried on a hundred pairs above.
+    assert report.pairs >= source.form.pairs >= (SHORTER if source.state in VERBS else 100)
     assert report.read + report.refused == report.pairs, "no cell may keep a table from being read"
     assert bool(report.read) != source.form.is_refused
 

@@ -9,6 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fogline.queries import fourier_sums
+from fogline.sources import typed_cells
 from fogline.sources.tables import Source
 from fogline_research.audit_campaign import isolation_measures
 from fogline_research.audit_campaign.forms import is_available, source_named
@@ -158,3 +160,32 @@ def test_a_break_is_shrunk(monkeypatch):
     source = replace(source, form=replace(source.form, options={**source.form.options, "entry": ("table",)}))
     (found, *_) = check_isolation(source, source.form.pairs, seed=20).found
     assert len(found.case.before) + len(found.case.after) == 1
+
+
+def a_range_from_the_records(patch):
+    """The cells of a profile are moved by the largest value of the batch."""
+    real = typed_cells.number_cells
+    patch.setattr(typed_cells, "number_cells", lambda values, spec: real(values + (np.nanmax([*values, 0]) > 9), spec))
+
+
+def an_outlier_drops_the_others(patch):
+    """A record beyond the bounds takes its batch with it."""
+    real = fourier_sums.CellCounts.add_rows
+
+    def add(self, rows):
+        return real(self, rows[:0] if (rows > 1e6).any() else rows)
+
+    patch.setattr(fourier_sums.CellCounts, "add_rows", add)
+
+
+@pytest.mark.parametrize(
+    ("breach", "name"),
+    [
+        (a_range_from_the_records, "fogline.profile: numpy array"),
+        (an_outlier_drops_the_others, "fogline.release: numpy array"),
+        (an_outlier_drops_the_others, "fogline.release, named densities: pandas (numpy)"),
+    ],
+)
+def test_a_verb_that_leaks_is_caught(breach, name, monkeypatch):
+    breach(monkeypatch)
+    assert check_isolation(name, 120, 1, shrinking=False).violations

@@ -34,6 +34,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.linalg import SuperLU
 
 from fogline.audit.glances import CHANGEABLE, Glance
 
@@ -523,6 +524,7 @@ _KNOWN: tuple[tuple[Any, Any], ...] = (
     # Its dictionary is the one of this thread: the threads that a run leaves behind are failures of their own.
     (threading.local, lambda _: ()),
     ((io.StringIO, io.BytesIO), lambda value: ((".getvalue()", value.getvalue()),)),
+    (SuperLU, _named("L", "U", "perm_r", "perm_c", "shape")),
     (
         (np.random.Generator, np.random.BitGenerator, np.random.RandomState, np.random.SeedSequence),
         _random_parts,

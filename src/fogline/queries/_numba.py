@@ -42,13 +42,18 @@ def add_phases(
 def count_rows(rows: FloatArray, spec: CellSpec, counts: IntArray) -> None:
     """Add the rows to the flat ``counts`` of the grid."""
     lower, upper, widths, shift = _grid(spec)
-    _count(rows, lower, upper, widths, shift, spec.cells, counts)
+    _count(_writeable(rows), lower, upper, widths, shift, spec.cells, counts)
 
 
 def write_cells(rows: FloatArray, spec: CellSpec, cells: IntArray) -> None:
     """Write the flat cell of each row, or the number of cells for a row that falls nowhere."""
     lower, upper, widths, shift = _grid(spec)
-    _write(rows, lower, upper, widths, shift, spec.cells, cells)
+    _write(_writeable(rows), lower, upper, widths, shift, spec.cells, cells)
+
+
+def _writeable(rows: FloatArray) -> FloatArray:
+    """Rows as an array that may be written: for any other kind numba would compile the loop once more."""
+    return np.require(rows, requirements=["C", "W"])
 
 
 def _grid(spec: CellSpec) -> list[tuple[float, ...]]:

@@ -211,6 +211,8 @@ class CellCounts:
         self._dense = np.zeros(self.total_cells if self.is_dense else 0, dtype=np.int64)
         self._keys = np.zeros(0, dtype=np.int64)
         self._counts = np.zeros(0, dtype=np.int64)
+        # Loaded and compiled now, not with the first batch: what the process holds must not tell that there was one.
+        self.add_rows(np.zeros((0, len(spec.cells))))
 
     @quiet()
     def add_rows(self, rows: FloatArray) -> None:

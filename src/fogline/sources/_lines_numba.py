@@ -9,7 +9,7 @@ the range, is read by Python's ``float``. All of them give the nearest double, s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
@@ -101,6 +101,16 @@ class FastReader:
             layout.options.encoding == "utf-8",
         )
         self._stops = stops
+        # Compiled now, not with the first block: what the process holds must not tell that there was a line.
+        self._read_lines(np.frombuffer(b"", dtype=np.uint8), 0, 0)
+
+    def _read_lines(self, content: Any, at: Whole, capacity: int) -> tuple[Any, ...]:
+        """Lines from a place on, as many as there is room for: rows, notes, hard cells, and where it ended."""
+        rows = np.empty((capacity, len(self._layout.numbers)))
+        notes = np.zeros((len(self._texts), capacity, 4), dtype=np.int64)
+        # Room for one more line: a line is finished before its cells are counted against HARD.
+        hard = np.empty((HARD + rows.shape[1], 4), dtype=np.int64)
+        return rows, notes, hard, _read(content, at, self._places, self._rule, self._stops, rows, notes, hard)
 
     def batches(self, block: bytes) -> list[Batch]:
         """Rows of the block, with the ids where there is a unit."""
@@ -113,11 +123,7 @@ class FastReader:
         content = np.frombuffer(block, dtype=np.uint8)
         capacity = min(BATCH_ROWS, len(block))
         while at < len(block):
-            rows = np.empty((capacity, len(self._layout.numbers)))
-            notes = np.zeros((len(self._texts), capacity, 4), dtype=np.int64)
-            # Room for one more line: a line is finished before its cells are counted against HARD.
-            hard = np.empty((HARD + rows.shape[1], 4), dtype=np.int64)
-            count, at, left = _read(content, at, self._places, self._rule, self._stops, rows, notes, hard)
+            rows, notes, hard, (count, at, left) = self._read_lines(content, at, capacity)
             for row, column, begin, end in hard[:left].tolist():
                 rows[row, column] = self._number_rule.value(block[begin:end])
             has_unit = self._layout.unit is not None

@@ -426,6 +426,11 @@ class UnitBuckets:
         """Take the records of a batch that could count and belong to the part."""
         usable, record_digests, payload = self._admit(rows)
         values, kinds = self._identities.read(ids)
+        if not len(rows) and not self._taken and not self._samplers:
+            # Loaded and compiled with no rows: what the process holds must not tell that somebody had a record.
+            tried = new_sampler(self._bound, payload is not None, 0)
+            tried.add(values, record_digests, usable, 0)
+            tried.kept(None)
         wanted = usable & (kinds != MISSING)
         if self._parts > 1:
             wanted &= self._hashes(values, kinds) % self._parts == self._part

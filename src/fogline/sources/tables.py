@@ -227,7 +227,12 @@ class Source(ABC):
             if tell is not None:
                 tell(done)
 
+        if self._width is not None:
+            take(np.zeros((0, self._width)), [[] for _ in self.texts], self._no_ids())
         self._scan_typed(take_and_tell)
+
+    def _no_ids(self) -> Ids | None:
+        return None if self.unit_column is None else np.zeros(0, dtype=np.int64)
 
     def bounded(self, max_contributions: int) -> Source:
         """The same table with no more records of a unit than it may contribute; itself where every row is a unit."""
@@ -261,6 +266,9 @@ class Source(ABC):
 
     def _counted_scan(self, take: Take) -> None:
         tell, done = self.progress, 0
+        # No rows first: what is loaded and compiled with a batch must not tell that there was a record.
+        if self._width is not None:
+            take(np.zeros((0, self._width)), self._no_ids())
         if tell is None:
             self._scan(take)
             return

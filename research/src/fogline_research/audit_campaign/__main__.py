@@ -15,7 +15,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -36,8 +36,9 @@ from fogline_research.audit_campaign.estimators import (
     check_published_draws,
     check_replay,
 )
-from fogline_research.audit_campaign.isolation_audit import check_sources
+from fogline_research.audit_campaign.isolation_audit import PROCESSES, Campaign, check_sources
 from fogline_research.audit_campaign.lines import CONFIDENCE, Check, Line
+from fogline_research.audit_campaign.verbs import check_verbs
 
 __all__ = ["CHECKS", "ledger_table", "main", "page"]
 
@@ -186,10 +187,31 @@ CHECKS: tuple[Check, ...] = (
     check_mixture_outlier,
     check_replay,
     check_mixture_replay,
+    check_verbs,
     check_draws,
     check_diffprivlib,
     check_sources,
 )
+
+
+def _all_lines(seed: int, short: bool, processes: int) -> Iterator[Line]:
+    """Lines of all checks, in their order; several checks run at a time, each in a process."""
+    if processes == 1:
+        for check in CHECKS:
+            yield from check(seed, short)
+        return
+    with Campaign(processes) as campaign:
+        # isolation has processes of its own, which would wait for these
+        asked = [(check, campaign.submit(_lines_of, check, seed, short)) for check in CHECKS if check != check_sources]
+        for check, future in asked:
+            found = future.result()
+            yield from [Line(check.__name__, found, False)] if isinstance(found, str) else found
+    if check_sources in CHECKS:
+        yield from check_sources(seed, short)
+
+
+def _lines_of(check: Check, seed: int, short: bool) -> list[Line]:
+    return list(check(seed, short))
 
 
 def ledger_table(short: bool) -> tuple[str, bool]:
@@ -206,15 +228,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=None, help="of the random pairs; fresh by default")
     parser.add_argument("--short", "--quick", action="store_true", help="a run of less than three minutes")
     parser.add_argument("--output", type=Path, default=Path("docs/audit.md"), help="the page; default docs/audit.md")
+    parser.add_argument("--processes", type=int, default=PROCESSES, help=f"at a time; default {PROCESSES}")
     options = parser.parse_args(arguments)
     seed = secrets.randbits(32) if options.seed is None else options.seed
     print(f"fogline audit, seed {seed}; noise from the operating system")
     start, lines = time.perf_counter(), []
-    for check in CHECKS:
-        for line in check(seed, options.short):
-            lines.append(line)
-            spent = time.perf_counter() - start
-            print(f"{'ok  ' if line.passed else 'FAIL'} {spent:5.0f} s  {line.check:<60}  {line.found}", flush=True)
+    for line in _all_lines(seed, options.short, options.processes):
+        lines.append(line)
+        spent = time.perf_counter() - start
+        print(f"{'ok  ' if line.passed else 'FAIL'} {spent:5.0f} s  {line.check:<60}  {line.found}", flush=True)
     table, ledger_passed = ledger_table(options.short)
     lines.append(Line("the ledger's trials", "see the table below", ledger_passed, "nothing is overspent", "ledger"))
     failed = sum(not line.passed for line in lines)

@@ -24,6 +24,9 @@ PAIRS = 10_000
 SERVER_PAIRS = 1_000
 """Pairs for each server, and for random features, leaves and strata of files and frames, read by the same readers."""
 
+VERB_PAIRS = 500
+"""Pairs for each source of a verb, which are as many times 500 as there are verbs on each reader."""
+
 PROCESSES = 2
 
 MOST_SAID = 200
@@ -140,8 +143,11 @@ def joined(source: str, reports: Sequence[IsolationReport | str]) -> IsolationRe
 
 def pairs_of(source: Source, short: bool) -> int:
     """How many pairs of a source the audit tries."""
+    is_verb = source.state in ("release", "named releases", "profile", "profile found")
     if short:
-        return 13 if source.form.server else 40
+        return 4 if is_verb else 13 if source.form.server else 40
+    if is_verb:
+        return VERB_PAIRS
     is_repeated = source.state == "random" or (source.is_labelled and not source.name.startswith("strata: unit ids"))
     return SERVER_PAIRS if source.form.server or is_repeated else PAIRS
 

@@ -401,7 +401,7 @@ class ProfileMeasure(ReleaseMeasure):
         given |= {"columns": columns, "steps": dict.fromkeys(columns[:1])}  # a step of an integer type: without
         if self.found:
             return fogline.profile(source, numeric=columns, **given | {"steps": dict.fromkeys(columns)})
-        lists = dict.fromkeys(columns[1:], ["1", "2", "Ann", "café", "true"])
+        lists = {name: ["1", "2", "Ann", "café", "true"] for name in columns[1:]}
         return fogline.profile(source, bounds={"a": BOUNDS}, categories=lists, **given)
 
     def _is_open(self, item: Item) -> bool:
