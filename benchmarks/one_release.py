@@ -57,8 +57,10 @@ READINGS: dict[str, tuple[Callable[[Any], object], Callable[[Any], object]]] = {
         lambda X: PrivateGaussianMixture(n_components=2, bounds=BOUNDS, **TERMS).fit(X),
     ),
     "fit": (
-        lambda s: PrivateHellinger(family="exponential").read(s, "stay"),
-        lambda X: PrivateHellinger(family="exponential", bounds=BOUNDS[1], **TERMS).fit(X[:, 1:]),
+        lambda s: PrivateHellinger(family="exponential", parameter_bounds={"scale": (0.5, 30.0)}).read(s, "stay"),
+        lambda X: PrivateHellinger(
+            family="exponential", parameter_bounds={"scale": (0.5, 30.0)}, bounds=BOUNDS[1], **TERMS
+        ).fit(X[:, 1:]),
     ),
     "questions": (
         lambda s: [s.ask(question) for question in QUESTIONS],
