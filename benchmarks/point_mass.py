@@ -35,8 +35,7 @@ def records(rng: np.random.Generator, n: int, shape: float) -> Array:
 
 
 QUESTIONS: dict[str, tuple[Callable[[fogline.PrivateDensity], Estimate], float]] = {
-    "P(stay > 0)": (lambda shape: shape.ask("P(stay > 0)").estimate, 1 - (38 * YOUNG + 39 * OLD) / 77),  # type: ignore[dict-item, return-value]
-    "P(stay > 0 | age >= 56)": (lambda shape: shape.ask("P(stay > 0 | age >= 56)").estimate, 1 - OLD),  # type: ignore[dict-item, return-value]
+    "P(stay > 0)": (lambda shape: shape.ask("P(stay > 0)").estimate, 1 - (38 * YOUNG + 39 * OLD) / 77),
     "given(age >= 56): P(stay > 0)": (
         lambda shape: shape.given(age=(LIMIT, None)).probability(stay=(1e-9, None)),
         1 - OLD,

@@ -81,6 +81,20 @@ def test_found_categories_and_their_rest(found):
     assert total == pytest.approx(1, abs=0.05)
 
 
+def test_zeros_and_walls_have_leaves_of_their_own():
+    """However much noise there is, a heap at zero or at a wall is seen as one, not as a slope."""
+    rng = np.random.default_rng(2)
+    stay = np.where(rng.random(9000) < 0.2, 0.0, rng.gamma(2, 3, 9000))
+    change = np.where(rng.random(9000) < 0.3, 0.0, rng.normal(0, 20, 9000))
+    capped = np.minimum(rng.exponential(30, 9000), 60)
+    with seeded_noise(3):
+        found = profile(np.column_stack([stay, change, capped]), bounds=[(0, 60), (-100, 100), (0, 60)], epsilon=0.4)
+    assert found["x1"].zeros.low < (stay == 0).mean() < found["x1"].zeros.high
+    assert found["x2"].zeros.low < (change == 0).mean() < found["x2"].zeros.high
+    (wall,) = [atom for atom in found["x3"].atoms if atom.value == 60]
+    assert wall.share.low < (capped == 60).mean() < wall.share.high
+
+
 def test_quantiles_are_near_those_of_the_records(found):
     frame = visits()
     inside = np.sort(frame["stay"][frame["stay"] <= 60])

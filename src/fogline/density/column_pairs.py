@@ -390,7 +390,7 @@ class _Table:
             return float((1 + np.count_nonzero(drawn >= seen)) / (1 + len(drawn)))
         # Borell: for a log-concave law and a symmetric convex set A, P(outside tA) <= P(A) (1/P(A) - 1)^((t + 1) / 2).
         times, inside = math.sqrt(seen / max(edge, 1e-300)), 1 - SETTINGS.tail
-        return inside * (SETTINGS.tail / inside) ** ((times + 1) / 2)
+        return float(inside * (SETTINGS.tail / inside) ** ((times + 1) / 2))
 
     def _independent(self, draws: int) -> FloatArray:
         """Tables of independent columns with these margins, sampled and with the noise."""
@@ -419,8 +419,8 @@ class _Table:
         )
         low = 0.0 if p_value >= SETTINGS.level else min(low, value)
         half = max((high - low) / (2 * _DEVIATIONS), 1e-12)
-        parts = [half * math.sqrt(part) / error for part in (privacy, sampling)]
-        return Estimate(value, half, low, max(high, value), 0.95, "population", *parts, 0.0)
+        privacy, sampling = (half * math.sqrt(part) / error for part in (privacy, sampling))
+        return Estimate(value, half, low, max(high, value), 0.95, "population", privacy, sampling, 0.0)
 
     def _slopes(self) -> FloatArray:
         """Derivative of phi squared by each cell's share."""

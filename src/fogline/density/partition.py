@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -27,6 +28,7 @@ from fogline.density.posterior.likelihood import CountLaw
 
 __all__ = [
     "PartitionSettings",
+    "cut_out",
     "partition_settings",
     "pilot_boxes",
     "plan_partition",
@@ -142,6 +144,25 @@ def public_generator(*released: IntArray) -> np.random.Generator:
     for part in released:
         digest.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
     return np.random.default_rng(int.from_bytes(digest.digest()[:16], "little"))
+
+
+def cut_out(boxes: Boxes, leaves: Sequence[int]) -> Boxes:
+    """Cut boxes of one column so that some leaves stand by themselves.
+
+    Parameters
+    ----------
+    boxes : int64 array of shape (boxes, 1, 2)
+        That tile the column.
+    leaves : sequence of int
+
+    Examples
+    --------
+    >>> cut_out(np.array([[[0, 4]], [[4, 8]]]), [0, 5])[:, 0].tolist()
+    [[0, 1], [1, 4], [4, 5], [5, 6], [6, 8]]
+    """
+    edges = {int(edge) for edge in boxes[:, 0].ravel()} | {end for leaf in leaves for end in (leaf, leaf + 1)}
+    ordered = np.array(sorted(edges), dtype=np.int64)
+    return np.stack([ordered[:-1], ordered[1:]], axis=1)[:, None, :]
 
 
 def plan_partition(spec: LeafSpec, pilot: BucketCounts, noise: Noise) -> Boxes:

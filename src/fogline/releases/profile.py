@@ -33,8 +33,8 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.density.column_pairs import SETTINGS as PAIR_SETTINGS
 from fogline.density.column_pairs import PairCounts, plan_groups
 from fogline.density.columns import BEYOND, CategoryColumn, ColumnPlan, NumberColumn
-from fogline.density.leaves import Boxes, LeafRelease, Noise
-from fogline.density.partition import partition_settings, pilot_boxes, plan_partition
+from fogline.density.leaves import Boxes, LeafRelease, LeafSpec, Noise
+from fogline.density.partition import cut_out, partition_settings, pilot_boxes, plan_partition
 from fogline.density.profile import Profile, StageCounts
 from fogline.mechanisms.discrete_gaussian import add_gaussian, gaussian_scale
 from fogline.mechanisms.discrete_laplace import add_laplace, laplace_scale
@@ -67,7 +67,7 @@ __all__ = [
     "settle_terms",
 ]
 
-CODE_VERSION = "profile-1"
+CODE_VERSION = "profile-2"
 """Changes whenever the same question may get an answer of another law."""
 
 PROOF = "profile"
@@ -464,8 +464,18 @@ def _groups(plan: ColumnPlan, pilot: ColumnAnswer | None, noise: Noise | None = 
     if pilot is None or pilot.boxes is None or noise is None:
         boxes = pilot_boxes(spec)
     else:
-        boxes = plan_partition(spec, pilot.boxes, noise)
+        boxes = cut_out(plan_partition(spec, pilot.boxes, noise), _special_leaves(spec))
     return ColumnGroups(spec.n_leaves, boxes, len(BEYOND))
+
+
+def _special_leaves(spec: LeafSpec) -> list[int]:
+    """Leaves that are always counted by themselves: those of zero and of both walls, where values pile up."""
+    low, high = spec.bounds[0]
+    found = {0, spec.n_leaves - 1}
+    if low < 0 < high:
+        edges = spec.edges(0)
+        found.add(int(np.clip(np.searchsorted(edges, 0.0, side="right") - 1, 0, spec.n_leaves - 1)))
+    return sorted(found)
 
 
 def _tail_scale(noise: Noise) -> float:
@@ -548,7 +558,8 @@ def _most_bytes(plan: ColumnPlan) -> int:
     if isinstance(plan, CategoryColumn):
         cells = SETTINGS.most_categories + 2 if plan.is_open else plan.cells
         return 2**10 + 256 * cells
-    leaves = partition_settings(1).most_buckets if plan.is_open else min(plan.cells, partition_settings(1).most_buckets)
+    most = partition_settings(1).most_buckets + 6  # a box is cut into three at most, for each of three leaves
+    leaves = most if plan.is_open else min(plan.cells, most)
     return 24 * (leaves + partition_settings(1).pilot_cells) + 2**12
 
 

@@ -150,12 +150,12 @@ def to_ipynb(cells: Sequence[Cell]) -> str:
     >>> found["nbformat"], found["cells"][0]["source"], found["cells"][0]["outputs"]
     (4, ['1 + 1'], [])
     """
-    listed = []
+    listed: list[dict[str, object]] = []
     for number, cell in enumerate(cells):
         # An id must be there since format 4.5; the same notebook has the same ids.
         name = hashlib.sha256(f"{number}:{cell.source}".encode()).hexdigest()[:12]
         lines = cell.source.splitlines(keepends=True)
-        more = {"execution_count": None, "outputs": []} if cell.kind == "code" else {}
+        more: dict[str, object] = {"execution_count": None, "outputs": []} if cell.kind == "code" else {}
         listed.append({"cell_type": cell.kind, "id": name, "metadata": {}, "source": lines, **more})
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     whole = {

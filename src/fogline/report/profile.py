@@ -176,9 +176,9 @@ def pair_picture(pair: ColumnPair) -> str:
             ratio = float(lift[i, j])
             strength = min(abs(math.log2(max(ratio, 0.125))) / 2, 1.0)
             kind = "pair-more" if ratio >= 1 else "pair-less"
-            place = {"x": left + j * width + 1, "y": y + 1, "width": width - 2, "height": height - 2}
+            place: dict[str, Any] = {"x": left + j * width + 1, "y": y + 1, "width": width - 2, "height": height - 2}
             found.append(element("rect", **place, fill_opacity=f"{0.06 + 0.7 * strength:.2f}", class_=kind))
-            where = {"x": left + (j + 0.5) * width, "y": y + height / 2 + 4}
+            where: dict[str, Any] = {"x": left + (j + 0.5) * width, "y": y + height / 2 + 4}
             found.append(element("text", text=f"× {ratio:.2g}", **where, class_="pair-text"))
     size = f"0 0 {WIDTH:.0f} {top + len(rows) * height + 4:.0f}"
     label = f"{pair.columns[0]} by {pair.columns[1]}"

@@ -614,8 +614,8 @@ class Posterior:
             margin = self if self.d == 1 else self.marginal(k)
             for atom in margin.atoms:
                 inside = np.flatnonzero((points[:, k] >= atom.low) & (points[:, k] < atom.high))
-                mass = float(margin.masses().estimate[margin.axes[0].leaf_of(np.array([atom.value]))[0]])
-                part = min(float(atom.share.value) / max(mass, 1e-300), 1.0)
+                whole = float(margin.masses().estimate[margin.axes[0].leaf_of(np.array([atom.value]))[0]])
+                part = min(float(atom.share.value) / max(whole, 1e-300), 1.0)
                 points[inside[rng.random(len(inside)) < part], k] = atom.value
         return points
 
