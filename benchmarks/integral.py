@@ -170,6 +170,7 @@ def _drawn(job: dict[str, Any]) -> dict[str, Any]:
         learner="boosting",
         schedule="full",
         rounds=1,
+        drawing="rejection",
         constant_time="constant" in job["what"],
     ).fit(X)
     paid_draws = secret_models.paid_draws_of(sampler)

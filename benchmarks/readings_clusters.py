@@ -21,7 +21,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from cluster_tables import KINDS, GroupedTable
-from common import write_csv
+from common import read_csv, write_csv
 from fogline import DensitySketch, PrivateDensity, PrivateModeClustering
 from fogline.density.comparison import compare_shapes
 from fogline.density.components.leaf_cells import LeafCells
@@ -74,10 +74,12 @@ def covered(kind: Any, density: PrivateDensity, found: Any) -> tuple[list[bool],
     return shares, centres
 
 
-def clusters(half: str, runs: int, sizes: list[int], *, alone: bool) -> None:
+def clusters(half: str, runs: int, sizes: list[int], *, alone: bool, kinds: list[str] | None) -> None:
     """Numbers of clusters by three rules, agreement with the groups, coverage; beside a fit of its own."""
-    rows = []
-    for name, kind in KINDS.items():
+    chosen = list(KINDS) if kinds is None else kinds
+    rows: list[dict[str, Any]] = [dict(row) for row in read_csv("readings_clusters") if row["kind"] not in chosen]
+    for name in chosen:
+        kind = KINDS[name]
         for n in [0] if kind.real else sizes:
             epsilon = 3.0 if kind.real else 1.0
             if half not in (kind.half, "both"):
@@ -236,9 +238,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--sizes", type=int, nargs="+", default=[2000])
     parser.add_argument("--alone", action="store_true", help="without the gap statistic and without fits of their own")
+    parser.add_argument("--kinds", nargs="+", help="tables; rows of others are kept")
     options = parser.parse_args()
     if options.what == "clusters":
-        clusters(options.half, options.runs, options.sizes, alone=options.alone)
+        clusters(options.half, options.runs, options.sizes, alone=options.alone, kinds=options.kinds)
     elif options.what == "mixtures":
         mixtures(options.runs)
     else:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from fogline import DensitySketch, private_strata
 from fogline.density.comparison import compare_shapes
+from fogline.density.leaf_comparison import CommonCells, LeafTest
+from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.testing import seeded_noise
 
 BOUNDS = [(0.0, 60.0)]
@@ -31,6 +35,26 @@ def test_groups_of_one_shape_are_rarely_told_apart():
         found.append(compare_shapes(first, second, simulations=199).p_value)
     assert np.mean(np.array(found) <= 0.05) <= 0.25  # 3 of 12: chance 0.02 at the level itself
     assert np.max(found) > 0.3
+
+
+def test_what_lies_inside_a_bucket_plays_no_part():
+    """Buckets of both groups are added up to common cells; records may lie anywhere inside one."""
+    spec = LeafSpec.plan([(0.0, 8.0)], leaves=[8])
+
+    def counted(edges, counts):
+        boxes = np.array([[pair] for pair in pairwise(edges)])
+        stage = BucketCounts(boxes, np.array(counts), Noise("laplace", 1.0))
+        return LeafRelease(spec, stage, stage)
+
+    # One density, all of it in the first of four leaves: the coarse buckets of the second group cannot show that.
+    fine, coarse = counted([0, 1, 2, 4, 8], [3000, 0, 0, 1000]), counted([0, 4, 8], [3000, 1000])
+    cells = CommonCells.of(fine, coarse)
+    assert cells.size == 2
+    assert cells.sums(fine.counts.counts[None].astype(float), 0).tolist() == [[3000.0, 1000.0]]
+    even = np.full(8, 1 / 8)  # a pooled estimate that is wrong inside the bucket
+    p_value, statistic, _ = LeafTest((fine, coarse), even, even[None]).run(99)
+    assert p_value > 0.3
+    assert statistic < 1.0
 
 
 def test_groups_of_different_shape_are_told_apart_with_distances():

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scikit_learn_checks import scikit_learn_checks
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -231,3 +232,17 @@ def test_few_records_are_published_as_one_gaussian_and_said():
         if len(found.weights_) == 1:
             assert "1 of 3" in found.message_
     assert worst > -20  # without the decision: -1000 and below
+
+
+def test_few_records_are_one_gaussian_that_is_not_absurd():
+    """Three components, 500 records, epsilon 0.3: a model used to be a thousand nats below one Gaussian."""
+    rng = np.random.default_rng([1, 500, 2, 7])
+    means = rng.uniform(2, 8, (3, 2))
+    X = means[rng.integers(0, 3, 3500)] + 0.6 * rng.standard_normal((3500, 2))
+    for seed in range(3):
+        with seeded_noise(seed + 7):
+            model = PrivateGaussianMixture(n_components=3, epsilon=0.3, delta=1e-6, bounds=[(0, 10)] * 2).fit(X[:500])
+        assert len(model.weights_) == 1
+        assert "one Gaussian" in model.message_
+        one = multivariate_normal(X[:500].mean(axis=0), np.cov(X[:500].T)).logpdf(X[500:]).mean()
+        assert model.score_samples(X[500:]).mean() > one - 2.0

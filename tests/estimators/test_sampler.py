@@ -42,6 +42,7 @@ class Untouchable(np.ndarray):
 
 def sampler(**options):
     given = {"epsilon": 1.0, "max_samples": 50, "learner": TREE, "schedule": "full", "rounds": 1, "training_draws": 500}
+    given["drawing"] = "rejection"
     return IntegralSampler(**(given | options))
 
 
@@ -409,3 +410,22 @@ def test_a_failure_after_the_reservation_is_spent(ledger):
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_defaults_are_the_best_that_was_found():
+    made = IntegralSampler(epsilon=2.0, max_samples=3, bounds=[(-4.0, 4.0)], base="uniform", training_draws=2000)
+    drawn = made.fit(RIGHT)
+    assert "by cells" in str(drawn.guarantee_)
+    points = np.linspace(-3.9, 3.9, 400)[:, None]
+    ratio = integral_log_ratio(drawn, points)
+    inside = np.abs(points[:, 0] - 1.0) < 1.0
+    assert ratio[inside].mean() > 0.8  # 1 is the most that epsilon = 2 allows
+    assert ratio[~inside].mean() < -0.2
+    wide = IntegralSampler(epsilon=2.0, max_samples=1, bounds=[(-4.0, 4.0)] * 4, training_draws=50)
+    assert "by rejection" in str(wide.fit(np.zeros((50, 4))).guarantee_)
+
+
+def test_the_share_of_draws_that_carry_information_is_known_before():
+    assert IntegralSampler(epsilon=0.1, max_samples=20).informative_share() == pytest.approx(1 - np.exp(-0.05))
+    with pytest.raises(ValueError, match="epsilon"):
+        IntegralSampler(epsilon=-1.0, max_samples=20).informative_share()

@@ -35,6 +35,7 @@ LEFT, RIGHT = np.full((300, 1), -1.5), np.full((5, 1), 1.5)
 
 def sampler(**options):
     given = {"epsilon": 1.0, "max_samples": 6, "learner": TREE, "schedule": "full", "rounds": 1, "training_draws": 60}
+    given["drawing"] = "rejection"
     return IntegralSampler(**(given | options))
 
 

@@ -115,6 +115,8 @@ class MixtureTuning:
         or where a component came within this factor of the least variance,
     disagreement : float
         or where the mixture as a whole is wider than the released covariance by this factor, and by its noise.
+    most_widening : float
+        A single Gaussian is widened at most by this part for what is unknown of its shape.
     unknown : float
         Variance along directions that the released covariance does not show, as a part of the largest that noise shows.
     """
@@ -129,6 +131,7 @@ class MixtureTuning:
     unplaced: float = 0.5
     narrow: float = 2.0
     disagreement: float = 1.5
+    most_widening: float = 0.5
     unknown: float = 0.125
 
 
@@ -491,7 +494,8 @@ def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
     kept = curator.remember("start", begin)
     criteria = {int(k): float(value) for k, value in zip(kept["tried"], kept["criteria"], strict=True)}
     state = _steps(plan, curator, _as_state(kept), spread, parts)
-    if _is_lost(plan, state) or _disagrees(state, moments):
+    several = len(state.model.weights) > 1
+    if _is_lost(plan, state) or (several and _disagrees(state, moments)):
         state = _as_state(_one_gaussian(plan, moments, parts, spread))
     if len(state.model.weights) == 1:
         state = _as_wide_as_unknown(plan, state)
@@ -539,7 +543,7 @@ def _as_state(kept: Mapping[str, Any]) -> MixtureState:
 
 def _as_wide_as_unknown(plan: MixturePlan, state: MixtureState) -> MixtureState:
     """One Gaussian, wider by what is not known of its place and shape: too narrow a model is dear."""
-    wide = 1 + float(state.mean_variances[0]) + 2 * float(state.shape_variances[0])
+    wide = 1 + float(state.mean_variances[0]) + min(2 * float(state.shape_variances[0]), MIXTURE.most_widening)
     covariance = _within(wide * state.model.covariances[0], plan.variance_range)
     return replace(state, model=replace(state.model, covariances=covariance[None]))
 

@@ -113,6 +113,9 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
     checked_outputs(options, "out")
     estimator, table = _planned(options)
     only_with_a_ledger(options)
+    share = estimator.informative_share()
+    if not options["as_json"]:
+        click.echo(_information(share, options["draws"], options["base"]), err=True)
     paid = _fitted(estimator, table, options)
     drawn = estimator.sample(options["draws"]).tolist()
     names = tuple(table.columns or ())
@@ -125,6 +128,7 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
             "command": str(ctx.meta["fogline.command"]),
             "columns": list(names),
             "draws": drawn,
+            "informative_share": share,
             "message": estimator.message_,
             "guarantee": {**estimator.guarantee_.to_dict(), "text": str(estimator.guarantee_)},
         }
@@ -143,6 +147,21 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
         from fogline.cli.release import payment_words
 
         click.echo(payment_words(paid), err=True)
+
+
+def _information(share: float, draws: int, base: str) -> str:
+    """What may be expected of the draws, said before anything is paid.
+
+    Examples
+    --------
+    >>> _information(0.0488, 20, "normal")
+    'before paying: at most 4.9% of the draws (about 1.0 of 20) can carry information of the records; ...'
+    """
+    return (
+        f"before paying: at most {100 * share:.2g}% of the draws (about {share * draws:.1f} of {draws}) can carry "
+        f"information of the records; the others might as well come from the {base} base. A larger --per-draw-epsilon "
+        "raises the share"
+    )
 
 
 def _sample_release(ctx: click.Context, options: dict[str, Any]) -> None:
@@ -181,15 +200,12 @@ def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Source]:
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
     from fogline.estimators import IntegralSampler
-    from fogline.mechanisms.mollified_cells import AXIS_BITS
 
     estimator = IntegralSampler(
         epsilon=options["per_draw_epsilon"],
         max_samples=options["draws"],
         base=options["base"],
         bounds=bounds,
-        # On cells the normaliser is known, so that the whole width of the mollifier can be used.
-        drawing="cells" if table.width in AXIS_BITS else "rejection",
         constant_time=True,
         currency=options["currency"],
         neighbours=options["neighbours"],

@@ -2,13 +2,14 @@ r"""What a modal regression would show, before any budget is spent: from the exa
 
 Nothing here has seen a private record. Records are drawn from the guess, summed as a fit would sum them, and noise of
 exactly the scale that the budget implies is added; branches are then read as after a real fit. The noise comes from a
-seed, since it protects nobody. The same draws serve every epsilon.
+seed, since it protects nobody. The same draws serve every epsilon, and rows that chance has put in the wrong order are
+pooled: a plan never advises to spend less in order to know more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ from fogline.density.branches.branch_map import Branches, BranchMap, branches_at
 from fogline.density.branches.branches import grid_places, read_branches
 from fogline.density.spec import SketchSpec, as_bandwidth
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
+from fogline.planning.density import falling
 from fogline.planning.modes import EPSILONS, MOST_RECORDS
 from fogline.planning.scenarios import Setting
 from fogline.releases.density_sketch import lattice_sensitivity
@@ -181,7 +183,7 @@ def expected_branches(
         for scale, read in zip(scales, maps, strict=True):
             read.append(read_branches(setting.density(exact, noise, scale), level, fixed))
     rows = [_row(*found, places, true) for found in zip(tried, rhos, scales, maps, strict=True)]
-    return ExpectedBranches(size, guess.words, runs, tuple(rows))
+    return ExpectedBranches(size, guess.words, runs, _pooled(rows))
 
 
 def _guess_of(shape: ArrayLike, setting: Setting) -> _Guess:
@@ -249,6 +251,26 @@ def _row(
         (found - matched) / (len(maps) * len(places)),
         float(parts[0]),
         float(parts[1]),
+    )
+
+
+def _pooled(rows: list[BranchesAtEpsilon]) -> tuple[BranchesAtEpsilon, ...]:
+    """Rows in which more epsilon is never worse: neighbours that chance has put in the wrong order share their mean.
+
+    Examples
+    --------
+    >>> rows = [BranchesAtEpsilon(e, e, 1.0, 1.0, found, 0.0, 0.1, 0.1) for e, found in ((1.0, 0.9), (2.0, 0.8))]
+    >>> [round(row.detected, 2) for row in _pooled(rows)]
+    [0.85, 0.85]
+    """
+    changed: dict[str, FloatArray] = {}
+    for name, sign in (("shown", -1.0), ("detected", -1.0), ("spurious", 1.0), ("privacy_error", 1.0)):
+        values = np.array([getattr(row, name) for row in rows])
+        known = np.isfinite(values)
+        values[known] = sign * falling(sign * values[known]) if known.any() else values[known]
+        changed[name] = values
+    return tuple(
+        replace(row, **{name: float(values[k]) for name, values in changed.items()}) for k, row in enumerate(rows)
     )
 
 
