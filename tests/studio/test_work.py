@@ -55,10 +55,17 @@ def test_the_end_is_told_on_a_step_and_not_before(timed):
     clock.now += 1.9
     state = client.get(f"{place}/state").json
     assert state == {"told": False, "elapsed": 1, "next": 2}
+    [hidden] = studio.store.releases()
     waiting = client.get(place).text
     assert "Releasing" in waiting
-    assert "/releases/" not in waiting
+    for path in (place, "/", f"/data/lab/review?{QUERY}"):  # nor does any other page tell
+        assert hidden.id not in client.get(path).text
+    assert client.get(f"/releases/{hidden.id}").status == 404
+    assert client.get(f"/releases/{hidden.id}/export/release").status == 404
+    assert "on its way" in client.get("/ledger").text
     clock.now += 0.2
+    assert hidden.id in client.get("/").text
+    assert "on its way" not in client.get("/ledger").text
     assert client.get(f"{place}/state").json["told"]
     assert client.get(place).header("location").startswith("/releases/")
 
