@@ -372,7 +372,7 @@ class Views:
         if redeemed is None or redeemed.content["question"].dataset != dataset.id:
             return _error(403)
         if not redeemed.first:  # the same form sent twice leads to the same release
-            return _error(409) if redeemed.outcome is None else RedirectResponse(f"/work/{redeemed.outcome}", 303)
+            return _error(409) if redeemed.outcome is None else RedirectResponse(f"/progress/{redeemed.outcome}", 303)
         note = self.studio.releasing.begin(
             dataset,
             redeemed.content["question"],
@@ -381,7 +381,7 @@ class Views:
             after=self._prepare,
         )
         self.studio.keys.conclude(name, note.id)
-        return RedirectResponse(f"/work/{note.id}", 303)
+        return RedirectResponse(f"/progress/{note.id}", 303)
 
     def _prepare(self, name: str) -> None:
         """Read the overview of a new release before somebody asks for it."""
@@ -429,7 +429,7 @@ class Views:
 
         neighbours = self.studio.statement(dataset).neighbours
         again = self.studio.releasing.begin(dataset, note.question, neighbours=neighbours, after=concluded)
-        return RedirectResponse(f"/work/{again.id}", 303)
+        return RedirectResponse(f"/progress/{again.id}", 303)
 
     # -- proposals ------------------------------------------------------------------------------------------
 
@@ -730,9 +730,9 @@ def routes(studio: Studio) -> list[Route]:
         get("/data/{dataset}/review", views.review),
         post("/data/{dataset}/release", views.release, role="custodian"),
         post("/data/{dataset}/propose", views.propose, role="analyst"),
-        get("/work/{work}", views.work),
-        get("/work/{work}/state", views.work_state),
-        post("/work/{work}/fetch", views.fetch, role="custodian"),
+        get("/progress/{work}", views.work),
+        get("/progress/{work}/state", views.work_state),
+        post("/progress/{work}/fetch", views.fetch, role="custodian"),
         get("/proposals/{proposal}", views.proposal),
         post("/proposals/{proposal}/decline", views.decline, role="custodian"),
         get(release, views.overview),
