@@ -264,13 +264,13 @@ def test_everything_can_be_taken_home(hospital, analyst):
 
 
 def test_there_is_nothing_where_nothing_is(hospital, custodian):
-    names = ["/nowhere", *(f"/data/nobody{part}" for part in ("", "/outlook", "/review")), "/work/nothing"]
-    names += ["/work/nothing/state", "/proposals/nothing", "/static/views.py", "/static/", "/releases/..%2Fwork"]
+    names = ["/nowhere", *(f"/data/nobody{part}" for part in ("", "/outlook", "/review")), "/progress/nothing"]
+    names += ["/progress/nothing/state", "/proposals/nothing", "/static/views.py", "/static/", "/releases/..%2Fwork"]
     tabs = [f"/releases/nothing{tab}" for tab in ("", *(f"/{tab}" for tab in TABS), "/export/report")]
     for path in (*names, *tabs, "/releases/../config", "/data/../../etc/passwd"):
         assert custodian.get(path).status == 404, path
     assert custodian.post("/data/nobody/release", {"key": "x"}).status == 404
-    assert custodian.post("/work/nothing/fetch", {"key": "x"}).status == 403
+    assert custodian.post("/progress/nothing/fetch", {"key": "x"}).status == 403
 
 
 def test_who_is_there_need_not_enter_again(custodian):

@@ -23,10 +23,10 @@ GETS = (
 def test_nobody_is_let_in_without_a_token(hospital):
     _, app, releases = hospital
     guest = Client(app)
-    for path in ("/", "/ledger", "/data/visits", f"/releases/{releases['lab']}", "/work/abc", "/proposals/abc"):
+    for path in ("/", "/ledger", "/data/visits", f"/releases/{releases['lab']}", "/progress/abc", "/proposals/abc"):
         answer = guest.get(path)
         assert (answer.status, answer.header("location")) == (303, "/enter"), path
-    for path in ("/leave", "/data/visits/release", "/data/visits/propose", "/work/abc/fetch"):
+    for path in ("/leave", "/data/visits/release", "/data/visits/propose", "/progress/abc/fetch"):
         assert guest.post(path, {"key": "x"}).status == 403
     wrong = guest.post("/enter", {"token": TOKENS["custodian"][:-1]})
     assert (wrong.status, wrong.all("set-cookie")) == (403, [])

@@ -55,10 +55,17 @@ def test_the_end_is_told_on_a_step_and_not_before(timed):
     clock.now += 1.9
     state = client.get(f"{place}/state").json
     assert state == {"told": False, "elapsed": 1, "next": 2}
+    [hidden] = studio.store.releases()
     waiting = client.get(place).text
     assert "Releasing" in waiting
-    assert "/releases/" not in waiting
+    for path in (place, "/", f"/data/lab/review?{QUERY}"):  # nor does any other page tell
+        assert hidden.id not in client.get(path).text
+    assert client.get(f"/releases/{hidden.id}").status == 404
+    assert client.get(f"/releases/{hidden.id}/export/release").status == 404
+    assert "on its way" in client.get("/ledger").text
     clock.now += 0.2
+    assert hidden.id in client.get("/").text
+    assert "on its way" not in client.get("/ledger").text
     assert client.get(f"{place}/state").json["told"]
     assert client.get(place).header("location").startswith("/releases/")
 
@@ -166,17 +173,17 @@ def test_a_studio_that_is_killed_overspends_nothing_and_says_what_happened(tmp_p
     start = client.get("/").text
     assert "did not end" in start
     [note] = studio.store.notes()
-    text = client.get(f"/work/{note.id}").text
+    text = client.get(f"/progress/{note.id}").text
     assert "The studio was stopped" in text
     assert words in text
     if words == "Paid and answered.":
         key = form_key(text)
         analyst = enter(make_app(studio), "analyst")
-        assert analyst.post(f"/work/{note.id}/fetch", {"key": key}).status == 403
-        client.post(f"/work/{note.id}/fetch", {"key": key})
+        assert analyst.post(f"/progress/{note.id}/fetch", {"key": key}).status == 403
+        client.post(f"/progress/{note.id}/fetch", {"key": key})
         studio.releasing.finish()
-        assert client.get(f"/work/{note.id}").header("location").startswith("/releases/")
-        assert client.post(f"/work/{note.id}/fetch", {"key": key}).status == 403
+        assert client.get(f"/progress/{note.id}").header("location").startswith("/releases/")
+        assert client.post(f"/progress/{note.id}/fetch", {"key": key}).status == 403
         assert studio.ledger.remaining("lab").pure == pytest.approx(left)
         assert "did not end" not in client.get("/").text
     studio.close()
@@ -203,3 +210,20 @@ def test_releases_come_one_at_a_time(tmp_path):
     assert not studio.releasing.busy()
     assert studio.ledger.remaining("lab").pure == pytest.approx(5.4)
     studio.close()
+
+
+def test_a_studio_that_is_started_again_shows_what_was_released(tmp_path):
+    first = open_studio(hospital_config(tmp_path))
+    client = enter(make_app(first), "custodian")
+    place = begun(client).header("location")
+    first.releasing.finish()
+    [stored] = first.store.releases()
+    density = first.store.density(stored.id)
+    first.close()
+    second = open_studio(hospital_config(tmp_path, cap=None))
+    assert second.store.density(stored.id) == density
+    client = enter(make_app(second), "analyst")
+    assert stored.id in client.get("/").text
+    assert client.get(place).header("location") == f"/releases/{stored.id}"
+    assert client.get(f"/releases/{stored.id}").status == 200
+    second.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fogline.ledger import Ledger
@@ -15,7 +15,7 @@ from fogline.studio.explorer import Memory
 from fogline.studio.outlook import Outlooks
 from fogline.studio.rendering import constant_page
 from fogline.studio.security import FormKeys, Guard, Role, Sessions, Tokens
-from fogline.studio.store import Store
+from fogline.studio.store import Proposal, Store, StoredRelease
 from fogline.studio.work import Releasing
 
 __all__ = ["Studio", "links", "make_app", "open_ledger", "serve"]
@@ -81,15 +81,43 @@ class Studio:
         found = self.config.dataset(dataset)
         return dataset if found is None else found.account
 
-    def statement(self, dataset: Dataset) -> Statement:
-        """Return what the ledger says of a data set."""
-        return next(one for one in statements(self.ledger) if one.dataset == dataset.account)
+    def statement(self, dataset: Dataset, *, fresh: bool = False) -> Statement:
+        """Return what the ledger says of a data set; unless it is to be fresh, items may lack their last answer."""
+        if fresh:
+            return next(one for one in statements(self.ledger) if one.dataset == dataset.account)
+        # The history is read again only where a total has changed: a slider asks many times a second.
+        account = dataset.account
+        state = ("statement", account, self.ledger.remaining(account), self.ledger.spending(account))
+        found: Statement = self.memory.get(state, lambda: self.statement(dataset, fresh=True))
+        return found
+
+    def releases(self) -> list[StoredRelease]:
+        """Return the releases that may be seen, newest first."""
+        hidden = self.releasing.untold()
+        return [one for one in self.store.releases() if one.id not in hidden]
+
+    def release(self, name: str | None) -> StoredRelease | None:
+        """Return a release that may be seen."""
+        return None if name is None or name in self.releasing.untold() else self.store.release(name)
+
+    def proposals(self) -> list[Proposal]:
+        """Return the proposals, newest first; one whose release may not be seen yet is still open."""
+        hidden = self.releasing.untold()
+        return [_open(one) if one.release in hidden else one for one in self.store.proposals()]
+
+    def proposal(self, name: str) -> Proposal | None:
+        """Return one proposal, as it may be seen."""
+        return next((one for one in self.proposals() if one.id == name), None)
 
     def close(self) -> None:
         """Let the release that is on its way end, and close the ledger."""
         self.outlooks.close()
         self.releasing.finish()
         self.ledger.close()
+
+
+def _open(proposal: Proposal) -> Proposal:
+    return replace(proposal, state="open", reply="", release=None)
 
 
 def make_app(studio: Studio) -> Guard:

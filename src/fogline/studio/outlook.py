@@ -145,6 +145,8 @@ class Outlooks:
             left_behind = self._newest != key and len(plan.found) > 0
             if left_behind:
                 self._plans.pop(key, None)
+            # Whoever asks for many plans has the oldest forgotten, simulated or not.
+            left_behind = left_behind or self._plans.get(key) is not plan
         if left_behind or plan.failed:
             return
         try:

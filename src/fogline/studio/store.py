@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -119,10 +119,18 @@ class Store:
 
     # -- releases ---------------------------------------------------------------------------------------------
 
-    def add_release(self, question: Question, title: str, density: PrivateDensity) -> StoredRelease:
-        """Keep a release, and return what it is known as."""
+    def add_release(
+        self,
+        question: Question,
+        title: str,
+        density: PrivateDensity,
+        *,
+        hide: Callable[[str], None] = lambda _: None,
+    ) -> StoredRelease:
+        """Keep a release, and return what it is known as; `hide` is told its id before it is in any list."""
         words = re.sub(r"[^a-z0-9]+", "-", "-".join(question.names).lower()).strip("-")[:24].strip("-")
         name = "-".join(part for part in (question.dataset[:24].strip("-"), words, secrets.token_hex(3)) if part)
+        hide(name)
         found = StoredRelease(name, question.dataset, title, question, now_text())
         self._write("releases", f"{name}.fog", density.to_fog(date=found.date[:10]))
         self._write_json("releases", name, {**asdict(found), "question": question.to_dict()})

@@ -19,7 +19,7 @@ from fogline._validation.parameters import Neighbours
 from fogline.accounting.cautions import budget_cautions
 from fogline.accounting.guarantee import Guarantee
 from fogline.report._svg import significant
-from fogline.report.ledger import Statement
+from fogline.report.ledger import Item, Statement
 from fogline.studio.catalogue import Facts, NotReadable, as_reading, suggested_range
 from fogline.studio.charts import budget_bar, trade_off
 from fogline.studio.config import READING, Dataset
@@ -182,20 +182,17 @@ class Views:
 
     def home(self, request: Request, _: Fields) -> Response:
         """Show data sets, releases, proposals and what was left unfinished."""
-        store, account = self.studio.store, self.studio.account
+        account = self.studio.account
         told = [(dataset, self._budget(self.studio.statement(dataset))) for dataset in self.config.datasets]
         return self.show(
             request,
             "home.html.j2",
             datasets=told,
-            releases=store.releases()[:50],
-            proposals=[(one, self._release_title(one.release)) for one in store.proposals()[:50]],
+            releases=self.studio.releases()[:50],
+            proposals=[(one, self.studio.release(one.release)) for one in self.studio.proposals()[:50]],
             unfinished=self.studio.releasing.unfinished(account),
             titles={dataset.id: dataset.title for dataset in self.config.datasets},
         )
-
-    def _release_title(self, name: str | None) -> StoredRelease | None:
-        return None if name is None else self.studio.store.release(name)
 
     def _budget(self, statement: Statement, epsilon: float = 0.0) -> dict[str, Any]:
         """What is spent and left of a data set, and what a pure release would take."""
@@ -218,8 +215,11 @@ class Views:
         """Show what was spent on what, and what was reserved without an answer."""
         told = []
         for dataset in self.config.datasets:
-            statement = self.studio.statement(dataset)
-            items = [(item, item.amount / 1e12) for item in reversed(statement.items[-200:])]
+            statement = self.studio.statement(dataset, fresh=True)
+            untold = self.studio.releasing.first_untold_entry(dataset.id)
+            items = [
+                (item, item.amount / 1e12, _answer_words(item, untold)) for item in reversed(statement.items[-200:])
+            ]
             told.append((dataset, self._budget(statement), items))
         return self.show(request, "ledger.html.j2", told=told)
 
@@ -337,7 +337,7 @@ class Views:
             return RedirectResponse(f"/data/{dataset.id}?{urlencode(fields, doseq=True)}", 303)
         who = self.session(request)
         role: Role = "analyst" if who is None else who[1]
-        proposal = self.studio.store.proposal(_one(fields, "proposal"))
+        proposal = self.studio.proposal(_one(fields, "proposal"))
         content = {"question": question, "proposal": None if proposal is None else proposal.id}
         purpose = "release" if role == "custodian" else "propose"
         statement = self.studio.statement(dataset)
@@ -357,7 +357,7 @@ class Views:
 
     def _paid_before(self, dataset: Dataset, question: Question) -> StoredRelease | None:
         """A release of the same question, which would be answered from the ledger."""
-        same = [one for one in self.studio.store.releases() if one.dataset == dataset.id]
+        same = [one for one in self.studio.releases() if one.dataset == dataset.id]
         plain = [replace(one.question, records=0) for one in same]
         wanted = replace(question, records=0)
         return next((one for one, other in zip(same, plain, strict=True) if other == wanted), None)
@@ -372,7 +372,7 @@ class Views:
         if redeemed is None or redeemed.content["question"].dataset != dataset.id:
             return _error(403)
         if not redeemed.first:  # the same form sent twice leads to the same release
-            return _error(409) if redeemed.outcome is None else RedirectResponse(f"/work/{redeemed.outcome}", 303)
+            return _error(409) if redeemed.outcome is None else RedirectResponse(f"/progress/{redeemed.outcome}", 303)
         note = self.studio.releasing.begin(
             dataset,
             redeemed.content["question"],
@@ -381,7 +381,7 @@ class Views:
             after=self._prepare,
         )
         self.studio.keys.conclude(name, note.id)
-        return RedirectResponse(f"/work/{note.id}", 303)
+        return RedirectResponse(f"/progress/{note.id}", 303)
 
     def _prepare(self, name: str) -> None:
         """Read the overview of a new release before somebody asks for it."""
@@ -429,7 +429,7 @@ class Views:
 
         neighbours = self.studio.statement(dataset).neighbours
         again = self.studio.releasing.begin(dataset, note.question, neighbours=neighbours, after=concluded)
-        return RedirectResponse(f"/work/{again.id}", 303)
+        return RedirectResponse(f"/progress/{again.id}", 303)
 
     # -- proposals ------------------------------------------------------------------------------------------
 
@@ -447,7 +447,7 @@ class Views:
 
     def proposal(self, request: Request, _: Fields) -> Response:
         """Show a proposal and, to a custodian, what can be done with it."""
-        found = self.studio.store.proposal(request.path_params["proposal"])
+        found = self.studio.proposal(request.path_params["proposal"])
         dataset = None if found is None else self.config.dataset(found.question.dataset)
         if found is None or dataset is None:
             return _error(404)
@@ -460,7 +460,7 @@ class Views:
             review=f"/data/{dataset.id}/review?{fields}",
             change=f"/data/{dataset.id}?{found.question.query()}",
             key=self.key(request, "decline", found.id),
-            release=self._release_title(found.release),
+            release=self.studio.release(found.release),
             **self._budget(self.studio.statement(dataset), found.question.epsilon),
         )
 
@@ -476,7 +476,7 @@ class Views:
     # -- a release ------------------------------------------------------------------------------------------
 
     def _stored(self, request: Request) -> StoredRelease | None:
-        return self.studio.store.release(request.path_params["release"])
+        return self.studio.release(request.path_params["release"])
 
     def _part(self, name: str, kind: str, response: str | None = None) -> Any:
         """What the report shows of a kind of reading."""
@@ -592,7 +592,7 @@ class Views:
         density, store = self.studio.store.density(stored.id), self.studio.store
         alike = [
             one
-            for one in store.releases()
+            for one in self.studio.releases()
             if one.id != stored.id
             and one.question.names == stored.question.names
             and [(c.low, c.high, c.step) for c in one.question.columns]
@@ -628,6 +628,13 @@ class Views:
             "content-security-policy": "default-src 'none'; sandbox",
         }
         return Response(content, media_type=kind.media, headers=headers)
+
+
+def _answer_words(item: Item, untold: int | None) -> str:
+    """What became of a reservation, as far as that may be told."""
+    if untold is not None and item.seq >= untold:
+        return "on its way"
+    return "given" if item.answered else "reserved, not answered"
 
 
 def _last(fields: Fields) -> dict[str, str]:
@@ -723,9 +730,9 @@ def routes(studio: Studio) -> list[Route]:
         get("/data/{dataset}/review", views.review),
         post("/data/{dataset}/release", views.release, role="custodian"),
         post("/data/{dataset}/propose", views.propose, role="analyst"),
-        get("/work/{work}", views.work),
-        get("/work/{work}/state", views.work_state),
-        post("/work/{work}/fetch", views.fetch, role="custodian"),
+        get("/progress/{work}", views.work),
+        get("/progress/{work}/state", views.work_state),
+        post("/progress/{work}/fetch", views.fetch, role="custodian"),
         get("/proposals/{proposal}", views.proposal),
         post("/proposals/{proposal}/decline", views.decline, role="custodian"),
         get(release, views.overview),

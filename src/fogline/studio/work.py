@@ -81,8 +81,11 @@ class Outcome:
 
 @dataclass
 class _Running:
+    dataset: str
+    entries: int
     began: float
     ended: float | None = None
+    release: str | None = None
 
 
 class Releasing:
@@ -138,7 +141,7 @@ class Releasing:
         entries = len(self._ledger.history())
         note = WorkNote(secrets.token_hex(8), question, now_text(), entries, proposal=proposal)
         self._store.put_note(note)
-        self._known[note.id] = _Running(self._clock())
+        self._known[note.id] = _Running(question.dataset, entries, self._clock())
         # Whoever set a noise provider for this task means this release as well.
         context = contextvars.copy_context()
         run = threading.Thread(
@@ -179,7 +182,7 @@ class Releasing:
                     expect_records=dataset.expect_records,
                     ledger=self._ledger.on(dataset.account),
                 )
-            stored = self._store.add_release(question, dataset.title, density)
+            stored = self._store.add_release(question, dataset.title, density, hide=self._hider(note.id))
         except LedgerRefused as error:
             return replace(note, state="refused", reason=REFUSALS.get(error.check, OTHER_REFUSAL))
         except ReleaseFailed:
@@ -208,7 +211,7 @@ class Releasing:
             ending = None if note.state in ("done", "refused") else self._ending(note, account)
             return Outcome(note, told=True, ending=ending)
         elapsed = self._clock() - run.began
-        if run.ended is not None and elapsed >= time_to_tell(run.ended - run.began, self._steps):
+        if self._is_told(run):
             ending = self._ending(note, account) if note.state == "failed" else None
             return Outcome(note, told=True, elapsed=elapsed, ending=ending)
         waiting = replace(note, state="running", release=None, reason="")
@@ -228,6 +231,27 @@ class Releasing:
             if same and list(told.get("columns") or question.names) == question.names:
                 return "answered" if entry.seq in answered else "reserved"
         return "nothing"
+
+    def _hider(self, note: str) -> Callable[[str], None]:
+        """Take a release as not yet told before it is in any list."""
+
+        def hide(release: str) -> None:
+            self._known[note].release = release
+
+        return hide
+
+    def _is_told(self, run: _Running) -> bool:
+        """Whether the end of a release may be told by now."""
+        return run.ended is not None and self._clock() >= run.began + time_to_tell(run.ended - run.began, self._steps)
+
+    def untold(self) -> frozenset[str]:
+        """Releases that are made and may not be seen yet, wherever they would be listed."""
+        return frozenset(run.release for run in list(self._known.values()) if run.release and not self._is_told(run))
+
+    def first_untold_entry(self, dataset: str) -> int | None:
+        """From which entry on the ledger must not yet be told to have answered a data set; None where it may."""
+        found = [run.entries for run in list(self._known.values()) if run.dataset == dataset and not self._is_told(run)]
+        return min(found, default=None)
 
     def unfinished(self, account: Callable[[str], str]) -> list[Outcome]:
         """Releases of a studio that was stopped before their end was written."""
