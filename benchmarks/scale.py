@@ -33,6 +33,7 @@ from fogline.sources.files import FileTable
 from fogline.sources.registry import table
 from local_spark import local_spark
 from loopback_postgres import loopback_postgres
+from many_sites import seconds_of
 
 BOX = [(-10.0, 10.0), (-10.0, 10.0)]
 GRID = plan_spec(BOX, "auto", None)
@@ -274,6 +275,13 @@ def continual(scene: Scene) -> Iterator[Row]:  # noqa: ARG001
         yield figure(f"{what}: noise of the last over that of a single release", noise[0] / noise[1], target)
 
 
+def federation(scene: Scene) -> Iterator[Row]:  # noqa: ARG001
+    for count in (100, 1000):
+        masking, merging = seconds_of(count)
+        yield figure(f"{count} masked sites: CPU seconds at each site", masking)
+        yield figure(f"{count} masked sites: CPU seconds of the merge, every mask cancelled", merging)
+
+
 PARTS: dict[str, Callable[[Scene], Iterator[Row]]] = {
     "parquet": parquet_pass,
     "rows": time_per_row,
@@ -283,6 +291,7 @@ PARTS: dict[str, Callable[[Scene], Iterator[Row]]] = {
     "spark": spark_identity,
     "bytes": bytes_per_row,
     "continual": continual,
+    "federation": federation,
 }
 
 
