@@ -14,8 +14,8 @@ def scale() -> str:
     return (
         (
             "## From a file to a cluster\n\nPasses over generated rows: the time of a pass against the time that the "
-            "engine itself needs to read the same rows, in one run, the least of some turns; and states of every engine "
-            "against the one that numpy makes, integer by integer. `docs/scale.md` has the recipes.\n\n"
+            "engine itself needs to read the same rows, in one run, the least of some turns; and states of every "
+            "engine against the one that numpy makes, integer by integer. `docs/scale.md` has the recipes.\n\n"
         )
         + markdown(rows)
         + _warehouse()

@@ -27,11 +27,13 @@ from common import read_csv, write_csv
 from fogline import DensitySketch
 from fogline.density.random_spec import Spec, plan_spec
 from fogline.releases import sketch
+from fogline.releases.continual import ContinualCounts
 from fogline.sources.contributions import ContributionBound
 from fogline.sources.files import FileTable
 from fogline.sources.registry import table
 from local_spark import local_spark
 from loopback_postgres import loopback_postgres
+from many_sites import seconds_of
 
 BOX = [(-10.0, 10.0), (-10.0, 10.0)]
 GRID = plan_spec(BOX, "auto", None)
@@ -259,6 +261,27 @@ def bytes_per_row(scene: Scene) -> Iterator[Row]:
     yield figure("bytes that a row's two columns take in Parquet", int(total) / scene.middle)
 
 
+def continual(scene: Scene) -> Iterator[Row]:  # noqa: ARG001
+    """Noise of 52 weekly releases of an empty table, against one release of the same budget."""
+    for leavers, target in ((False, "at most 2.5"), (True, "at most 3")):
+        weeks = {"bounds": [(0, 1)], "leaves": [4096], "epsilon": 1.0, "delta": 1e-6, "leavers": leavers}
+        noise = []
+        for periods in (52, 1):
+            counts = ContinualCounts(periods=periods, **{**weeks, "leavers": leavers and periods > 1})
+            for _ in range(periods):
+                released = counts.release()
+            noise.append(float(np.std(released.cumulative()[0])))
+        what = "52 weekly releases" + (" with leavers" if leavers else "")
+        yield figure(f"{what}: noise of the last over that of a single release", noise[0] / noise[1], target)
+
+
+def federation(scene: Scene) -> Iterator[Row]:  # noqa: ARG001
+    for count in (100, 1000):
+        masking, merging = seconds_of(count)
+        yield figure(f"{count} masked sites: CPU seconds at each site", masking)
+        yield figure(f"{count} masked sites: CPU seconds of the merge, every mask cancelled", merging)
+
+
 PARTS: dict[str, Callable[[Scene], Iterator[Row]]] = {
     "parquet": parquet_pass,
     "rows": time_per_row,
@@ -267,6 +290,8 @@ PARTS: dict[str, Callable[[Scene], Iterator[Row]]] = {
     "postgres": postgres_identity,
     "spark": spark_identity,
     "bytes": bytes_per_row,
+    "continual": continual,
+    "federation": federation,
 }
 
 

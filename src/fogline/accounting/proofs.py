@@ -14,6 +14,7 @@ PROOFS = {
     "bucket-counts": "queries/bucket_counts.proof.md",
     "clustering": "algorithms/clustering.proof.md",
     "column-counts": "queries/column_counts.proof.md",
+    "continual": "releases/continual.proof.md",
     "contribution-bound": "sources/contributions.proof.md",
     "count": "mechanisms/discrete_laplace.proof.md",
     "density-sketch": "releases/density_sketch.proof.md",

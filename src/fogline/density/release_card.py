@@ -64,6 +64,11 @@ def _released(density: PrivateDensity) -> str:
     """What was published, in words."""
     if density.leaves is not None:
         pilot, counts = density.leaves.stages
+        if len(counts) == density.leaves.spec.n_leaves and len(pilot) == 1:  # one stage, on a fixed partition
+            return (
+                f"{len(counts)} noisy counts of records in a fixed public grid; the noise is {counts.noise.kind} of "
+                f"standard deviation {counts.noise.scale:.3g} records"
+            )
         return (
             f"{len(pilot) + len(counts)} noisy counts of records: {len(pilot)} in a coarse public grid, {len(counts)} "
             f"in cells chosen from these; the noise is discrete {counts.noise.kind.capitalize()} of scale "

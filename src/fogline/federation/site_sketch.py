@@ -366,7 +366,8 @@ class SiteSketch:
     @property
     def missing(self) -> tuple[str, ...]:
         """With masks, sites without which nothing can be read; none without masks, or once all are there."""
-        return tuple(name for name in self.roster if name not in self.sites)
+        here = {member.site for member in self.members}
+        return tuple(name for name in self.roster if name not in here)
 
     @property
     def unit(self) -> str:
@@ -395,11 +396,7 @@ class SiteSketch:
             raise ValueError(
                 f"sketches differ in unit: {self.unit} and {other.unit}; sites that cut by one unit give it one name"
             )
-        checks = {**self.checks, **other.checks}
-        for name, value in checks.items():
-            one, two = name.split("+")
-            if checks.get(f"{two}+{one}", value) != value:
-                raise ValueError(f"keys: sites {one!r} and {two!r} masked with different keys; let both load them anew")
+        checks = self._common_checks(other)
         whole = replace(
             self,
             members=tuple(sorted((*self.members, *other.members), key=lambda member: member.site)),
@@ -414,6 +411,18 @@ class SiteSketch:
         whole = replace(whole, origins=(*self.origins, *other.origins), files={**self.files, **other.files})
         summed = self.masked + other.masked  # modulo 2**64
         return replace(whole, masked=summed) if whole.missing else whole._read(summed)
+
+    def _common_checks(self, other: SiteSketch) -> dict[str, str]:
+        """Checks of both that wait for the other site of their pair; refused where the two of a pair differ."""
+        few, many = sorted((self.checks, other.checks), key=len)
+        waiting = dict(many)
+        for name, value in few.items():
+            one, two = name.split("+")
+            if waiting.pop(f"{two}+{one}", value) != value:
+                raise ValueError(f"keys: sites {one!r} and {two!r} masked with different keys; let both load them anew")
+            if f"{two}+{one}" not in many:
+                waiting[name] = value
+        return waiting
 
     def _read(self, summed: WordArray) -> SiteSketch:
         """Read the sum once all masks have cancelled."""
