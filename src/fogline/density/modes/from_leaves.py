@@ -30,13 +30,16 @@ from fogline.density.modes.leaf_peaks import (
 )
 from fogline.density.modes.leaf_positions import locate_on_leaves
 from fogline.density.modes.peaks import join_basins
-from fogline.density.modes.significance import Found, Layer, merge_layers
+from fogline.density.modes.significance import NO_DOUBT, Found, Layer, merge_layers
 from fogline.density.modes.tables import BoundaryMode, ModeTable, PointMass, no_modes
 from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
 from fogline.density.spec import as_bandwidth
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
+
+BEST_LEVELS = (0.05, 0.2, 0.5)
+"""Levels at which peaks are sought where a number of them was asked for."""
 
 MOST_IN_HEAPS = 0.9
 """Where point masses hold more than this part of the records, nobody is told to look for peaks among the rest."""
@@ -223,6 +226,21 @@ def _p_values(search: LeafSearch, places: FloatArray) -> FloatArray:
 
 
 def _best(search: LeafSearch, k: int) -> tuple[FloatArray, IntArray]:
+    """Give the k clearest peaks of all scales together, at the strictest level that shows as many."""
+    for level in BEST_LEVELS:
+        found = merge_layers(search.layers, level, search.counts.d)
+        if len(found.positions) >= k:
+            heights = [
+                _height(search.tests[scale], place)
+                for place, scale in zip(found.clear_positions, found.clear_scale, strict=True)
+            ]
+            # Among peaks that are all certain the highest come first.
+            order = np.lexsort((-np.array(heights), np.maximum(found.p_values, NO_DOUBT)))[:k]
+            return found.clear_positions[order], found.clear_scale[order]
+    return _highest(search, k)
+
+
+def _highest(search: LeafSearch, k: int) -> tuple[FloatArray, IntArray]:
     """Give the k highest peaks at the scale where the k-th stands clearest above the next and above the noise."""
     found, scores = [], []
     for test in search.tests:
