@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import fft as scipy_fft
+from scipy.signal import peak_prominences
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
-from scipy.signal import peak_prominences
 
 from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.grid_reading import Grid, Reading
@@ -40,7 +40,16 @@ from fogline.density.posterior.field import label_leaves
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ["Basins", "Peaks", "basins", "find_peaks", "find_peaks_both_ways", "join_basins", "line_prominences", "wall_prominences"]
+__all__ = [
+    "Basins",
+    "Peaks",
+    "basins",
+    "find_peaks",
+    "find_peaks_both_ways",
+    "join_basins",
+    "line_prominences",
+    "wall_prominences",
+]
 
 
 @dataclass(frozen=True)
