@@ -28,7 +28,7 @@ from fogline.density.modes.leaf_peaks import (
     measure_roundness,
     read_scales,
 )
-from fogline.density.modes.leaf_positions import locate_on_leaves
+from fogline.density.modes.leaf_positions import LeafPositions, locate_on_leaves
 from fogline.density.modes.peaks import join_basins
 from fogline.density.modes.significance import NO_DOUBT, Found, Layer, merge_layers
 from fogline.density.modes.tables import BoundaryMode, ModeTable, PointMass, no_modes
@@ -136,7 +136,7 @@ def read_leaf_modes(density: PrivateDensity, n_modes: int | None, level: float, 
     if not len(starts):
         return replace(no_modes(density.spec.d, message), boundary_modes=ends, point_masses=search.heaps)
     fixed = None if isinstance(bandwidth, str) else search.tests[0].grid.bandwidth
-    return _table(density, search, starts, scales, p_values, fixed, message, ends)
+    return _table(density, search, starts, scales, p_values, fixed, message, ends, n_modes is None)
 
 
 def _table(
@@ -148,10 +148,14 @@ def _table(
     fixed: FloatArray | None,
     message: str,
     ends: tuple[BoundaryMode, ...],
+    distinct: bool,
 ) -> ModeTable:
     counts = search.counts
     bandwidths = np.array([search.tests[scale].grid.bandwidth for scale in scales])
     found = locate_on_leaves(counts, starts, bandwidths, fixed)
+    if distinct:
+        kept = _distinct(found, p_values)
+        starts, scales, p_values, found = starts[kept], scales[kept], p_values[kept], found.only(kept)
     seen = np.array([_height(search.tests[scale], start) for scale, start in zip(scales, starts, strict=True)])
     heights = np.where(np.isfinite(found.height), found.height, seen) * counts.count / density.count
     order = np.argsort(-heights, kind="stable")
@@ -166,6 +170,17 @@ def _table(
         boundary_modes=ends,
         point_masses=search.heaps,
     )
+
+
+def _distinct(found: LeafPositions, p_values: FloatArray) -> IntArray:
+    """Modes that lie further apart than their errors; of two that do not, the clearer one."""
+    kept: list[int] = []
+    for k in np.argsort(p_values, kind="stable").tolist():
+        covariance = found.privacy[k] + found.other[k]
+        offsets = [(found.position[k] - found.position[j], found.privacy[j] + found.other[j]) for j in kept]
+        if all(float(offset @ np.linalg.solve(covariance + own, offset)) > 1 for offset, own in offsets):
+            kept.append(k)
+    return np.array(sorted(kept), dtype=np.int64)
 
 
 def _height(test: ScaleTest, place: FloatArray) -> float:
