@@ -215,7 +215,7 @@ def _judged_without() -> list[Kind]:
         _without("gamma(0.8)", "judge", (0, 12), _law(stats.gamma(0.8))),
         _without("decreasing Weibull", "judge", (0, 80), _law(stats.weibull_min(0.8, scale=6))),
         _without("three values", "judge", (0, 100), lambda n, r: r.choice([15.0, 40.0, 90.0], n, p=[0.5, 0.3, 0.2])),
-        _without("geometric", "judge", (0, 50), lambda n, r: r.geometric(0.2, n) - 1.0, 1.0),
+        _without("geometric", "judge", (0, 50), lambda n, r: r.geometric(0.2, n).astype(float) - 1, 1.0),
         _without("a die", "judge", (1, 6), lambda n, r: r.integers(1, 7, n).astype(float), 1.0),
         _pair("flat square", "judge", [(0, 5), (-1, 1)], lambda n, r: r.uniform([0, -1], [5, 1], (n, 2))),
         _pair("beta corner", "judge", [(0, 1)] * 2, lambda n, r: r.beta(1, 3, (n, 2))),
@@ -261,7 +261,5 @@ def _judged_with() -> list[Kind]:
     ]  # fmt: skip
 
 
-KINDS = {
-    kind.name: kind for kind in (*_tuned_without(), *_tuned_with(), *_judged_without(), *_judged_with())
-}
+KINDS = {kind.name: kind for kind in (*_tuned_without(), *_tuned_with(), *_judged_without(), *_judged_with())}
 """All kinds by name."""

@@ -1,6 +1,7 @@
 """PrivateModes measured: against the DP-GRAMS table, its successor's code, rivals, and the non-private limit.
 
-Run ``python benchmarks/modes.py`` (about ten minutes on two cores), or name parts: ``table leaves number coverage own speed``.
+Run ``python benchmarks/modes.py`` (about ten minutes on two cores), or name parts: ``table leaves number coverage own
+speed``.
 Data are seeded, certified noise is not: it comes from the operating system, as for any user. One configuration serves
 every cell.
 """

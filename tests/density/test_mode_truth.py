@@ -1,4 +1,4 @@
-"""Modes on leaves are true: found at 1000 records, none on plateaus, intervals that hold, odd columns and few records."""
+"""Modes on leaves are true: found at 1000 records, none on plateaus, intervals that hold, odd columns, few records."""
 
 import numpy as np
 import pytest
@@ -42,9 +42,7 @@ def test_single_modes_of_few_records_are_found(singles):
 
 
 def test_intervals_hold_and_are_not_far_too_wide(singles):
-    z = [
-        (model.modes_[0, 0] - true) / model.standard_errors_[0, 0] for _, true, model in singles if len(model.modes_)
-    ]
+    z = [(model.modes_[0, 0] - true) / model.standard_errors_[0, 0] for _, true, model in singles if len(model.modes_)]
     # Of 36 true intervals at 95%, fewer than 30 hold once in 500 times; errors twice too large would give 0.25 below.
     assert np.mean(np.abs(z) <= 1.96) >= 30 / 36
     assert 0.3 < np.mean(np.square(z)) < 2.0

@@ -28,15 +28,18 @@ from fogline.density.modes.leaf_peaks import (
     measure_roundness,
     read_scales,
 )
-from fogline.density.modes.leaf_positions import locate_on_leaves
+from fogline.density.modes.leaf_positions import LeafPositions, locate_on_leaves
 from fogline.density.modes.peaks import join_basins
-from fogline.density.modes.significance import Found, Layer, merge_layers
+from fogline.density.modes.significance import NO_DOUBT, Found, Layer, merge_layers
 from fogline.density.modes.tables import BoundaryMode, ModeTable, PointMass, no_modes
 from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
 from fogline.density.spec import as_bandwidth
 
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
+
+BEST_LEVELS = (0.05, 0.2, 0.5)
+"""Levels at which peaks are sought where a number of them was asked for."""
 
 MOST_IN_HEAPS = 0.9
 """Where point masses hold more than this part of the records, nobody is told to look for peaks among the rest."""
@@ -133,7 +136,7 @@ def read_leaf_modes(density: PrivateDensity, n_modes: int | None, level: float, 
     if not len(starts):
         return replace(no_modes(density.spec.d, message), boundary_modes=ends, point_masses=search.heaps)
     fixed = None if isinstance(bandwidth, str) else search.tests[0].grid.bandwidth
-    return _table(density, search, starts, scales, p_values, fixed, message, ends)
+    return _table(density, search, starts, scales, p_values, fixed, message, ends, n_modes is None)
 
 
 def _table(
@@ -145,10 +148,14 @@ def _table(
     fixed: FloatArray | None,
     message: str,
     ends: tuple[BoundaryMode, ...],
+    distinct: bool,
 ) -> ModeTable:
     counts = search.counts
     bandwidths = np.array([search.tests[scale].grid.bandwidth for scale in scales])
     found = locate_on_leaves(counts, starts, bandwidths, fixed)
+    if distinct:
+        kept = _distinct(found, p_values)
+        starts, scales, p_values, found = starts[kept], scales[kept], p_values[kept], found.only(kept)
     seen = np.array([_height(search.tests[scale], start) for scale, start in zip(scales, starts, strict=True)])
     heights = np.where(np.isfinite(found.height), found.height, seen) * counts.count / density.count
     order = np.argsort(-heights, kind="stable")
@@ -163,6 +170,17 @@ def _table(
         boundary_modes=ends,
         point_masses=search.heaps,
     )
+
+
+def _distinct(found: LeafPositions, p_values: FloatArray) -> IntArray:
+    """Modes that lie further apart than their errors; of two that do not, the clearer one."""
+    kept: list[int] = []
+    for k in np.argsort(p_values, kind="stable").tolist():
+        covariance = found.privacy[k] + found.other[k]
+        offsets = [(found.position[k] - found.position[j], found.privacy[j] + found.other[j]) for j in kept]
+        if all(float(offset @ np.linalg.solve(covariance + own, offset)) > 1 for offset, own in offsets):
+            kept.append(k)
+    return np.array(sorted(kept), dtype=np.int64)
 
 
 def _height(test: ScaleTest, place: FloatArray) -> float:
@@ -223,6 +241,21 @@ def _p_values(search: LeafSearch, places: FloatArray) -> FloatArray:
 
 
 def _best(search: LeafSearch, k: int) -> tuple[FloatArray, IntArray]:
+    """Give the k clearest peaks of all scales together, at the strictest level that shows as many."""
+    for level in BEST_LEVELS:
+        found = merge_layers(search.layers, level, search.counts.d)
+        if len(found.positions) >= k:
+            heights = [
+                _height(search.tests[scale], place)
+                for place, scale in zip(found.clear_positions, found.clear_scale, strict=True)
+            ]
+            # Among peaks that are all certain the highest come first.
+            order = np.lexsort((-np.array(heights), np.maximum(found.p_values, NO_DOUBT)))[:k]
+            return found.clear_positions[order], found.clear_scale[order]
+    return _highest(search, k)
+
+
+def _highest(search: LeafSearch, k: int) -> tuple[FloatArray, IntArray]:
     """Give the k highest peaks at the scale where the k-th stands clearest above the next and above the noise."""
     found, scores = [], []
     for test in search.tests:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -70,6 +70,8 @@ class LeafPositionTuning:
         Error of what the tails of other modes do, as a part of it.
     astray : float
         Part of what walls and neighbours may do that does not follow its expected course over the bandwidths.
+    places, slack : float
+        On how many places flat tops are looked for, and how much further than those of a round top they may reach.
     floor : float
         Least error of a position, as a part of the bandwidth: what the expansion leaves out.
     """
@@ -90,6 +92,8 @@ class LeafPositionTuning:
     apart: float = 1.5
     pull: float = 0.5
     astray: float = 1.0
+    places: int = 61
+    slack: float = 1.25
     floor: float = 0.01
 
 
@@ -198,6 +202,11 @@ class LeafPositions:
     height: FloatArray
     skewness: FloatArray
 
+    def only(self, kept: IntArray) -> LeafPositions:
+        """Some of the modes."""
+        parts = (self.position, self.privacy, self.other, self.bandwidth, self.height, self.skewness)
+        return LeafPositions(*(part[kept] for part in parts))
+
 
 def locate_on_leaves(
     counts: LeafCounts, starts: FloatArray, bandwidths: FloatArray, fixed: FloatArray | None = None
@@ -235,7 +244,35 @@ def locate_on_leaves(
         others = [other for j, other in enumerate(paths) if j != k]
         found.append(_Evidence.of(counts, readings, scales, unit, track, others).answer(starts[k], bandwidths[k]))
     stack = [np.array([answer[i] for answer in found]) for i in range(6)]
-    return LeafPositions(*stack)
+    located = LeafPositions(*stack)
+    return located if counts.d > 1 or fixed is not None else _with_flat_tops(counts, located)
+
+
+def _with_flat_tops(counts: LeafCounts, located: LeafPositions) -> LeafPositions:
+    r"""Widen the errors of modes on flat tops, such as that of two modes which merge; one column.
+
+    At the bandwidth :math:`h` that a position rests on, all places y on the same hill are collected whose density is
+    not clearly below that at the position x, :math:`f_h(x) - f_h(y) \leq 1.96\,\mathrm{sd}`. Near a round top with
+    curvature :math:`f''` both sides are about :math:`|f''| (x - y)^2/2` and :math:`|x - y|` times the deviation of
+    :math:`f'`, so these places reach twice as far as the interval of the position. Where they reach much further, the
+    highest of them is not known: the error grows with them.
+    """
+    other = located.other.copy()
+    for k, x in enumerate(located.position):
+        reading = ReflectedReading(counts, located.bandwidth[k])
+        error = math.sqrt(float(located.privacy[k, 0, 0] + located.other[k, 0, 0]))
+        reach = max(4 * float(located.bandwidth[k, 0]), 4 * error)
+        halves = (located.position[:, 0] + x[0]) / 2
+        low = max([counts.low[0], x[0] - reach, *halves[located.position[:, 0] < x[0]]])
+        high = min([counts.high[0], x[0] + reach, *halves[located.position[:, 0] > x[0]]])
+        places = np.linspace(low, high, LEAF_POSITIONS.places)
+        rows = np.stack([reading.weights(np.array([place]), [(0,)])[0] for place in (x[0], *places)])
+        below = rows[0] - rows[1:]
+        as_high = below @ counts.counts <= 1.96 * np.sqrt(below**2 @ counts.variance)
+        furthest = float(np.abs(places - x[0])[as_high].max(initial=0.0))
+        wide = furthest / (2 * 1.96 * LEAF_POSITIONS.slack)
+        other[k, 0, 0] += max(wide**2 - error**2, 0.0)
+    return replace(located, other=other)
 
 
 def _follow(

@@ -31,7 +31,6 @@ from numpy.typing import ArrayLike
 from scipy import fft as scipy_fft
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
-from scipy.signal import peak_prominences
 
 from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.grid_reading import Grid, Reading
@@ -40,7 +39,16 @@ from fogline.density.posterior.field import label_leaves
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ["Basins", "Peaks", "basins", "find_peaks", "find_peaks_both_ways", "join_basins", "line_prominences", "wall_prominences"]
+__all__ = [
+    "Basins",
+    "Peaks",
+    "basins",
+    "find_peaks",
+    "find_peaks_both_ways",
+    "join_basins",
+    "line_prominences",
+    "wall_prominences",
+]
 
 
 @dataclass(frozen=True)
@@ -134,14 +142,26 @@ def line_prominences(fields: FloatArray) -> tuple[IntArray, IntArray, FloatArray
     [[0, 0, 1], [1, 3, 2], [3.0, 0.25, 0.5]]
     """
     size, n = fields.shape
-    # A wall is a way out: the outside is higher than all, and a walk ends there.
-    walled = np.full((size, n + 1), np.inf)
-    walled[:, :n] = fields
-    line = walled.ravel()
-    inner = (fields[:, 1:-1] > fields[:, :-2]) & _falls(fields)[:, 1:-1]
-    field, cell = np.nonzero(inner)
-    prominence = peak_prominences(line, field * (n + 1) + cell + 1)[0] if len(field) else np.zeros(0)
-    return field, cell + 1, np.asarray(prominence)
+    inner = np.zeros((size, n), dtype=bool)
+    inner[:, 1:-1] = (fields[:, 1:-1] > fields[:, :-2]) & _falls(fields)[:, 1:-1]
+    flat, cells = fields.ravel(), np.flatnonzero(inner)
+    # The beginning of each field stands for the outside, higher than all; valleys lie between neighbours on the list.
+    places = np.sort(np.concatenate([n * np.arange(size), cells]))
+    height = np.append(np.where(inner.ravel()[places], flat[places], np.inf), np.inf)
+    valley = np.minimum.reduceat(flat, places)
+    number, found = np.arange(len(height)), np.zeros(len(height))
+    while np.isfinite(height).any():
+        right = valley[1:] >= valley[:-1]
+        beyond = np.where(right, height[2:], height[:-2])
+        # Over the higher of its two valleys a peak meets a higher one: this is its pass, and it is joined to that.
+        done = np.isfinite(height[1:-1]) & (beyond >= height[1:-1])
+        joined = np.flatnonzero(done) + 1
+        found[number[joined]] = height[joined] - np.maximum(valley[joined - 1], valley[joined])
+        kept = np.setdiff1d(np.arange(len(height)), joined, assume_unique=True)
+        height, number = height[kept], number[kept]
+        valley = np.minimum.reduceat(valley, kept[:-1])
+    prominence = found[:-1][inner.ravel()[places]]
+    return cells // n, cells % n, prominence
 
 
 def _falls(fields: FloatArray) -> BoolArray:
