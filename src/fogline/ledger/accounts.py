@@ -36,6 +36,7 @@ import hashlib
 import heapq
 import json
 import math
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -753,7 +754,7 @@ _HANDLERS = {
 }
 
 
-def _texts(values: Any) -> tuple[str, ...] | None:
+def _texts(values: Iterable[object] | None) -> tuple[str, ...] | None:
     return None if values is None else tuple(map(str, values))
 
 

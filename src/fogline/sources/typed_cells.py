@@ -397,7 +397,7 @@ def _duckdb_kind(kind: str) -> Kind:
     return "date" if bare.startswith(("DATE", "TIMESTAMP")) else "text" if bare in ("VARCHAR", "UUID", "ENUM") else None
 
 
-def _database_kind(kind: Any) -> Kind:
+def _database_kind(kind: object) -> Kind:
     """Kind of a declared type: a number of Postgres, a name of SQLite."""
     if isinstance(kind, int):
         name = POSTGRES_NUMBERS.get(kind)
@@ -425,7 +425,7 @@ def _frame_kinds(frame: SourceLike) -> dict[str, Kind]:
     except TypeError:
         raise TypeError(f"X must be an array, a frame, a path or a table, got {type(frame).__name__}") from None
 
-    def kind_of(kind: Any) -> Kind:
+    def kind_of(kind: nw.dtypes.DType) -> Kind:
         word = str(kind).split("(")[0]
         if kind.is_integer():
             return "integer"
