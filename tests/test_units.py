@@ -57,11 +57,19 @@ def test_bad_names():
 def test_bounds_by_name_by_order_and_by_public_range_are_the_same(bounds):
     found = units.resolve_bounds(bounds, ["age", "stay"])
     np.testing.assert_array_equal(found, [[0, 125], [0, 60]])
+    whole = units.resolve(bounds, ["age", "stay"], steps={"stay": 1})
+    np.testing.assert_array_equal(whole.box, found)
+    np.testing.assert_array_equal(whole.pairs, found)
+    assert whole.columns == ("age", "stay")
+    assert whole.steps == (getattr(whole.pairs[0], "step", None), 1)
 
 
 def test_one_range_serves_all_columns():
     np.testing.assert_array_equal(units.resolve_bounds("percent", ["a", "b"], width=2), [[0, 100]] * 2)
     np.testing.assert_array_equal(units.resolve_bounds((0, 1), width=3), [[0, 1]] * 3)
+    assert units.ranges((0, 1)) == units.ranges([(0, 1)]) == [(0, 1)]
+    assert units.resolve("age", width=2, steps=None).pairs == (units.age(), units.age())
+    assert units.resolve("age", width=2).steps == (1, 1)
 
 
 def test_a_mapping_names_columns_that_have_no_names():

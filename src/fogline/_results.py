@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Results"]
 
 
-def _report() -> Any:
+def _report() -> ModuleType:
     return importlib.import_module("fogline.report.results")
 
 

@@ -20,14 +20,25 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fogline._validation import check_bounds, check_count
 
 if TYPE_CHECKING:
     from fogline._typing import FloatArray
 
-__all__ = ["PublicRange", "bounded_names", "likert", "named", "names", "ranges", "resolve_bounds", "steps_of"]
+__all__ = [
+    "PublicRange",
+    "Ranges",
+    "bounded_names",
+    "likert",
+    "named",
+    "names",
+    "ranges",
+    "resolve",
+    "resolve_bounds",
+    "steps_of",
+]
 
 
 class PublicRange(tuple[float, float]):
@@ -131,16 +142,74 @@ def named(name: str) -> PublicRange:
     return _TABLE[name]
 
 
-def ranges(bounds: Any, columns: Sequence[str] | None = None) -> list[Any]:
-    """Return one range per column, whichever way bounds were given: a list, a mapping by column, names of ranges.
+class Ranges(NamedTuple):
+    """Public ranges of columns, in their order.
+
+    Attributes
+    ----------
+    pairs : tuple
+        One pair per column, as it was given: a :class:`PublicRange` where it has a name.
+    steps : tuple of float or None
+        One rounding step per column; None for a continuous one.
+    box : array of shape (d, 2)
+        The pairs, checked.
+    columns : tuple of str or None
+        Names of the columns, where they are known.
+    """
+
+    pairs: tuple[Any, ...]
+    steps: tuple[float | None, ...]
+    box: FloatArray
+    columns: tuple[str, ...] | None
+
+
+def resolve(
+    bounds: object,
+    columns: Sequence[str] | None = None,
+    *,
+    steps: object = None,
+    name: str = "bounds",
+    width: int | None = None,
+) -> Ranges:
+    """Take public bounds as users write them: this is the one way in.
 
     Parameters
     ----------
-    bounds : sequence, mapping or str
-        Pairs ``(low, high)``, or names such as ``"age"`` of public ranges: a list of them, one of them, or a mapping
-        from names of columns.
+    bounds : mapping, sequence, str or pair
+        By name of the column, or one per column in their order; each a pair, or the name of a public range. One pair
+        or one range serves all columns.
     columns : sequence of str, optional
-        Names of the columns, in order; a mapping must have a range for each.
+        Names of the columns, in their order; where there are none, the order of a mapping is that of the columns.
+    steps : None, float, sequence or mapping
+        As :func:`steps_of` takes them.
+    name : str
+        Of the parameter, for the errors.
+    width : int, optional
+        Number of columns, where one pair may serve all of them.
+
+    Examples
+    --------
+    >>> found = resolve({"stay": (0, 60), "age": "age"}, ["age", "stay"])
+    >>> found.box.tolist(), found.steps, found.pairs[0].unit
+    ([[0.0, 125.0], [0.0, 60.0]], (1, None), 'years')
+    """
+    known = bounded_names(bounds, columns)
+    given: Any = bounds
+    if isinstance(bounds, Mapping):
+        given, width = _in_order(bounds, known or (), name), None
+    elif isinstance(bounds, str):
+        given = _pair(bounds, name)
+    elif isinstance(bounds, Sequence) and any(isinstance(part, str) for part in bounds):
+        given = [_pair(part, name) for part in bounds]
+    box = check_bounds(given, name=name, width=width, columns=known)
+    one = isinstance(given, PublicRange) or not hasattr(given[0], "__len__")
+    pairs = (given if isinstance(given, PublicRange) else tuple(given),) if one else tuple(given)
+    pairs = pairs * len(box) if len(pairs) == 1 else pairs
+    return Ranges(pairs, tuple(steps_of(pairs, steps, known)), box, known)
+
+
+def ranges(bounds: object, columns: Sequence[str] | None = None) -> list[Any]:
+    """Return the pairs of :func:`resolve`: one range per column, whichever way bounds were given.
 
     Examples
     --------
@@ -150,18 +219,7 @@ def ranges(bounds: Any, columns: Sequence[str] | None = None) -> list[Any]:
     Traceback (most recent call last):
     ValueError: bounds: there is no column 'agee'; did you mean 'age'?
     """
-    if isinstance(bounds, str):
-        return [named(bounds)]
-    if bounds is None:
-        raise TypeError("bounds must be given: a range read from the data would leak it")
-    if isinstance(bounds, Mapping):
-        return _in_order(bounds, bounded_names(bounds, columns) or (), "bounds")
-    if isinstance(bounds, PublicRange):
-        return [bounds]
-    given: list[Any] = list(bounds)
-    if len(given) == 2 and not any(isinstance(end, str) or hasattr(end, "__len__") for end in given):
-        given = [tuple(given)]  # one pair
-    return [_pair(one, "bounds") for one in given]
+    return list(resolve(bounds, columns).pairs)
 
 
 def steps_of(pairs: Sequence[Any], steps: Any, columns: Sequence[str] | None = None) -> list[float | None]:
@@ -209,19 +267,7 @@ def likert(points: int = 5) -> PublicRange:
 def resolve_bounds(
     bounds: object, columns: Sequence[str] | None = None, *, name: str = "bounds", width: int | None = None
 ) -> FloatArray:
-    """Public bounds as users write them, as an array of one (low, high) pair per column.
-
-    Parameters
-    ----------
-    bounds : mapping, sequence, str or pair
-        By name of the column, or one per column in their order; each a pair, or the name of a public range. One pair
-        or one range serves all columns.
-    columns : sequence of str, optional
-        Names of the columns, in their order; where there are none, the order of a mapping is that of the columns.
-    name : str
-        Of the parameter, for the errors.
-    width : int, optional
-        Number of columns, where one pair may serve all of them.
+    """Return the array of :func:`resolve`: one checked (low, high) pair per column.
 
     Returns
     -------
@@ -239,14 +285,7 @@ def resolve_bounds(
     Traceback (most recent call last):
     ValueError: bounds: there is no column 'stya'; did you mean 'stay'?
     """
-    known = bounded_names(bounds, columns)
-    if isinstance(bounds, Mapping):
-        return check_bounds(_in_order(bounds, known or (), name), name=name, columns=known)
-    if isinstance(bounds, str):
-        return check_bounds(_pair(bounds, name), name=name, width=width, columns=known)
-    if isinstance(bounds, Sequence) and any(isinstance(part, str) for part in bounds):
-        bounds = [_pair(part, name) for part in bounds]
-    return check_bounds(bounds, name=name, width=width, columns=known)
+    return resolve(bounds, columns, name=name, width=width).box
 
 
 def bounded_names(bounds: object, columns: Sequence[str] | None = None) -> tuple[str, ...] | None:

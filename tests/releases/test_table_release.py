@@ -421,7 +421,7 @@ def test_an_error_leads_to_no_record(columns, monkeypatch):
     error = caught.value
     assert (error.__cause__, error.__context__) == (None, None)
     frames = [found for found, _ in traceback.walk_tb(error.__traceback__) if "fogline" in found.f_code.co_filename]
-    own = [found for found in frames if "tests" not in found.f_code.co_filename]
+    own = [found for found in frames if found.f_code.co_filename != __file__]
     assert own
     for found in own:
         assert not [name for name, value in found.f_locals.items() if value is frame or isinstance(value, Source)]

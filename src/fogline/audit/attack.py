@@ -463,8 +463,8 @@ def sketch_attack(
 
 def stage_attack(
     release: Callable[[Any], Any],
-    D: Any,
-    D_prime: Any,
+    D: SourceLike,
+    D_prime: SourceLike,
     *,
     claim: Guarantee | None = None,
     runs: int = 20_000,

@@ -18,7 +18,7 @@ import collections
 import functools
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter, is_
 from typing import Any
 
@@ -174,7 +174,7 @@ class Glance:
         self.caches += other.caches
         self.slots += other.slots
 
-    def note_memory(self, value: object, read: Any, leaf: object) -> None:
+    def note_memory(self, value: object, read: Callable[[object], object], leaf: object) -> None:
         """Remember the leaf of an array or buffer, and how it is read."""
         self.memory.append((value, read, leaf))
 
@@ -213,7 +213,7 @@ class Glance:
             self.blind |= value.cache_info().currsize > 0
             self._note_object(value)
         elif kind is dict:
-            self._note_mapping(value)
+            self._note_mapping(value)  # type: ignore[arg-type]
         elif kind in (list, set, collections.deque):
             self.items.append((value, tuple(value)))  # type: ignore[arg-type]
         elif kind is types.CellType:
@@ -235,7 +235,7 @@ class Glance:
                 elif name not in ("__dict__", "__weakref__"):
                     self.slots.append((value, name, getattr(value, name, _EMPTY)))
 
-    def _note_mapping(self, value: Any) -> None:
+    def _note_mapping(self, value: dict[Any, Any]) -> None:
         # Other keys are shown by their repr, which may change while they do not.
         self.blind |= not all(type(key) in _PLAIN_KEYS for key in value)
         self.items += [(value, tuple(value)), (value.values(), tuple(value.values()))]

@@ -5,7 +5,7 @@ What is shown is what the ledger's entries say: names, public parameters, costs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -527,7 +527,7 @@ def _told(entry: Entry) -> str:
     return ", ".join([*named, *(content.get("sources") or [])])
 
 
-def _charged(content: Any) -> str:
+def _charged(content: Mapping[str, Any]) -> str:
     """Say what an entry was charged, in its own currency."""
     amount, delta = Fraction(content["amount"], UNITS), Fraction(content["delta"], DELTA_UNITS)
     if content["currency"] == "gaussian":

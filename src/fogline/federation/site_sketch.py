@@ -520,7 +520,7 @@ class SiteSketch:
         neighbours: object = "add-remove",
         *,
         disjoint_persons: bool = False,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> ReleaseTerms:
         """What a release of the sum promises, from public facts alone."""
         # A person may be at every site unless the parties declare otherwise: bounds add up.

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -487,7 +488,7 @@ _HANDLERS = {
 }
 
 
-def _texts(values: Any) -> tuple[str, ...] | None:
+def _texts(values: Iterable[object] | None) -> tuple[str, ...] | None:
     return None if values is None else tuple(map(str, values))
 
 

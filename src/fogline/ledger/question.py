@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,7 +102,7 @@ class Question:
         return hashlib.sha256(canonical({"question": self.fingerprint, "partition": list(partition)})).hexdigest()
 
 
-def kin_of(asked: Mapping[str, Any], partition: Any, *, early: bool = False) -> str:
+def kin_of(asked: Mapping[str, Any], partition: Sequence[str] | None, *, early: bool = False) -> str:
     """Return the fingerprint of a question without the edition of what answers it.
 
     Parameters
@@ -124,7 +124,7 @@ def kin_of(asked: Mapping[str, Any], partition: Any, *, early: bool = False) -> 
     return hashlib.sha256(canonical(whole)).hexdigest()
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """Return the one way to write a value of JSON: keys in order, no blanks, ASCII.
 
     Examples

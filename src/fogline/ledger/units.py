@@ -84,7 +84,7 @@ class ProtectedUnit:
         return cls(made.name, made.max_contributions, trivial or (made.name != RECORD and bool(enforced)))
 
     @classmethod
-    def from_dict(cls, values: Any) -> ProtectedUnit | None:
+    def from_dict(cls, values: Mapping[str, Any] | None) -> ProtectedUnit | None:
         """Return the unit that `to_dict` described; None for None."""
         return None if values is None else cls(values["name"], values["max_contributions"], values["enforced"])
 

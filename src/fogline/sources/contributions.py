@@ -314,7 +314,7 @@ def cells_alone(together: Callable[[], Iterable[Any]], cells: Iterable[Any], val
     [1.0, None]
     """
 
-    def alone(cell: Any) -> Any:
+    def alone(cell: object) -> object:
         try:
             return value(cell)
         except KeyboardInterrupt:

@@ -447,7 +447,7 @@ def _duckdb_kind(kind: str) -> Kind:
     return "date" if bare.startswith(("DATE", "TIMESTAMP")) else "text" if bare in ("VARCHAR", "UUID", "ENUM") else None
 
 
-def _database_kind(kind: Any) -> Kind:
+def _database_kind(kind: object) -> Kind:
     """Kind of a declared type: a number of Postgres, a name of SQLite."""
     if isinstance(kind, int):
         name = POSTGRES_NUMBERS.get(kind)
@@ -477,7 +477,7 @@ def _frame_kinds(frame: SourceLike) -> dict[str, Kind]:
     schema = known.collect_schema()
     types = list(given.dtypes) if known.implementation.is_pandas_like() else [None] * len(schema)
 
-    def kind_of(kind: Any) -> Kind:
+    def kind_of(kind: nw.dtypes.DType) -> Kind:
         word = str(kind).split("(")[0]
         if kind.is_integer():
             return "integer"

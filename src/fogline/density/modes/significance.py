@@ -31,7 +31,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import fft as scipy_fft
@@ -242,31 +243,61 @@ def folded_fields(reading: Reading, sums: ComplexArray, shape: tuple[int, ...]) 
 
 def _folding(reading: Reading, j: int, axis: FloatArray, reach: int) -> ComplexArray:
     """Matrix (points, frequencies) from the sums of one axis to kernel sums and their images in both walls."""
-    spec, h = reading.spec, float(reading.bandwidth[j])
-    low, width, period = float(spec.lower[j]), float(spec.widths[j]), float(spec.periods[j])
+    # A search asks for the same few matrices again and again; they take most of its time. Large ones are not kept.
+    make = _folding_of if len(axis) * (2 * reach + 1) <= _KEPT else _folding_of.__wrapped__
+    return make(_axis(reading, j), axis.tobytes(), reach, SIGNIFICANCE.fade)
+
+
+class _Axis(NamedTuple):
+    """One axis of a reading: the box, the torus around it, and the bandwidth."""
+
+    lower: float
+    upper: float
+    width: float
+    period: float
+    origin: float
+    bandwidth: float
+
+
+def _axis(reading: Reading, j: int) -> _Axis:
+    spec = reading.spec
+    public = (spec.lower[j], spec.upper[j], spec.widths[j], spec.periods[j], spec.origin[j], reading.bandwidth[j])
+    return _Axis(*map(float, public))
+
+
+_KEPT = 2**18
+"""Most entries of a matrix that is kept: 4 MB."""
+
+
+@lru_cache(maxsize=24)
+def _folding_of(line: _Axis, points: bytes, reach: int, fading: float) -> ComplexArray:
+    """Compute the matrix of `_folding` from public numbers alone; not to be written to."""
+    axis, h = np.frombuffer(points), line.bandwidth
+    low, width, period = line.lower, line.width, line.period
     omega = 2 * np.pi / period * np.arange(-reach, reach + 1)
-    offset = low - float(spec.origin[j])
+    offset = low - line.origin
     folding = np.exp(1j * np.outer(axis - low + offset, omega)) * np.exp(-0.5 * (h * omega) ** 2)
     gap = period - width
     size = max(4 * (2 * reach + 1), int(np.ceil(8 * period / h)))
     steps = period * np.arange(size) / size
-    weights = _mirror_weights(reading, j, axis)
+    weights = _mirror_weights(line, axis)
     # A regular rule around the torus for each wall, that begins or ends at the other wall, beyond the gap.
     rules = (low - axis, steps - gap, gap - steps), (low + 2 * width - axis, steps, steps - width)
     for weight, (image, places, outside) in zip(weights, rules, strict=True):
         # A smooth fade keeps high frequencies, of which there is mostly noise, out of the images.
-        fade = ndtr(SIGNIFICANCE.fade * (1 - 2 * np.clip(outside / gap, 0.0, 1.0)))
+        fade = ndtr(fading * (1 - 2 * np.clip(outside / gap, 0.0, 1.0)))
         waves = np.exp(1j * np.outer(places + offset, omega)) * (fade * period / size)[:, None]
         near = weight > 0
         kernel = np.exp(-0.5 * ((image[near, None] - places) / h) ** 2) / (np.sqrt(2 * np.pi) * h)
         folding[near] += weight[near, None] * (kernel @ waves)
-    return np.asarray(folding)
+    kept: ComplexArray = np.asarray(folding)
+    kept.flags.writeable = False
+    return kept
 
 
-def _mirror_weights(reading: Reading, j: int, axis: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _mirror_weights(line: _Axis, axis: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Weights of the mirror images in the two walls: one at the wall, fading out by three bandwidths."""
-    h = reading.bandwidth[j]
-    distances = (axis - reading.spec.lower[j]) / h, (reading.spec.upper[j] - axis) / h
+    distances = (axis - line.lower) / line.bandwidth, (line.upper - axis) / line.bandwidth
     low, high = (np.cos(np.pi / 2 * np.clip((t - 1.5) / 1.5, 0, 1)) ** 2 for t in distances)
     return low, high
 
@@ -368,7 +399,9 @@ def _noise_field(density: PrivateDensity, reading: Reading) -> NoiseField:
     sampling = np.full(privacy.shape, kernel_energy(reading) / density.count)
     for j, axis in enumerate(axes):  # a point and its mirror image share their noise the more, the closer they are
         line = [-1 if i == j else 1 for i in range(len(axes))]
-        for weight, wall in zip(_mirror_weights(reading, j, axis), (axis - axis[0], axis[-1] - axis), strict=True):
+        for weight, wall in zip(
+            _mirror_weights(_axis(reading, j), axis), (axis - axis[0], axis[-1] - axis), strict=True
+        ):
             shared = np.exp(-((wall / reading.bandwidth[j]) ** 2))
             privacy = privacy * (1 + weight**2 + 2 * weight * shared).reshape(line)
             sampling = sampling * (1 + weight * shared).reshape(line)

@@ -1,0 +1,90 @@
+"""The one-page drawing of docs/architecture.md is the tree: every room is in it, with what it sees of records."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import fogline
+
+pytestmark = pytest.mark.quick
+
+HERE = Path(__file__).parent
+PACKAGE = Path(fogline.__file__).parent
+TEXT = (HERE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+LAYERS = tomllib.loads((HERE / "layers.toml").read_text(encoding="utf-8"))
+SEEN = {"yes", "no", "no: it is handed a function", "hands X on unopened", "its own", ""}
+
+
+def rows(text: str) -> dict[str, str]:
+    """What the table of rooms says of records, by name of the room."""
+    _, _, after = text.partition("| folder | what is in it | sees records |")
+    told = {}
+    for line in after.strip().splitlines()[1:]:
+        if not line.startswith("|"):
+            break
+        names, _, seen = (cell.strip() for cell in line.strip("|").split("|"))
+        told |= {name.strip("/").removesuffix(".py"): seen for name in re.findall(r"`([^`]+)`", names)}
+    return told
+
+
+def rooms() -> set[str]:
+    """Folders and public files right below the package."""
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py"))}
+    return folders | {path.stem for path in PACKAGE.glob("*.py") if not path.name.startswith("_")}
+
+
+def wrong(told: dict[str, str], there: set[str]) -> list[str]:
+    """What the drawing and the tree do not agree on, in words."""
+    secret = set(LAYERS["secret"])
+    found = [f"{room} is not drawn" for room in sorted(there - told.keys())]
+    found += [f"{room} is drawn but not there" for room in sorted(told.keys() - there)]
+    found += [f"{room}: {seen!r} is no answer" for room, seen in told.items() if seen not in SEEN]
+    found += [f"{room} opens rows" for room in sorted(secret) if told.get(room) != "yes"]
+    return found + [f"{room} opens no rows" for room, seen in told.items() if seen == "yes" and room not in secret]
+
+
+def drawn_order(text: str) -> list[str]:
+    """Rooms in the line of arrows, from the records to the page."""
+    line = next(line for line in text.splitlines() if line.strip().startswith("sources --rows-->"))
+    return re.findall(r"\b[a-z]+\b(?=[ ,]|$)", re.sub(r"--[a-z ]*-->", " ", line))
+
+
+def test_the_drawing_is_the_tree():
+    assert wrong(rows(TEXT), rooms()) == []
+
+
+def test_the_arrows_lead_upward():
+    """Each room of the line that a later one imports stands below it, as the layers do."""
+    level = {room: height for height, side in enumerate(LAYERS["order"]) for room in side}
+    order = ["releases" if room == "release" else room for room in drawn_order(TEXT)]
+    assert len(order) >= 8
+    assert set(order) <= level.keys()
+    # Records go through the mechanisms, which lie lower and are handed a function; past the release all leads up.
+    after = order[order.index("releases") + 2 :]
+    assert [level[room] for room in after] == sorted(level[room] for room in after)
+
+
+def test_levels_name_every_room():
+    named = {room for side in LAYERS["order"] for room in side}
+    assert rooms() <= named
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda told, there: there.add("cellar"), "cellar is not drawn"),
+        (lambda told, there: there.discard("density"), "density is drawn but not there"),
+        (lambda told, there: told.update(queries="no"), "queries opens rows"),
+        (lambda told, there: told.update(density="yes"), "density opens no rows"),
+        (lambda told, there: told.update(cli="perhaps"), "cli: 'perhaps' is no answer"),
+    ],
+    ids=["a new room", "a room that went", "a secret room", "a public room", "no answer"],
+)
+def test_a_drawing_that_is_wrong_is_noticed(change, words):
+    told, there = rows(TEXT), rooms()
+    change(told, there)
+    assert words in wrong(told, there)
