@@ -128,7 +128,7 @@ def _show_risk(risks: Mapping[float, Mapping[str, Any]]) -> None:
     from fogline.report.outlook import risk_cells
 
     headings, rows = risk_cells(risks)
-    table = Table(title=Text("What each epsilon means for a person, at most"), title_justify="left")
+    table = Table(title=Text("A guess about a person after the release, at most"), title_justify="left")
     for heading in headings:
         table.add_column(heading, justify="right")
     for row in rows:

@@ -75,11 +75,14 @@ class Chart:
         Name and value at each epsilon; what is not known is NaN.
     share : bool
         Whether values are chances between 0 and 1, on a plain scale; else the scale is logarithmic.
+    names_left : bool
+        Whether the names of the lines stand in the upper left.
     """
 
     name: str
     lines: tuple[tuple[str, FloatArray], ...]
     share: bool = False
+    names_left: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +145,7 @@ def risk_by_epsilon(expected: Planned, terms: Terms) -> dict[float, dict[str, An
 
 def risk_cells(risks: Mapping[float, Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return headings and rows of a table for people: what a guess can become at each epsilon, at most."""
-    headings = ("epsilon", *(f"a guess of {percent_up(before)}" for before in BEFORE), "membership advantage")
+    headings = ("epsilon", *(f"from {percent_up(before)}" for before in BEFORE), "advantage")
     rows = []
     for epsilon, risk in risks.items():
         advantage = risk["membership_advantage"]
@@ -160,7 +163,7 @@ def _risk_chart(risks: Mapping[float, Mapping[str, Any]]) -> Chart:
         )
         for k, before in enumerate(BEFORE)
     )
-    return Chart("a guess about a person, at most, after", lines, share=True)
+    return Chart("a guess about a person, at most, after", lines, share=True, names_left=True)
 
 
 def outlook_of(expected: Planned, terms: Terms) -> Outlook:
@@ -461,15 +464,18 @@ def _line(frame: PlotArea, epsilons: FloatArray, heights: FloatArray, hue: str) 
 
 
 def _names(chart: Chart, frame: PlotArea) -> str:
-    """Names of the lines: in the upper right for errors, which fall, in the lower right for chances, which rise."""
+    """Names of the lines: in the upper right for errors, which fall, in the lower right for chances, which rise.
+
+    Where lines of chances start far apart, there is room for their names in the upper left alone.
+    """
     names: Sequence[str] = [name for name, _ in chart.lines[:MOST_LINES]]
     if len(names) < 2:
         return ""
     bottom = frame.top + frame.height - 12 - 17 * (len(names) - 1)
-    first = bottom if chart.share else frame.top + 18
+    first = bottom if chart.share and not chart.names_left else frame.top + 18
     parts = []
     for k, name in enumerate(names):
-        y, right = first + 17 * k, frame.left + frame.width - 10
+        y, right = first + 17 * k, frame.left + (174 if chart.names_left else frame.width - 10)
         parts.append(element("text", text=short(name, 22), x=right - 16, y=y, class_="tick-label end"))
         parts.append(element("circle", cx=right - 5, cy=y - 4, r=4.5, fill=_hue(chart, k)))
     return "".join(parts)
