@@ -217,27 +217,27 @@ def _lane_profile(box: Any, relation: str) -> Run:
 
 
 _VERBS: tuple[tuple[str, int, int, Maker], ...] = (
-    ("fogline.release", 1, 200, _released),
-    ("fogline.release", 2, 100, _released),
-    ("fogline.release", 3, 40, _released),
-    ("fogline.release, three named densities", 2, 60, _named),
-    ("fogline.release, cdf, quantile, mean, variance", 1, 60, _asked),
-    ("PrivateModes.read", 1, 40, _read(lambda box: PrivateModes())),  # noqa: ARG005
-    ("PrivateModes.read", 2, 24, _read(lambda box: PrivateModes())),  # noqa: ARG005
-    ("PrivateModeClustering.read", 2, 24, _read(lambda box: PrivateModeClustering())),  # noqa: ARG005
-    ("PrivateModalRegression.read", 2, 24, _read(lambda box: PrivateModalRegression())),  # noqa: ARG005
-    ("PrivateHellinger.read", 1, 40, _read(_fit_of)),
-    ("PrivateGaussianMixture.read", 2, 24, _read(lambda box: PrivateGaussianMixture(n_components=2))),  # noqa: ARG005
-    ("fogline.profile", 3, 60, _profiled),
-    ("fogline.profile, dates and listed categories", 2, 40, _declared),
-    ("Gaussian lane, fogline.release on Fourier sums", 1, 60, _lane_sketch),
-    ("Gaussian lane, PrivateModes", 1, 60, _lane_modes),
-    ("Gaussian lane, PrivateGaussianMixture, spherical", 5, 24, _lane_mixture),
-    ("Gaussian lane, fogline.profile", 3, 40, _lane_profile),
+    ("fogline.release", 1, 60, _released),
+    ("fogline.release", 2, 30, _released),
+    ("fogline.release", 3, 12, _released),
+    ("fogline.release, three named densities", 2, 20, _named),
+    ("fogline.release, cdf, quantile, mean, variance", 1, 20, _asked),
+    ("PrivateModes.read", 1, 20, _read(lambda box: PrivateModes())),  # noqa: ARG005
+    ("PrivateModes.read", 2, 8, _read(lambda box: PrivateModes())),  # noqa: ARG005
+    ("PrivateModeClustering.read", 2, 6, _read(lambda box: PrivateModeClustering())),  # noqa: ARG005
+    ("PrivateModalRegression.read", 2, 6, _read(lambda box: PrivateModalRegression())),  # noqa: ARG005
+    ("PrivateHellinger.read", 1, 12, _read(_fit_of)),
+    ("PrivateGaussianMixture.read", 2, 6, _read(lambda box: PrivateGaussianMixture(n_components=2))),  # noqa: ARG005
+    ("fogline.profile", 3, 24, _profiled),
+    ("fogline.profile, dates and listed categories", 2, 16, _declared),
+    ("Gaussian lane, fogline.release on Fourier sums", 1, 20, _lane_sketch),
+    ("Gaussian lane, PrivateModes", 1, 20, _lane_modes),
+    ("Gaussian lane, PrivateGaussianMixture, spherical", 5, 10, _lane_mixture),
+    ("Gaussian lane, fogline.profile", 3, 12, _lane_profile),
 )
 """What is replayed: name, columns, pairs of the full audit, and how it is made."""
 
-_ADDED: tuple[tuple[str, int, int, Maker], ...] = (("fogline.profile, ranges and categories found", 2, 40, _searched),)
+_ADDED: tuple[tuple[str, int, int, Maker], ...] = (("fogline.profile, ranges and categories found", 2, 16, _searched),)
 """What is proved for records that come and go only."""
 
 _ATTACKED: tuple[tuple[str, Maker], ...] = (
