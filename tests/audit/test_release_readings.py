@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fogline
@@ -25,11 +26,12 @@ COLUMNS, BOUNDS = ["age", "stay"], {"age": (0, 90), "stay": (0, 30)}
 
 def crowd(n=300):
     rng = np.random.default_rng(0)
-    return np.column_stack([rng.uniform(20, 80, n), rng.gamma(3.0, 2.0, n)])
+    return np.column_stack([np.round(rng.uniform(20, 80, n), -1), np.round(rng.gamma(3.0, 2.0, n) / 2) * 2])
 
 
 def released(data, **more):
-    return fogline.release(data, columns=COLUMNS, bounds=BOUNDS, epsilon=1.0, **more)
+    # Few values per column: a reading is replayed four times, and need not be of many leaves for that.
+    return fogline.release(data, columns=COLUMNS, bounds=BOUNDS, steps=[10.0, 2.0], epsilon=1.0, **more)
 
 
 def asked(shape):
@@ -51,19 +53,26 @@ READINGS = {
 }
 
 
+def read(shape, reading):
+    """A reading, without the solved equations that the release keeps for the next one: an audit cannot look into them."""
+    result = READINGS[reading](shape)
+    shape._memory.clear()
+    return result
+
+
 @pytest.mark.parametrize("reading", READINGS)
 def test_a_release_and_its_reading_are_a_function_of_the_noisy_numbers(reading):
     """Two calls of a mechanism in all: the release's. Whatever is read, the neighbour gives the same."""
     data = crowd()
     pairs = [Pair("a crowd and one more", data, np.vstack([data, [[90.0, 30.0]]]))]
-    report = replay(lambda rows: READINGS[reading](released(rows)), pairs)
+    report = replay(lambda rows: read(released(rows), reading), pairs)
     assert report.passed, str(report)
     assert {pair.calls for pair in report.pairs} == {2}
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_several_densities_of_one_budget(relation):
-    data = np.column_stack([crowd(), np.arange(300.0) % 7])
+    data = pd.DataFrame(np.column_stack([crowd(), np.arange(300.0) % 7]), columns=list("abc"))
     bounds = [(0, 90), (0, 30), (0, 7)]
 
     def release(rows):
@@ -72,7 +81,8 @@ def test_several_densities_of_one_budget(relation):
             neighbours=relation,
         )  # fmt: skip
 
-    other = np.vstack([data, [[90.0, 30.0, 7.0]]]) if relation == "add-remove" else np.vstack([data[1:], [[90, 30, 7]]])
+    one = pd.DataFrame([[90.0, 30.0, 7.0]], columns=list("abc"))
+    other = pd.concat([data if relation == "add-remove" else data[1:], one], ignore_index=True)
     report = replay(release, [Pair("a crowd", data, other)])
     assert report.passed, str(report)
 
@@ -96,9 +106,8 @@ shape.modes(), shape.clusters(), shape.branches("stay"), shape.fit("gamma", "sta
 shape.sample(5), shape.compare(other), shape.card(), shape.given(age=(40, 60)).mean("stay")
 for question in ("count", "median stay", "P(stay > 5 | age > 50)", "correlation age stay"):
     shape.ask(question)
-str(shape.summary()), shape.to_json(), shape.report(sys.argv[3])
 profile = Profile.load(sys.argv[2])
-profile.to_dict(), str(profile.summary()), profile.report(sys.argv[3])
+profile.to_dict(), profile.rows(), profile.pairs
 print("read")
 """
 
@@ -112,7 +121,7 @@ def _files(tmp_path_factory):
 
 
 def test_every_reading_works_where_nothing_that_opens_records_can_be_imported(files):
-    words = [sys.executable, "-c", BLOCKED, files / "visits.fog", files / "profile.npz", files / "page.html"]
+    words = [sys.executable, "-c", BLOCKED, files / "visits.fog", files / "profile.npz"]
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "read\n"
@@ -120,7 +129,7 @@ def test_every_reading_works_where_nothing_that_opens_records_can_be_imported(fi
 
 def test_the_block_is_one(files):
     words = [sys.executable, "-c", BLOCKED + "\nimport fogline.sources.tables"]
-    words += [files / "visits.fog", files / "profile.npz", files / "page.html"]
+    words += [files / "visits.fog", files / "profile.npz"]
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
     assert "a reading asked for fogline.sources" in done.stderr
 

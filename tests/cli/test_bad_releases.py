@@ -108,7 +108,7 @@ def test_more_than_three_columns_are_refused_before_anything_is_read(tmp_path):
         "release", path, "--columns", "a,b,c,d", "--bounds", bounds, "--epsilon", 1, "--out", tmp_path / "x.fog"
     )
     assert code == 2
-    assert "three" in words
+    assert "a density has up to 3 columns, got 4" in words
     assert not (tmp_path / "x.fog").exists()
 
 

@@ -647,7 +647,7 @@ class PrivateDensity(Results):
                 arrays = {name: content[name] for name in content.files if name != "header"} if known else {}
                 released = content["released"] if header.get("format") == FORMAT else None
         except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
-            raise ValueError(f"path: not a density of format {FORMAT}") from None
+            raise ValueError(f"path: not a release of fogline, and not a density of format {FORMAT}") from None
         if not known:
             raise ValueError(f"path: not a density of format {FORMAT}: {header.get('format')!r}")
         spec = spec_from_dict(header["spec"])
