@@ -237,7 +237,7 @@ def main() -> None:
             there = {tuple(row[name] for name in FIELDS[:6]) for row in csv.DictReader(file)}
     with OUT.open("a", newline="") as file:
         writer = csv.writer(file)
-        if not there:
+        if file.tell() == 0:
             writer.writerow(FIELDS)
         for key, make in todo(args):
             if key in there:
