@@ -43,13 +43,18 @@ class Client:
     app: object
     cookies: dict[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1:8765"
+    origin: str = ORIGIN
 
     def get(self, path: str, headers: dict[str, str] | None = None, method: str = "GET") -> Answer:
         return self.send(method, path, headers or {}, b"")
 
     def post(self, path: str, form: object = (), headers: dict[str, str] | None = None) -> Answer:
         body = urlencode(form).encode()
-        own = {"origin": ORIGIN, "content-type": "application/x-www-form-urlencoded", "content-length": str(len(body))}
+        own = {
+            "origin": self.origin,
+            "content-type": "application/x-www-form-urlencoded",
+            "content-length": str(len(body)),
+        }
         return self.send("POST", path, {**own, **(headers or {})}, body)
 
     def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
