@@ -20,7 +20,7 @@ SPEC = LeafSpec.plan([(0, 60)], leaves=[64])
 
 
 def keys_of(site: str, sites: Sequence[str], folder: Path) -> PairKeys:
-    """Keys of a site as if they had been brought round: each pair's from a hash of its names and the folder. For simulations only."""
+    """Keys of a site as if they had been brought round, from a hash of each pair's names: for simulations only."""
     pairs = {other: "+".join(sorted((site, other))) for other in sites if other != site}
     keys = {other: hashlib.sha256(f"{folder} {pair}".encode()).digest() for other, pair in pairs.items()}
     home = folder / site

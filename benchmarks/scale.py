@@ -264,7 +264,13 @@ def bytes_per_row(scene: Scene) -> Iterator[Row]:
 def continual(scene: Scene) -> Iterator[Row]:  # noqa: ARG001
     """Noise of 52 weekly releases of an empty table, against one release of the same budget."""
     for leavers, target in ((False, "at most 2.5"), (True, "at most 3")):
-        weeks = {"bounds": [(0, 1)], "leaves": [4096], "epsilon": 1.0, "delta": 1e-6, "leavers": leavers}
+        weeks: dict[str, Any] = {
+            "bounds": [(0, 1)],
+            "leaves": [4096],
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "leavers": leavers,
+        }
         noise = []
         for periods in (52, 1):
             counts = ContinualCounts(periods=periods, **{**weeks, "leavers": leavers and periods > 1})

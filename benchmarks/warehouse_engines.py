@@ -206,7 +206,7 @@ class FakeSnowflakeEngine:
 
         self._patch = fakesnow.patch()
         self._patch.__enter__()
-        self._connection = snowflake.connector.connect(database="CLINIC", schema="PUBLIC")
+        self._connection: Any = snowflake.connector.connect(database="CLINIC", schema="PUBLIC")
 
     def load(self, name: str, rows: Rows) -> None:
         """Make a table."""
@@ -336,8 +336,12 @@ def opened_engine(name: str) -> Iterator[Engine]:
             yield ClickHouseEngine(folder)
         elif name == "Apache DataFusion":
             yield DataFusionEngine()
+        elif name == "DuckDB":
+            yield stack.enter_context(contextlib.closing(DuckEngine()))
+        elif name == "SQLite":
+            yield stack.enter_context(contextlib.closing(SqliteEngine()))
         else:
-            yield stack.enter_context(contextlib.closing({"DuckDB": DuckEngine, "SQLite": SqliteEngine}[name]()))
+            raise ValueError(f"there is no engine {name!r}")
 
 
 ENGINES = (
