@@ -330,9 +330,11 @@ def _lattice_of(release: LeafRelease) -> LeafRelease | None:
         begin = np.ceil(edges / step - 1e-9)
         begin[-1] = last + 1
         values = np.diff(np.clip(begin, first, last + 1)).astype(np.int64)
-        around = np.interp(middle + 1.5 * step, edges, mass) - np.interp(middle - 1.5 * step, edges, mass)
+        # The lower of both sides: beside a single heap one of them is empty in any case.
+        before, here, after = (np.interp(middle + k * 2 * step, edges, mass) for k in (-1, 0, 1))
+        around = np.maximum(np.minimum(here - before, after - here), 0.0) / (2 * step)
         empty = (values == 0) & (sizes <= step)
-        expected, seen = float((around / (3 * step) * sizes)[empty].sum()), float(counts[empty].sum())
+        expected, seen = float((around * sizes)[empty].sum()), float(counts[empty].sum())
         error = stage.noise.sd * math.sqrt(max(int(empty.sum()), 1))
         single = (values == 1) & (sizes <= step) & (counts > 3 * stage.noise.sd)
         if expected < LEAF_PEAKS.clear_gaps * error or single.sum() < LEAF_PEAKS.least_teeth:
