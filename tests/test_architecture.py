@@ -1,4 +1,4 @@
-"""The one-page drawing of docs/architecture.md is the tree: every room is in it, with what it sees of records."""
+"""The one-page drawing of docs/architecture.md is the tree: every folder is in it, with what it sees of records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEEN = {"yes", "no", "no: it is handed a function", "hands X on unopened", "its 
 
 
 def rows(text: str) -> dict[str, str]:
-    """What the table of rooms says of records, by name of the room."""
+    """What the table of folders says of records, by name of the folder."""
     _, _, after = text.partition("| folder | what is in it | sees records |")
     told = {}
     for line in after.strip().splitlines()[1:]:
@@ -31,20 +31,22 @@ def rows(text: str) -> dict[str, str]:
     return told
 
 
-def rooms() -> set[str]:
+def folders() -> set[str]:
     """Folders and public files right below the package."""
-    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py"))}
-    return folders | {path.stem for path in PACKAGE.glob("*.py") if not path.name.startswith("_")}
+    found = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py"))}
+    return found | {path.stem for path in PACKAGE.glob("*.py") if not path.name.startswith("_")}
 
 
 def wrong(told: dict[str, str], there: set[str]) -> list[str]:
     """What the drawing and the tree do not agree on, in words."""
     secret = set(LAYERS["secret"])
-    found = [f"{room} is not drawn" for room in sorted(there - told.keys())]
-    found += [f"{room} is drawn but not there" for room in sorted(told.keys() - there)]
-    found += [f"{room}: {seen!r} is no answer" for room, seen in told.items() if seen not in SEEN]
-    found += [f"{room} opens rows" for room in sorted(secret) if told.get(room) != "yes"]
-    return found + [f"{room} opens no rows" for room, seen in told.items() if seen == "yes" and room not in secret]
+    found = [f"{folder} is not drawn" for folder in sorted(there - told.keys())]
+    found += [f"{folder} is drawn but not there" for folder in sorted(told.keys() - there)]
+    found += [f"{folder}: {seen!r} is no answer" for folder, seen in told.items() if seen not in SEEN]
+    found += [f"{folder} opens rows" for folder in sorted(secret) if told.get(folder) != "yes"]
+    return found + [
+        f"{folder} opens no rows" for folder, seen in told.items() if seen == "yes" and folder not in secret
+    ]
 
 
 def drawn_order(text: str) -> list[str]:
@@ -54,23 +56,23 @@ def drawn_order(text: str) -> list[str]:
 
 
 def test_the_drawing_is_the_tree():
-    assert wrong(rows(TEXT), rooms()) == []
+    assert wrong(rows(TEXT), folders()) == []
 
 
 def test_the_arrows_lead_upward():
-    """Each room of the line that a later one imports stands below it, as the layers do."""
-    level = {room: height for height, side in enumerate(LAYERS["order"]) for room in side}
-    order = ["releases" if room == "release" else room for room in drawn_order(TEXT)]
+    """Each folder of the line that a later one imports stands below it, as the layers do."""
+    level = {folder: height for height, side in enumerate(LAYERS["order"]) for folder in side}
+    order = ["releases" if folder == "release" else folder for folder in drawn_order(TEXT)]
     assert len(order) >= 8
     assert set(order) <= level.keys()
     # Records go through the mechanisms, which lie lower and are handed a function; past the release all leads up.
     after = order[order.index("releases") + 2 :]
-    assert [level[room] for room in after] == sorted(level[room] for room in after)
+    assert [level[folder] for folder in after] == sorted(level[folder] for folder in after)
 
 
 def test_levels_name_every_room():
-    named = {room for side in LAYERS["order"] for room in side}
-    assert rooms() <= named
+    named = {folder for side in LAYERS["order"] for folder in side}
+    assert folders() <= named
 
 
 @pytest.mark.parametrize(
@@ -82,9 +84,9 @@ def test_levels_name_every_room():
         (lambda told, there: told.update(density="yes"), "density opens no rows"),
         (lambda told, there: told.update(cli="perhaps"), "cli: 'perhaps' is no answer"),
     ],
-    ids=["a new room", "a room that went", "a secret room", "a public room", "no answer"],
+    ids=["a new folder", "a folder that went", "a secret folder", "a public folder", "no answer"],
 )
 def test_a_drawing_that_is_wrong_is_noticed(change, words):
-    told, there = rows(TEXT), rooms()
+    told, there = rows(TEXT), folders()
     change(told, there)
     assert words in wrong(told, there)

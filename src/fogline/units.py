@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from fogline._typing import FloatArray
 
 __all__ = [
+    "ColumnRanges",
     "PublicRange",
-    "Ranges",
     "bounded_names",
     "likert",
     "named",
@@ -142,7 +142,7 @@ def named(name: str) -> PublicRange:
     return _TABLE[name]
 
 
-class Ranges(NamedTuple):
+class ColumnRanges(NamedTuple):
     """Public ranges of columns, in their order.
 
     Attributes
@@ -170,7 +170,7 @@ def resolve(
     steps: object = None,
     name: str = "bounds",
     width: int | None = None,
-) -> Ranges:
+) -> ColumnRanges:
     """Take public bounds as users write them: this is the one way in.
 
     Parameters
@@ -205,7 +205,7 @@ def resolve(
     one = isinstance(given, PublicRange) or not hasattr(given[0], "__len__")
     pairs = (given if isinstance(given, PublicRange) else tuple(given),) if one else tuple(given)
     pairs = pairs * len(box) if len(pairs) == 1 else pairs
-    return Ranges(pairs, tuple(steps_of(pairs, steps, known)), box, known)
+    return ColumnRanges(pairs, tuple(steps_of(pairs, steps, known)), box, known)
 
 
 def ranges(bounds: object, columns: Sequence[str] | None = None) -> list[Any]:

@@ -46,8 +46,8 @@ from fogline.audit.leaves import (
 
 __all__ = [
     "ALLOWED_STATE",
-    "Held",
-    "Room",
+    "Content",
+    "ModuleLook",
     "Surroundings",
     "changed_places",
     "empty_caches",
@@ -102,7 +102,7 @@ _CONTAINERS = (list, dict, set, collections.deque, bytearray)
 
 
 @dataclass(frozen=True)
-class Held:
+class Content:
     """What one name of a watched module or class holds.
 
     Attributes
@@ -123,7 +123,7 @@ class Held:
 
 
 @dataclass
-class Room:
+class ModuleLook:
     """One look into a watched module.
 
     Attributes
@@ -132,7 +132,7 @@ class Room:
         What the names of the module were bound to.
     classes : dict
         Its classes, by path, each with a copy of its dictionary.
-    contents : dict of Held
+    contents : dict of Content
         What can change in place, by its path.
     copies : list
         Containers with what they held, to put it back.
@@ -148,7 +148,7 @@ class Room:
 
     names: dict[str, Any]
     classes: dict[str, tuple[type, dict[str, Any]]] = field(default_factory=dict)
-    contents: dict[str, Held] = field(default_factory=dict)
+    contents: dict[str, Content] = field(default_factory=dict)
     copies: list[tuple[Any, Any]] = field(default_factory=list)
     caches: list[tuple[Any, int]] = field(default_factory=list)
     bare: list[types.FunctionType] = field(default_factory=list)
@@ -174,7 +174,7 @@ class Surroundings:
         For each module a copy of its dictionary: what its names are bound to.
     process : dict
         Exit handlers, generators, signal handlers and the like, by what they are called.
-    rooms : dict of Room
+    modules : dict of ModuleLook
         The modules that were looked into.
     bindings : Bindings
         Which functions and classes have names of their own.
@@ -182,7 +182,7 @@ class Surroundings:
 
     names: dict[str, dict[str, Any]]
     process: dict[str, Any]
-    rooms: dict[str, Room] = field(default_factory=dict)
+    modules: dict[str, ModuleLook] = field(default_factory=dict)
     bindings: Bindings = field(default_factory=Bindings)
 
 
@@ -218,14 +218,14 @@ def look_around(
     seen = Surroundings(names, _process_state())
     if last is not None:
         seen.bindings = last.bindings
-    rooms = {} if last is None else last.rooms
+    modules = {} if last is None else last.modules
     for name in _watched(names, watched):
-        seen.rooms[name] = _look_into_room(name, names[name], rooms.get(name), seen.bindings)
+        seen.modules[name] = _look_into_module(name, names[name], modules.get(name), seen.bindings)
     if inspected is not None:
-        room = Room({}, restless=[_INSPECTED])
-        held = rooms[_INSPECTED].contents[_INSPECTED] if _INSPECTED in rooms else None
-        room.contents[_INSPECTED] = _held(inspected, _INSPECTED, held, seen.bindings)
-        seen.rooms[_INSPECTED] = room
+        look = ModuleLook({}, restless=[_INSPECTED])
+        content = modules[_INSPECTED].contents[_INSPECTED] if _INSPECTED in modules else None
+        look.contents[_INSPECTED] = _content(inspected, _INSPECTED, content, seen.bindings)
+        seen.modules[_INSPECTED] = look
     return seen
 
 
@@ -237,32 +237,33 @@ def _snapshot(now: Mapping[str, Any], last: dict[str, Any] | None) -> dict[str, 
     return last if last is not None and same_bindings(now, last) else dict(now)
 
 
-def _look_into_room(name: str, names: dict[str, Any], last: Room | None, bindings: Bindings) -> Room:
+def _look_into_module(name: str, names: dict[str, Any], last: ModuleLook | None, bindings: Bindings) -> ModuleLook:
     """Look into a module; if all that is quiet is as it was, only at what is restless."""
     if last is not None and last.is_as_it_was(names):
-        held = {path: _held(last.contents[path].value, path, last.contents[path], bindings) for path in last.restless}
+        known = {path: last.contents[path] for path in last.restless}
+        content = {path: _content(one.value, path, one, bindings) for path, one in known.items()}
         caches = [(cache, cache.cache_info().currsize) for cache, _ in last.caches]
-        room = replace(last, contents={**last.contents, **held}, caches=caches)
+        look = replace(last, contents={**last.contents, **content}, caches=caches)
     else:
-        room = Room(names, quiet=Glance(bindings))
+        look = ModuleLook(names, quiet=Glance(bindings))
         for bound, value in names.items():
             if bound not in _VOLATILE and _lives_in(value, name):
-                _look_into(value, f"{name}.{bound}", room)
+                _look_into(value, f"{name}.{bound}", look)
     # Python notes here which warnings were shown: a warning that depends on a record leaves its trace.
     shown = sorted(repr(key) for key in names.get("__warningregistry__", {}) if key != "version")
     path = f"{name}.__warningregistry__"
-    room.contents[path] = Held(shown, {path: shown}, [], room.quiet)
-    return room
+    look.contents[path] = Content(shown, {path: shown}, [], look.quiet)
+    return look
 
 
-def _held(value: object, path: str, last: Held | None, bindings: Bindings) -> Held:
+def _content(value: object, path: str, last: Content | None, bindings: Bindings) -> Content:
     """Read every leaf of a value, or carry over those of the last look."""
     if last is not None and last.value is value and last.glance.holds():
         return last
     leaves: dict[str, Any] = {}
     glance = Glance(bindings)
     flatten(value, path, leaves, met=Apart(), glance=glance)
-    return Held(value, leaves, opaque_paths(leaves), glance)
+    return Content(value, leaves, opaque_paths(leaves), glance)
 
 
 def _watched(names: Iterable[str], further: Iterable[str]) -> list[str]:
@@ -296,37 +297,37 @@ def _lives_in(value: object, module: str) -> bool:
     return True
 
 
-def _look_into(value: object, path: str, room: Room) -> None:
+def _look_into(value: object, path: str, look: ModuleLook) -> None:
     """Note what a value holds and, of containers, functions, classes and caches, how to put it back."""
     if path in ALLOWED_STATE or is_constant(value):
         return
     if isinstance(value, type):
         plain = dict(vars(value))
-        room.classes[path] = (value, plain)
+        look.classes[path] = (value, plain)
         for name, item in plain.items():
             if name not in SKIPPED and not isinstance(item, type):
-                _look_into(item, f"{path}.{name}", room)
+                _look_into(item, f"{path}.{name}", look)
         return
     function = getattr(value, "__func__", value)
     if is_fixed(value) and isinstance(function, types.FunctionType):
-        room.bare.append(function)
-        room.quiet.note_function(function)
+        look.bare.append(function)
+        look.quiet.note_function(function)
         return
-    held = _held(value, path, None, room.quiet.bindings)
-    if is_fixed(value) and not held.glance.blind:
-        room.quiet.add(held.glance)  # as long as this holds, it stays fixed
+    content = _content(value, path, None, look.quiet.bindings)
+    if is_fixed(value) and not content.glance.blind:
+        look.quiet.add(content.glance)  # as long as this holds, it stays fixed
         return
-    room.contents[path] = held
-    if held.glance.blind or held.glance.caches:
-        room.restless.append(path)
+    look.contents[path] = content
+    if content.glance.blind or content.glance.caches:
+        look.restless.append(path)
     else:
-        room.quiet.add(held.glance)
+        look.quiet.add(content.glance)
     if isinstance(value, functools._lru_cache_wrapper):
-        room.caches.append((value, value.cache_info().currsize))
+        look.caches.append((value, value.cache_info().currsize))
     elif isinstance(value, _CONTAINERS):
-        room.copies.append((value, value.copy()))
+        look.copies.append((value, value.copy()))
     elif isinstance(value, types.FunctionType):
-        room.copies.append((value.__dict__, dict(value.__dict__)))
+        look.copies.append((value.__dict__, dict(value.__dict__)))
 
 
 def _process_state() -> dict[str, Any]:
@@ -370,8 +371,8 @@ def changed_places(first: Surroundings, second: Surroundings) -> list[str]:
     ('fogline.leak', None, [])
     """
     found = [key for key, value in second.process.items() if first.process[key] != value]
-    for name in {**first.rooms, **second.rooms}:
-        found += _changed_in_room(first.rooms.get(name, _NOWHERE), second.rooms.get(name, _NOWHERE))
+    for name in {**first.modules, **second.modules}:
+        found += _changed_in_module(first.modules.get(name, _NOWHERE), second.modules.get(name, _NOWHERE))
     for name, bound in second.names.items():
         if bound is not first.names.get(name) and not name.startswith(_NOT_WATCHED):
             found += [f"{name}.{key}" for key in _rebound(first.names.get(name, {}), bound)]
@@ -379,15 +380,15 @@ def changed_places(first: Surroundings, second: Surroundings) -> list[str]:
     return [place for place in found if not any(_below(place, path) for path in allowed)]
 
 
-_NOWHERE = Room({})
+_NOWHERE = ModuleLook({})
 
 
-def _changed_in_room(first: Room, second: Room) -> list[str]:
+def _changed_in_module(first: ModuleLook, second: ModuleLook) -> list[str]:
     found = []
     for path in {**first.contents, **second.contents}:
         before, after = first.contents.get(path), second.contents.get(path)
         if before is not after:
-            one, other = ({} if held is None else held.leaves for held in (before, after))
+            one, other = ({} if content is None else content.leaves for content in (before, after))
             found += [place for place in {**one, **other} if one.get(place) != other.get(place)]
     for path, (_, plain) in second.classes.items():
         then = first.classes[path][1] if path in first.classes else {}
@@ -427,19 +428,19 @@ def rewind(before: Surroundings) -> None:
             _put_back_names(sys.modules[name], name, {})
             if all(key.startswith("__") for key in vars(sys.modules[name])):
                 del sys.modules[name]
-    for name, room in before.rooms.items():
+    for name, look in before.modules.items():
         if name in sys.modules:
-            _put_back_names(sys.modules[name], name, room.names)
-        for path, (kind, plain) in room.classes.items():
+            _put_back_names(sys.modules[name], name, look.names)
+        for path, (kind, plain) in look.classes.items():
             _put_back_names(kind, path, plain)
-        for holder, copy in room.copies:
+        for holder, copy in look.copies:
             if not _same_items(holder, copy):
                 holder.clear()
                 (holder.update if isinstance(holder, dict | set) else holder.extend)(copy)
-        for function in room.bare:
+        for function in look.bare:
             if function.__dict__:
                 function.__dict__.clear()
-        for cache, size in room.caches:
+        for cache, size in look.caches:
             if cache.cache_info().currsize != size:
                 cache.cache_clear()
 
@@ -457,7 +458,7 @@ def empty_caches(seen: Surroundings) -> bool:
     >>> empty_caches(look_around()), empty_caches(look_around())
     (True, False)
     """
-    inspected = [cache for room in seen.rooms.values() for cache, _ in room.caches if cache.cache_info().currsize]
+    inspected = [cache for look in seen.modules.values() for cache, _ in look.caches if cache.cache_info().currsize]
     for cache in inspected:
         cache.cache_clear()
     return bool(inspected)
@@ -557,6 +558,8 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
 
 def opaque_additions(before: Surroundings, after: Surroundings) -> list[str]:
     """Return what cannot be looked into and was not there before."""
-    known = {place for room in before.rooms.values() for held in room.contents.values() for place in held.opaque}
-    found = [place for room in after.rooms.values() for held in room.contents.values() for place in held.opaque]
-    return [place for place in found if place not in known]
+    known, found = (
+        [place for look in seen.modules.values() for content in look.contents.values() for place in content.opaque]
+        for seen in (before, after)
+    )
+    return [place for place in found if place not in set(known)]
