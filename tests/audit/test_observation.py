@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fogline.audit.leaves import digest, opaque_paths
 from fogline.audit.neighbour_pairs import BLOCK, canary_pairs, random_pairs
 from fogline.audit.observation import differences, flatten, observe
 
@@ -147,3 +148,16 @@ def test_canaries_hold_what_they_say():
     assert by_name["missing, with a payload"].view(np.uint64) == 0xFFF8_0000_DEAD_BEEF
     assert by_name["subnormal"] == 5e-324
     assert np.signbit(by_name["minus zero"])
+
+
+def test_factors_of_a_sparse_matrix_can_be_looked_into():
+    """By their numbers; the memory behind them, which scipy never wrote, is no part of them."""
+    from scipy.sparse import csc_array, diags_array
+    from scipy.sparse.linalg import splu
+
+    matrix = csc_array(diags_array([[2.0] * 4, [1.0] * 3], offsets=[0, 1]))
+    one, same, other = {}, {}, {}
+    for leaves, each in ((one, matrix), (same, matrix), (other, 2 * matrix)):
+        flatten(splu(each), "factor", leaves)
+    assert not opaque_paths(one)
+    assert digest(one) == digest(same) != digest(other)

@@ -286,6 +286,8 @@ def test_a_table_that_changes_during_the_pass_is_of_one_state(postgres):
             seen = []
 
             def grow(rows):
+                if not len(rows):
+                    return  # before the pass begins
                 if not seen:
                     writer.execute("INSERT INTO growing SELECT 6.0 FROM generate_series(1, 1000)")
                 seen.append(rows)

@@ -483,6 +483,14 @@ def _reference_parts(value: weakref.ReferenceType[Any]) -> Parts:
     yield "()", value()
 
 
+def _factor_parts(value: SuperLU) -> Parts:
+    """Give the factors of a sparse matrix, as copies: behind scipy's own there is memory that was never written."""
+    for name in ("L", "U"):
+        factor = getattr(value, name)
+        yield f".{name}", tuple(part.copy() for part in (factor.data, factor.indices, factor.indptr))
+    yield from ((f".{name}", getattr(value, name).copy()) for name in ("perm_r", "perm_c"))
+
+
 def _random_parts(
     value: np.random.Generator | np.random.BitGenerator | np.random.RandomState | np.random.SeedSequence,
 ) -> Parts:
@@ -524,7 +532,7 @@ _KNOWN: tuple[tuple[Any, Any], ...] = (
     # Its dictionary is the one of this thread: the threads that a run leaves behind are failures of their own.
     (threading.local, lambda _: ()),
     ((io.StringIO, io.BytesIO), lambda value: ((".getvalue()", value.getvalue()),)),
-    (SuperLU, _named("L", "U", "perm_r", "perm_c", "shape")),
+    (SuperLU, _factor_parts),
     (
         (np.random.Generator, np.random.BitGenerator, np.random.RandomState, np.random.SeedSequence),
         _random_parts,
