@@ -54,7 +54,7 @@ READINGS = {
 
 
 def read(shape, reading):
-    """A reading, without the solved equations that the release keeps for the next one: an audit cannot look into them."""
+    """A reading, without the solved equations that a release keeps for the next one: no audit can look into them."""
     result = READINGS[reading](shape)
     shape._memory.clear()
     return result

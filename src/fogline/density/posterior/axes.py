@@ -26,6 +26,11 @@ AT_EDGE = 0.25
 """How often a drawn heap lies at the lower end of its leaf, where round numbers are."""
 
 
+BESIDE = (-1.0, 1.5)
+"""How much of a wide leaf at a wall is no heap, in units of what neighbours would put there. Below zero: some of the
+heap lies in buckets that reach beyond the leaf. Above one: the density is highest at the wall."""
+
+
 @dataclass(frozen=True, eq=False)
 class LeafAxis:
     """One column of a posterior: its name, edges of its leaves and the values that a leaf stands for.
@@ -148,9 +153,9 @@ class Heaps:
         leaves, values : array of shape (heaps,)
         draws, seed : int
         beside : array of shape (heaps,), optional
-            For each heap, the part of its leaf's mass that neighbours would put there. Up to that much of the leaf may
-            be no heap, and about as much of the heap may lie in buckets at the wall that are wider than the leaf. The
-            estimate takes the leaf for the heap; draws allow for both. Without it all is the heap.
+            For each heap, the part of its leaf's mass that neighbours would put there. That much of the leaf, or more,
+            may be no heap, and about as much of the heap may lie in buckets at the wall that are wider than the leaf.
+            Draws allow for both (`BESIDE`). Without it all is the heap.
         at_wall : bool
             Whether a heap of the outermost leaf is known to be at the wall; else it is there now and then.
         """
@@ -166,8 +171,8 @@ class Heaps:
         if at_wall:
             drawn = np.where(leaves == 0, first, np.where(leaves == len(axis.edges) - 2, last, drawn))
         most = np.zeros(len(leaves)) if beside is None else np.clip(beside, 0.0, 1.0)
-        drawn_part = 1 + most * (2 * rng.random(drawn.shape) - 1)
-        return cls(leaves, values[None, :], drawn, np.ones((1, len(leaves))), drawn_part)
+        drawn_part = 1 - most * rng.uniform(*BESIDE, drawn.shape)
+        return cls(leaves, values[None, :], drawn, (1 - most * sum(BESIDE) / 2)[None], drawn_part)
 
     def weights(self, low: float, high: float, slack: float, cut: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Part of each heap's leaf that lies in a closed range: as estimated (heaps,), and in each draw.

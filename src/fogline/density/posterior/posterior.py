@@ -219,7 +219,7 @@ class Posterior:
         True
         """
         ends = self._ends(box, ranges)
-        if self.d > 1:
+        if self.d > 1 or self._contrast < ATOM_CONTRAST:  # wide leaves: one at a wall may be cut
             from fogline.density.posterior.conditions import Conditions
 
             for axis, pair in zip(self.axes, ends, strict=True):
