@@ -48,6 +48,7 @@ from fogline import (
     terrific_ball,
 )
 from fogline.accounting.cautions import PrivacyWarning
+from fogline.releases.continual import ContinualCounts
 from fogline.testing import seeded_noise
 
 ANSWERS = Path(__file__).with_name("answers.json")
@@ -153,6 +154,15 @@ def profiled(relation: str, ledger: Any) -> Any:
     return profile(table, **columns, **terms(relation, ledger))
 
 
+def continual(relation: str, ledger: Any) -> Any:
+    """Three periods: the ledger was charged at the beginning, and what is kept is all that they released."""
+    counts = ContinualCounts(bounds=[(0, 10)], leaves=[16], periods=3, epsilon=2.0, delta=1e-5, ledger=ledger)
+    for part in np.split(records(1, 399), 3):
+        released = counts.add(part).release()
+    ledger.payload = released.to_bytes()
+    return released.cumulative()[0].tolist()
+
+
 def bounds(relation: str, ledger: Any) -> Any:
     return private_bounds(records(2), **terms(relation, ledger))
 
@@ -189,6 +199,7 @@ RELEASES: dict[str, tuple[tuple[str, ...], Release]] = {
     "private_strata": (BOTH, strata),
     "profile": (BOTH, profiled),
     "private_bounds": (BOTH, bounds),
+    "ContinualCounts": (("add-remove",), continual),
     "IntegralSampler, rejection": (("any",), draws("rejection", "full")),
     "IntegralSampler, cells": (("any",), draws("cells", "full")),
     "IntegralSampler, paper": (("any",), draws("rejection", "paper")),
