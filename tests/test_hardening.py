@@ -326,7 +326,7 @@ def test_a_grid_search_needs_a_score_and_each_fit_is_a_reserve(ledger):
     search = GridSearchCV(modes(ledger=ledger), grid, cv=2, refit=False, scoring=lambda fitted, X, y=None: 0.0)
     search.fit(X)
     assert kinds(ledger).count("reserve") == 4, "two settings, two folds"
-    spent = 2 * sum(modes(epsilon=epsilon).cost().rho for epsilon in grid["epsilon"])
+    spent = 2 * sum(modes(epsilon=epsilon, ledger=ledger).cost().rho for epsilon in grid["epsilon"])
     assert left - ledger.remaining().rho == pytest.approx(spent)
 
 

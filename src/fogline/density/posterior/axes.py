@@ -171,7 +171,7 @@ class Heaps:
         if at_wall:
             drawn = np.where(leaves == 0, first, np.where(leaves == len(axis.edges) - 2, last, drawn))
         most = np.zeros(len(leaves)) if beside is None else np.clip(beside, 0.0, 1.0)
-        drawn_part = 1 - most * rng.uniform(*BESIDE, drawn.shape)
+        drawn_part = 1 - most * rng.uniform(BESIDE[0], BESIDE[1], drawn.shape)
         return cls(leaves, values[None, :], drawn, (1 - most * sum(BESIDE) / 2)[None], drawn_part)
 
     def weights(self, low: float, high: float, slack: float, cut: FloatArray) -> tuple[FloatArray, FloatArray]:
