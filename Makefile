@@ -34,16 +34,10 @@ test: $(STAMP) $(BARE_STAMP) browser
 	$(MAKE) --no-print-directory test-bare
 	$(MAKE) --no-print-directory test-readme
 
-# a browser for the journeys through the studio: Debian's chromium, where it is missing and may be installed; elsewhere
-# those tests are skipped, unless CI is set
+# what tests need besides Python: a browser and MariaDB, where they are missing and may be installed; elsewhere those tests
+# are skipped, unless CI is set
 browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "installing chromium for the journeys through the studio"; \
-	    { apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends chromium >/dev/null 2>&1 \
-	      || { apt-get -qq update && apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends chromium; } \
-	    } >/dev/null 2>&1 || echo "chromium cannot be installed: journeys in a browser are skipped"; \
-	  else echo "there is no chromium: journeys in a browser are skipped (on Debian: apt-get install chromium)"; fi; }
+	@sh tools/install_for_tests.sh
 
 # the tests that matter, of every package, in less than a minute: for the moments between two edits
 quick: $(STAMP)
