@@ -83,7 +83,7 @@ def test_several_densities_of_one_budget(relation):
 
     one = pd.DataFrame([[90.0, 30.0, 7.0]], columns=list("abc"))
     other = pd.concat([data if relation == "add-remove" else data[1:], one], ignore_index=True)
-    report = replay(release, [Pair("a crowd", data, other)])
+    report = replay(release, [Pair("a crowd", data, other, neighbours=relation)])
     assert report.passed, str(report)
 
 
