@@ -44,14 +44,14 @@ def test_the_script_and_the_notebook_execute(hospital, tmp_path, monkeypatch, ca
     shown = capsys.readouterr().out
     assert "Certified" in shown
     assert "median" in shown
-    assert (tmp_path / "report.html").is_file()
+    assert "Modes" in shown
     notebook = json.loads(export(hospital, "notebook", "lab"))
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
     assert len({cell["id"] for cell in notebook["cells"]}) == len(notebook["cells"])
     cells = {}
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
-            exec(compile(cell["source"], "cell", "exec"), cells)
+            exec(compile("".join(cell["source"]), "cell", "exec"), cells)
     assert cells["shape"] == studio.store.density(name)
 
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from fogline.density.private_density import PrivateDensity
 from fogline.report.interactive import render_interactive
+from fogline.report.notebook import Cell, notebook_cells, to_ipynb, to_script
 from fogline.report.page import find, render_report
 from fogline.studio.config import Dataset
 from fogline.studio.questions import Question
 from fogline.studio.store import StoredRelease
 
-__all__ = ["EXPORTS", "Export", "notebook_text", "recipe_text", "script_text"]
+__all__ = ["EXPORTS", "Export", "recipe_text"]
 
 
 @dataclass(frozen=True)
@@ -115,57 +116,11 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _steps_of(stored: StoredRelease, entry: Dataset | None) -> list[tuple[str, str]]:
-    """Parts of a script or a notebook: a sentence each, and the code."""
-    question = stored.question
-    call = release_call(question, file_name(stored.dataset, entry))
-    first = question.names[0]
-    parts = [
-        (
-            f"The release {stored.id} of the data set {stored.dataset!r}. It was paid for once; everything below is "
-            "read from its file and costs nothing.",
-            f'import fogline\n\nshape = fogline.PrivateDensity.load("{stored.id}.fog")\nprint(shape.guarantee)',
-        ),
-        (
-            "How it was made. Whoever holds the records and the ledger can repeat it; asking the same ledger again is "
-            "free, any other is charged.",
-            f"# {call}",
-        ),
-        ("Every number with its error.", "print(shape.summary())"),
-        (
-            "Quantiles and questions in words.",
-            f'print(shape.quantile([0.25, 0.5, 0.75], "{_quoted(first)}"))\n'
-            f'for question in ["count", \'median "{_quoted(first)}"\']:\n    print(shape.ask(question))',
-        ),
-        ("Modes: values that are more common than their neighbours.", "print(shape.modes())"),
-    ]
-    if len(question.columns) > 1:
-        last = _quoted(question.names[-1])
-        parts.append((f"Typical values of {question.names[-1]} given the rest.", f'print(shape.branches("{last}"))'))
-    return [*parts, ("A page for readers.", 'shape.report("report.html")')]
-
-
-def _quoted(name: str) -> str:
-    return name.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def script_text(stored: StoredRelease, entry: Dataset | None) -> str:
-    """A script that reads the release."""
-    parts = [f"# {words}\n{code}" for words, code in _steps_of(stored, entry)]
-    return "\n\n".join(
-        [f'"""Read the release {stored.id}; needs fogline and the file {stored.id}.fog beside it."""', *parts, ""]
-    )
-
-
-def notebook_text(stored: StoredRelease, entry: Dataset | None) -> str:
-    """The same as a notebook."""
-    cells: list[dict[str, object]] = []
-    for k, (words, code) in enumerate(_steps_of(stored, entry)):
-        cells.append({"cell_type": "markdown", "id": f"words-{k}", "metadata": {}, "source": words})
-        empty: dict[str, object] = {"metadata": {}, "execution_count": None, "outputs": []}
-        cells.append({"cell_type": "code", "id": f"code-{k}", **empty, "source": code})
-    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+def _cells(stored: StoredRelease, entry: Dataset | None, density: PrivateDensity) -> list[Cell]:
+    """Cells that read the release, as ``fogline notebook`` makes them, under the call that made it."""
+    call = release_call(stored.question, file_name(stored.dataset, entry))
+    title = f"{stored.title}: {', '.join(stored.question.names)}"
+    return notebook_cells(density, f"{stored.id}.fog", title=title, command=call)
 
 
 EXPORTS = {
@@ -185,11 +140,11 @@ EXPORTS = {
     ),
     "script": Export(
         "py", "text/x-python; charset=utf-8", "Script", "Readings in Python.",
-        lambda stored, entry, _: script_text(stored, entry).encode(),
+        lambda stored, entry, density: to_script(_cells(stored, entry, density)).encode(),
     ),
     "notebook": Export(
         "ipynb", "application/x-ipynb+json", "Notebook", "The same readings, cell by cell.",
-        lambda stored, entry, _: notebook_text(stored, entry).encode(),
+        lambda stored, entry, density: to_ipynb(_cells(stored, entry, density)).encode(),
     ),
     "card": Export(
         "json", "application/json", "Registry card", "For an ethics board, or a registry of deployments.", _card
