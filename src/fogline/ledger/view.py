@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from fogline.accounting._rounding import round_down, round_up, square_root_down
 from fogline.accounting.analytic_gaussian import epsilon_of as gaussian_epsilon
 from fogline.accounting.zcdp import epsilon_of
-from fogline.ledger.accounts import DELTA_UNITS, UNITS, Account, AnyCost, Charge, Currency, Lane, Place
+from fogline.ledger.accounts import DELTA_UNITS, UNITS, Account, AnyCost, Caps, Charge, Currency, Lane, Place
 from fogline.ledger.gaussian_cap import GaussianCap
 from fogline.ledger.question import Question
 from fogline.ledger.receipts import Answer, Plan, Remaining
@@ -76,24 +76,44 @@ def promise(account: Account) -> str:
     >>> promise(Account(Caps(epsilon=1.0, delta=1e-6)))
     'all releases together are (1, 1e-06)-DP, whatever analysts decide by the answers, as long as no release with a
     delta of its own follows the first one in zCDP; a release that does may bring it to (1, 2e-06)'
+    >>> promise(Account(Caps(epsilon=1.0, delta=1e-6, approximate=(1.0, 1e-6), set_aside=0.0)))
+    'all releases in pure epsilon and in the lane together are (1, 1e-06)-DP, whatever analysts decide by the answers;
+    caps beside it, which add to that: (1, 1e-06) for releases known by epsilon and delta alone'
     """
     caps = account.caps
     if caps is None or caps.epsilon is None or caps.delta is None:
         return "there is no cap for releases in zCDP or in pure epsilon"
-    said = f"all releases together are ({caps.epsilon:g}, {_digits(Fraction(caps.delta))})-DP"
+    beside = _beside(caps)
+    what = "all releases in pure epsilon and in the lane together" if beside else "all releases together"
+    return f"{_shared_promise(account, caps.epsilon, caps.delta, what)}{beside}"
+
+
+def _beside(caps: Caps) -> str:
+    """Name the caps of currencies that are not in the shared one: what they pay for adds to its promise."""
+    named = []
+    if caps.approximate is not None:
+        epsilon, delta = caps.approximate
+        named.append(f"({epsilon:g}, {_digits(Fraction(delta))}) for releases known by epsilon and delta alone")
+    if caps.integral is not None:
+        named.append(f"epsilon {caps.integral:g} for integrally private draws")
+    return f"; caps beside it, which add to that: {', and '.join(named)}" if named else ""
+
+
+def _shared_promise(account: Account, epsilon: float, delta: float, what: str) -> str:
+    said = f"{what} are ({epsilon:g}, {_digits(Fraction(delta))})-DP"
     if account.mixed:
         return (
-            f"all releases together are ({caps.epsilon:g}, {_digits(account.promised_delta)})-DP, whatever analysts"
+            f"{what} are ({epsilon:g}, {_digits(account.promised_delta)})-DP, whatever analysts"
             " decide by the answers; the cap is of an earlier version, which did not fix how its delta was split, and"
-            f" at {_digits(Fraction(caps.delta))} it holds only if nobody chose releases with a delta of their own by"
+            f" at {_digits(Fraction(delta))} it holds only if nobody chose releases with a delta of their own by"
             " the answers"
         )
     said += ", whatever analysts decide by the answers"
-    if caps.delta == 0.0 or account.lane == "gaussian" or account.is_split:
+    if delta == 0.0 or account.lane == "gaussian" or account.is_split:
         return said
     return (
         f"{said}, as long as no release with a delta of its own follows the first one in zCDP; a release that does may"
-        f" bring it to ({caps.epsilon:g}, {_digits(2 * Fraction(caps.delta))})"
+        f" bring it to ({epsilon:g}, {_digits(2 * Fraction(delta))})"
     )
 
 

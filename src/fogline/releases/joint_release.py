@@ -77,11 +77,11 @@ def settle_parts(parts: Sequence[JointPart], terms: ReleaseTerms) -> ReleaseTerm
     """Return the terms with the law of noise that suits all parts together: the one with less variance in sum.
 
     Of public numbers alone. Epsilons add up and so do squares of Gaussian noise's: with many parts, Gaussian noise has
-    less variance, if there is a delta for it.
+    less variance, if there is a delta for it. A promise in rho asks for Gaussian noise: pure epsilon does not keep it.
     """
-    if terms.pure:
+    if terms.pure or terms.promise is not None:
         return terms
-    pure = replace(terms, delta=0.0, accounting="zcdp")
+    pure = terms.as_pure()
     spread, bell = (
         sum(plan_stages(part.spec, part_terms(each, part.share))[1].noise.variance for part in parts)
         for each in (pure, terms)

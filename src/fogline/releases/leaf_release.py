@@ -153,7 +153,7 @@ def settle_terms(spec: LeafSpec, terms: ReleaseTerms) -> ReleaseTerms:
         raise ValueError("hdp, pdp: these are promised for Fourier sums; leaves take epsilon, with or without delta")
     if terms.pure or terms.promise is not None:
         return terms
-    pure = replace(terms, delta=0.0, accounting="zcdp")
+    pure = terms.as_pure()
     spread, bell = (plan_stages(spec, each)[1].noise.variance for each in (pure, terms))
     return pure if spread <= bell else terms
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Real
 from typing import Any, Literal
@@ -141,6 +141,17 @@ class ReleaseTerms:
     def pure(self) -> bool:
         """Whether the release is epsilon-DP, without any delta."""
         return self.delta == 0.0
+
+    def as_pure(self) -> ReleaseTerms:
+        """Return the same promise without a delta, kept by Laplace noise; nothing is said of how a delta is accounted.
+
+        Examples
+        --------
+        >>> terms = ReleaseTerms.checked(1.0, 1e-17, "add-remove", 1)
+        >>> terms.remark == FALLS_BACK, terms.as_pure().remark, terms.as_pure().pure
+        (True, '', True)
+        """
+        return replace(self, delta=0.0, accounting="zcdp", remark=self.remark.replace(FALLS_BACK, "").strip(", "))
 
     @property
     def exact_epsilon(self) -> Fraction:
