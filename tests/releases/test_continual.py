@@ -1,6 +1,10 @@
 """Cumulative releases of many periods: exact sums, what a unit moves, noise against one release, drift, files."""
 
 import math
+import os
+import stat
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -8,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from fogline import Ledger, PrivateDensity
-from fogline.audit import RecordingProvider
+from fogline.audit import RecordingProvider, attack, canary_pairs, replay
 from fogline.cli.app import app
 from fogline.density.continual import (
     ContinualRelease,
@@ -18,10 +22,11 @@ from fogline.density.continual import (
 )
 from fogline.mechanisms import use_provider
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
+from fogline.releases import continual
 from fogline.releases.continual import ContinualCounts
 from fogline.releases.origins import AlreadyReleased
 from fogline.sources.registry import table
-from fogline.testing import seeded_noise
+from fogline.testing import SeededSource, seeded_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon = 1e.09 is above 10")
 
@@ -171,6 +176,131 @@ def test_what_is_refused():
         ContinualCounts(leavers=True, **BUDGET, **BOX).remove([1])
 
 
+def test_a_table_of_another_unit_is_refused_before_it_is_read():
+    """Bounded by visits, a person with many visits would count for each of them."""
+    frame = pd.DataFrame({"x": [1.0, 1.0], "person": [1, 1], "visit_id": [1, 2]})
+    counts = ContinualCounts(periods=1, unit="person", epsilon=1e9, delta=1e-6, **BOX)
+    visits = table(frame, ["x"], unit="visit_id")
+    visits.each_unit_batch = lambda take: pytest.fail("the records were read")
+    with pytest.raises(TypeError, match="the unit of the table is 'visit_id', but the counts have 'person'"):
+        counts.add(visits)
+    assert round(counts.add(table(frame, ["x"], unit="person")).release().density().count) == 1
+
+
+def test_rows_taken_back_are_said_to_be_declared(tmp_path):
+    counts = ContinualCounts(periods=3, leavers=True, epsilon=1e9, delta=1e-6, **BOX)
+    before = counts.add([[1.0], [2.0]]).release().guarantee
+    assert before.enforced
+    assert "taken back" not in str(before)
+    later = [counts.subtract([[1.0]]).release().guarantee]
+    counts.save(tmp_path / "state")
+    later.append(ContinualCounts.load(tmp_path / "state").release().guarantee)
+    for guarantee in later:
+        assert "records taken back that were declared to have been added before" in str(guarantee)
+        assert not guarantee.enforced
+        assert guarantee.certified
+
+
+def test_the_sensitivity_is_not_rounded_down():
+    for c in (2**33 + 1, 2**36 + 12345, 2**40 - 1):
+        counts = ContinualCounts(periods=7, max_contributions=c, **BUDGET, **BOX)
+        assert Fraction(counts.sensitivity) ** 2 >= c**2 * squared_sensitivity(7)
+
+
+# -- interruptions ----------------------------------------------------------------------------------------------------
+
+
+def interrupted(patch, counts, call):
+    """Records come one by one, and counting stops within the third batch."""
+    seen = []
+
+    def batches(X, ids, found=counts._batches):
+        return [(rows[i : i + 1], who and who[i : i + 1]) for rows, who in found(X, ids) for i in range(len(rows))]
+
+    def cells(rows, spec, found=continual.row_cells):
+        seen.append(len(rows))
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return found(rows, spec)
+
+    with patch.context() as patched:
+        patched.setattr(counts, "_batches", batches)
+        patched.setattr(continual, "row_cells", cells)
+        with pytest.raises(KeyboardInterrupt):
+            call()
+
+
+@pytest.mark.parametrize("unit", [None, "person"])
+def test_an_interrupted_call_has_counted_nothing(unit, monkeypatch):
+    rows, ids = [[1.0], [2.0], [3.0], [4.0]], None if unit is None else [0, 10, 1, 11]
+    counts = ContinualCounts(
+        periods=3, unit=unit, max_contributions=2, leavers=unit is None, epsilon=1e9, delta=1e-6, **BOX
+    )
+    interrupted(monkeypatch, counts, lambda: counts.add(rows, ids))
+    assert round(counts.add(rows, ids).release().density().count) == 4
+    if unit is None:
+        interrupted(monkeypatch, counts, lambda: counts.subtract(rows))
+        assert round(counts.subtract(rows).release().cumulative()[0].sum()) == 0
+    else:  # nor was anything used of the bound
+        assert round(counts.add(rows, ids).release().density().count) == 8
+
+
+def test_units_that_went_are_marked_with_what_they_took(monkeypatch):
+    """Stopped after the numbers were changed, a removal that is repeated takes nothing twice."""
+    counts = ContinualCounts(periods=2, unit="person", leavers=True, epsilon=1e9, delta=1e-6, **BOX)
+    counts.add([[1.0], [2.0], [3.0]], [1, 2, 3])
+
+    def stopped(*args, count=counts._count, **options):
+        count(*args, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(counts, "_count", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            counts.remove([1])
+    assert round(counts.remove([1]).release().density().count) == 2
+
+
+# -- audit ------------------------------------------------------------------------------------------------------------
+
+
+def three_periods(data, epsilon=1.0):
+    counts = ContinualCounts(periods=3, epsilon=epsilon, delta=1e-6, **BOX)
+    for part in range(3):
+        released = counts.add(np.asarray(data)[part::3]).release()
+    return released
+
+
+def test_replay_of_three_periods(monkeypatch):
+    """A replay charges every call by itself, as if the unit moved it by all of the sensitivity: three times the rho."""
+    # The names of notes are random: a replay would see that other files were written.
+    monkeypatch.setattr(ContinualCounts, "_note", lambda *_: None)
+    told = three_periods(np.zeros((0, 1))).guarantee
+    claim = replace(told, rho=3 * told.rho, epsilon=10.0)
+    report = replay(three_periods, canary_pairs([(0, 10)], neighbours="add-remove", n=30)[::4], claim=claim)
+    assert report.passed, str(report)
+
+
+def test_the_likelihood_ratio_of_all_periods_stays_below_the_claim():
+    """Whoever knows all others and looks at the vectors of all periods at once."""
+    crowd = np.random.default_rng(3).uniform(0, 10, (60, 1))
+    last = np.vstack([crowd, np.full((1, 1), 5.0)])  # number 60 of 61, in the first period: the longest path
+    worlds = [np.stack(exact(lambda data=data: three_periods(data))) for data in (crowd, last)]
+    with seeded_noise(0):
+        released = three_periods(crowd, 8.0)
+    step, source = worlds[1] - worlds[0], SeededSource(np.random.default_rng(1))
+
+    def noisy(sums):
+        return sums + source.gaussian(released.scale, sums.size).reshape(sums.shape)
+
+    def score(output):
+        return float(np.sum((output - worlds[0]) * step)) / released.scale**2
+
+    report = attack(noisy, *worlds, released.guarantee, score=score, runs=4000, gaussian=True, confidence=1 - 1e-6)
+    assert not report.broken
+    assert 0.5 * report.mu <= report.mu_lower <= report.mu
+
+
 # -- drift ------------------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +355,85 @@ def test_files_and_copies(tmp_path):
         ContinualRelease.load(tmp_path / "year")
 
 
+def test_one_period_of_seeded_noise_uncertifies_all_that_follow(tmp_path):
+    """They contain its vector, whichever provider drew the last."""
+    counts = ContinualCounts(periods=4, **BUDGET, **BOX)
+    assert counts.release().guarantee.certified
+    with seeded_noise(0):
+        assert not counts.release().guarantee.certified
+    counts.save(tmp_path / "state")
+    for again in (counts.release(), ContinualCounts.load(tmp_path / "state")):
+        found = again if isinstance(again, ContinualRelease) else again._public(1.0)
+        assert not found.guarantee.certified
+        assert "seed" in found.guarantee.reason
+
+
+def test_what_a_ledger_paid_for_is_drawn_by_the_system(tmp_path):
+    with Ledger.create(
+        tmp_path / "budget", dataset="v", epsilon=1.2, delta=1e-6, high_water=tmp_path / "marks"
+    ) as ledger:
+        counts = ContinualCounts(periods=3, ledger=ledger.on("v"), **BUDGET, **BOX)
+    counts.save(tmp_path / "state")
+    loaded = ContinualCounts.load(tmp_path / "state")
+    assert loaded.receipt == counts.receipt
+    for paid in (counts, loaded):
+        with seeded_noise(0), pytest.raises(RuntimeError, match=r"pays for certified releases only: .*seed"):
+            paid.release()
+    assert loaded.release().guarantee.certified  # the refused releases have used nothing up
+
+
+def test_a_period_is_on_the_disk_before_its_noise_is_drawn(tmp_path, monkeypatch):
+    """Its file, the folder that names it, and the folders above."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "new" / "state"))
+    counts, happened = ContinualCounts(periods=2, **BUDGET, **BOX), []
+
+    def force(handle, forced=os.fsync):
+        folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+        happened.append(os.readlink(f"/proc/self/fd/{handle}") if folder else "file")
+        forced(handle)
+
+    class Watching(RecordingProvider):
+        def answer(self, *args):
+            happened.append("noise")
+            return super().answer(*args)
+
+    monkeypatch.setattr(os, "fsync", force)
+    with use_provider(Watching()):
+        counts.release()
+    assert happened[-3:] == ["file", str(tmp_path / "new/state/fogline/continual"), "noise"]
+    assert {str(tmp_path / name) for name in (".", "new", "new/state", "new/state/fogline")} <= set(happened)
+
+
+def test_nothing_is_drawn_where_no_note_can_be_written(tmp_path, monkeypatch):
+    (tmp_path / "fogline").write_text("no folder")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    counts, recorder = ContinualCounts(periods=2, **BUDGET, **BOX), RecordingProvider()
+    with use_provider(recorder), pytest.raises(OSError, match="must be writable"):
+        counts.release()
+    assert not recorder.steps
+    assert counts.released == 0
+
+
+def test_counts_that_were_not_saved_after_a_release_end_there(tmp_path):
+    counts = ContinualCounts(periods=3, **BUDGET, **BOX)
+    counts.save(tmp_path / "state")
+    counts.release()
+    late = ContinualCounts.load(tmp_path / "state").add([[1.0]])
+    for _ in range(2):
+        with pytest.raises(AlreadyReleased, match="they were not saved since"):
+            late.release()
+    assert late.released == 0
+
+
+def test_the_key_of_the_digests_is_not_the_public_id(tmp_path):
+    one, other = (ContinualCounts(periods=1, unit="person", **BUDGET, **BOX) for _ in range(2))
+    digest = one._digests([17])
+    one.save(tmp_path / "state")
+    assert ContinualCounts.load(tmp_path / "state")._digests([17]) == digest
+    other._run = one._run  # which is all that a ledger and a note tell
+    assert other._digests([17]) != digest
+
+
 def test_a_ledger_is_charged_once_for_all_periods(tmp_path):
     with Ledger.create(
         tmp_path / "budget", dataset="v", epsilon=1.2, delta=1e-6, high_water=tmp_path / "marks"
@@ -245,6 +454,22 @@ def test_a_ledger_is_charged_once_for_all_periods(tmp_path):
 
 def fogline(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_the_shell_releases_nothing_that_it_could_not_save(tmp_path, monkeypatch):
+    state, out = tmp_path / "year.counts", tmp_path / "year.npz"
+    asked = ["--columns", "stay", "--bounds", "0:60", "--periods", "4", "--epsilon", "1", "--delta", "1e-6"]
+    assert fogline("continual", "start", state, *asked).exit_code == 0
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ContinualCounts, "save", full)
+        assert "No space left" in fogline("continual", "release", state, "--out", out).output
+    assert not out.exists()
+    assert fogline("continual", "release", state, "--out", out).exit_code == 0
+    assert (ContinualCounts.load(state).released, len(ContinualRelease.load(out))) == (1, 1)
 
 
 def test_a_year_from_the_shell(tmp_path):
@@ -269,6 +494,7 @@ def test_a_year_from_the_shell(tmp_path):
     found = fogline("continual", "drift", out, "--first", "2", "--picture", tmp_path / "drift.svg")
     assert "periods 3 to 3 differ in shape" in found.output
     assert (tmp_path / "drift.svg").exists()
+    assert ContinualCounts.load(state).released == 3
     assert '"p_value"' in fogline("continual", "drift", out, "--first", "1", "--json").output
     assert fogline("continual", "drift", out, "--first", "9").exit_code == 2
     assert fogline("continual", "add", tmp_path / "none", tmp_path / "week.csv").exit_code == 2

@@ -153,17 +153,19 @@ def _touched(action: Any) -> None:
     "--fog", "shape", type=click.Path(path_type=Path, dir_okay=False), help="Its density as a release (.fog)."
 )
 def release_period(counts: Path, out: Path, shape: Path | None) -> None:
-    """End the current period: release the density of all records so far."""
+    """End the current period: release the density of all records so far, and save COUNTS before it is published."""
     for path, name in ((out, "--out"), (shape, "--fog")):
         writable(path, name, [counts])
     state = _opened(counts)
     from fogline.mechanisms.errors import ReleaseFailed
 
+    # Once before, as it is: if COUNTS could not be written after the release, there would be no way on.
+    write(lambda: state.save(counts), "COUNTS")
     try:
         found = state.release()
     except ReleaseFailed:
         raise Unreadable("the release failed; why is not said, since that may depend on the records") from None
-    except RuntimeError as error:  # all periods were released, or this one from a copy
+    except (RuntimeError, OSError) as error:  # all periods were released, this one was, or it cannot be noted
         raise click.ClickException(str(error)) from None
     write(lambda: state.save(counts), "COUNTS")
     write(lambda: found.save(out), "--out")

@@ -6,6 +6,9 @@ The weighted sums, and how the density of all records so far is read from what w
 :mod:`fogline.density.continual`; the proof is in ``continual.proof.md`` beside this file. A person contributes at most
 c records over *all* periods: with ids this is enforced by a memory of the units that have come so far, which is as
 secret as the records.
+
+What changes (counts, memory, released vectors) is one object that is replaced in one assignment, so that an
+interruption leaves everything as it was, or everything done.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ import json
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ import numpy as np
 from fogline import _validation
 from fogline._typing import FloatArray, Ids, IntArray, LedgerLike
 from fogline._validation import state_directory
+from fogline.accounting._rounding import round_up
 from fogline.accounting.guarantee import ROWS
 from fogline.density.continual import (
     MOST_PERIODS,
@@ -38,7 +43,7 @@ from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.mechanisms.errors import sealed
 from fogline.mechanisms.randomness import SystemSource
 from fogline.queries.fourier_sums import row_cells
-from fogline.releases.origins import AlreadyReleased, write_secret
+from fogline.releases.origins import AlreadyReleased, make_durable, write_secret
 from fogline.releases.release import PaidQuestion, release
 from fogline.releases.table_release import plan_release
 from fogline.releases.terms import ReleaseTerms
@@ -50,7 +55,7 @@ __all__ = ["ContinualCounts"]
 
 CODE_VERSION = "continual-1"
 PROOF = "continual"
-FORMAT = "fogline-continual-counts-1"
+FORMAT = "fogline-continual-counts-2"
 
 CELLS_PER_AXIS = {1: 64, 2: 16, 3: 8}
 """Cells of the fixed partition along an axis, by the number of axes."""
@@ -58,8 +63,29 @@ CELLS_PER_AXIS = {1: 64, 2: 16, 3: 8}
 MOST_RECORDS = 2**40
 """So that weighted sums stay below 2^61."""
 
-TAKEN_BACK = -1
+GONE = -1
 """In the place of the cell of a record that was taken back."""
+
+TAKEN_BACK = "records taken back that were declared to have been added before"
+"""What a guarantee says once rows were subtracted: nobody can check that they had been added."""
+
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class _State:
+    """All that changes: never changed in place, only replaced as a whole."""
+
+    new: IntArray
+    """Records that came in each period less those that went, by cells."""
+    total: int = 0
+    known: dict[bytes, list[int]] = field(default_factory=dict)
+    """Cells of the admitted records of each unit, by the digest of its id."""
+    signed: bool = False
+    """Whether rows were taken back on their owner's word."""
+    values: tuple[IntArray, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Why each released period is not certified; empty for one that is."""
 
 
 class ContinualCounts:
@@ -130,7 +156,8 @@ class ContinualCounts:
             raise ValueError(f"periods must be at most {MOST_PERIODS}, got {periods}")
         terms = ReleaseTerms.checked(epsilon, delta, "add-remove", max_contributions, unit or "record")
         terms = replace(terms, accounting="zcdp")
-        self._begin(spec, periods, terms, bool(leavers), names, SystemSource().bytes(16).hex())
+        run, key = SystemSource().bytes(16).hex(), SystemSource().bytes(KEY_BYTES)
+        self._begin(spec, periods, terms, bool(leavers), names, run, key)
         terms.warn()
         self._pay(ledger)
 
@@ -142,13 +169,11 @@ class ContinualCounts:
         leavers: bool,
         columns: tuple[str, ...] | None,
         run: str,
+        key: bytes,
     ) -> None:
         self.spec, self.periods, self.terms, self.leavers, self.columns = spec, periods, terms, leavers, columns
-        self._run = run
-        self._new = np.zeros((periods, spec.n_leaves), dtype=np.int64)
-        self._values: list[IntArray] = []
-        self._known: dict[bytes, list[int]] = {}
-        self._total = 0
+        self._run, self._key = run, key  # the first is public, in a ledger and in the names of notes; the second is not
+        self._state = _State(np.zeros((periods, spec.n_leaves), dtype=np.int64))
         self.receipt: dict[str, Any] | None = None
         self._lock = threading.Lock()
 
@@ -163,14 +188,14 @@ class ContinualCounts:
     @property
     def released(self) -> int:
         """How many periods were released."""
-        return len(self._values)
+        return len(self._state.values)
 
     @property
     def sensitivity(self) -> float:
         """Largest Euclidean distance that a unit moves all released sums by, not rounded down."""
         squared = self.terms.max_contributions**2 * squared_sensitivity(self.periods, leavers=self.leavers)
         root = math.isqrt(squared)
-        return float(root + (root * root < squared))
+        return round_up(Fraction(root + (root * root < squared)))
 
     @property
     def scale(self) -> float:
@@ -212,32 +237,38 @@ class ContinualCounts:
         Parameters
         ----------
         X : array, frame, path or table
-            One row per record. A table made with ``unit=`` brings its ids.
+            One row per record. A table made with ``unit=`` brings its ids; its unit must be that of these counts.
         ids : array, optional
             Whose the records are, for an array; needed where there is a unit.
         """
         batches = self._batches(X, ids)
         with self._lock:
             self._require_open()
+            came, staged = np.zeros(self.spec.n_leaves, dtype=np.int64), dict[bytes, list[int]]()
             for rows, who in batches:
                 cells = row_cells(rows, self.spec)
                 usable = cells < self.spec.n_leaves
-                if self.terms.unit in ROWS:
-                    self._count(cells[usable], 1)
-                else:
-                    self._count(np.array(self._admitted(cells, usable, who), dtype=np.int64), 1)
+                if self.terms.unit not in ROWS:
+                    usable = self._admitted(cells, usable, who, staged)
+                came += np.bincount(cells[usable], minlength=self.spec.n_leaves)
+            self._count(came, staged)
         return self
 
     def subtract(self, X: Any) -> ContinualCounts:
-        """Take records back that were added before, where there is no unit; they must be the same rows."""
+        """Take records back that were added before, where there is no unit; they must be the same rows.
+
+        Nobody can check that: the guarantee of all later releases says that it was declared.
+        """
         if self.terms.unit not in ROWS:
             raise TypeError(f"X: records were counted by {self.terms.unit}; take them back by their ids: remove(ids)")
         batches = self._batches(X, None)
         with self._lock:
             self._require_leavers()
+            went = np.zeros(self.spec.n_leaves, dtype=np.int64)
             for rows, _ in batches:
                 cells = row_cells(rows, self.spec)
-                self._count(cells[cells < self.spec.n_leaves], -1)
+                went += np.bincount(cells[cells < self.spec.n_leaves], minlength=self.spec.n_leaves)
+            self._count(-went, {}, signed=True)
         return self
 
     def remove(self, ids: Ids) -> ContinualCounts:
@@ -246,10 +277,12 @@ class ContinualCounts:
             raise TypeError("ids: there is no unit here; take records back by subtract(X)")
         with self._lock:
             self._require_leavers()
+            known, staged = self._state.known, dict[bytes, list[int]]()
             for digest in self._digests(ids):
-                cells = self._known.get(digest, []) if digest is not None else []
-                self._count(np.array([cell for cell in cells if cell != TAKEN_BACK], dtype=np.int64), -1)
-                cells[:] = [TAKEN_BACK] * len(cells)
+                if digest is not None and digest in known:
+                    staged[digest] = [GONE] * len(known[digest])
+            cells = [cell for digest in staged for cell in known[digest] if cell != GONE]
+            self._count(-np.bincount(np.array(cells, dtype=np.int64), minlength=self.spec.n_leaves), staged)
         return self
 
     def _batches(self, X: Any, ids: Ids | None) -> list[tuple[FloatArray, Ids | None]]:
@@ -261,6 +294,8 @@ class ContinualCounts:
             source.require_width(self.spec.d)
             if (source.unit_column is None) != (self.terms.unit in ROWS):
                 raise TypeError("X: the table must have a unit exactly where these counts have one")
+            if source.unit_column is not None and source.unit != self.terms.unit:
+                raise TypeError(f"X: the unit of the table is {source.unit!r}, but the counts have {self.terms.unit!r}")
             source.each_unit_batch(lambda rows, who: found.append((rows.copy(), who)))
             return found
         rows = _validation.records(source, self.spec.d)
@@ -275,7 +310,7 @@ class ContinualCounts:
         """One keyed digest per id, the same for the same unit in every period; None for what is no id."""
         people = Identities()
         values, kinds = people.read(ids)
-        texts, key = people.texts, bytes.fromhex(self._run)
+        texts = people.texts
         found: list[bytes | None] = []
         for value, kind in zip(values.tolist(), kinds.tolist(), strict=True):
             if kind == MISSING:
@@ -283,27 +318,33 @@ class ContinualCounts:
                 continue
             text = f"i{value}" if kind == INTEGER else f"t{texts[value]}"
             content = text.encode("utf-8", "surrogatepass")
-            found.append(hashlib.blake2b(content, digest_size=16, key=key).digest())
+            found.append(hashlib.blake2b(content, digest_size=16, key=self._key).digest())
         return found
 
-    def _admitted(self, cells: IntArray, usable: Any, ids: Ids | None) -> list[int]:
-        """Cells of the records that still count; of each unit the first that come, up to its bound."""
+    def _admitted(self, cells: IntArray, usable: Any, ids: Ids | None, staged: dict[bytes, list[int]]) -> Any:
+        """Which records still count; of each unit the first that come, up to its bound. Staged with those before."""
         assert ids is not None
-        admitted = []
-        for cell, inside, digest in zip(cells.tolist(), usable.tolist(), self._digests(ids), strict=True):
-            if not inside or digest is None:
+        admitted = np.zeros(len(cells), dtype=bool)
+        for i, digest in enumerate(self._digests(ids)):
+            if not usable[i] or digest is None:
                 continue
-            known = self._known.setdefault(digest, [])
+            if digest not in staged:
+                staged[digest] = list(self._state.known.get(digest, ()))
+            known = staged[digest]
             if len(known) < self.terms.max_contributions:
-                known.append(cell)
-                admitted.append(cell)
+                known.append(int(cells[i]))
+                admitted[i] = True
         return admitted
 
-    def _count(self, cells: IntArray, sign: int) -> None:
-        self._total += len(cells)
-        if self._total > MOST_RECORDS:
+    def _count(self, change: IntArray, staged: dict[bytes, list[int]], *, signed: bool = False) -> None:
+        """Take over what a call has counted, with the memory of its units, in one assignment."""
+        state, new = self._state, self._state.new.copy()
+        total = state.total + int(np.abs(change).sum())
+        if total > MOST_RECORDS:
             raise ValueError(f"at most {MOST_RECORDS} records can be counted")
-        self._new[self.released] += sign * np.bincount(cells, minlength=self.spec.n_leaves)
+        new[self.released] += change
+        known = {**state.known, **staged}
+        self._state = replace(state, new=new, total=total, known=known, signed=state.signed or signed)
 
     def _require_open(self) -> None:
         if self.released >= self.periods:
@@ -317,37 +358,55 @@ class ContinualCounts:
     # -- the release -----------------------------------------------------------------------------------------
 
     def release(self) -> ContinualRelease:
-        """End the current period: add noise once, and return everything that was released so far."""
+        """End the current period: add noise once, and return everything that was released so far.
+
+        Save the counts afterwards, before anything is published. The period is noted for good before its noise is
+        drawn: counts read from a file that was saved before, or interrupted in between, come to the same period and
+        are refused, and there is no way on from there.
+        """
         with self._lock:
             self._require_open()
-            period = self.released
-            roots = root_coefficients(self.periods)
-            weights = roots[: period + 1][::-1]
+            reason, period, state = self.terms.reason, self.released, self._state
+            if reason and self.receipt is not None:
+                raise RuntimeError(f"a ledger has paid, and pays for certified releases only: {reason}")
+            weights = root_coefficients(self.periods)[: period + 1][::-1]
+            self._note(period)
             noisy = self.terms.add_noise(
-                sealed(lambda: weights @ self._new[: period + 1]),
+                sealed(lambda: weights @ state.new[: period + 1]),
                 size=self.spec.n_leaves,
                 sensitivity=self.sensitivity,
                 parameters=(("period", str(period + 1)),),
             )
-            self._note(period)
-            self._values.append(noisy.values)
+            self._state = replace(state, values=(*state.values, noisy.values), reasons=(*state.reasons, reason))
             return self._public(noisy.scale)
 
     def _public(self, scale: float) -> ContinualRelease:
-        values = np.array(self._values, dtype=np.int64).reshape(-1, self.spec.n_leaves)
+        """Everything released so far; certified if every period is, whichever provider there is now."""
+        state = self._state
+        values = np.array(state.values, dtype=np.int64).reshape(-1, self.spec.n_leaves)
         law = f"discrete Gaussian noise on cumulative counts of {self.periods} periods by the square-root factorisation"
-        told = replace(self.terms.guarantee(PROOF), mechanism=self.terms.stated(law))
+        law = self.terms.stated(law) + (f", {TAKEN_BACK}" if state.signed else "")
+        reason = "; ".join(dict.fromkeys(filter(None, state.reasons)))
+        told = self.terms.guarantee(PROOF)
+        enforced = told.enforced and not state.signed
+        told = replace(told, mechanism=law, certified=not reason, reason=reason, enforced=enforced)
         return ContinualRelease(self.spec, self.periods, values, scale, told, self.columns)
 
     def _note(self, period: int) -> None:
-        """Note that a period was released, where a copy of these counts would find it; refused if one did so."""
-        folder = state_directory() / "continual"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Note a period for good, where a copy of these counts would find it; refused if it was noted before."""
         try:
-            with (folder / f"{self._run}-{period + 1}").open("x"):
-                pass
+            folder = state_directory() / "continual"
+            make_durable(folder)
+            write_secret(folder / f"{self._run}-{period + 1}", b"", replace=False)
         except FileExistsError:
-            raise AlreadyReleased(f"period {period + 1} of these counts was released before, from a copy") from None
+            raise AlreadyReleased(
+                f"period {period + 1} of these counts was released before: from a copy, or they were not saved since"
+            ) from None
+        except (OSError, RuntimeError):
+            raise OSError(
+                "the release cannot be noted before it is made: the state directory ($XDG_STATE_HOME/fogline) must be"
+                " writable"
+            ) from None
 
     # -- files -----------------------------------------------------------------------------------------------
 
@@ -355,6 +414,7 @@ class ContinualCounts:
         """Write everything, exact counts and digests of ids included, to a file for its owner alone (mode 0600)."""
         terms = self.terms
         with self._lock:
+            state = self._state
             header = {
                 "format": FORMAT,
                 "secret": True,
@@ -363,14 +423,18 @@ class ContinualCounts:
                 "leavers": self.leavers,
                 "columns": None if self.columns is None else list(self.columns),
                 "run": self._run,
-                "total": self._total,
+                "key": self._key.hex(),
+                "total": state.total,
+                "signed": state.signed,
+                "reasons": list(state.reasons),
+                "receipt": self.receipt,
                 "terms": [terms.epsilon, terms.delta, terms.max_contributions, terms.unit],
             }
-            digests = np.frombuffer(b"".join(self._known), dtype=np.uint8).reshape(-1, 16)
-            sizes = np.array([len(cells) for cells in self._known.values()], dtype=np.int64)
-            cells = np.array([cell for known in self._known.values() for cell in known], dtype=np.int64)
-            values = np.array(self._values, dtype=np.int64).reshape(-1, self.spec.n_leaves)
-            arrays = {"new": self._new, "values": values, "digests": digests, "sizes": sizes, "cells": cells}
+            digests = np.frombuffer(b"".join(state.known), dtype=np.uint8).reshape(-1, 16)
+            sizes = np.array([len(cells) for cells in state.known.values()], dtype=np.int64)
+            cells = np.array([cell for known in state.known.values() for cell in known], dtype=np.int64)
+            values = np.array(state.values, dtype=np.int64).reshape(-1, self.spec.n_leaves)
+            arrays = {"new": state.new, "values": values, "digests": digests, "sizes": sizes, "cells": cells}
             file = io.BytesIO()
             np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)  # type: ignore[arg-type]
             write_secret(Path(path), file.getvalue())
@@ -389,7 +453,8 @@ class ContinualCounts:
             columns = None if header["columns"] is None else tuple(header["columns"])
             found = cls.__new__(cls)
             spec = LeafSpec.from_dict(header["spec"])
-            found._begin(spec, int(header["periods"]), terms, bool(header["leavers"]), columns, str(header["run"]))
+            run, key = str(header["run"]), bytes.fromhex(header["key"])
+            found._begin(spec, int(header["periods"]), terms, bool(header["leavers"]), columns, run, key)
             found._restore(header, arrays)
         except FileNotFoundError:
             raise
@@ -398,11 +463,18 @@ class ContinualCounts:
         return found
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-        if arrays["new"].shape != self._new.shape or arrays["new"].dtype != np.int64:
+        shape = self._state.new.shape
+        if arrays["new"].shape != shape or arrays["new"].dtype != np.int64 or len(self._key) != KEY_BYTES:
             raise ValueError("new")
-        self._new, self._total = arrays["new"].copy(), int(header["total"])
-        self._values = [row.copy() for row in arrays["values"].reshape(-1, self.spec.n_leaves)]
+        values = tuple(row.copy() for row in arrays["values"].reshape(-1, self.spec.n_leaves))
+        reasons, signed, receipt = tuple(header["reasons"]), header["signed"], header["receipt"]
+        if len(reasons) != len(values) or not all(isinstance(reason, str) for reason in reasons):
+            raise ValueError("reasons")
+        if not isinstance(signed, bool) or not (receipt is None or isinstance(receipt, dict)):
+            raise ValueError("signed")
         ends = np.cumsum(arrays["sizes"])
         parts = np.split(arrays["cells"], ends[:-1]) if len(ends) else []
         digests = [row.tobytes() for row in arrays["digests"]]
-        self._known = {digest: part.tolist() for digest, part in zip(digests, parts, strict=True)}
+        known = {digest: part.tolist() for digest, part in zip(digests, parts, strict=True)}
+        self._state = _State(arrays["new"].copy(), int(header["total"]), known, signed, values, reasons)
+        self.receipt = receipt

@@ -44,6 +44,7 @@ __all__ = [
     "common_payer",
     "keep_at",
     "known_origin",
+    "make_durable",
     "mark_paid",
     "payer_of",
     "payers_in",
@@ -111,6 +112,19 @@ def _force(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def make_durable(folder: Path) -> None:
+    """Make a folder for its owner alone, and bring its name and those of the folders above to the disk."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(f"path: {str(folder)!r} is no folder") from None
+    if os.name == "posix":  # pragma: no branch - Windows
+        # The two last also where they are there: whoever made them may have been interrupted.
+        for place in {folder.parent, folder.parent.parent, *(made.parent for made in missing)}:
+            _force(place)
 
 
 try:
