@@ -44,6 +44,7 @@ PROOFS = {
     "mollified-draws": "mechanisms/mollified_draws.proof.md",
     "noisy-histogram": "fogline_research/baselines/noisy_histogram.proof.md",
     "one-cluster": "queries/ball_search.proof.md",
+    "pair-counts": "queries/pair_counts.proof.md",
     "private-pca": "queries/moments.proof.md",
     "profile": "releases/profile.proof.md",
     "projected-density": "queries/projected_density.proof.md",
