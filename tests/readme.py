@@ -27,8 +27,8 @@ def install_line(text: str) -> str:
 
     Examples
     --------
-    >>> install_line("Do: `pip install '.[cli]'`.")
-    ".[cli]"
+    >>> print(install_line("Do: `pip install '.[cli]'`."))
+    .[cli]
     """
     found = re.findall(r"`pip install '(\.\[[a-z,]+\])'`", text)
     if len(set(found)) != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import logging
 from pathlib import Path
@@ -70,8 +71,13 @@ def less_noise_than_charged(patch):
 
 
 def a_smaller_scale(patch):
-    real = gaussian.gaussian_scale
-    patch.setattr(gaussian, "gaussian_scale", lambda *args: 0.8 * real(*args))
+    real = gaussian.fine_scale
+
+    def fine_scale(*args):
+        fine = real(*args)
+        return dataclasses.replace(fine, scale=0.8 * fine.scale)
+
+    patch.setattr(gaussian, "fine_scale", fine_scale)
 
 
 def rounded_noise(patch):
@@ -122,12 +128,12 @@ def counted_twice(patch):
 
 def double_spend(patch):
     """Noise is added twice and the better-looking answer is kept; one budget is stated."""
-    real = terms.add_gaussian
+    real = terms.add_rounded_gaussian
 
-    def add_gaussian(query, **options):
+    def add_rounded_gaussian(query, **options):
         return max((real(query, **options) for _ in range(2)), key=lambda answer: answer.values[0])
 
-    patch.setattr(terms, "add_gaussian", add_gaussian)
+    patch.setattr(terms, "add_rounded_gaussian", add_rounded_gaussian)
 
 
 def raw_n(patch):
@@ -152,12 +158,12 @@ def raw_n(patch):
 
 def noise_by_n(patch):
     """The noise scale sees n: fewer records, more noise."""
-    real = terms.add_gaussian
+    real = terms.add_rounded_gaussian
 
-    def add_gaussian(query, *, rho, **options):
+    def add_rounded_gaussian(query, *, rho, **options):
         return real(query, rho=rho * min(1.0, (1 + query()[0] / 2**22) / 10), **options)
 
-    patch.setattr(terms, "add_gaussian", add_gaussian)
+    patch.setattr(terms, "add_rounded_gaussian", add_rounded_gaussian)
 
 
 def certified_whatever_the_noise(patch):

@@ -38,4 +38,4 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
 def test_the_recipe_of_the_page_is_one():
     (text,) = blocks("toml")
     kinds = [step.words[0] for step in Recipe(tomllib.loads(text), Path(".")).steps()]
-    assert kinds == ["release", "quantiles", "ask"]
+    assert kinds == ["release", "profile", "quantiles", "ask"]

@@ -97,4 +97,4 @@ def test_bad_input():
     with pytest.raises(ValueError, match="bandwidth"):
         three.convolved([0, 0, 0, 1, 1, 1, 0, 0, 0], X, [1.0, 0.0, 1.0])
     with pytest.raises(ValueError, match="corr_12"):
-        parameter_box(MultivariateNormal(2), [(0, 1), (0, 1), (1, 2), (1, 2), (-1, 1)])
+        parameter_box(MultivariateNormal(2), [(0, 1), (0, 1), (1, 2), (1, 2), (-1.5, 1)])

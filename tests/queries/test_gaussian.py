@@ -154,9 +154,21 @@ def test_errors_are_near_those_without_privacy(ratio):
     assert private[0] < 1.5 * plain[0]
     assert private[1] < 1.5 * plain[1]
     assert abs(found.count - n) < 6 * found.count_sd
-    within = np.abs(found.mean - mean) / found.mean_sd
-    assert 0.4 < np.median(within) < 1.2
     assert guarantee.rho is not None
+
+
+@pytest.mark.parametrize("ratio", [1.0, 10.0, 1000.0])
+def test_stated_errors_of_the_mean_are_of_the_right_size(ratio):
+    """Pooled over several sets: along the axes the errors of one thin set are those of its few wide directions."""
+    n, d, within = 20_000, 20, []
+    for seed in range(2, 8):
+        rng = np.random.default_rng([seed, int(ratio)])
+        root = np.linalg.qr(rng.normal(size=(d, d)))[0] * np.geomspace(1, 1 / ratio, d)
+        mean = 100 * rng.normal(size=d)
+        with seeded_noise(seed):
+            found, _ = private_gaussian(rng.normal(size=(n, d)) @ root.T + mean, **TERMS)
+        within.extend(np.abs(found.mean - mean) / found.mean_sd)
+    assert 0.4 < np.median(within) < 1.2
 
 
 def test_few_records_end_in_a_sphere_and_never_in_an_error():

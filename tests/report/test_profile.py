@@ -43,7 +43,8 @@ def _found():
 
 def test_the_page_shows_every_column_and_needs_nothing(found):
     page = profile_page(found, title="Visits", command="fogline profile visits.csv")
-    assert page.count("<article") == page.count("<svg") >= len(found)
+    risk = 2  # pictures of what it means for a person
+    assert page.count("<article") == page.count("<svg") - risk >= len(found)
     assert HOSTILE not in page
     assert "&lt;b&gt;" in page
     assert not re.search(r"(?:src|href)=|http-equiv=\"refresh|<script", page)
