@@ -21,7 +21,7 @@ def draw(n=20_000):
         )
     figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
     found.plot(axes)
-    axes.set_title("Example: costs by sex, epsilon 1")
+    figure.suptitle("Example: costs by sex, epsilon 1")
     return figure
 
 
