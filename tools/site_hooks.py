@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 import posixpath
 import re
 from collections.abc import Callable, Iterator
@@ -138,8 +139,20 @@ def text_of(root: Path, path: str) -> str:
     text = place.read_text(encoding="utf-8")
     if path.endswith(".md"):
         return text
+    if path.endswith(".ipynb"):
+        return notebook_page(path, text)
     fence = "~~~~" if "~~~" in text else "~~~"
     return f"# {place.name}\n\n`{path}`\n\n{fence}{LANGUAGES.get(place.suffix, 'text')}\n{text}{fence}\n"
+
+
+def notebook_page(path: str, text: str) -> str:
+    """Cells of a notebook, one after the other."""
+    parts = []
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+    parts.insert(1, f"`{path}`")
+    return "\n\n".join(parts) + "\n"
 
 
 def for_the_site(path: str, text: str, root: Path = ROOT) -> str:

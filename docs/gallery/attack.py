@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from fogline import Guarantee
 from fogline.audit import attack
 
 
@@ -15,7 +16,8 @@ def draw(n=4_000):
         def release(data, scale=0.5 / claim):
             return len(data) + rng.laplace(0, scale)
 
-        report = attack(release, [1, 2], [1, 2, 3], claim, delta=1e-5, score=float, runs=n)
+        said = Guarantee.uncertified(epsilon=claim, delta=0.0, neighbours="add-remove", reason="a claim to be tested")
+        report = attack(release, [1, 2], [1, 2, 3], said, score=float, runs=n)
         found.append(report.epsilon_lower)
     figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
     axes.bar([f"claims {claim:g}" for claim in claims], found, label="at least this, by attack")
