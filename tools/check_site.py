@@ -25,7 +25,7 @@ class Page(HTMLParser):
         super().__init__()
         self.ids: set[str] = set()
         self.links: list[tuple[str, str, str]] = []
-        self.feed(text)
+        HTMLParser.feed(self, text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Keep what an element is called and where it leads."""

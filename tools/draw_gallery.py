@@ -38,10 +38,10 @@ def page() -> str:
     parts = [HEAD]
     for path in sorted(GALLERY.glob("*.py")):
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        question, mark, rest = text.partition("? ")
+        question, sign, rest = text.partition("? ")
         begin, _, more = rest.partition("\n")
         parts.append(
-            f"## {question}{mark.strip()}\n\n{begin} {more}".rstrip()
+            f"## {question}{sign.strip()}\n\n{begin} {more}".rstrip()
             + f"\n\n![{begin.rstrip('.')}](gallery/{path.stem}.svg)\n\n[{path.name}](gallery/{path.name})\n"
         )
     return "\n".join(parts)

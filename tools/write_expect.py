@@ -177,12 +177,12 @@ def intervals() -> str:
         "pdf band": "whole band",
     }
     for question, name in names.items():
-        held = []
+        covered = []
         for n in ("1000", "10000"):
             at = {"half": "judge", "kind": "all", "n": n, "epsilon": "1", "target": "population", "level": "0.95"}
             (row,) = rows("calibration", question=question, **at)
-            held.append(f"{100 * float(row['coverage']):.0f}% of {row['intervals']}")
-        lines.append(f"| {name} | {' | '.join(held)} |")
+            covered.append(f"{100 * float(row['coverage']):.0f}% of {row['intervals']}")
+        lines.append(f"| {name} | {' | '.join(covered)} |")
     ranks = {row["measure"]: float(row["value"]) for row in rows("profile", kind="all", study="errors")}
     return f"""## Numbers of one column: do the intervals hold?
 
