@@ -106,6 +106,14 @@ def test_numbers_to_expect_are_those_of_the_measurements():
     assert write_expect.PAGE.read_text("utf-8") == write_expect.page()
 
 
+def test_the_risks_told_to_an_ethics_board_are_those_of_the_proof():
+    told = re.findall(r"^\| ([\d.]+) \| ([\d.]+)%", (DOCS / "ethics-board.md").read_text("utf-8"), flags=re.MULTILINE)
+    assert len(told) == 5
+    for epsilon, percent in told:
+        risk = draw_gallery.script("risk").promise(float(epsilon)).risk(0.1).content
+        assert 100 * risk <= float(percent) + 1e-6 < 100 * risk + 0.1
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_cell_of_a_notebook_runs(path, tmp_path, monkeypatch):
     document = json.loads(path.read_text("utf-8"))
