@@ -15,7 +15,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # the tests that `make quick` runs, for pytest: only files in which something is marked are collected
 QUICK   = -m quick $(shell grep -rlF 'pytest.mark.quick' tests --include='test_*.py' | sort)
 
-.PHONY: api browser matrix dist demo quick test test-bare test-readme coverage coverage-core lint format bench audit clean setup
+.PHONY: api browser docs matrix dist demo quick test test-bare test-readme coverage coverage-core lint format bench audit clean setup
 
 setup: $(STAMP)
 
@@ -93,6 +93,12 @@ dist: $(STAMP)
 # the list of public names: docs/api.md for readers, tests/api.txt for the test that holds it
 api: $(STAMP)
 	$(BIN)/python tools/write_api.py
+
+# the documentation site, in build/site: built without the network, every link and anchor checked
+docs: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python tools/check_site.py build/site
 
 bench: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -e research
