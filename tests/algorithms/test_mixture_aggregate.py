@@ -178,7 +178,7 @@ def test_bad_parameters_are_named_and_cost_nothing(options, named, tmp_path):
 def test_a_ledger_answers_the_same_question_for_free(tmp_path):
     places = {"dataset": "people", "high_water": tmp_path / "marks"}
     X = drawn(6000)
-    with Ledger.create(tmp_path / "books", epsilon=200.0, delta=1e-5, **places) as ledger:
+    with Ledger.create(tmp_path / "books", epsilon=200.0, delta=1e-5, set_aside=9e-6, **places) as ledger:
         fits = [mixture(ledger=ledger, epsilon=60.0, learner=name).fit(X) for name in ("spectral", "spectral")]
         assert sum(entry.kind == "reserve" for entry in ledger.history()) == 1
         mixture(ledger=ledger, epsilon=1.0, learner=Shapeless()).fit(X)

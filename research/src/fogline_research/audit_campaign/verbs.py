@@ -67,7 +67,7 @@ def _attacked(name: str, maker: Maker, relation: str, runs: int) -> Line:
         maker(BOX, relation), before, high[None], runs=runs, source=SystemSource(), confidence=CONFIDENCE
     )
     found = f"epsilon at least {report.epsilon_lower:.3f}: {report.epsilon_lower / epsilon:.2f} of the claim"
-    # Power, which is no part of the claim: with replaced records 5 000 runs showed 0.24 of it, and nobody has tried more.
+    # Power is no part of the claim: with replaced records 5 000 runs showed 0.24 of it; nobody has tried more.
     is_weak = relation == "add-remove" and report.epsilon_lower <= 0.5 * epsilon
     passed = not report.broken and not is_weak
     check = f"{name}, d = 2, {relation}: likelihood ratio of all stages"
