@@ -56,7 +56,7 @@ def uniform_grid(
     counts: Counts,
     epsilon: float,
     rng: np.random.Generator,
-    tuning: GridTuning = GridTuning(),  # noqa: B008 - frozen
+    tuning: GridTuning = GridTuning(),
 ) -> Array:
     """Release a grid whose size follows from the noisy number of records, spread evenly over the leaves.
 
@@ -76,7 +76,7 @@ def adaptive_grid(
     counts: Counts,
     epsilon: float,
     rng: np.random.Generator,
-    tuning: GridTuning = GridTuning(),  # noqa: B008 - frozen
+    tuning: GridTuning = GridTuning(),
 ) -> Array:
     """Release a coarse grid whose full cells are split further, spread evenly over the leaves.
 

@@ -145,7 +145,7 @@ def partition_histogram(
     *,
     side: int,
     tree: bool = False,
-    tuning: PartitionTuning = PartitionTuning(),  # noqa: B008 - frozen
+    tuning: PartitionTuning = PartitionTuning(),
 ) -> Array:
     """Release a histogram on buckets that were chosen privately, spread evenly over their leaves.
 
