@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 import fogline
@@ -373,7 +372,9 @@ class NamedReleasesMeasure(ReleaseMeasure):
         return UNSURE
 
     def _no_records(self) -> tuple[Any, Public]:
-        return pd.DataFrame({"a": pd.Series([], dtype=float), "b": pd.Series([], dtype=float)}), {}
+        import polars as pl
+
+        return pl.DataFrame({"a": [], "b": []}, schema={"a": pl.Float64, "b": pl.Float64}), {}
 
 
 @dataclass(frozen=True)
