@@ -82,8 +82,8 @@ def test_a_warehouse_of_ones_own(tmp_path):
         database.register("arriving", frame)
         database.execute("CREATE TABLE visits AS SELECT * FROM arriving")
     told = in_shell("warehouse", tmp_path)
-    assert "one person_id (at most 2 records, enforced)" in told
-    assert "fogline's query for DuckDB" in told
+    assert "one person_id (at most 2 records, as declared, not enforced)" in told
+    assert "fogline's query for DuckDB, which bounds the records of each person_id, on trust" in told
     assert (tmp_path / "visits.fog").exists()
     assert not (tmp_path / "counts.csv").exists()
 
