@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata, resources
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from fogline.estimators._base import default_parameters
 from fogline.estimators.mode_fit import ModeFit
 from fogline.report._svg import plus_minus, significant
 from fogline.report.risk import risk_pictures
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 __all__ = [
     "ConsoleTable",
@@ -37,6 +40,7 @@ __all__ = [
     "left_out_words",
     "listed",
     "p_value",
+    "page_environment",
     "percent",
     "power_of_ten",
     "promise_content",
@@ -117,20 +121,26 @@ def render_content(
     return render_template(template, {**content, **made}, title=title, more_style=more_style)
 
 
-def render_template(template: str, content: dict[str, Any], *, title: str, more_style: str | None = None) -> str:
-    """Return a page that needs nothing else: a template, filled. Drawings in it are as for :func:`render_page`."""
+def page_environment() -> Environment:
+    """Return the templates of pages: all is escaped but what is marked, and a name that is missing is an error."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
-        from markupsafe import Markup
     except ImportError:
         raise ImportError("writing a report needs Jinja2: pip install 'fogline[cli]'") from None
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("fogline.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def render_template(template: str, content: dict[str, Any], *, title: str, more_style: str | None = None) -> str:
+    """Return a page that needs nothing else: a template, filled. Drawings in it are as for :func:`render_page`."""
+    environment = page_environment()
+    from markupsafe import Markup
+
     sheets = ["report.css", *([] if more_style is None else [more_style])]
     folder = resources.files("fogline.report").joinpath("templates")
     style = "".join(folder.joinpath(sheet).read_text(encoding="utf-8") for sheet in sheets)

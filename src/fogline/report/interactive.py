@@ -27,7 +27,7 @@ from fogline._typing import FloatArray
 from fogline.density.posterior.posterior import Posterior
 from fogline.density.private_density import PrivateDensity
 from fogline.report.density import density_content, find_density
-from fogline.report.frame import count_content, few_listed, power_of_ten, versions
+from fogline.report.frame import count_content, few_listed, page_environment, power_of_ten, versions
 
 __all__ = ["interactive_values", "render_interactive", "write_interactive"]
 
@@ -131,11 +131,9 @@ def render_interactive(density: PrivateDensity, *, title: str | None = None) -> 
     >>> render_interactive(density).startswith("<!doctype html>")
     True
     """
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-        from markupsafe import Markup
-    except ImportError:
-        raise ImportError("writing a page needs Jinja2: pip install 'fogline[cli]'") from None
+    environment = page_environment()
+    from markupsafe import Markup
+
     folder = resources.files("fogline.report").joinpath("templates")
     names = ("report.css", "interactive.css", "interactive.js")
     sheet, more, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in names)
@@ -145,13 +143,6 @@ def render_interactive(density: PrivateDensity, *, title: str | None = None) -> 
     findings = find_density(density)
     content = density_content(findings)
     guarantee = density.guarantee
-    environment = Environment(
-        loader=PackageLoader("fogline.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     page: str = environment.get_template("interactive.html.j2").render(
         title=title or f"The shape of {few_listed(findings.columns)}",
         style=Markup(sheet + more),
