@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import resource
 import secrets
 import subprocess
 import sys
@@ -100,7 +101,9 @@ _HEADINGS = {
 }
 
 
-def page(lines: Sequence[Line], *, seed: int, short: bool, date: str, seconds: float, ledger: str) -> str:
+def page(
+    lines: Sequence[Line], *, seed: int, short: bool, date: str, seconds: float, ledger: str, processor: float = 0
+) -> str:
     """Return the page in Markdown.
 
     Parameters
@@ -113,6 +116,8 @@ def page(lines: Sequence[Line], *, seed: int, short: bool, date: str, seconds: f
         That the audit took.
     ledger : str
         The ledger's table in Markdown, or what stands in its place.
+    processor : float
+        Seconds of processor time of all its processes; not told if 0.
 
     Examples
     --------
@@ -127,7 +132,7 @@ def page(lines: Sequence[Line], *, seed: int, short: bool, date: str, seconds: f
         "# What the audit found",
         f"Made by `{command}`: {'everything is as it should be' if not failed else f'**{failed} lines FAILED**'}. "
         "Do not edit.",
-        _facts(seed, length, date, seconds),
+        _facts(seed, length, date, seconds, processor),
     ]
     for section, (title, introduction) in _SECTIONS.items():
         chosen = [line for line in lines if line.section == section]
@@ -142,11 +147,12 @@ def page(lines: Sequence[Line], *, seed: int, short: bool, date: str, seconds: f
     return "\n\n".join(parts) + "\n"
 
 
-def _facts(seed: int, length: str, date: str, seconds: float) -> str:
+def _facts(seed: int, length: str, date: str, seconds: float, processor: float) -> str:
+    spent = f" ({processor / 60:.1f} of processor time)" if processor else ""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES)
     return "\n".join(
         [
-            f"- date: {date}; {length} version of the audit, {seconds / 60:.1f} minutes",
+            f"- date: {date}; {length} version of the audit, {seconds / 60:.1f} minutes{spent}",
             f"- seed of the random pairs: {seed}; noise from the operating system",
             f"- versions: {versions}, Python {platform.python_version()}",
             f"- confidence: every lower bound holds with confidence {CONFIDENCE:g} on its own line; among some thirty "
@@ -243,7 +249,10 @@ def main(arguments: list[str] | None = None) -> int:
     seconds = time.perf_counter() - start
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    written = page(lines, seed=seed, short=options.short, date=date, seconds=seconds, ledger=table)
+    # a busy machine stretches minutes, not processor time
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    processor = sum(one.ru_utime + one.ru_stime for one in used)
+    written = page(lines, seed=seed, short=options.short, date=date, seconds=seconds, ledger=table, processor=processor)
     options.output.write_text(written, encoding="utf-8")
     took = f"{seconds:.0f} s; {options.output}"
     print(f"all passed, {took}" if not failed else f"{failed} FAILED, {took}")
