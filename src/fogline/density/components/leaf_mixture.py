@@ -23,6 +23,7 @@ model is taken where :math:`2nG > P \log n` for P more parameters (the criterion
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -453,22 +454,41 @@ def parameter_scores(
     The parameters are logits of the shares, then for each component its mean and the upper half of its covariance, both
     in units of the component as it is in `model`; the slopes are taken at `moved`.
     """
-    k, d = model.means.shape
     at = model if moved is None else moved
+    bodies, slopes = zip(
+        *(_body_and_slopes(model, at, j, places, within) for j in range(len(model.weights))), strict=True
+    )
+    share = _shares(at, bodies)
+    own = [share[:, [j]] * slope for j, slope in enumerate(slopes)]
+    return np.concatenate([share[:, : len(own)] - at.weights, *own], axis=1)
+
+
+def _body_and_slopes(
+    model: Gaussians, at: Gaussians, j: int, places: FloatArray, within: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Log-density of one component of `at`, and its slopes in its own mean and covariance, in units of `model`."""
+    d = model.means.shape[1]
     first, second = np.triu_indices(d)
-    share = shared_out(at.scores(places, within))[1]
-    parts = [share[:, :k] - at.weights]
-    for j in range(k):
-        inverse = np.linalg.inv(np.linalg.cholesky(model.covariances[j]))
-        shape = np.linalg.inv(inverse @ at.covariances[j] @ inverse.T)
-        z = (places - at.means[j]) @ inverse.T @ shape
-        square = np.einsum("ci,cj->cij", z, z) - shape
-        if within is not None:
-            turn = shape @ inverse
-            square = square + turn @ within @ turn.T
-        slopes = np.where(first == second, 0.5, 1.0) * square[:, first, second]
-        parts += [share[:, [j]] * z, share[:, [j]] * slopes]
-    return np.concatenate(parts, axis=1)
+    inverse = np.linalg.inv(np.linalg.cholesky(model.covariances[j]))
+    shape = np.linalg.inv(inverse @ at.covariances[j] @ inverse.T)
+    z = (places - at.means[j]) @ inverse.T @ shape
+    square = z[:, first] * z[:, second] - shape[first, second]
+    if within is not None:
+        turn = shape @ inverse
+        square = square + (within.reshape(-1, d * d) @ np.kron(turn, turn).T).reshape(-1, d, d)[:, first, second]
+    alone = Gaussians(np.ones(1), at.means[[j]], at.covariances[[j]])
+    return alone.scores(places, within)[:, 0], np.hstack([z, np.where(first == second, 0.5, 1.0) * square])
+
+
+def _shares(at: Gaussians, bodies: Sequence[FloatArray]) -> FloatArray:
+    """Share of each component at places where these are their log-densities; of the background last."""
+    logarithms = np.log(np.maximum(at.weights, 1e-300))
+    scores = np.empty((len(bodies[0]), len(bodies) + (at.background > 0)), order="F")
+    for j, body in enumerate(bodies):
+        scores[:, j] = logarithms[j] + body
+    if at.background > 0:
+        scores[:, -1] = math.log(at.background) + at.log_even
+    return shared_out(scores)[1]
 
 
 def _moved(model: Gaussians, step: FloatArray) -> Gaussians:
@@ -494,14 +514,8 @@ def _moved(model: Gaussians, step: FloatArray) -> Gaussians:
 def parameter_draws(cells: LeafCells, model: Gaussians) -> FloatArray:
     """Parameters of :func:`parameter_scores` in each draw, as offsets from the estimate; shape (draws, parameters)."""
     scores = parameter_scores(model, cells.places, cells.within)
-    size, h = scores.shape[1], 1e-4
-    curvature = np.empty((size, size))
-    for i, step in enumerate(h * np.eye(size)):
-        ahead, behind = (
-            cells.mass @ parameter_scores(model, cells.places, cells.within, _moved(model, sign * step))
-            for sign in (1, -1)
-        )
-        curvature[i] = -(ahead - behind) / (2 * h)
+    size = scores.shape[1]
+    curvature = _curvature(cells, model, size)
     curvature = (curvature + curvature.T) / 2
     # where the curvature says less than the spread of the scores there is no clear top: errors must not explode
     spread = scores.T @ (cells.mass[:, None] * scores)
@@ -511,6 +525,31 @@ def parameter_draws(cells: LeafCells, model: Gaussians) -> FloatArray:
     root = root @ turned
     inverse = (root / np.maximum(inner, 0.1)) @ root.T
     return np.asarray((cells.draws - cells.mass) @ scores @ inverse)
+
+
+def _curvature(cells: LeafCells, model: Gaussians, size: int, h: float = 1e-4) -> FloatArray:
+    """Second derivatives of minus the mean log-density, by differences of its slopes.
+
+    A step in one component's mean or covariance leaves the log-densities of the others as they are; only the shares
+    change.
+    """
+    k, d = model.means.shape
+    parts = [_body_and_slopes(model, model, j, cells.places, cells.within) for j in range(k)]
+    per_component = d + d * (d + 1) // 2
+
+    def mean_slopes(step: FloatArray, moved: int | None) -> FloatArray:
+        at, now = _moved(model, step), list(parts)
+        if moved is not None:
+            now[moved] = _body_and_slopes(model, at, moved, cells.places, cells.within)
+        share = _shares(at, [body for body, _ in now]) * cells.mass[:, None]
+        own = [share[:, j] @ slopes for j, (_, slopes) in enumerate(now)]
+        return np.concatenate([share[:, :k].sum(axis=0) - at.weights, *own])
+
+    curvature = np.empty((size, size))
+    for i, step in enumerate(h * np.eye(size)):
+        moved = None if i < k else (i - k) // per_component
+        curvature[i] = -(mean_slopes(step, moved) - mean_slopes(-step, moved)) / (2 * h)
+    return curvature
 
 
 def _in_data_units(cells: LeafCells, model: Gaussians, criteria: dict[int, float], message: str) -> MixtureReading:
