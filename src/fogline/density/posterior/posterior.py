@@ -28,7 +28,7 @@ from fogline.density.posterior.arrays import FloatArray
 from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cdf_at, mean_places, quantiles_of
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
 from fogline.density.posterior.fourier import FourierPosterior
-from fogline.density.posterior.masses import BucketPosterior, crossing_shares, resolved_slabs
+from fogline.density.posterior.masses import BucketPosterior, LeafMasses, crossing_shares, resolved_slabs
 from fogline.density.spec import default_names
 
 __all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
@@ -38,39 +38,6 @@ ATOM_CONTRAST = 8.0
 
 COARSE_CONTRAST = 4.0
 """The same for one of several columns, whose leaves are wider and hold more beside the atom."""
-
-
-class LeafMasses:
-    """Contents of leaves: the estimate, draws, and draws in which buckets spread as estimated.
-
-    Parameters
-    ----------
-    estimate, draws : array
-    even : array or callable
-        The last, or what makes it when it is first asked for: only the part of smoothing in an error needs it.
-
-    Examples
-    --------
-    >>> masses = LeafMasses(np.array([1.0, 3.0]), np.ones((2, 2)), lambda: np.zeros((2, 2)))
-    >>> masses.map(lambda part: part.sum(axis=-1)).even.tolist()
-    [0.0, 0.0]
-    """
-
-    def __init__(self, estimate: FloatArray, draws: FloatArray, even: FloatArray | Callable[[], FloatArray]) -> None:
-        self.estimate = estimate
-        self.draws = draws
-        self._even = even
-
-    @property
-    def even(self) -> FloatArray:
-        """Draws in which buckets spread as estimated."""
-        if callable(self._even):
-            self._even = self._even()
-        return self._even
-
-    def map(self, change: Callable[[FloatArray], FloatArray]) -> LeafMasses:
-        """Apply a linear change to all contents; it sees arrays whose last axes are the columns."""
-        return LeafMasses(change(self.estimate), change(self.draws), lambda: change(self.even))
 
 
 class Posterior:
