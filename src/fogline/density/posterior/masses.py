@@ -14,6 +14,7 @@ rise.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,7 +30,7 @@ from fogline.density.posterior.field import Mesh, label_leaves
 from fogline.density.posterior.fit import DensityFit, fit_counts
 from fogline.density.posterior.likelihood import CountLaw
 
-__all__ = ["BucketPosterior", "MassSettings", "crossing_shares", "resolved_slabs"]
+__all__ = ["BucketPosterior", "LeafMasses", "MassSettings", "crossing_shares", "resolved_slabs"]
 
 
 @dataclass(frozen=True)
