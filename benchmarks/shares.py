@@ -22,8 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
-import fogline.estimators.bounds as bounds_module
-import fogline.releases.profile as profile_module
+import fogline.density.columns as columns_module
 from common import read_csv, write_csv
 from fogline import PrivateGaussianMixture, PrivateModeClustering, private_bounds, profile
 from fogline.algorithms.clustering import CLUSTERING_SHARES
@@ -94,7 +93,7 @@ def ranges(shares: Shares, run: int, n: int, epsilon: float) -> float:
     """Rank error of the median and the quartiles that released bounds tell."""
     x = column(run, n)
     chosen = shares.get("magnitudes")
-    with mock.patch.object(bounds_module, "MAGNITUDE_SHARE", chosen or bounds_module.MAGNITUDE_SHARE):
+    with mock.patch.object(columns_module, "MAGNITUDE_SHARE", chosen or columns_module.MAGNITUDE_SHARE):
         found = private_bounds(x[:, None], epsilon=epsilon, delta=DELTA, expect_records=None if chosen else n)
     levels = np.array([0.25, 0.5, 0.75])
     told = found.quantile(levels)[0]
@@ -106,10 +105,10 @@ def ranges(shares: Shares, run: int, n: int, epsilon: float) -> float:
 def profiles(shares: Shares, run: int, n: int, epsilon: float) -> float:
     """Rank error of the quartiles of four columns whose ranges are to be found."""
     table = {f"c{k}": column(4 * run + k, n) for k in range(4)}
-    search, magnitudes, pilot = (shares[name] for name in ("search", "magnitudes", "pilot"))
-    settings = replace(profile_module.SETTINGS, search=search, magnitudes=magnitudes, pilot=pilot)
-    with mock.patch.object(profile_module, "SETTINGS", settings):
-        found = profile(pd.DataFrame(table), epsilon=epsilon)
+    changed: dict[str, Any] = dict(shares)
+    settings = replace(columns_module.PROFILE_SETTINGS, **changed)
+    with mock.patch.object(columns_module, "PROFILE_SETTINGS", settings):
+        found = profile(pd.DataFrame(table), numeric=list(table), epsilon=epsilon)
     levels, errors = np.array([0.25, 0.5, 0.75]), []
     for name, x in table.items():
         told = [found[name].quantile(float(level)).value for level in levels]
@@ -125,18 +124,18 @@ def candidates() -> dict[str, tuple[Measured, dict[str, Shares], list[tuple[int,
     mixed: dict[str, Shares] = {"fixed": {name: Fraction(share) for name, share in MIXTURE_SHARES.items()}}
     for name, value in (("scale", "1/100"), ("moments", "1/20"), ("density", "1/10"), ("steps", "4/5")):
         mixed[f"{name} {value}"] = moved(MIXTURE_SHARES, name, Fraction(value))
-    magnitude: dict[str, Shares] = {"fixed": {"magnitudes": bounds_module.MAGNITUDE_SHARE}}
+    magnitude: dict[str, Shares] = {"fixed": {"magnitudes": columns_module.MAGNITUDE_SHARE}}
     magnitude |= {f"magnitudes {k}": {"magnitudes": Fraction(k)} for k in ("1/6", "1/3", "1/2", "3/5", "2/3", "3/4")}
     magnitude["by the number expected"] = {}
-    base = profile_module.SETTINGS
+    base = columns_module.PROFILE_SETTINGS
     staged: dict[str, Shares] = {"fixed": {"search": base.search, "magnitudes": base.magnitudes, "pilot": base.pilot}}
-    for name, value in (("search", "1/8"), ("search", "3/8"), ("pilot", "1/10"), ("pilot", "1/4")):
+    for name, value in (("search", "1/4"), ("search", "1/2"), ("pilot", "1/10"), ("pilot", "1/4")):
         staged[f"{name} {value}"] = {**staged["fixed"], name: Fraction(value)}
     return {
         "clustering": (clustering, cluster, [(5000, 1.0)]),
         "mixture": (mixture, mixed, [(5000, 1.0)]),
         "bounds": (ranges, magnitude, [(300, 1.0), (1000, 0.2), (3000, 0.2), (10000, 1.0)]),
-        "profile": (profiles, staged, [(5000, 1.0)]),
+        "profile": (profiles, staged, [(1000, 1.0), (5000, 1.0), (50_000, 1.0)]),
     }
 
 

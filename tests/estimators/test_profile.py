@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from fogline import Ledger, PrivateDensity, profile, units
-from fogline.density.columns import CategoryColumn, NumberColumn
+from fogline.density.columns import CategoryColumn, NumberColumn, plan_shares
 from fogline.density.profile import DECILES, Profile
 from fogline.ledger import LedgerRefused
-from fogline.releases.profile import ProfileTerms, plan_shares, settle_terms
+from fogline.releases.profile import ProfileTerms, settle_terms
 from fogline.testing import seeded_noise
 
 N = 4000
@@ -139,7 +139,7 @@ def test_shares_of_the_budget_sum_to_one_and_pay_for_what_is_open():
         )
         assert sum(shares.values()) == 1
         assert min(shares.values()) > 0
-    assert 1 - sum(plan_shares([closed] * 99 + [texts])[name] for name in ("pilot", "counts")) == Fraction(1, 400)
+    assert 1 - sum(plan_shares([closed] * 99 + [texts])[name] for name in ("pilot", "counts")) == Fraction(1, 200)
 
 
 @pytest.mark.parametrize("columns", [1, 5, 40])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,7 +31,12 @@ if TYPE_CHECKING:
     Planned = ModeFit | PrivateModeClustering | PrivateModalRegression
     Expected = ExpectedError | ExpectedClusterError | ExpectedBranches | ExpectedDensity
 
-__all__ = ["outlook_document", "plan", "show_outlook"]
+__all__ = ["STAGED", "outlook_document", "plan", "show_outlook"]
+
+STAGED = ("bounds", "mixture", "profile")
+"""As in :mod:`fogline.planning.stages`, which would load numerical libraries here."""
+
+KIND_WORDS = {"bounds": "bounds", "mixture": "a mixture", "profile": "a profile"}
 
 EXAMPLES = """\b
 Examples:
@@ -42,6 +47,7 @@ Examples:
   fogline plan --for clusters --bounds 0:8,0:5,0:8,0:3 --n 150 --delta 1e-5 --n-clusters 3
   fogline plan --for regression --bounds 0.5:6.5,30:110 --n 2000 --delta 1e-5 --shape branches:2,5
   fogline plan --for density --bounds age,0:60 --n 20000 --picture plan.html
+  fogline plan --for profile --bounds age,0:60 --open 3 --n 20000
 
 \b
 Shapes: uniform; gaussian:MEANS,SCALE;... with one mean per column and one scale, or one scale per column,
@@ -55,12 +61,13 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @click.option(
     "--for",
     "kind",
-    type=click.Choice(["modes", "clusters", "regression", "density"]),
+    type=click.Choice(["modes", "clusters", "regression", "density", *STAGED]),
     default="modes",
     show_default=True,
     help="What would be asked for.",
 )
-@click.option("--bounds", metavar="LO:HI,LO:HI", required=True, help="Public range of each column.")
+@click.option("--bounds", metavar="LO:HI,LO:HI", help="Public range of each column; bounds and profile need none.")
+@click.option("--open", "open_columns", type=int, help="Columns whose range is to be found, for bounds and profile.")
 @click.option("--n", type=int, required=True, help="Number of records, as you guess it.")
 @click.option("--delta", type=float, help="Chance that the promise may fail; well below 1/n. A density needs none.")
 @click.option("--epsilons", metavar="E,E", help="Epsilons to try; by default 0.1,0.2,0.5,1,2,5.")
@@ -85,12 +92,16 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
     """Say how well modes, clusters, branches or a density would be known. Free: no private data are touched.
 
     Data are simulated from a public guess of their shape, with exactly the noise that a release would have. For
-    clusters of more than three columns the noise itself is told.
+    clusters of more than three columns the noise itself is told; for bounds, a mixture or a profile how the stages
+    divide the budget, and their noise.
     """
     as_json: bool = options["as_json"]
     if not as_json:
         need("rich")
     _refuse_idle(options)
+    if options["kind"] in STAGED:
+        _plan_stages(options, str(ctx.meta["fogline.command"]))
+        return
     drawable(options["picture"], "--picture", (".svg", ".html", ".htm"))
     writable(options["picture"], "--picture", [Path(options["shape"] or "uniform")])
     bounds = parse.bounds_option(options["bounds"])
@@ -120,15 +131,64 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
         _draw(expected, terms, options["picture"], quiet=as_json)
 
 
+def _plan_stages(options: dict[str, Any], command: str) -> None:
+    """Say how the stages of a fit would divide its budget, by epsilon."""
+    from fogline.planning.modes import EPSILONS
+    from fogline.planning.stages import expected_stages
+
+    declared = parse.bounds_option(options["bounds"]) if options["bounds"] else []
+    kind, opened = options["kind"], options["open_columns"] or 0
+    chosen = {name: options[name] for name in ("neighbours", "max_contributions")}
+    if kind == "profile":
+        chosen["open_columns"] = opened
+    try:
+        plans = [
+            expected_stages(
+                kind,
+                options["n"],
+                epsilon=epsilon,
+                delta=options["delta"] or 0.0,
+                columns=len(declared) + opened,
+                **chosen,
+            )
+            for epsilon in parse.numbers_option(options["epsilons"], "--epsilons") or EPSILONS
+        ]
+    except (ValueError, TypeError) as error:
+        raise parse.refused(error) from None
+    if options["as_json"]:
+        rows = [{"epsilon": plan.epsilon, **row} for plan in plans for row in plan.table()]
+        shown = {"command": command, "n": options["n"], "for": kind, "delta": options["delta"] or 0.0}
+        print_json({"format": "fogline-plan-stages-1", **shown, "rows": rows})
+        return
+    title = f"How the stages of {KIND_WORDS[kind]} of about {options['n']} records divide its budget"
+    _show_table(
+        f"{title}{', per column' if kind == 'bounds' else ''}",
+        ["epsilon", "stage", "share", "noise, in records"],
+        [
+            [
+                f"{plan.epsilon:g}",
+                stage.name,
+                str(stage.share),
+                "-" if math.isnan(stage.noise) else f"{stage.noise:,.3g}",
+            ]
+            for plan in plans
+            for stage in plan.stages
+        ],
+    )
+
+
 def _show_risk(risks: Mapping[float, Mapping[str, Any]]) -> None:
     """Print what each epsilon means for a person."""
+    from fogline.report.outlook import risk_cells
+
+    _show_table("A guess about a person after the release, at most", *risk_cells(risks))
+
+
+def _show_table(title: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from fogline.report.outlook import risk_cells
-
-    headings, rows = risk_cells(risks)
-    table = Table(title=Text("A guess about a person after the release, at most"), title_justify="left")
+    table = Table(title=Text(title), title_justify="left")
     for heading in headings:
         table.add_column(heading, justify="right")
     for row in rows:
@@ -170,9 +230,15 @@ def _steps(options: dict[str, Any], d: int) -> float | list[float | None] | None
 def _refuse_idle(options: dict[str, Any]) -> None:
     """An option that would do nothing is a mistake."""
     kind = options["kind"]
-    if options["delta"] is None and kind != "density":
+    if options["delta"] is None and kind not in ("density", "profile"):
         raise click.UsageError("Missing option '--delta'.")
+    if options["bounds"] is None and (kind not in ("bounds", "profile") or not options["open_columns"]):
+        raise click.UsageError("Missing option '--open'." if kind == "bounds" else "Missing option '--bounds'.")
+    staged = kind in STAGED
     idle = {
+        "open_columns": kind not in ("bounds", "profile"),
+        "bounds": kind == "bounds",
+        **dict.fromkeys(("shape", "columns", "query", "picture", "steps"), staged),
         "n_modes": kind != "modes",
         "runs": kind not in ("modes", "density"),
         "n_clusters": kind != "clusters",
@@ -345,17 +411,8 @@ def _share_document(expected: Expected) -> dict[str, str]:
 
 def show_outlook(outlook: Outlook) -> None:
     """Print a plan for people."""
-    from rich.table import Table
-    from rich.text import Text
-
-    console = console_for_people()
-    table = Table(title=Text(outlook.title), title_justify="left")
-    for heading in outlook.headings:
-        table.add_column(heading, justify="right")
-    for row in outlook.rows:
-        table.add_row(*row)
-    console.print(table)
-    console.print(outlook.note)
+    _show_table(outlook.title, outlook.headings, outlook.rows)
+    console_for_people().print(outlook.note)
 
 
 def _plain(value: FloatArray | float | str) -> JSON:

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
@@ -24,13 +25,19 @@ from fogline.density.leaves import LeafSpec
 __all__ = [
     "BEYOND",
     "KEY_BYTES",
+    "MAGNITUDE_SHARE",
+    "PROFILE_SETTINGS",
     "CategoryColumn",
     "ColumnPlan",
     "NumberColumn",
+    "PairPlan",
+    "ProfileSettings",
     "column_from_dict",
     "date_text",
     "day_number",
     "key_label",
+    "magnitude_share",
+    "plan_shares",
     "text_key",
 ]
 
@@ -250,3 +257,131 @@ def column_from_dict(data: dict[str, Any]) -> ColumnPlan:
     if bounds is not None:
         bounds = (check_real(bounds[0], "bounds"), check_real(bounds[1], "bounds"))
     return NumberColumn(name, bounds, check_positive(step, "step") if step else 0.0, data["kind"])
+
+
+# -- how stages divide a budget ----------------------------------------------------------------------
+
+
+MAGNITUDE_SHARE = Fraction(1, 3)
+"""Share of a column's budget for the powers of two; the cells have the rest."""
+
+FEW_SHARE, FEW = Fraction(1, 2), 60.0
+"""The share where fewer records are expected than so many times the noise that all of a column's budget would give."""
+
+
+def magnitude_share(expected: int | None, rho: float, neighbours: str, max_contributions: int = 1) -> Fraction:
+    """Return the share of a column's budget for the powers of two, by the number of records that is expected.
+
+    With few records the range is what fails: half of the budget then has the least error. With more of them the fixed
+    share is within 1.5% of the best one (``benchmarks/shares.py``). Nothing but public numbers decides.
+
+    Parameters
+    ----------
+    expected : int or None
+        About how many records there are, as a guess; None for the fixed share.
+    rho : float
+        Of the column.
+    neighbours, max_contributions
+        Of the release.
+
+    Examples
+    --------
+    >>> [str(magnitude_share(n, 0.0013, "add-remove")) for n in (1000, 3000, None)]
+    ['1/2', '1/3', '1/3']
+    """
+    moved = max_contributions * (1.0 if neighbours == "add-remove" else math.sqrt(2.0))
+    noise = moved / math.sqrt(2.0 * rho)
+    return FEW_SHARE if expected is not None and expected < FEW * noise else MAGNITUDE_SHARE
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """Pairs of columns that are counted, and what they are paid; public.
+
+    Parameters
+    ----------
+    pairs : tuple of (int, int)
+        Places of the columns of each pair.
+    share : Fraction
+        Part of the whole budget, between 0 and 1.
+
+    Examples
+    --------
+    >>> PairPlan(((0, 1), (0, 3))).columns
+    (0, 1, 3)
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    share: Fraction = Fraction(1, 5)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Places of all columns of a pair."""
+        return tuple(sorted({place for pair in self.pairs for place in pair}))
+
+
+@dataclass(frozen=True)
+class ProfileSettings:
+    """Tuned numbers of a profile's release.
+
+    Attributes
+    ----------
+    search : Fraction
+        Part of a column's share of the budget that finds its range or its categories, where they are open. The error
+        of a range and that of the counts inside it fall alike with the number of records, so that one share suits all
+        numbers.
+    magnitudes : Fraction
+        Part of that, for a range, that counts powers of two; the cells of the coarse range have the rest.
+    pilot : Fraction
+        Part of what is left for the pilot.
+    aside : Fraction
+        Part of delta that is set aside for finding categories.
+    coverage : float
+        Share of the records that a range that is found should hold.
+    most_categories : int
+        Most categories of a column that are found.
+    unknown : (float, float)
+        Range of a column of which nothing stands out of the noise.
+    """
+
+    search: Fraction = Fraction(1, 2)
+    magnitudes: Fraction = Fraction(1, 3)
+    pilot: Fraction = Fraction(3, 20)
+    aside: Fraction = Fraction(1, 10)
+    coverage: float = 0.995
+    most_categories: int = 30
+    unknown: tuple[float, float] = (-1.0, 1.0)
+
+
+PROFILE_SETTINGS = ProfileSettings()
+
+
+def plan_shares(plans: Sequence[ColumnPlan], paired: PairPlan | None = None) -> dict[str, Fraction]:
+    """Divide a budget between the stages, by name; the parts sum to exactly one.
+
+    Examples
+    --------
+    >>> plan_shares([NumberColumn("a", (0.0, 1.0))])
+    {'pilot': Fraction(3, 20), 'counts': Fraction(17, 20)}
+    >>> shares = plan_shares([NumberColumn("a"), CategoryColumn("b"), NumberColumn("c", (0.0, 1.0))])
+    >>> sum(shares.values()), shares["categories: b"], shares["magnitudes"] + shares["ranges"]
+    (Fraction(1, 1), Fraction(1, 6), Fraction(1, 6))
+    >>> plan_shares([NumberColumn(name, (0.0, 1.0)) for name in "ab"], PairPlan(((0, 1),), Fraction(1, 5)))
+    {'pilot': Fraction(3, 25), 'counts': Fraction(17, 25), 'pairs': Fraction(1, 5)}
+    """
+    if paired is not None:
+        alone = {name: (1 - paired.share) * part for name, part in plan_shares(plans).items()}
+        return {**alone, "pairs": paired.share}
+    each = PROFILE_SETTINGS.search / len(plans)
+    ranges = each * sum(isinstance(plan, NumberColumn) and plan.is_open for plan in plans)
+    shares: dict[str, Fraction] = {}
+    if ranges:
+        shares = {
+            "magnitudes": PROFILE_SETTINGS.magnitudes * ranges,
+            "ranges": (1 - PROFILE_SETTINGS.magnitudes) * ranges,
+        }
+    for plan in plans:
+        if isinstance(plan, CategoryColumn) and plan.is_open:
+            shares[f"categories: {plan.name}"] = each
+    rest = 1 - sum(shares.values())
+    return {**shares, "pilot": PROFILE_SETTINGS.pilot * rest, "counts": (1 - PROFILE_SETTINGS.pilot) * rest}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,6 +16,7 @@ from fogline._typing import FloatArray, LedgerLike, SourceLike
 from fogline.accounting.budget import Budget, Shares
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
+from fogline.density.columns import MAGNITUDE_SHARE, magnitude_share
 from fogline.density.counted_records import check_expected, count_words, is_nothing, joined
 from fogline.estimators._base import warn_of_count
 from fogline.queries.magnitudes import (
@@ -25,7 +25,6 @@ from fogline.queries.magnitudes import (
     CellsQuery,
     ColumnCells,
     MagnitudesQuery,
-    counts_sensitivity,
 )
 from fogline.queries.query import Query
 from fogline.releases.curator import Curator
@@ -36,37 +35,6 @@ __all__ = ["PrivateBounds", "magnitude_share", "private_bounds"]
 
 PROOF = "magnitudes"
 CODE_VERSION = "bounds-1"
-
-MAGNITUDE_SHARE = Fraction(1, 3)
-"""Share of a column's budget for the powers of two; the cells have the rest."""
-
-FEW_SHARE, FEW = Fraction(1, 2), 60.0
-"""The share where fewer records are expected than so many times the noise that all of a column's budget would give."""
-
-
-def magnitude_share(expected: int | None, rho: float, neighbours: str, max_contributions: int = 1) -> Fraction:
-    """Return the share of a column's budget for the powers of two, by the number of records that is expected.
-
-    With few records the range is what fails: half of the budget then has the least error. With more of them the fixed
-    share is within 1.5% of the best one (``benchmarks/shares.py``). Nothing but public numbers decides.
-
-    Parameters
-    ----------
-    expected : int or None
-        About how many records there are, as a guess; None for the fixed share.
-    rho : float
-        Of the column.
-    neighbours, max_contributions
-        Of the release.
-
-    Examples
-    --------
-    >>> [str(magnitude_share(n, 0.0013, "add-remove")) for n in (1000, 3000, None)]
-    ['1/2', '1/3', '1/3']
-    """
-    noise = counts_sensitivity(neighbours, max_contributions) / math.sqrt(2.0 * rho)
-    return FEW_SHARE if expected is not None and expected < FEW * noise else MAGNITUDE_SHARE
-
 
 T = TypeVar("T")
 

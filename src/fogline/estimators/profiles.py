@@ -11,11 +11,11 @@ from typing import Any
 
 from fogline import _validation, units
 from fogline._typing import Ids, LedgerLike, SourceLike
-from fogline.density.columns import CategoryColumn, ColumnPlan, NumberColumn, day_number
+from fogline.density.columns import CategoryColumn, ColumnPlan, NumberColumn, PairPlan, day_number
 from fogline.density.counted_records import check_expected
 from fogline.density.profile import Profile
 from fogline.estimators._base import warn_of_count
-from fogline.releases.profile import MOST_COLUMNS, MOST_PAIRS, PairPlan, ProfileTerms, release_profile
+from fogline.releases.profile import MOST_COLUMNS, MOST_PAIRS, ProfileTerms, release_profile
 from fogline.releases.terms import ReleaseTerms
 from fogline.sources.passes import facts_of, label_text, unit_of, width_of
 from fogline.sources.typed_cells import TypedPasses, declared_kinds, typed_source

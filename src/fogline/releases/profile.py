@@ -32,7 +32,15 @@ from fogline.accounting.costs import Cost, GaussianCost, PureCost, whole_units
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.column_pairs import SETTINGS as PAIR_SETTINGS
 from fogline.density.column_pairs import PairCounts, plan_groups
-from fogline.density.columns import BEYOND, CategoryColumn, ColumnPlan, NumberColumn
+from fogline.density.columns import (
+    BEYOND,
+    PROFILE_SETTINGS,
+    CategoryColumn,
+    ColumnPlan,
+    NumberColumn,
+    PairPlan,
+    plan_shares,
+)
 from fogline.density.leaves import Boxes, LeafRelease, LeafSpec, Noise
 from fogline.density.partition import cut_out, partition_settings, pilot_boxes, plan_partition
 from fogline.density.profile import Profile, StageCounts
@@ -58,16 +66,12 @@ from fogline.sources.typed_cells import (
 
 __all__ = [
     "MOST_PAIRS",
-    "SETTINGS",
-    "PairPlan",
-    "ProfileSettings",
     "ProfileTerms",
-    "plan_shares",
     "release_profile",
     "settle_terms",
 ]
 
-CODE_VERSION = "profile-2"
+CODE_VERSION = "profile-3"
 """Changes whenever the same question may get an answer of another law."""
 
 PROOF = "profile"
@@ -80,66 +84,6 @@ MOST_COLUMNS = 2000
 
 MOST_PAIRS = 5000
 """Most pairs of columns of a profile: all pairs of a hundred columns."""
-
-
-@dataclass(frozen=True)
-class PairPlan:
-    """Pairs of columns that are counted, and what they are paid; public.
-
-    Parameters
-    ----------
-    pairs : tuple of (int, int)
-        Places of the columns of each pair.
-    share : Fraction
-        Part of the whole budget, between 0 and 1.
-
-    Examples
-    --------
-    >>> PairPlan(((0, 1), (0, 3))).columns
-    (0, 1, 3)
-    """
-
-    pairs: tuple[tuple[int, int], ...]
-    share: Fraction = Fraction(1, 5)
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Places of all columns of a pair."""
-        return tuple(sorted({place for pair in self.pairs for place in pair}))
-
-
-@dataclass(frozen=True)
-class ProfileSettings:
-    """Tuned numbers of a profile's release.
-
-    Attributes
-    ----------
-    search : Fraction
-        Part of a column's share of the budget that finds its range or its categories, where they are open.
-    magnitudes : Fraction
-        Part of that, for a range, that counts powers of two; the cells of the coarse range have the rest.
-    pilot : Fraction
-        Part of what is left for the pilot.
-    aside : Fraction
-        Part of delta that is set aside for finding categories.
-    coverage : float
-        Share of the records that a range that is found should hold.
-    most_categories : int
-        Most categories of a column that are found.
-    unknown : (float, float)
-        Range of a column of which nothing stands out of the noise.
-    """
-
-    search: Fraction = Fraction(1, 4)
-    magnitudes: Fraction = Fraction(1, 3)
-    pilot: Fraction = Fraction(3, 20)
-    aside: Fraction = Fraction(1, 10)
-    coverage: float = 0.995
-    most_categories: int = 30
-    unknown: tuple[float, float] = (-1.0, 1.0)
-
-
-SETTINGS = ProfileSettings()
 
 
 @dataclass(frozen=True)
@@ -162,7 +106,7 @@ class ProfileTerms(ReleaseTerms):
     @property
     def aside(self) -> float:
         """Delta of the stable histograms."""
-        return round_down(SETTINGS.aside * Fraction(self.delta)) if self.finds_categories else 0.0
+        return round_down(PROFILE_SETTINGS.aside * Fraction(self.delta)) if self.finds_categories else 0.0
 
     @property
     def rho(self) -> float:
@@ -179,34 +123,6 @@ class ProfileTerms(ReleaseTerms):
         """What the release may claim; no rho where zCDP holds outside an event only."""
         found = super().guarantee(proof)
         return replace(found, rho=None) if self.finds_categories else found
-
-
-def plan_shares(plans: Sequence[ColumnPlan], paired: PairPlan | None = None) -> dict[str, Fraction]:
-    """Divide a budget between the stages, by name; the parts sum to exactly one.
-
-    Examples
-    --------
-    >>> plan_shares([NumberColumn("a", (0.0, 1.0))])
-    {'pilot': Fraction(3, 20), 'counts': Fraction(17, 20)}
-    >>> shares = plan_shares([NumberColumn("a"), CategoryColumn("b"), NumberColumn("c", (0.0, 1.0))])
-    >>> sum(shares.values()), shares["categories: b"], shares["magnitudes"] + shares["ranges"]
-    (Fraction(1, 1), Fraction(1, 12), Fraction(1, 12))
-    >>> plan_shares([NumberColumn(name, (0.0, 1.0)) for name in "ab"], PairPlan(((0, 1),), Fraction(1, 5)))
-    {'pilot': Fraction(3, 25), 'counts': Fraction(17, 25), 'pairs': Fraction(1, 5)}
-    """
-    if paired is not None:
-        alone = {name: (1 - paired.share) * part for name, part in plan_shares(plans).items()}
-        return {**alone, "pairs": paired.share}
-    each = SETTINGS.search / len(plans)
-    ranges = each * sum(isinstance(plan, NumberColumn) and plan.is_open for plan in plans)
-    shares: dict[str, Fraction] = {}
-    if ranges:
-        shares = {"magnitudes": SETTINGS.magnitudes * ranges, "ranges": (1 - SETTINGS.magnitudes) * ranges}
-    for plan in plans:
-        if isinstance(plan, CategoryColumn) and plan.is_open:
-            shares[f"categories: {plan.name}"] = each
-    rest = 1 - sum(shares.values())
-    return {**shares, "pilot": SETTINGS.pilot * rest, "counts": (1 - SETTINGS.pilot) * rest}
 
 
 # -- what the noise costs -------------------------------------------------------------------------------------
@@ -350,7 +266,7 @@ class _Stages:
             for k, plan in enumerate(texts):
                 counts = self.account.frequent(plan.name, self._elements(read, k), len(texts))
                 # From here on only released numbers decide.
-                first = sorted(counts, key=lambda key: (-counts[key], key))[: SETTINGS.most_categories]
+                first = sorted(counts, key=lambda key: (-counts[key], key))[: PROFILE_SETTINGS.most_categories]
                 found[plan.name] = plan.found(first)
         return tuple(found.get(plan.name, plan) for plan in self.plans)
 
@@ -395,8 +311,8 @@ class _Stages:
             )
             for (plan, ends), part in zip(seen, cells, strict=True):
                 counted = ColumnCells(*ends, part.others[:CELLS], _tail_scale(part.noise))
-                found[plan.name] = counted.bounds(SETTINGS.coverage)
-        return [plan.found(found.get(plan.name, SETTINGS.unknown)) for plan in plans]
+                found[plan.name] = counted.bounds(PROFILE_SETTINGS.coverage)
+        return [plan.found(found.get(plan.name, PROFILE_SETTINGS.unknown)) for plan in plans]
 
     def _tables(self, coder: CellCoder | RangeCoder, sizes: Sequence[int]) -> list[IntArray]:
         """Secret: exact tables of all columns of a coder, in one pass."""
@@ -556,7 +472,7 @@ def release_profile(
 def _most_bytes(plan: ColumnPlan) -> int:
     """Most bytes that both stages of a column take in a file."""
     if isinstance(plan, CategoryColumn):
-        cells = SETTINGS.most_categories + 2 if plan.is_open else plan.cells
+        cells = PROFILE_SETTINGS.most_categories + 2 if plan.is_open else plan.cells
         return 2**10 + 256 * cells
     most = partition_settings(1).most_buckets + 6  # a box is cut into three at most, for each of three leaves
     leaves = most if plan.is_open else min(plan.cells, most)

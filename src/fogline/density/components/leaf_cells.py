@@ -9,6 +9,7 @@ column: columns in grams and in millimetres then count alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,6 +91,17 @@ class LeafCells:
     def d(self) -> int:
         """Number of columns."""
         return int(self.places.shape[1])
+
+    @cached_property
+    def moments(self) -> FloatArray:
+        r"""Per cell 1, :math:`x_c` and :math:`x_c x_c^\top + W_c`, in a row of 1 + d + d^2 numbers."""
+        square = np.einsum("ci,cj->cij", self.places, self.places) + self.within
+        return np.hstack([np.ones((len(self.mass), 1)), self.places, square.reshape(len(square), -1)])
+
+    @cached_property
+    def farthest(self) -> float:
+        """Largest square of a cell's coordinates, with what lies inside it."""
+        return float(self.moments[:, 1 + self.d :].max())
 
     def scaled(self, points: FloatArray) -> FloatArray:
         """Points in data units as scaled ones."""

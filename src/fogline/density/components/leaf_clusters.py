@@ -29,7 +29,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logsumexp
 from scipy.stats import norm
 
 from fogline._validation import check_count, check_level
@@ -41,6 +40,7 @@ from fogline.density.components.leaf_mixture import (
     fit_path,
     parameter_draws,
     parameter_scores,
+    shared_out,
 )
 from fogline.density.posterior.arrays import FloatArray, IntArray
 
@@ -224,14 +224,14 @@ def _curves(model: Gaussians, points: int) -> tuple[list[tuple[int, int]], Float
     inverse = np.linalg.inv(model.covariances)
     pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
     curves = np.empty((len(pairs), points, model.means.shape[1]))
+    u = np.linspace(0, 1, points)
     for number, (i, j) in enumerate(pairs):
         # Steps of about equal length: beside a narrow component the broad one has its say only near its own end.
         ratio = float(np.trace(inverse[i]) / np.trace(inverse[j]))
-        for place, u in enumerate(np.linspace(0, 1, points).tolist()):
-            a = u * ratio / (1 - u + u * ratio)
-            both = (1 - a) * inverse[i] + a * inverse[j]
-            pull = (1 - a) * inverse[i] @ model.means[i] + a * inverse[j] @ model.means[j]
-            curves[number, place] = np.linalg.solve(both, pull)
+        a = u * ratio / (1 - u + u * ratio)
+        both = np.multiply.outer(1 - a, inverse[i]) + np.multiply.outer(a, inverse[j])
+        pull = np.outer(1 - a, inverse[i] @ model.means[i]) + np.outer(a, inverse[j] @ model.means[j])
+        curves[number] = np.linalg.solve(both, pull[:, :, None])[:, :, 0]
     return pairs, curves
 
 
@@ -262,8 +262,7 @@ def _summits(model: Gaussians, steps: int) -> tuple[FloatArray, IntArray]:
     pulls = np.einsum("kij,kj->ki", inverse, model.means)
     places, k = model.means.copy(), len(model.weights)
     for _ in range(steps):
-        scores = model.scores(places)[:, :k]
-        share = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
+        share = shared_out(model.scores(places)[:, :k])[1]
         both = np.einsum("pk,kij->pij", share, inverse)
         places = np.linalg.solve(both, (share @ pulls)[:, :, None])[:, :, 0]
     return places, np.asarray(model.scores(places)[:, :k].argmax(axis=1))
@@ -306,8 +305,7 @@ def _joined_to(cells: LeafCells, model: Gaussians, hills: IntArray, wanted: int)
     large ones.
     """
     k = len(model.weights)
-    scores = model.scores(cells.places, cells.within)[:, :k]
-    share = np.exp(scores - logsumexp(scores, axis=1, keepdims=True)) * cells.mass[:, None]
+    share = shared_out(model.scores(cells.places, cells.within)[:, :k])[1] * cells.mass[:, None]
     group = np.arange(k)
     while len(np.unique(group)) > wanted:
         names = np.unique(group)
@@ -338,9 +336,9 @@ def _regions(posterior: Posterior, cells: LeafCells, model: Gaussians, groups: I
     for start in range(0, len(points), 2**16):
         block = slice(start, start + 2**16)
         scores = model.scores(cells.scaled(points[block]))[:, :k]
-        each = np.stack([logsumexp(scores[:, groups == g], axis=1) for g in range(number)], axis=1)
+        each = np.stack([shared_out(scores[:, groups == g])[0] for g in range(number)], axis=1)
         labels[block] = each.argmax(axis=1)
-        whole = logsumexp(scores, axis=1)
+        whole = shared_out(scores)[0]
         for g in range(number):
             own = np.where(labels[block] == g, whole, -np.inf)
             if own.size and own.max() > height[g]:

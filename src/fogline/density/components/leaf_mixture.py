@@ -23,12 +23,12 @@ model is taken where :math:`2nG > P \log n` for P more parameters (the criterion
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from fogline._validation import check_count
 from fogline.density.components.leaf_cells import LeafCells
@@ -100,6 +100,9 @@ class MixtureReadingSettings:
 
 MIXTURE_READING = MixtureReadingSettings()
 
+_EXACT = 1e9
+"""Largest square distance at which its rounding error, 1e-7, is not seen in a log-density."""
+
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
@@ -131,23 +134,64 @@ class Gaussians:
     def scores(self, points: FloatArray, within: FloatArray | None = None) -> FloatArray:
         """Logarithms of weight times density of each component at points; of the background last, if there is one."""
         k, d = self.means.shape
-        found = np.empty((len(points), k + (self.background > 0)))
-        for j in range(k):
-            factor = np.linalg.cholesky(self.covariances[j])
-            inverse = np.linalg.inv(factor)
+        # a column per component, each in one piece: sums over components then run along the points
+        found = np.empty((len(points), k + (self.background > 0)), order="F")
+        factors = np.linalg.cholesky(self.covariances)
+        inverses = np.linalg.inv(factors)
+        sizes = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        constants = np.log(np.maximum(self.weights, 1e-300)) - sizes - 0.5 * d * math.log(2 * math.pi)
+        for j, inverse in enumerate(inverses):
             z = (points - self.means[j]) @ inverse.T
             square = np.einsum("ci,ci->c", z, z)
             if within is not None:
                 square = square + within.reshape(len(within), d * d) @ (inverse.T @ inverse).ravel()
-            constant = math.log(max(float(self.weights[j]), 1e-300)) - float(np.log(np.diag(factor)).sum())
-            found[:, j] = constant - 0.5 * (square + d * math.log(2 * math.pi))
+            found[:, j] = constants[j] - 0.5 * square
         if self.background > 0:
             found[:, k] = math.log(self.background) + self.log_even
         return found
 
+    def cell_scores(self, cells: LeafCells) -> FloatArray:
+        r"""The same of the cells of a posterior, as one product of matrices where its rounding does not matter.
+
+        With :math:`\Lambda = \Sigma^{-1}`, :math:`(x - \mu)^\top \Lambda (x - \mu) + \operatorname{tr} \Lambda W` is
+        linear in 1, :math:`x` and :math:`x x^\top + W`; its rounding error is that of
+        :math:`x^\top \Lambda x`.
+        """
+        k, d = self.means.shape
+        factors = np.linalg.cholesky(self.covariances)
+        inverses = np.linalg.inv(factors)
+        shape = np.swapaxes(inverses, 1, 2) @ inverses
+        if float(shape.max()) * cells.farthest > _EXACT:
+            return self.scores(cells.places, cells.within)
+        pull = np.einsum("kij,kj->ki", shape, self.means)
+        sizes = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1) + 0.5 * d * math.log(2 * math.pi)
+        constants = np.log(np.maximum(self.weights, 1e-300)) - sizes - 0.5 * np.einsum("ki,ki->k", pull, self.means)
+        linear = np.concatenate([constants[:, None], pull, -0.5 * shape.reshape(k, d * d)], axis=1)
+        if self.background > 0:
+            even = np.zeros((1, linear.shape[1]))
+            even[0, 0] = math.log(self.background) + self.log_even
+            linear = np.concatenate([linear, even])
+        return np.asarray((linear @ cells.moments.T).T)
+
     def log_density(self, points: FloatArray, within: FloatArray | None = None) -> FloatArray:
         """Logarithm of the density."""
-        return np.asarray(logsumexp(self.scores(points, within), axis=1))
+        return shared_out(self.scores(points, within))[0]
+
+
+def shared_out(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Return :math:`\log \sum_j e^{s_{cj}}` per row and the shares :math:`e^{s_{cj}}` of its terms.
+
+    Examples
+    --------
+    >>> total, share = shared_out(np.log([[1.0, 3.0]]))
+    >>> round(float(np.exp(total[0])), 6), share.round(6).tolist()
+    (4.0, [[0.25, 0.75]])
+    """
+    top = scores.max(axis=1)
+    terms = np.exp(scores - top[:, None])
+    total = terms.sum(axis=1)
+    terms /= total[:, None]
+    return top + np.log(total), terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +366,7 @@ def _added(cells: LeafCells, model: Gaussians, width: float, floor: FloatArray) 
 
 
 def _value(cells: LeafCells, model: Gaussians) -> float:
-    return float(cells.mass @ model.log_density(cells.places, cells.within))
+    return float(cells.mass @ shared_out(model.cell_scores(cells))[0])
 
 
 def _fitted(
@@ -330,21 +374,18 @@ def _fitted(
 ) -> Gaussians:
     """Steps of expectation-maximisation until they gain nothing."""
     before, d = -math.inf, cells.d
-    flat = cells.within.reshape(-1, d * d)
-    squares = np.einsum("ci,cj->cij", cells.places, cells.places).reshape(-1, d * d) + flat
     for _ in range(steps):
-        scores = model.scores(cells.places, cells.within)
-        log_density = logsumexp(scores, axis=1)
+        log_density, share = shared_out(model.cell_scores(cells))
         value = float(cells.mass @ log_density)
         if value - before < settings.tolerance / cells.count:
             break
         before = value
-        share = np.exp(scores - log_density[:, None]) * cells.mass[:, None]
-        total = share.sum(axis=0)
-        k = len(model.weights)
-        part, size = share[:, :k], np.maximum(total[:k], 1e-300)
-        means = part.T @ cells.places / size[:, None]
-        second = (part.T @ squares / size[:, None]).reshape(k, d, d)
+        share *= cells.mass[:, None]
+        sums = share.T @ cells.moments
+        total, k = sums[:, 0], len(model.weights)
+        size = np.maximum(total[:k], 1e-300)
+        means = sums[:k, 1 : 1 + d] / size[:, None]
+        second = (sums[:k, 1 + d :] / size[:, None]).reshape(k, d, d)
         covariances = second - np.einsum("ki,kj->kij", means, means)
         background = float(total[k]) if model.background > 0 else 0.0
         model = replace(
@@ -413,23 +454,41 @@ def parameter_scores(
     The parameters are logits of the shares, then for each component its mean and the upper half of its covariance, both
     in units of the component as it is in `model`; the slopes are taken at `moved`.
     """
-    k, d = model.means.shape
     at = model if moved is None else moved
+    bodies, slopes = zip(
+        *(_body_and_slopes(model, at, j, places, within) for j in range(len(model.weights))), strict=True
+    )
+    share = _shares(at, bodies)
+    own = [share[:, [j]] * slope for j, slope in enumerate(slopes)]
+    return np.concatenate([share[:, : len(own)] - at.weights, *own], axis=1)
+
+
+def _body_and_slopes(
+    model: Gaussians, at: Gaussians, j: int, places: FloatArray, within: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Log-density of one component of `at`, and its slopes in its own mean and covariance, in units of `model`."""
+    d = model.means.shape[1]
     first, second = np.triu_indices(d)
-    scores = at.scores(places, within)
-    share = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
-    parts = [share[:, :k] - at.weights]
-    for j in range(k):
-        inverse = np.linalg.inv(np.linalg.cholesky(model.covariances[j]))
-        shape = np.linalg.inv(inverse @ at.covariances[j] @ inverse.T)
-        z = (places - at.means[j]) @ inverse.T @ shape
-        square = np.einsum("ci,cj->cij", z, z) - shape
-        if within is not None:
-            turn = shape @ inverse
-            square = square + turn @ within @ turn.T
-        slopes = np.where(first == second, 0.5, 1.0) * square[:, first, second]
-        parts += [share[:, [j]] * z, share[:, [j]] * slopes]
-    return np.concatenate(parts, axis=1)
+    inverse = np.linalg.inv(np.linalg.cholesky(model.covariances[j]))
+    shape = np.linalg.inv(inverse @ at.covariances[j] @ inverse.T)
+    z = (places - at.means[j]) @ inverse.T @ shape
+    square = z[:, first] * z[:, second] - shape[first, second]
+    if within is not None:
+        turn = shape @ inverse
+        square = square + (within.reshape(-1, d * d) @ np.kron(turn, turn).T).reshape(-1, d, d)[:, first, second]
+    alone = Gaussians(np.ones(1), at.means[[j]], at.covariances[[j]])
+    return alone.scores(places, within)[:, 0], np.hstack([z, np.where(first == second, 0.5, 1.0) * square])
+
+
+def _shares(at: Gaussians, bodies: Sequence[FloatArray]) -> FloatArray:
+    """Share of each component at places where these are their log-densities; of the background last."""
+    logarithms = np.log(np.maximum(at.weights, 1e-300))
+    scores = np.empty((len(bodies[0]), len(bodies) + (at.background > 0)), order="F")
+    for j, body in enumerate(bodies):
+        scores[:, j] = logarithms[j] + body
+    if at.background > 0:
+        scores[:, -1] = math.log(at.background) + at.log_even
+    return shared_out(scores)[1]
 
 
 def _moved(model: Gaussians, step: FloatArray) -> Gaussians:
@@ -455,14 +514,8 @@ def _moved(model: Gaussians, step: FloatArray) -> Gaussians:
 def parameter_draws(cells: LeafCells, model: Gaussians) -> FloatArray:
     """Parameters of :func:`parameter_scores` in each draw, as offsets from the estimate; shape (draws, parameters)."""
     scores = parameter_scores(model, cells.places, cells.within)
-    size, h = scores.shape[1], 1e-4
-    curvature = np.empty((size, size))
-    for i, step in enumerate(h * np.eye(size)):
-        ahead, behind = (
-            cells.mass @ parameter_scores(model, cells.places, cells.within, _moved(model, sign * step))
-            for sign in (1, -1)
-        )
-        curvature[i] = -(ahead - behind) / (2 * h)
+    size = scores.shape[1]
+    curvature = _curvature(cells, model, size)
     curvature = (curvature + curvature.T) / 2
     # where the curvature says less than the spread of the scores there is no clear top: errors must not explode
     spread = scores.T @ (cells.mass[:, None] * scores)
@@ -472,6 +525,31 @@ def parameter_draws(cells: LeafCells, model: Gaussians) -> FloatArray:
     root = root @ turned
     inverse = (root / np.maximum(inner, 0.1)) @ root.T
     return np.asarray((cells.draws - cells.mass) @ scores @ inverse)
+
+
+def _curvature(cells: LeafCells, model: Gaussians, size: int, h: float = 1e-4) -> FloatArray:
+    """Second derivatives of minus the mean log-density, by differences of its slopes.
+
+    A step in one component's mean or covariance leaves the log-densities of the others as they are; only the shares
+    change.
+    """
+    k, d = model.means.shape
+    parts = [_body_and_slopes(model, model, j, cells.places, cells.within) for j in range(k)]
+    per_component = d + d * (d + 1) // 2
+
+    def mean_slopes(step: FloatArray, moved: int | None) -> FloatArray:
+        at, now = _moved(model, step), list(parts)
+        if moved is not None:
+            now[moved] = _body_and_slopes(model, at, moved, cells.places, cells.within)
+        share = _shares(at, [body for body, _ in now]) * cells.mass[:, None]
+        own = [share[:, j] @ slopes for j, (_, slopes) in enumerate(now)]
+        return np.concatenate([share[:, :k].sum(axis=0) - at.weights, *own])
+
+    curvature = np.empty((size, size))
+    for i, step in enumerate(h * np.eye(size)):
+        moved = None if i < k else (i - k) // per_component
+        curvature[i] = -(mean_slopes(step, moved) - mean_slopes(-step, moved)) / (2 * h)
+    return curvature
 
 
 def _in_data_units(cells: LeafCells, model: Gaussians, criteria: dict[int, float], message: str) -> MixtureReading:

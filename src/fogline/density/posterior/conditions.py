@@ -141,11 +141,12 @@ class Conditions:
         """Contents inside a box, summed over all columns but those to keep."""
         masses = self.posterior.masses(target)
         weights = [self._weights(k, ranges.get(name)) for k, name in enumerate(self.posterior.columns)]
-        parts = [
-            self._contracted(part, [_chosen(weight, drawn) for weight in weights], keep)
-            for part, drawn in ((masses.estimate, False), (masses.draws, True), (masses.even, False))
-        ]
-        return LeafMasses(*parts)
+
+        def inside(part: FloatArray, drawn: bool) -> FloatArray:
+            return self._contracted(part, [_chosen(weight, drawn) for weight in weights], keep)
+
+        estimate, draws = inside(masses.estimate, False), inside(masses.draws, True)
+        return LeafMasses(estimate, draws, lambda: inside(masses.even, False))
 
     def _weights(self, k: int, ends: Ends | None) -> _Weights | None:
         """Weights of the leaves of a column; None for all of them in full."""

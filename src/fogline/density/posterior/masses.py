@@ -14,6 +14,7 @@ rise.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,7 +30,7 @@ from fogline.density.posterior.field import Mesh, label_leaves
 from fogline.density.posterior.fit import DensityFit, fit_counts
 from fogline.density.posterior.likelihood import CountLaw
 
-__all__ = ["BucketPosterior", "MassSettings", "crossing_shares", "resolved_slabs"]
+__all__ = ["BucketPosterior", "LeafMasses", "MassSettings", "crossing_shares", "resolved_slabs"]
 
 
 @dataclass(frozen=True)
@@ -210,6 +211,39 @@ class BucketPosterior:
         draws = np.empty_like(share)
         draws[:, order] = share
         return draws
+
+
+class LeafMasses:
+    """Contents of leaves: the estimate, draws, and draws in which buckets spread as estimated.
+
+    Parameters
+    ----------
+    estimate, draws : array
+    even : array or callable
+        The last, or what makes it when it is first asked for: only the part of smoothing in an error needs it.
+
+    Examples
+    --------
+    >>> masses = LeafMasses(np.array([1.0, 3.0]), np.ones((2, 2)), lambda: np.zeros((2, 2)))
+    >>> masses.map(lambda part: part.sum(axis=-1)).even.tolist()
+    [0.0, 0.0]
+    """
+
+    def __init__(self, estimate: FloatArray, draws: FloatArray, even: FloatArray | Callable[[], FloatArray]) -> None:
+        self.estimate = estimate
+        self.draws = draws
+        self._even = even
+
+    @property
+    def even(self) -> FloatArray:
+        """Draws in which buckets spread as estimated."""
+        if callable(self._even):
+            self._even = self._even()
+        return self._even
+
+    def map(self, change: Callable[[FloatArray], FloatArray]) -> LeafMasses:
+        """Apply a linear change to all contents; it sees arrays whose last axes are the columns."""
+        return LeafMasses(change(self.estimate), change(self.draws), lambda: change(self.even))
 
 
 def _occupied(empty: FloatArray, draws: int, agreement: float, rng: np.random.Generator) -> FloatArray:

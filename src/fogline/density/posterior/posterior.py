@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from fogline.density.posterior.arrays import FloatArray
 from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cdf_at, mean_places, quantiles_of
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
 from fogline.density.posterior.fourier import FourierPosterior
-from fogline.density.posterior.masses import BucketPosterior, crossing_shares, resolved_slabs
+from fogline.density.posterior.masses import BucketPosterior, LeafMasses, crossing_shares, resolved_slabs
 from fogline.density.spec import default_names
 
 __all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
@@ -38,19 +38,6 @@ ATOM_CONTRAST = 8.0
 
 COARSE_CONTRAST = 4.0
 """The same for one of several columns, whose leaves are wider and hold more beside the atom."""
-
-
-@dataclass(frozen=True, eq=False)
-class LeafMasses:
-    """Contents of leaves: the estimate, draws, and draws in which buckets spread as estimated."""
-
-    estimate: FloatArray
-    draws: FloatArray
-    even: FloatArray
-
-    def map(self, change: Callable[[FloatArray], FloatArray]) -> LeafMasses:
-        """Apply a linear change to all contents; it sees arrays whose last axes are the columns."""
-        return LeafMasses(*(change(part) for part in (self.estimate, self.draws, self.even)))
 
 
 class Posterior:
@@ -116,8 +103,9 @@ class Posterior:
         shape = release.spec.leaves
 
         def contents(target: Target) -> LeafMasses:
-            parts = buckets.leaf_estimate(target), buckets.leaf_draws(target), buckets.leaf_draws(target, even=True)
-            return LeafMasses(*(part.reshape(*part.shape[:-1], *shape) for part in parts))
+            estimate, draws = buckets.leaf_estimate(target), buckets.leaf_draws(target)
+            even = partial(buckets.leaf_draws, target, even=True)
+            return LeafMasses(estimate, draws, even).map(lambda part: part.reshape(*part.shape[:-1], *shape))
 
         count, unseen = (max(release.total, 1.0), release.total_sd), 1 + release.counts.noise.sd
         blurred = [crossing_shares(release, axis, buckets.expected) for axis in range(release.spec.d)]
@@ -139,8 +127,9 @@ class Posterior:
         axes = _axes(grid, columns)
 
         def contents(target: Target) -> LeafMasses:
-            parts = found.estimate(target), found.draws(target), found.draws(target)
-            return LeafMasses(*(part.reshape(*part.shape[:-1], *grid.leaves) for part in parts))
+            draws = found.draws(target)
+            masses = LeafMasses(found.estimate(target), draws, draws)
+            return masses.map(lambda part: part.reshape(*part.shape[:-1], *grid.leaves))
 
         # At least what the number of records itself is known to: its noise as that of one bucket of all of them.
         noise, records = density.count_sd**2, max(density.count, 1.0)
@@ -722,8 +711,10 @@ def _normalised(masses: LeafMasses, d: int) -> LeafMasses:
 
     def change(part: FloatArray) -> FloatArray:
         total = part.sum(axis=axes, keepdims=True)
-        even = 1 / math.prod(part.shape[k] for k in axes)
-        return np.asarray(np.where(total > 0, part / np.where(total > 0, total, 1.0), even))
+        found = part / np.where(total > 0, total, 1.0)
+        if not np.all(total > 0):
+            found = np.where(total > 0, found, 1 / math.prod(part.shape[k] for k in axes))
+        return np.asarray(found)
 
     return masses.map(change)
 
