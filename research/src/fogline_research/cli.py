@@ -59,7 +59,7 @@ def _epilog(name: str, more: str = "--published") -> str:
     "8 or all 40 cells.",
     "Fresh data sets a cell.",
     "Run DP-GRAMS as published beside it (not certified).",
-    "Run mean shift (not private) and a noisy histogram beside it.",
+    "Run certified gradient ascent, mean shift (not private) and a noisy histogram beside it.",
 )
 @click.option("--one-data-set", is_flag=True, help="All runs on one data set, as in the paper, not on fresh ones.")
 @click.pass_context
@@ -69,7 +69,7 @@ def modes_command(ctx: click.Context, /, **options: Any) -> None:
     from fogline_research.rows import show_rows, summary
 
     engine = partial(reproduce_modes, one_data_set=options["one_data_set"])
-    _rerun(ctx, options, engine, ["mean_shift", "noisy_histogram"], show_rows, lambda rows: summary(rows))
+    _rerun(ctx, options, engine, ["ascent", "mean_shift", "noisy_histogram"], show_rows, lambda rows: summary(rows))
 
 
 @reproduce.command("clusters", cls=Command, epilog=_epilog("clusters"))

@@ -27,6 +27,7 @@ PROOFS = {
     "gaussian-cap": "ledger/gaussian_cap.proof.md",
     "gaussian-learner": "queries/gaussian.proof.md",
     "gaussian-noise": "mechanisms/discrete_gaussian.proof.md",
+    "gradient-ascent": "fogline_research/certified/gradient_ascent.proof.md",
     "hellinger": "algorithms/hellinger_descent.proof.md",
     "hellinger-privacy": "accounting/divergences.proof.md",
     "hellinger-queries": "queries/hellinger_descent.proof.md",
