@@ -54,6 +54,7 @@ PROOFS = {
     "risk": "accounting/risk.proof.md",
     "rounded-gaussian-noise": "mechanisms/discrete_gaussian.proof.md",
     "sampler": "estimators/sampler.proof.md",
+    "separated-mixtures": "fogline_research/certified/separated_mixtures.proof.md",
     "shared-cap": "ledger/shared_cap.proof.md",
     "site-sketch": "federation/site_sketch.proof.md",
     "slabs": "queries/partition.proof.md",
