@@ -407,7 +407,7 @@ def pgme(
     """
     source = as_source(X)
     wishes = (epsilon, delta, neighbours, max_contributions, unit_of(source))
-    terms = LocatedTerms.located(*wishes, replace_is_proved=True)
+    terms = LocatedTerms.located(*wishes)
     if not _validation.check_positive(stretch, "stretch") > 1.0:
         raise ValueError(f"stretch must be greater than 1, got {stretch}")
     d = public_width(source, None if center is None else int(np.size(center)))
