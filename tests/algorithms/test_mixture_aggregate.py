@@ -162,7 +162,7 @@ def test_hopeless_data_are_no_error(rows):
         ({"learner": "oracle"}, "learner"),
         ({"learner": 3}, "learner"),
         ({"learner": GaussianMixture}, "learner"),
-        ({"neighbours": "replace"}, "neighbours"),
+        ({"neighbours": "twins"}, "neighbours"),
         ({"delta": None}, "delta"),
     ],
 )
@@ -275,6 +275,23 @@ def test_neighbours_cannot_be_told_apart_where_blocks_agree(learner):
     assert report.passed, str(report)
     assert min(pair.calls for pair in report.pairs) > 25
     assert report.largest_ratio > 0.5
+
+
+def test_replaced_records_cannot_be_told_apart_where_blocks_agree():
+    """A replaced record leaves one block and enters another: two offers change, each into another one."""
+    X = drawn(5000, seed=5)
+    pairs = [Pair("one is replaced", X, np.vstack([X[1:], [[-19.0, 2.0]]]), "replace")]
+    report = audit(pairs, neighbours="replace", learner="spectral")
+    assert report.passed, str(report)
+    assert report.largest_ratio > 0.3
+
+
+def test_a_replaced_record_counted_for_one_block_is_noticed(monkeypatch):
+    """The mutant that forgets the block that a replaced record enters."""
+    monkeypatch.setattr(OfferQuery, "sensitivity", lambda self, _, most: self.query.sensitivity("add-remove", most))
+    X = drawn(5000, seed=5)
+    pairs = [Pair("one is replaced", X, np.vstack([X[1:], [[-19.0, 2.0]]]), "replace")]
+    assert not audit(pairs, neighbours="replace", learner="spectral").passed
 
 
 def test_several_records_of_a_unit():

@@ -84,13 +84,9 @@ class LocatedTerms(ReleaseTerms):
         neighbours: str,
         max_contributions: int,
         unit: str,
-        *,
-        replace_is_proved: bool = False,
     ) -> LocatedTerms:
-        """Check a user's wishes; add-remove is proved for all that searches, replace for what says so."""
+        """Check a user's wishes."""
         relation = _validation.check_neighbours(neighbours)
-        if relation != "add-remove" and not replace_is_proved:
-            raise ValueError('neighbours must be "add-remove": this method is proved for no other relation')
         contributions = _validation.check_max_contributions(max_contributions)
         checked_epsilon, checked_delta = _validation.check_epsilon(epsilon), _validation.check_delta(delta)
         return cls(checked_epsilon, checked_delta, relation, contributions, unit)

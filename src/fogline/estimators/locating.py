@@ -187,7 +187,7 @@ def _ball(
 ) -> tuple[Ball | NotSeparable, Guarantee]:
     """Check what is public, then search."""
     source = as_source(X)
-    terms = LocatedTerms.located(*wishes, unit_of(source), replace_is_proved=True)
+    terms = LocatedTerms.located(*wishes, unit_of(source))
     _validation.check_ledger(ledger)
     plan = _plan(source, *where, **terrific)
     columns = names_of(source)

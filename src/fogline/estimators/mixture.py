@@ -81,9 +81,8 @@ def _plain_terms(settings: MixtureSettings, unit: str) -> ReleaseTerms:
 
 
 def _located_terms(settings: MixtureSettings, unit: str) -> ReleaseTerms:
-    terms = LocatedTerms.located(
-        settings.epsilon, settings.delta, settings.neighbours, settings.max_contributions, unit
-    )
+    wishes = (settings.epsilon, settings.delta, settings.neighbours, settings.max_contributions)
+    terms = LocatedTerms.located(*wishes, unit)
     # The proof needs a learner that looks at its block alone, which only its author can promise.
     own = settings.learner is not None and not isinstance(settings.learner, str)
     return replace(terms, remark="declared: the learner looks at nothing but its block") if own else terms
@@ -195,8 +194,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         at nothing but its rows; scikit-learn's ``GaussianMixture`` by default. "spectral": clusters by distance along
         the leading singular directions.
     neighbours : {"add-remove", "replace"}
-        Hide whether a person is in the data at all, or only what their record says. Methods that look for balls are
-        proved for "add-remove" only.
+        Hide whether a person is in the data at all, or only what their record says.
     max_contributions : int, default 1
         Most records a person has, as declared by you.
     expect_records : int, optional

@@ -6,6 +6,7 @@ spends from a ledger.
 
 from fogline_research.as_published._checks import NotPrivate
 from fogline_research.as_published.dp_grams import DPGramsCResult, DPGramsResult, dp_grams, dp_grams_c
+from fogline_research.as_published.dpb import dpb
 from fogline_research.as_published.hellinger import HellingerResult, pgd, pnr
 from fogline_research.as_published.mbde import MBDEResult, mbde
 from fogline_research.as_published.mean_shift import (
@@ -40,6 +41,7 @@ __all__ = [
     "dp_grams",
     "dp_grams_c",
     "dp_pms",
+    "dpb",
     "mbde",
     "mean_shift",
     "partial_mean_shift",

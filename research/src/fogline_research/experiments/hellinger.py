@@ -56,6 +56,10 @@ class HellingerCell:
         Means over the paper's runs and their standard deviations; not a number where there is none.
     mu_cover, sigma_cover : float
         How often the corrected 95% intervals covered.
+    mu_plain_cover, sigma_plain_cover : float
+        How often the uncorrected ones did.
+    mle_mu, mle_mu_sd : float
+        What is printed for maximum likelihood on the same contamination.
     """
 
     table: str
@@ -70,6 +74,10 @@ class HellingerCell:
     sigma_sd: float = math.nan
     mu_cover: float = math.nan
     sigma_cover: float = math.nan
+    mu_plain_cover: float = math.nan
+    sigma_plain_cover: float = math.nan
+    mle_mu: float = math.nan
+    mle_mu_sd: float = math.nan
 
     @property
     def thresholded(self) -> bool:
@@ -98,11 +106,15 @@ class HellingerRow:
         Root mean squared error of mu against 5, thresholded likewise.
     mu_cover, sigma_cover : float
         How often the 95% intervals cover (5, 2), over all runs.
+    mu_plain_cover, sigma_plain_cover : float
+        The same of intervals that know nothing of the noise, for "published"; else not a number.
     kept : float
         Share of the runs that thresholding leaves.
     seconds : float
         Mean CPU time of a run.
     paper_mu, paper_mu_sd, paper_sigma, paper_sigma_sd, paper_mu_cover, paper_sigma_cover : float
+        For maximum likelihood what is printed for it, in tables of contamination; for others what is for PGD or PNR.
+    paper_mu_plain_cover, paper_sigma_plain_cover : float
     """
 
     table: str
@@ -120,6 +132,8 @@ class HellingerRow:
     sigma_sd: float
     mu_cover: float
     sigma_cover: float
+    mu_plain_cover: float
+    sigma_plain_cover: float
     kept: float
     seconds: float
     paper_mu: float
@@ -128,6 +142,8 @@ class HellingerRow:
     paper_sigma_sd: float
     paper_mu_cover: float
     paper_sigma_cover: float
+    paper_mu_plain_cover: float
+    paper_sigma_plain_cover: float
 
     @property
     def ratio(self) -> float:
@@ -160,6 +176,8 @@ def _estimates() -> list[HellingerCell]:
         ("sigma", "std_error"): "sigma_sd",
         ("mu", "coverage_corrected"): "mu_cover",
         ("sigma", "coverage_corrected"): "sigma_cover",
+        ("mu", "coverage_uncorrected"): "mu_plain_cover",
+        ("sigma", "coverage_uncorrected"): "sigma_plain_cover",
     }
     found: dict[tuple[str, str, int, float, float], dict[str, float]] = {}
     for row in printed_rows("hellinger_estimates"):
@@ -173,6 +191,11 @@ def _estimates() -> list[HellingerCell]:
 
 
 def _contaminated() -> list[HellingerCell]:
+    likelihood = {
+        (row["table"], row["contamination_percent"]): (float(row["mu_mean"]), float(row["mu_std_error"]))
+        for row in printed_rows("hellinger_contamination")
+        if row["estimator"] == "mle"
+    }
     return [
         HellingerCell(
             row["table"],
@@ -183,6 +206,8 @@ def _contaminated() -> list[HellingerCell]:
             int(row["contamination_percent"]),
             mu=float(row["mu_mean"]),
             mu_sd=float(row["mu_std_error"]),
+            mle_mu=likelihood[row["table"], row["contamination_percent"]][0],
+            mle_mu_sd=likelihood[row["table"], row["contamination_percent"]][1],
         )
         for row in printed_rows("hellinger_contamination")
         if row["estimator"] == "pmhde"
@@ -261,17 +286,20 @@ def bandwidth(n: int) -> float:
 Intervals = dict[str, tuple[float, float]]
 
 
-def _fit(x: FloatArray, cell: HellingerCell, method: str, stream: Sequence[int]) -> tuple[dict[str, float], Intervals]:
+def _fit(
+    x: FloatArray, cell: HellingerCell, method: str, stream: Sequence[int]
+) -> tuple[dict[str, float], Intervals, Intervals]:
+    """Estimates, their intervals, and those without a correction where a method has them."""
     if method == "certified":
         from fogline.estimators import PrivateHellinger
 
         fitted = PrivateHellinger(family="normal", parameter_bounds=PARAMETER_BOUNDS, **cell.privacy).fit(x)
-        return dict(fitted.params_), dict(fitted.confidence_intervals_)
+        return dict(fitted.params_), dict(fitted.confidence_intervals_), {}
     if method == "mle":
         mean, spread = float(x.mean()), float(x.std())
         widths = 1.96 * spread / math.sqrt(len(x)), 1.96 * spread / math.sqrt(2 * len(x))
         bounds = {"mu": (mean - widths[0], mean + widths[0]), "sigma": (spread - widths[1], spread + widths[1])}
-        return {"mu": mean, "sigma": spread}, bounds
+        return {"mu": mean, "sigma": spread}, bounds, {}
     if method == "mhde":
         middle = float(np.median(x))
         start = (middle, 1.4826 * float(np.median(np.abs(x - middle))))
@@ -282,16 +310,18 @@ def _fit(x: FloatArray, cell: HellingerCell, method: str, stream: Sequence[int])
         start = START[cell.algorithm]
         newton = cell.algorithm == "newton"
         found = pnr(x, start=start, floor=FLOOR, **shared) if newton else pgd(x, start=start, **shared)
-    return dict(found.params), found.intervals()
+    return dict(found.params), found.intervals(), found.intervals(corrected=False)
 
 
 def _one_run(cell: HellingerCell, method: str, stream: Sequence[int]) -> tuple[float, ...]:
     x = sample(cell.n, cell.contamination, np.random.default_rng([*stream, cell.n, cell.contamination]))
     began = time.process_time()
-    params, intervals = _fit(x, cell, method, stream)
+    params, intervals, plain = _fit(x, cell, method, stream)
     seconds = time.process_time() - began
     hits = [low <= truth <= high for truth, (low, high) in zip(TRUTH, intervals.values(), strict=True)]
-    return params["mu"], params["sigma"], *map(float, hits), float(aberrant(params["mu"], x.mean(), x.std())), seconds
+    plain_hits = [float(low <= truth <= high) for truth, (low, high) in zip(TRUTH, plain.values(), strict=False)]
+    left_out = float(aberrant(params["mu"], x.mean(), x.std()))
+    return params["mu"], params["sigma"], *map(float, hits), left_out, seconds, *(plain_hits or [math.nan] * 2)
 
 
 def _row(cell: HellingerCell, method: str, found: FloatArray) -> HellingerRow:
@@ -313,12 +343,16 @@ def _row(cell: HellingerCell, method: str, found: FloatArray) -> HellingerRow:
         sigma_sd=float(kept[:, 1].std(ddof=1)) if several else math.nan,
         mu_cover=float(found[:, 2].mean()),
         sigma_cover=float(found[:, 3].mean()),
+        mu_plain_cover=float(found[:, 6].mean()),
+        sigma_plain_cover=float(found[:, 7].mean()),
         kept=len(kept) / len(found),
         seconds=float(found[:, 5].mean()),
-        paper_mu=cell.mu,
-        paper_mu_sd=cell.mu_sd,
+        paper_mu=cell.mle_mu if method == "mle" else cell.mu,
+        paper_mu_sd=cell.mle_mu_sd if method == "mle" else cell.mu_sd,
         paper_sigma=cell.sigma,
         paper_sigma_sd=cell.sigma_sd,
         paper_mu_cover=cell.mu_cover,
         paper_sigma_cover=cell.sigma_cover,
+        paper_mu_plain_cover=cell.mu_plain_cover,
+        paper_sigma_plain_cover=cell.sigma_plain_cover,
     )

@@ -25,6 +25,7 @@ from sklearn.mixture import GaussianMixture
 
 from fogline._validation import check_count
 from fogline_research.baselines import dp_em
+from fogline_research.certified import pegme, pgme
 from fogline_research.datasets.separated import SeparatedMixture, separated_mixture
 from fogline_research.experiments._shared import Progress, check_methods, fresh_seed, reported
 from fogline_research.metrics import log_likelihood_gap, mixture_errors
@@ -45,7 +46,7 @@ Array = NDArray[np.float64]
 Parameters = tuple[Array, Array, Array]
 """Weights, means and covariances."""
 
-MIXTURE_METHODS = ("certified", "sample-aggregate", "dp_em")
+MIXTURE_METHODS = ("certified", "spherical", "terrific", "halves", "sample-aggregate", "dp_em")
 
 DELTA = 1e-6
 HELD_OUT = 20_000
@@ -186,6 +187,13 @@ def _private(cell: MixtureCell, method: str, X: Array, truth: SeparatedMixture, 
     if method == "dp_em":
         plain = dp_em(X, n_components=cell.k, epsilon=1.0, delta=DELTA, radius=radius, random_state=seed)
         return plain.weights, plain.means, plain.covariances
+    if method in ("terrific", "halves"):
+        shared: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "sigma_min": 0.25, "sigma_max": 2.0 * cell.sigma_max}
+        if method == "terrific":
+            fit, _ = pgme(X, n_components=cell.k, radius=radius, weight_min=0.25 / cell.k, **shared)
+        else:
+            fit, _ = pegme(X, n_components=cell.k, radius=radius, **shared)
+        return fit.weights, fit.means, fit.covariances
     best = "recursive" if cell.data == "separated" else "sketch"
     model = PrivateGaussianMixture(
         n_components=cell.k,
@@ -261,7 +269,8 @@ def reproduce_mixtures(
     cells : "small", "all" or sequence of MixtureCell
     methods : sequence of str
         Out of "certified" (`PrivateGaussianMixture`, "recursive" where components are far apart and "sketch" where they
-        overlap), "sample-aggregate" (another of its methods) and "dp_em" (expectation-maximisation with noisy sums).
+        overlap), "spherical" and "sample-aggregate" (others of its methods), "terrific" and "halves" (the paper's own
+        routes, `fogline_research.certified.pgme` and `pegme`) and "dp_em" (expectation-maximisation with noisy sums).
     seed : int, optional
         Of the mixtures and records; certified noise has none.
     progress : callable, optional

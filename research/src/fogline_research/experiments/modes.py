@@ -21,6 +21,7 @@ from fogline.datasets.simulated import Sample, gaussian_mixture4, t_mixture5
 from fogline.estimators import PrivateModes
 from fogline_research.as_published import dp_grams, mean_shift
 from fogline_research.baselines import noisy_histogram_modes
+from fogline_research.certified import gradient_ascent_modes
 from fogline_research.experiments._shared import (
     DELTA,
     Progress,
@@ -136,8 +137,9 @@ def reproduce_modes(
     cells : "small", "all" or sequence of Cell
     methods : sequence of str
         Out of ``METHODS``: "certified" (`PrivateModes` with a delta: Fourier sums), "leaves" (`PrivateModes` without
-        one: counts on leaves, pure epsilon), "published" (DP-GRAMS to the letter, not certified), "mean_shift" (not
-        private), "noisy_histogram" (certified, the plain rival).
+        one: counts on leaves, pure epsilon), "ascent" (`gradient_ascent_modes`: DP-GRAMS in a certified form),
+        "published" (DP-GRAMS to the letter, not certified), "mean_shift" (not private), "noisy_histogram" (certified,
+        the plain rival).
     one_data_set : bool
         Whether all runs of a mixture and a number of records see one data set, as in the paper; by default each has a
         fresh one. Mean shift then gives the same in every run.
@@ -236,6 +238,13 @@ def _leaves(X: FloatArray, *, epsilon: float, k: int, half: float, rng: Any) -> 
     return np.asarray(PrivateModes(epsilon=epsilon, bounds=box, n_modes=k).fit(X).modes_)
 
 
+def _ascent(X: FloatArray, *, epsilon: float, k: int, half: float, rng: Any) -> FloatArray:  # noqa: ARG001
+    box = [(-half, half)] * X.shape[1]
+    found = gradient_ascent_modes(X, epsilon=epsilon, delta=DELTA, bounds=box, n_modes=k).modes
+    # Where nothing stands above the noise the middle of the box is as good a guess as any.
+    return found if len(found) else np.zeros((1, X.shape[1]))
+
+
 def _published(X: FloatArray, *, epsilon: float, k: int, half: float, rng: Any) -> FloatArray:  # noqa: ARG001
     return dp_grams(X, epsilon=epsilon, delta=DELTA, n_modes=k, random_state=rng).modes
 
@@ -258,6 +267,7 @@ def _noisy_histogram(X: FloatArray, *, epsilon: float, k: int, half: float, rng:
 METHODS: dict[str, Callable[..., FloatArray]] = {
     "certified": _certified,
     "leaves": _leaves,
+    "ascent": _ascent,
     "published": _published,
     "mean_shift": _mean_shift,
     "noisy_histogram": _noisy_histogram,
