@@ -84,3 +84,49 @@ def test_a_site_with_a_wrong_key_is_named(sites):
     wrong = replace(parts[3], checks={**parts[3].checks, "site03+site09": "0" * 32})
     with pytest.raises(ValueError, match=r"'site0[39]' and 'site0[39]' masked with different keys"):
         merge_sites([*parts[:3], wrong, *parts[4:]])
+
+
+def test_all_at_once_is_the_same_as_one_by_one(sites):
+    parts, records = sites
+    one_by_one = parts[0]
+    for part in parts[1:]:
+        one_by_one = one_by_one.merge(part)
+    whole = merge_sites(parts)
+    assert (one_by_one.members, one_by_one.checks) == (whole.members, whole.checks)
+    assert np.array_equal(one_by_one.sketch.table(), whole.sketch.table())
+    assert {origin.run for origin in one_by_one.sketch.origins} == {origin.run for origin in whole.sketch.origins}
+    assert total(whole) == records
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 33])
+def test_sites_without_masks_are_each_counted_once(count):
+    parts = [
+        SiteSketch.of(DensitySketch.of(SPEC).update([[float(k)]] * (k + 1)), f"site{k:02d}", "spring")
+        for k in range(count)
+    ]
+    whole = merge_sites([*parts, parts[-1]])
+    assert total(whole) == count * (count + 1) // 2
+    assert len(whole.sketch.origins) == len(whole.members) == count
+
+
+def test_records_of_one_origin_under_two_names_are_refused(sites, tmp_path):
+    sketch = DensitySketch.of(SPEC).update([[1.0]])
+    plain = [SiteSketch.of(sketch, name, "spring") for name in ("a", "b")]
+    third = SiteSketch.of(DensitySketch.of(SPEC).update([[2.0]]), "c", "spring")
+    with pytest.raises(ValueError, match="same records"):
+        merge_sites([plain[0], third, plain[1]])
+    names = ["a", "b", "c"]
+    hidden = [SiteSketch.of(sketch, name, "spring", keys=keys_of(name, names, tmp_path)) for name in names]
+    with pytest.raises(ValueError, match="same records"):
+        merge_sites(hidden)
+
+
+def test_a_site_that_nobody_masked_with_is_refused(sites):
+    """It would be added up as it is, unseen under the masks of the others."""
+    parts, _ = sites
+    stray = replace(parts[0], members=(replace(parts[0].members[0], site="stranger"),), checks={})
+    with pytest.raises(ValueError, match="not among those"):
+        merge_sites([*parts, stray])
+    bare = replace(parts[0], sketch=DensitySketch.of(SPEC), masked=None, checks={})
+    with pytest.raises(ValueError, match="some are masked"):
+        merge_sites([bare, *parts[1:]])

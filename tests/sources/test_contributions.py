@@ -355,7 +355,7 @@ def test_sketch_bounds_what_it_is_told_to():
     frame = visits(1000)
     kept = sketch(table(frame, unit="person_id"), LINE, max_contributions=1)
     assert kept.state()[1].sum() <= frame.person_id.nunique()
-    buckets = UnitBuckets(contributions._cells_of(LINE), ContributionBound(1, KEY))
+    buckets = UnitBuckets(LINE, ContributionBound(1, KEY))
     assert len(buckets.kept()[0]) == 0
     assert kept_state(LINE, ContributionBound(1, KEY), lambda take: None)[1].sum() == 0
 

@@ -22,7 +22,7 @@ import inspect
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -387,42 +387,43 @@ class SiteSketch:
 
     def merge(self, other: SiteSketch) -> SiteSketch:
         """Return the sum; refused, with what differs, for sketches that do not belong together."""
-        self._require_same(other)
-        mine, theirs = ({member.site: member.run for member in part.members} for part in (self, other))
-        both = sorted(set(mine) & set(theirs))
-        if both:
-            return self._merge_again(other, mine, theirs, both)
-        if self.unit != other.unit:
+        return merge_sites([self, other])
+
+    def _is_among(self, runs: Mapping[str, str]) -> bool:
+        """Whether all of it was counted already; refused if a part of it was, or if a site counted anew."""
+        both = [member for member in self.members if member.site in runs]
+        for member in both:
+            if runs[member.site] != member.run:
+                raise ValueError(f"site {member.site!r} sent two sketches of different runs for pass {self.pass_name!r}")
+        if both and len(both) < len(self.members):
             raise ValueError(
-                f"sketches differ in unit: {self.unit} and {other.unit}; sites that cut by one unit give it one name"
+                f"site {both[0].site!r} is in two sums that hold other sites too: merge the sites' own files"
             )
-        checks = self._common_checks(other)
+        return bool(both)
+
+    def _plus(self, others: Sequence[SiteSketch]) -> SiteSketch:
+        """The sum with others, all of different sites: each array, each check and each origin is looked at once."""
+        parts = [self, *others]
         whole = replace(
             self,
-            members=tuple(sorted((*self.members, *other.members), key=lambda member: member.site)),
-            checks=checks,
-            signed=self.signed or other.signed,
+            members=tuple(sorted((m for part in parts for m in part.members), key=lambda member: member.site)),
+            checks=_waiting_checks(parts),
+            signed=any(part.signed for part in parts),
         )
-        if self.masked is None or other.masked is None:
-            assert self.sketch is not None
-            assert other.sketch is not None
-            return replace(whole, sketch=self.sketch.merge_as(other.sketch, whole.provenance))
-        require_apart(self.origins, other.origins)
-        whole = replace(whole, origins=(*self.origins, *other.origins), files={**self.files, **other.files})
-        summed = self.masked + other.masked  # modulo 2**64
+        if self.roster and not set(whole.sites) <= set(self.roster):
+            raise ValueError("sketches: a site is not among those that were to be masked with")
+        hidden = [part.masked for part in parts if part.masked is not None]
+        if not hidden:
+            return replace(whole, sketch=_merged_sketches(parts, whole.provenance))
+        if len(hidden) < len(parts):
+            raise ValueError("sketches: some are masked and some are not")
+        require_apart(*(part.origins for part in parts))
+        files = {path: runs for part in parts for path, runs in part.files.items()}
+        whole = replace(whole, origins=tuple(origin for part in parts for origin in part.origins), files=files)
+        summed = hidden[0].copy()
+        for words in hidden[1:]:
+            summed += words  # modulo 2**64
         return replace(whole, masked=summed) if whole.missing else whole._read(summed)
-
-    def _common_checks(self, other: SiteSketch) -> dict[str, str]:
-        """Checks of both that wait for the other site of their pair; refused where the two of a pair differ."""
-        few, many = sorted((self.checks, other.checks), key=len)
-        waiting = dict(many)
-        for name, value in few.items():
-            one, two = name.split("+")
-            if waiting.pop(f"{two}+{one}", value) != value:
-                raise ValueError(f"keys: sites {one!r} and {two!r} masked with different keys; let both load them anew")
-            if f"{two}+{one}" not in many:
-                waiting[name] = value
-        return waiting
 
     def _read(self, summed: WordArray) -> SiteSketch:
         """Read the sum once all masks have cancelled."""
@@ -439,19 +440,6 @@ class SiteSketch:
         except ValueError:
             raise ValueError("the masks do not cancel: a sketch was changed on its way") from None
         return replace(self, sketch=sketch, masked=None, checks={}, origins=(), files={})
-
-    def _merge_again(
-        self, other: SiteSketch, mine: dict[str, str], theirs: dict[str, str], both: list[str]
-    ) -> SiteSketch:
-        """Merge what shares sites: the larger of the two if it holds the other, else an error."""
-        for site in both:
-            if mine[site] != theirs[site]:
-                raise ValueError(f"site {site!r} sent two sketches of different runs for pass {self.pass_name!r}")
-        if set(theirs) <= set(mine):
-            return self
-        if set(mine) <= set(theirs):
-            return other
-        raise ValueError(f"site {both[0]!r} is in two sums that hold other sites too: merge the sites' own files")
 
     def _require_same(self, other: SiteSketch) -> None:
         self.spec.require_same(other.spec)
@@ -578,10 +566,46 @@ def merge_sites(parts: Sequence[SiteSketch]) -> SiteSketch:
     """
     if not parts:
         raise ValueError("parts must be at least one sketch")
-    whole, *others = sorted(parts, key=lambda part: -len(part.members))
+    first, *others = sorted(parts, key=lambda part: -len(part.members))
+    # All at once: pair by pair, every step would copy the checks of all sites so far, and k sites would cost k^3.
+    runs = {member.site: member.run for member in first.members}
+    unit, fresh = first.unit, []
     for part in others:
-        whole = whole.merge(part)
-    return whole
+        first._require_same(part)
+        if part._is_among(runs):
+            continue
+        if part.unit != unit:
+            raise ValueError(
+                f"sketches differ in unit: {unit} and {part.unit}; sites that cut by one unit give it one name"
+            )
+        runs.update((member.site, member.run) for member in part.members)
+        fresh.append(part)
+    return first._plus(fresh) if fresh else first
+
+
+def _waiting_checks(parts: Sequence[SiteSketch]) -> dict[str, str]:
+    """Checks that wait for the other site of their pair; refused where the two of a pair differ."""
+    waiting: dict[str, str] = {}
+    for part in parts:
+        for name, value in part.checks.items():
+            one, two = name.split("+")
+            found = waiting.pop(f"{two}+{one}", None)
+            if found is None:
+                waiting[name] = value
+            elif found != value:
+                one, two = sorted((one, two))
+                raise ValueError(f"keys: sites {one!r} and {two!r} masked with different keys; let both load them anew")
+    return waiting
+
+
+def _merged_sketches(parts: Sequence[SiteSketch], provenance: Provenance) -> DensitySketch:
+    """Sum of sketches without masks, in a tree, so that each is added up a few times only."""
+    sketches = [part.sketch for part in parts if part.sketch is not None]
+    while len(sketches) > 1:
+        rest = sketches[len(sketches) // 2 * 2 :]
+        sketches = [one.merge_as(two, provenance) for one, two in zip(sketches[::2], sketches[1::2], strict=False)]
+        sketches += rest
+    return sketches[0]
 
 
 def release_file(path: str | Path, *, ledger: LedgerLike | None = None, **options: Any) -> PrivateDensity:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fogline._typing import FloatArray, IntArray
 from fogline.density.random_spec import CellSpec
 
-__all__ = ["add_phases", "count_rows", "write_cells"]
+__all__ = ["add_phases", "cell_of", "count_rows", "grid_parts", "writeable", "write_cells"]
 
 Axes: TypeAlias = tuple[float, ...]
 """One number per axis, as a tuple: its length is known when a loop is compiled."""
@@ -41,27 +41,28 @@ def add_phases(
 
 def count_rows(rows: FloatArray, spec: CellSpec, counts: IntArray) -> None:
     """Add the rows to the flat ``counts`` of the grid."""
-    lower, upper, widths, shift = _grid(spec)
-    _count(_writeable(rows), lower, upper, widths, shift, spec.cells, counts)
+    lower, upper, widths, shift = grid_parts(spec)
+    _count(writeable(rows), lower, upper, widths, shift, spec.cells, counts)
 
 
 def write_cells(rows: FloatArray, spec: CellSpec, cells: IntArray) -> None:
     """Write the flat cell of each row, or the number of cells for a row that falls nowhere."""
-    lower, upper, widths, shift = _grid(spec)
-    _write(_writeable(rows), lower, upper, widths, shift, spec.cells, cells)
+    lower, upper, widths, shift = grid_parts(spec)
+    _write(writeable(rows), lower, upper, widths, shift, spec.cells, cells)
 
 
-def _writeable(rows: FloatArray) -> FloatArray:
+def writeable(rows: FloatArray) -> FloatArray:
     """Rows as an array that may be written: for any other kind numba would compile the loop once more."""
     return np.require(rows, requirements=["C", "W"])
 
 
-def _grid(spec: CellSpec) -> list[tuple[float, ...]]:
+def grid_parts(spec: CellSpec) -> list[tuple[float, ...]]:
+    """Lower and upper bounds, widths of cells and shifts, as the loops take them."""
     return [tuple(part.tolist()) for part in (spec.lower, spec.upper, spec.cell_widths, spec.shift)]
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _cell(rows: FloatArray, i: int, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...]) -> int:
+def cell_of(rows: FloatArray, i: int, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...]) -> int:
     """Flat cell of a row, -1 for one that falls nowhere."""
     inside = True
     for j in range(len(lower)):
@@ -82,7 +83,7 @@ def _count(
     rows: FloatArray, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...], counts: IntArray
 ) -> None:
     for i in range(rows.shape[0]):
-        key = _cell(rows, i, lower, upper, widths, shift, cells)
+        key = cell_of(rows, i, lower, upper, widths, shift, cells)
         if key >= 0:
             counts[key] += 1
 
@@ -95,5 +96,5 @@ def _write(
     for size in cells:
         nowhere *= size
     for i in range(rows.shape[0]):
-        key = _cell(rows, i, lower, upper, widths, shift, cells)
+        key = cell_of(rows, i, lower, upper, widths, shift, cells)
         keys[i] = key if key >= 0 else nowhere

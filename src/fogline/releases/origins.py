@@ -308,9 +308,10 @@ def known_origin(run: str, payer: str) -> Origin:
         return origin
 
 
-def require_apart(mine: tuple[Origin, ...], theirs: tuple[Origin, ...]) -> None:
+def require_apart(*parts: tuple[Origin, ...]) -> None:
     """Refuse to add up what shares records."""
-    if {origin.run for origin in mine} & {origin.run for origin in theirs}:
+    runs = [{origin.run for origin in part} for part in parts]
+    if len(set().union(*runs)) < sum(map(len, runs)):
         raise ValueError("other: a sketch cannot be merged with itself or with one that holds the same records")
 
 

@@ -1,9 +1,13 @@
 """The choice of each unit's records as compiled loops: the same records as ``PlainSampler`` in ``contributions.py``.
 
 Records are dealt into buckets as they come, by the first bits of their unit's word, a bijection of its id by the key.
-A bucket is a chain of chunks of one large reserve, so nothing is copied when it grows. In the end each bucket is sorted
-by further bits of the word, which leaves a unit or two together, and these are told apart by the whole of it. Buckets
-have nothing to do with each other, so threads share them.
+A bucket is a chain of chunks of one large reserve, so nothing is copied when it grows, and a record's numbers lie side
+by side, so that it touches one line of the cache. In the end each bucket is sorted by further bits of the word, which
+leaves a unit or two together, and these are told apart by the whole of it. Buckets have nothing to do with each other,
+so threads share them.
+
+A record is a row of a few words of 32 bits: two of its unit's word, one or two of its mark, and two of its place where
+places are asked for; twelve bytes for a cell of a grid.
 """
 
 from __future__ import annotations
@@ -16,30 +20,36 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._typing import BoolArray, IntArray, WordArray
+from fogline._typing import BoolArray, FloatArray, IntArray, WordArray
+from fogline.density.random_spec import CellSpec
+from fogline.queries._numba import Axes, cell_of, grid_parts, writeable
 
 __all__ = ["FastSampler"]
 
 Digests: TypeAlias = NDArray[np.uint32] | WordArray
+Halves: TypeAlias = NDArray[np.uint32]
 Chain: TypeAlias = NDArray[np.int32]
 
 BUCKET_BITS = 10
 """There are 2**10 buckets."""
 
 CHUNK = 264
-"""Records of a chunk. An odd number of cache lines: chunks of 256 would all begin in the same few sets of a cache."""
+"""Records of a chunk. A number of cache lines that is no power of two: chunks of 256 would all begin in the same few
+sets of a cache."""
 
-FEW = 32
-"""Up to this many records of a unit, the smallest ranks are found one after the other."""
-
-LAST_SEEN_BITS = 12
-"""Equal marks of a unit are looked for in a table of 2**12 places; what meets there is then compared."""
+WINDOW, HALF_WINDOW = 32, 16
+"""Up to this many records of a unit are compared with one another, all with all and without a branch."""
 
 TASKS = 16
 """Shares of the buckets that threads take."""
 
 MANY = 2**17
 """From this many records on, threads are worth their start."""
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_SIGN = np.uint64(2**63)
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_LARGEST = np.int64(2**63 - 1)
 
 
 class FastSampler:
@@ -49,20 +59,43 @@ class FastSampler:
         self._most, self._key = most, (np.uint64(key[0]), np.uint64(key[1]))
         self._has_places, self._most_bytes = has_places, most_bytes
         self._next = np.arange(2**BUCKET_BITS) * CHUNK
-        self._columns: Any = ()
         self._used = 0
 
     def add(self, values: IntArray, record_digests: Digests, wanted: BoolArray, first: int) -> None:
         """Take the wanted records of a batch."""
-        if not self._used:
-            self._start(record_digests.dtype)
-        while self._used + len(values) // CHUNK + 2**BUCKET_BITS >= len(self._after):
-            self._grow()
+        self._make_room(len(values), record_digests.dtype)
         # Contiguous and writeable: for any other kind of array numba would compile the loop once more.
         ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
         self._used = _scatter_to_buckets(
-            ids, record_digests, wanted, first, self._key[0], self._next, self._after, self._used, *self._columns
+            ids,
+            record_digests,
+            wanted,
+            first,
+            self._key[0],
+            self._has_places,
+            self._next,
+            self._after,
+            self._used,
+            self._held,
         )
+
+    def add_cells(self, values: IntArray, rows: FloatArray, spec: CellSpec, part: int, parts: int) -> int:
+        """Take the records of a batch that lie in a cell and belong to a part of the units, with the cells as marks."""
+        self._make_room(len(values), np.dtype(np.uint32))
+        ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
+        self._used, taken = _scatter_cells(
+            ids,
+            writeable(rows),
+            *grid_parts(spec),
+            spec.cells,
+            self._key,
+            (np.uint64(part), np.uint64(parts)),
+            self._next,
+            self._after,
+            self._used,
+            self._held,
+        )
+        return int(taken)
 
     def kept(self, names: WordArray | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept."""
@@ -74,9 +107,11 @@ class FastSampler:
         order = np.argsort(words)
         words, hashes = words[order], hashes[order]
 
-        def choose(task: int) -> tuple[Digests, IntArray | None]:
+        def choose(task: int) -> tuple[WordArray, IntArray]:
             low, high = (2**BUCKET_BITS * t // TASKS for t in (task, task + 1))
-            return _choose(low, high, self._key[1], self._most, words, hashes, self._next, self._after, *self._columns)
+            wide = self._digest_type.itemsize == 8
+            chain = (self._next, self._after, self._held, wide, self._has_places)
+            return _choose(low, high, self._key[1], self._most, words, hashes, *chain)
 
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if self._used * CHUNK < MANY + 2**BUCKET_BITS * CHUNK or threads == 1:
@@ -84,25 +119,32 @@ class FastSampler:
         else:
             with ThreadPoolExecutor(min(threads, TASKS)) as pool:
                 parts = list(pool.map(choose, range(TASKS)))
-        record_digests = np.concatenate([part[0] for part in parts])
-        if not self._has_places:
-            return record_digests, np.zeros(0, dtype=np.int64)
+        record_digests = np.concatenate([part[0].astype(self._digest_type, copy=False) for part in parts])
         return record_digests, np.concatenate([part[1] for part in parts])
 
-    def _start(self, digest_type: np.dtype[Any]) -> None:
-        row = 8 + digest_type.itemsize + 8 * self._has_places
-        chunks = max(self._most_bytes // (row * CHUNK), 2) + 2**BUCKET_BITS
-        self._after = np.full(chunks, -1, dtype=np.int32)
-        kinds = (np.uint64, digest_type, np.int64 if self._has_places else None)
-        self._columns = tuple(None if kind is None else np.empty(chunks * CHUNK, dtype=kind) for kind in kinds)
-        self._used = 2**BUCKET_BITS
+    def _make_room(self, records: int, digest_type: np.dtype[Any]) -> None:
+        if not self._used:
+            self._start(digest_type)
+        while self._used + records // CHUNK + 2**BUCKET_BITS >= len(self._after):
+            # Twice the room: for sources that cannot be read in parts.
+            self._after = np.concatenate([self._after, np.full_like(self._after, -1)])
+            self._held = np.concatenate([self._held, np.empty_like(self._held)])
 
-    def _grow(self) -> None:
-        """Twice the room: for sources that cannot be read in parts."""
-        self._after = np.concatenate([self._after, np.full_like(self._after, -1)])
-        self._columns = tuple(
-            None if column is None else np.concatenate([column, np.empty_like(column)]) for column in self._columns
-        )
+    def _start(self, digest_type: np.dtype[Any]) -> None:
+        self._digest_type = digest_type
+        halves = 2 + digest_type.itemsize // 4 + 2 * self._has_places
+        least = 2 + 2**BUCKET_BITS
+        more = self._most_bytes // (4 * halves * CHUNK)
+        while True:
+            try:
+                self._held = np.empty(((least + more) * CHUNK, halves), dtype=np.uint32)
+                break
+            except MemoryError:  # where address space itself is short: it comes as it is needed
+                if not more:
+                    raise
+                more //= 2
+        self._after = np.full(least + more, -1, dtype=np.int32)
+        self._used = 2**BUCKET_BITS
 
 
 @numba.njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
@@ -121,35 +163,79 @@ def _words(ids: WordArray, key: np.uint64) -> WordArray:
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _scatter_cells(
+    ids: WordArray,
+    rows: FloatArray,
+    lower: Axes,
+    upper: Axes,
+    widths: Axes,
+    shift: Axes,
+    cells: tuple[int, ...],
+    key: tuple[np.uint64, np.uint64],
+    part: tuple[np.uint64, np.uint64],
+    following: IntArray,
+    after: Chain,
+    used: int,
+    held: Halves,
+) -> tuple[int, int]:
+    """Put the records of a batch that lie in a cell into their buckets; chunks in use, and how many records it were.
+
+    ``following`` is where the next record of each bucket goes, ``after`` the chunk after each chunk of a bucket, which
+    begins with the chunk of its own number. (A helper for what both loops share would make either twice as slow.)
+    """
+    taken, is_whole = 0, part[1] == np.uint64(1)
+    for i in range(len(ids)):
+        cell = cell_of(rows, i, lower, upper, widths, shift, cells)
+        if cell < 0:
+            continue
+        word = _mixed(ids[i] ^ key[0])
+        if not is_whole and _mixed(word + key[1]) % part[1] != part[0]:
+            continue
+        bucket = word >> np.uint64(64 - BUCKET_BITS)
+        at = following[bucket]
+        held[at, 0], held[at, 1] = np.uint32(word >> _HALF), np.uint32(word & _LOW)
+        held[at, 2] = np.uint32(cell)
+        taken += 1
+        at += 1
+        if at % CHUNK == 0:  # the chunk is full
+            after[at // CHUNK - 1] = used
+            at = used * CHUNK
+            used += 1
+        following[bucket] = at
+    return used, taken
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _scatter_to_buckets(
     ids: WordArray,
     record_digests: Digests,
     wanted: BoolArray,
     first: int,
     key: np.uint64,
+    has_places: bool,
     following: IntArray,
     after: Chain,
     used: int,
-    words: WordArray,
-    bucket_digests: Digests,
-    bucket_places: IntArray | None,
+    held: Halves,
 ) -> int:
-    """Put the wanted records of a batch into their buckets; returns the number of chunks in use.
-
-    ``following`` is where the next record of each bucket goes, ``after`` the chunk after each chunk of a bucket, which
-    begins with the chunk of its own number.
-    """
+    """Put the wanted records of a batch into their buckets; returns the number of chunks in use."""
+    last = held.shape[1] - 1
+    wide = last - 2 * has_places == 3
     for i in range(len(ids)):
         if not wanted[i]:
             continue
-        word = _mixed(ids[i] ^ key)
+        word, mark = _mixed(ids[i] ^ key), np.uint64(record_digests[i])
         bucket = word >> np.uint64(64 - BUCKET_BITS)
         at = following[bucket]
-        words[at], bucket_digests[at] = word, record_digests[i]
-        if bucket_places is not None:
-            bucket_places[at] = first + i
+        held[at, 0], held[at, 1] = np.uint32(word >> _HALF), np.uint32(word & _LOW)
+        held[at, 2] = np.uint32(mark & _LOW)
+        if wide:
+            held[at, 3] = np.uint32(mark >> _HALF)
+        if has_places:
+            place = np.uint64(first + i)
+            held[at, last - 1], held[at, last] = np.uint32(place & _LOW), np.uint32(place >> _HALF)
         at += 1
-        if at % CHUNK == 0:  # the chunk is full
+        if at % CHUNK == 0:
             after[at // CHUNK - 1] = used
             at = used * CHUNK
             used += 1
@@ -167,65 +253,108 @@ def _choose(
     name_hashes: WordArray,
     following: IntArray,
     after: Chain,
-    words: WordArray,
-    record_digests: Digests,
-    places: IntArray | None,
-) -> tuple[Digests, IntArray | None]:
+    held: Halves,
+    wide: bool,
+    has_places: bool,
+) -> tuple[WordArray, IntArray]:
     """Marks and places of what is kept of the units in some buckets."""
     total, largest = _sizes(following, after, low, high)
-    kept_digests = np.empty(total, record_digests.dtype)
-    kept_places: Any = None if places is None else np.empty(total, np.int64)
-    sorted_words, ranks = np.empty(largest, np.uint64), np.empty(FEW, np.uint64)
-    sorted_digests, own_digests = np.empty(largest, record_digests.dtype), np.empty(largest, record_digests.dtype)
-    sorted_places: Any = None if places is None else np.empty(largest, np.int64)
-    own_places: Any = None if places is None else np.empty(largest, np.int64)
-    last_seen, round_number = np.zeros(2**LAST_SEEN_BITS, np.int32), 0
+    room = largest if has_places else 0
+    kept_marks, kept_places = np.empty(total + 1, np.uint64), np.empty(total + 1 if has_places else 0, np.int64)
+    words, marks, places = np.empty(largest, np.uint64), np.empty(largest, np.uint64), np.empty(room, np.int64)
+    own_marks, own_places = np.empty(largest, np.uint64), np.empty(room, np.int64)
+    ranks, positions = np.empty(WINDOW, np.int64), np.empty(WINDOW, np.int64)
     bits = 6
-    while bits < 20 and (8 << bits) < largest:
+    while bits < 20 and (4 << bits) < largest:
         bits += 1
     ends = np.empty((1 << bits) + 1, np.int32)
     filled = 0
     for bucket in range(low, high):
-        _sort_bucket(
-            bucket,
-            following[bucket],
-            after,
-            words,
-            record_digests,
-            places,
-            bits,
+        _sort_bucket(bucket, following[bucket], after, held, wide, has_places, bits, ends, words, marks, places)
+        filled = _choose_in_bucket(
             ends,
-            sorted_words,
-            sorted_digests,
-            sorted_places,
+            words,
+            marks,
+            places,
+            (own_marks, own_places),
+            (ranks, positions),
+            key,
+            most,
+            (names, name_hashes),
+            kept_marks,
+            kept_places,
+            filled,
         )
-        first = 0
-        for end in ends[:-1]:
-            last = end
-            while first < last:  # the units that met here, one by one
-                word, size, rest = sorted_words[first], 0, first
-                for i in range(first, last):
-                    other, record_digest = sorted_words[i], sorted_digests[i]
-                    same = other == word
-                    own_digests[size] = record_digest
-                    sorted_words[rest], sorted_digests[rest] = other, record_digest
-                    if places is not None:
-                        own_places[size] = sorted_places[i]
-                        sorted_places[rest] = sorted_places[i]
-                    size += same
-                    rest += not same
-                last = rest
-                if size > most:
-                    unit = _mixed(word + key) if not len(names) else name_hashes[np.searchsorted(names, word)]
-                    round_number += 1
-                    _bring_forward(own_digests, own_places, size, unit, key, most, ranks, last_seen, round_number)
-                for j in range(min(size, most)):
-                    kept_digests[filled] = own_digests[j]
-                    if places is not None:
-                        kept_places[filled] = own_places[j]
-                    filled += 1
-            first = end
-    return kept_digests[:filled], None if places is None else kept_places[:filled]
+    return kept_marks[:filled], kept_places[: filled if has_places else 0]
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _choose_in_bucket(
+    ends: Chain,
+    words: WordArray,
+    marks: WordArray,
+    places: IntArray,
+    own: tuple[WordArray, IntArray],
+    few: tuple[IntArray, IntArray],
+    key: np.uint64,
+    most: int,
+    names: tuple[WordArray, WordArray],
+    kept_marks: WordArray,
+    kept_places: IntArray,
+    filled: int,
+) -> int:
+    """Write what is kept of the units of a sorted bucket; returns where the next goes."""
+    ranks, positions = few
+    has_places, has_names, first = len(places) > 0, len(names[0]) > 0, 0
+    for last in ends[:-1]:
+        while first < last:  # the units that met here, one by one
+            word, size, together = words[first], last - first, False
+            while not together:
+                # Ranks as signed numbers in the same order, which are compared faster.
+                other, unit, ranked = np.uint64(0), _mixed(word + key), most < size <= WINDOW
+                if has_names and size > most:
+                    unit = names[1][np.searchsorted(names[0], word)]
+                if ranked:
+                    ranks[:] = _LARGEST
+                    for i in range(size):
+                        other |= words[first + i] ^ word
+                        ranks[i] = np.int64(_mixed(_mixed(unit + marks[first + i] * _STEP) + key) ^ _SIGN)
+                else:
+                    for i in range(size):
+                        other |= words[first + i] ^ word
+                together = other == 0
+                if not together:
+                    size = _bring_together(words, marks, places, first, last, *own)
+            keep, total = size, 0
+            if ranked:
+                if size <= HALF_WINDOW:  # loops of a fixed length, which become a few wide instructions
+                    for i in range(HALF_WINDOW):
+                        rank, below = ranks[i], 0
+                        for j in range(HALF_WINDOW):
+                            below += ranks[j] < rank
+                        positions[i] = below
+                else:
+                    for i in range(WINDOW):
+                        rank, below = ranks[i], 0
+                        for j in range(WINDOW):
+                            below += ranks[j] < rank
+                        positions[i] = below
+                for i in range(size):
+                    total += positions[i]
+            # Without equal ranks there is exactly one at each position.
+            if size > most and 2 * total != size * (size - 1):
+                _bring_forward(marks, places, first, size, unit, key, most)
+                keep = most
+            start = filled
+            for i in range(keep):
+                kept_marks[filled] = marks[first + i]
+                filled += keep <= most or positions[i] < most
+            if has_places:
+                for i in range(keep):
+                    kept_places[start] = places[first + i]
+                    start += keep <= most or positions[i] < most
+            first += size
+    return filled
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
@@ -246,23 +375,24 @@ def _sort_bucket(
     bucket: int,
     following: int,
     after: Chain,
-    words: WordArray,
-    record_digests: Digests,
-    places: IntArray | None,
+    held: Halves,
+    wide: bool,
+    has_places: bool,
     bits: int,
     ends: Chain,
-    sorted_words: WordArray,
-    sorted_digests: Digests,
-    sorted_places: IntArray,
+    words: WordArray,
+    marks: WordArray,
+    places: IntArray,
 ) -> None:
     """Sort one bucket by some bits of its words, else as they came; ``ends`` are the ends of those with equal bits."""
-    shift, mask = np.uint64(64 - BUCKET_BITS - bits), np.uint64((1 << bits) - 1)
+    shift, mask = np.uint32(32 - BUCKET_BITS - bits), np.uint32((1 << bits) - 1)
+    end = held.shape[1] - 1
     ends[:] = 0
     chunk = bucket
     while chunk >= 0:
         stop = following if after[chunk] < 0 else (chunk + 1) * CHUNK
         for i in range(chunk * CHUNK, stop):
-            ends[((words[i] >> shift) & mask) + np.uint64(1)] += 1
+            ends[((held[i, 0] >> shift) & mask) + np.uint32(1)] += 1
         chunk = after[chunk]
     for j in range(len(ends) - 1):
         ends[j + 1] += ends[j]
@@ -270,69 +400,79 @@ def _sort_bucket(
     while chunk >= 0:
         stop = following if after[chunk] < 0 else (chunk + 1) * CHUNK
         for i in range(chunk * CHUNK, stop):
-            word = words[i]
-            group = (word >> shift) & mask
+            group = (held[i, 0] >> shift) & mask
             at = ends[group]
             ends[group] = at + 1
-            sorted_words[at], sorted_digests[at] = word, record_digests[i]
-            if places is not None:
-                sorted_places[at] = places[i]
+            words[at] = (np.uint64(held[i, 0]) << _HALF) | np.uint64(held[i, 1])
+            marks[at] = np.uint64(held[i, 2])
+            if wide:
+                marks[at] |= np.uint64(held[i, 3]) << _HALF
+            if has_places:
+                places[at] = np.int64((np.uint64(held[i, end]) << _HALF) | np.uint64(held[i, end - 1]))
         chunk = after[chunk]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _bring_forward(
-    record_digests: Digests,
-    places: IntArray | None,
-    size: int,
-    unit: np.uint64,
-    key: np.uint64,
-    most: int,
-    ranks: WordArray,
-    last_seen: Chain,
-    round_number: int,
-) -> None:
-    """Bring the records of one unit that have the smallest ranks to the front; there are more than are kept."""
-    if size > FEW:
-        _bring_many_forward(record_digests, places, size, unit, key, most)
-        return
-    met = False
+def _bring_together(
+    words: WordArray,
+    marks: WordArray,
+    places: IntArray,
+    first: int,
+    last: int,
+    own_marks: WordArray,
+    own_places: IntArray,
+) -> int:
+    """Bring the records of the first one's unit to the front, all in the order in which they were; returns how many."""
+    word, size, has_places = words[first], 0, len(places) > 0
+    for i in range(first, last):
+        if words[i] == word:
+            own_marks[size] = marks[i]
+            if has_places:
+                own_places[size] = places[i]
+            size += 1
+    at = last
+    for i in range(last - 1, first - 1, -1):
+        if words[i] != word:
+            at -= 1
+            words[at], marks[at] = words[i], marks[i]
+            if has_places:
+                places[at] = places[i]
     for i in range(size):
-        spread = np.uint64(record_digests[i]) * np.uint64(0x9E3779B97F4A7C15)
-        ranks[i] = _mixed(_mixed(unit + spread) + key)
-        place = spread >> np.uint64(64 - LAST_SEEN_BITS)
-        met |= last_seen[place] == round_number
-        last_seen[place] = round_number
-    if met:  # perhaps by equal marks, which are numbered
-        for i in range(size):
-            number = key
-            for j in range(i):
-                number += np.uint64(record_digests[j] == record_digests[i])
-            ranks[i] = _mixed(_mixed(unit + np.uint64(record_digests[i]) * np.uint64(0x9E3779B97F4A7C15)) + number)
-    for j in range(most):
-        best, least = j, ranks[j]
-        for i in range(j + 1, size):
-            rank = ranks[i]
-            best = i if rank < least else best
-            least = min(rank, least)
-        ranks[j], ranks[best] = least, ranks[j]
-        record_digests[j], record_digests[best] = record_digests[best], record_digests[j]
-        if places is not None:
-            places[j], places[best] = places[best], places[j]
+        words[first + i], marks[first + i] = word, own_marks[i]
+        if has_places:
+            places[first + i] = own_places[i]
+    return size
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _bring_many_forward(
-    record_digests: Digests, places: IntArray | None, size: int, unit: np.uint64, key: np.uint64, most: int
+def _bring_forward(
+    marks: WordArray, places: IntArray, first: int, size: int, unit: np.uint64, key: np.uint64, most: int
 ) -> None:
-    by_digest = np.argsort(record_digests[:size], kind="mergesort")
-    ranks = np.empty(size, np.uint64)
+    """Bring the records of one unit that have the smallest ranks to the front; there are more than are kept."""
+    own = marks[first : first + size].copy()
+    by_mark, ranks = _ordered(own), np.empty(size, np.uint64)
     number = key
     for i in range(size):
-        record_digest = record_digests[by_digest[i]]
-        number = number + np.uint64(1) if i > 0 and record_digest == record_digests[by_digest[i - 1]] else key
-        ranks[i] = _mixed(_mixed(unit + np.uint64(record_digest) * np.uint64(0x9E3779B97F4A7C15)) + number)
-    best = by_digest[np.argsort(ranks, kind="mergesort")[:most]]
-    record_digests[:most] = record_digests[best]
-    if places is not None:
-        places[:most] = places[best]
+        mark = own[by_mark[i]]
+        number = number + np.uint64(1) if i > 0 and mark == own[by_mark[i - 1]] else key
+        ranks[i] = _mixed(_mixed(unit + mark * _STEP) + number)
+    best = by_mark[_ordered(ranks)[:most]]
+    marks[first : first + most] = own[best]
+    if len(places):
+        places[first : first + most] = places[first + best]
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _ordered(values: WordArray) -> IntArray:
+    """Places of values in ascending order, equal ones as they came."""
+    size = len(values)
+    if size > WINDOW:
+        return np.argsort(values, kind="mergesort")
+    order = np.empty(size, np.int64)
+    for i in range(size):
+        at = i
+        while at > 0 and values[order[at - 1]] > values[i]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = i
+    return order

@@ -35,6 +35,7 @@ that is not, each byte that cannot be read stands for itself, so that ids that d
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
@@ -51,7 +52,7 @@ from fogline._validation import records
 from fogline.density.random_spec import CellSpec, RandomSpec, Spec
 from fogline.mechanisms.randomness import current_provider
 from fogline.queries.exact_counts import exact_counts
-from fogline.queries.fourier_sums import CellCounts, row_cells
+from fogline.queries.fourier_sums import row_cells
 from fogline.sources.tables import BATCH_ROWS, Source, State, Take
 
 if TYPE_CHECKING:
@@ -158,6 +159,12 @@ class ContributionSampler(Protocol):
     def add(self, values: IntArray, record_digests: Digests, wanted: BoolArray, first: int) -> None:
         """Take the wanted records of a batch; `first` is the place of its first."""
 
+    def add_cells(self, values: IntArray, rows: FloatArray, spec: CellSpec, part: int, parts: int) -> int:
+        """Take the records of a batch that lie in a cell, which is their mark, and of whose units this is the part.
+
+        All ids are integers; returns how many records it were.
+        """
+
     def kept(self, names: WordArray | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept; with `names`, values are numbers of texts, whose hashes these are."""
 
@@ -189,6 +196,14 @@ class PlainSampler:
     def add(self, values: IntArray, record_digests: Digests, wanted: BoolArray, first: int) -> None:
         """Take the wanted records of a batch."""
         self._batches.append((values[wanted], record_digests[wanted], first + np.flatnonzero(wanted)))
+
+    def add_cells(self, values: IntArray, rows: FloatArray, spec: CellSpec, part: int, parts: int) -> int:
+        """Take the records of a batch that lie in a cell and belong to the part."""
+        wanted, cells = cell_marks(rows, spec)
+        if parts > 1:
+            wanted &= unit_hashes(values.view(np.uint64), self._bound.key) % np.uint64(parts) == np.uint64(part)
+        self.add(values, cells, wanted, 0)
+        return int(np.count_nonzero(wanted))
 
     def kept(self, names: WordArray | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept."""
@@ -387,11 +402,14 @@ def _whole(ids: FloatArray) -> tuple[IntArray, NDArray[np.int8]]:
     return values, np.where(usable, np.int8(INTEGER), np.int8(MISSING))
 
 
-Admit = Callable[[FloatArray], tuple[BoolArray, Digests, FloatArray | None]]
+Admit = Callable[[FloatArray], tuple[BoolArray, WordArray, FloatArray]]
 """Says which rows of a batch could count, their marks, and what is to be handed over of them."""
 
-MOST_BYTES = 2**28
-"""Bytes of one part of the units that are held in memory before it is split."""
+CELL_BYTES, ROW_BYTES = 12, 24
+"""Bytes that are held of a record: of its unit and its cell; of its unit, its mark and its place."""
+
+MOST_BYTES = 5 * 2**28
+"""Bytes of one part of the units that are held in memory before it is split: 10^8 records on a grid are not."""
 
 SPLIT = 4
 """Parts into which a part is split."""
@@ -405,16 +423,16 @@ class UnitBuckets:
 
     Parameters
     ----------
-    admit : callable
-        :data:`Admit`.
+    admit : callable or SketchSpec or LeafSpec
+        :data:`Admit`, or a grid: then a record's cell is its mark, and nothing else is to be handed over of it.
     bound : ContributionBound
     part, parts : int
         Which part of the units is wanted.
     """
 
-    def __init__(self, admit: Admit, bound: ContributionBound, part: int = 0, parts: int = 1) -> None:
+    def __init__(self, admit: Admit | CellSpec, bound: ContributionBound, part: int = 0, parts: int = 1) -> None:
         self._admit, self._bound = admit, bound
-        self._part, self._parts = np.uint64(part), np.uint64(parts)
+        self._part, self._parts = part, parts
         self._identities = Identities()
         self._digests: list[int] = []
         self._payloads: list[FloatArray] = []
@@ -424,34 +442,54 @@ class UnitBuckets:
 
     def add(self, rows: FloatArray, ids: Ids) -> None:
         """Take the records of a batch that could count and belong to the part."""
-        usable, record_digests, payload = self._admit(rows)
         values, kinds = self._identities.read(ids)
         if not len(rows) and not self._taken and not self._samplers:
-            # Loaded and compiled with no rows: what the process holds must not tell that somebody had a record.
-            tried = new_sampler(self._bound, payload is not None, 0)
-            tried.add(values, record_digests, usable, 0)
-            tried.kept(None)
-        wanted = usable & (kinds != MISSING)
-        if self._parts > 1:
-            wanted &= self._hashes(values, kinds) % self._parts == self._part
-        width = values.itemsize + record_digests.itemsize
-        if payload is not None:
-            values, kinds, record_digests, payload = (
-                values[wanted],
-                kinds[wanted],
-                record_digests[wanted],
-                payload[wanted],
-            )
-            self._payloads.append(payload)
-            self.bytes += payload.nbytes
-            wanted, width = np.ones(len(payload), dtype=bool), width + values.itemsize
+            self._try(rows, values)
+        if not isinstance(self._admit, CellSpec):
+            self._add_rows(self._admit, rows, values, kinds)
+            return
+        if not kinds.any():  # integers, all of them: the common case, in one loop
+            taken = self._sampler(INTEGER, False).add_cells(values, rows, self._admit, self._part, self._parts)
+            self.bytes += taken * CELL_BYTES
+            return
+        inside, cells = cell_marks(rows, self._admit)
+        wanted = self._wanted(inside, values, kinds)
         for kind in (INTEGER, TEXT):
             these = wanted & (kinds == kind)
             count = int(np.count_nonzero(these))
             if count:
-                self._sampler(kind, payload is not None).add(values, record_digests, these, self._taken)
-                self.bytes += count * width
-        self._taken += 0 if payload is None else len(payload)
+                self._sampler(kind, False).add(values, cells, these, 0)
+                self.bytes += count * CELL_BYTES
+
+    def _add_rows(self, admit: Admit, rows: FloatArray, values: IntArray, kinds: NDArray[np.int8]) -> None:
+        """Take records that are to be handed over themselves."""
+        usable, record_digests, payload = admit(rows)
+        wanted = self._wanted(usable, values, kinds)
+        values, kinds, record_digests, payload = values[wanted], kinds[wanted], record_digests[wanted], payload[wanted]
+        self._payloads.append(payload)
+        # Twice, since what is kept is taken out of all of them together.
+        self.bytes += 2 * payload.nbytes + len(payload) * ROW_BYTES
+        for kind in (INTEGER, TEXT):
+            these = kinds == kind
+            if these.any():
+                self._sampler(kind, True).add(values, record_digests, these, self._taken)
+        self._taken += len(payload)
+
+    def _wanted(self, usable: BoolArray, values: IntArray, kinds: NDArray[np.int8]) -> BoolArray:
+        wanted = usable & (kinds != MISSING)
+        if self._parts > 1:
+            wanted &= self._hashes(values, kinds) % np.uint64(self._parts) == np.uint64(self._part)
+        return wanted
+
+    def _try(self, rows: FloatArray, values: IntArray) -> None:
+        """Load and compile with no rows: what the process holds must not tell that somebody had a record."""
+        nobody = np.zeros(0, dtype=bool)
+        has_places = not isinstance(self._admit, CellSpec)
+        tried = new_sampler(self._bound, has_places, 0)
+        tried.add(values, np.zeros(0, dtype=np.uint64 if has_places else np.uint32), nobody, 0)
+        if isinstance(self._admit, CellSpec):
+            tried.add_cells(values, rows, self._admit, self._part, self._parts)
+        tried.kept(None)
 
     def kept(self) -> tuple[Digests, FloatArray | None]:
         """Marks of the records that are kept, and what is to be handed over of them."""
@@ -498,14 +536,10 @@ def _digest(text: str, key: bytes) -> int:
 # -- what competes --------------------------------------------------------------------------------------------
 
 
-def _cells_of(spec: CellSpec) -> Admit:
-    total = CellCounts(spec).total_cells
-
-    def admit(rows: FloatArray) -> tuple[BoolArray, Digests, None]:
-        cells = row_cells(rows, spec)
-        return cells < total, cells.astype(np.uint32), None
-
-    return admit
+def cell_marks(rows: FloatArray, spec: CellSpec) -> tuple[BoolArray, NDArray[np.uint32]]:
+    """Which rows lie in a cell, and in which."""
+    cells = row_cells(rows, spec)
+    return cells < math.prod(spec.cells), cells.astype(np.uint32)
 
 
 def _rows_within(lower: FloatArray | float, upper: FloatArray | float, bound: ContributionBound) -> Admit:
@@ -536,12 +570,12 @@ def kept_state(spec: Spec, bound: ContributionBound, scan: Callable[[Take], None
         keys = np.flatnonzero(here)
         counts.add_state(*counts.checked(keys, here[keys]))
 
-    _each_part(_cells_of(spec), bound, scan, rereadable, lambda cells, _: count(cells))
+    _each_part(spec, bound, scan, rereadable, lambda cells, _: count(cells))
     return counts.state()
 
 
 def _each_part(
-    admit: Admit,
+    admit: Admit | CellSpec,
     bound: ContributionBound,
     scan: Callable[[Take], None],
     rereadable: bool,
