@@ -13,10 +13,14 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(ROOT / "tools"))
 
+sys.path.insert(1, str(ROOT / "benchmarks"))
+
 import check_site  # noqa: E402
 import draw_gallery  # noqa: E402
 import site_hooks  # noqa: E402
 import write_expect  # noqa: E402
+
+import page_conclusions  # noqa: E402
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -42,7 +46,8 @@ def configured():
 def anchors(text):
     """Anchors of the headings of a page, as code hosts and the site make them."""
     plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", title) for title in HEADING.findall(FENCED.sub("", text)))
-    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in plain}
+    own = re.findall(r'<a id="([^"]+)">', text)
+    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in plain} | set(own)
 
 
 def test_the_navigation_names_every_page_once():
@@ -104,6 +109,20 @@ def test_the_check_of_a_built_site_finds_what_is_wrong(tmp_path):
 
 def test_numbers_to_expect_are_those_of_the_measurements():
     assert write_expect.PAGE.read_text("utf-8") == write_expect.page()
+
+
+@pytest.mark.parametrize("name", page_conclusions.CONCLUSIONS)
+def test_a_page_of_measurements_begins_with_what_its_figures_say(name):
+    said = page_conclusions.CONCLUSIONS[name]()
+    text = (DOCS / "benchmarks" / f"{name}.md").read_text("utf-8")
+    assert text.split("\n\n")[1] == f"**In short.** {said}"
+    index = (DOCS / "benchmarks.md").read_text("utf-8")
+    assert said in index
+    parts = {f"benchmarks/{name}.md#{anchor}" for anchor in anchors(text.partition("\n\n")[2])}
+    assert parts <= {*site_hooks.links_of(index)}
+    assert anchors(text.partition("\n\n")[2]) <= anchors(
+        index
+    )  # old addresses
 
 
 def test_the_risks_told_to_an_ethics_board_are_those_of_the_proof():
