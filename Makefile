@@ -86,19 +86,21 @@ format: $(STAMP)
 matrix: $(STAMP)
 	$(BIN)/python tools/matrix.py $(CELLS) -- $(or $(QUICK),tests/accounting tests/mechanisms)
 
-# sdist and wheel, built twice and compared byte by byte, in dist/
-dist: $(STAMP)
+# sdist and wheel, built twice and compared byte by byte, in dist/; the wheel holds the documentation site
+dist: docs
 	$(BIN)/python tools/build_twice.py
 
 # the list of public names: docs/api.md for readers, tests/api.txt for the test that holds it
 api: $(STAMP)
 	$(BIN)/python tools/write_api.py
 
-# the documentation site, in build/site: built without the network, every link and anchor checked
+# the documentation site, in build/site: built without the network, every link and anchor checked; `fogline docs` serves it
+# from the archive that is packed last
 docs: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	$(BIN)/python tools/check_site.py build/site
+	$(BIN)/python tools/pack_site.py build/site src/fogline/cli/site.zip
 
 bench: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -e research
@@ -108,4 +110,4 @@ audit: $(STAMP)
 	$(BIN)/python -m fogline_research.audit_campaign
 
 clean:
-	rm -rf $(VENV) $(BARE) $(README) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info research/src/*.egg-info research/build
+	rm -rf src/fogline/cli/site.zip $(VENV) $(BARE) $(README) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info research/src/*.egg-info research/build

@@ -1,4 +1,4 @@
-"""The part of docs/benchmarks.md on Hellinger fits, with its plots, from the CSV files of hellinger.py."""
+"""The part of docs/benchmarks/hellinger.md on Hellinger fits, with its plots, from the CSV files of hellinger.py."""
 
 from __future__ import annotations
 

@@ -1,8 +1,14 @@
-"""Write docs/benchmarks.md and its plots from the CSV files in docs/benchmarks."""
+"""Write the pages of measurements, one per subject, and their plots from the CSV files in docs/benchmarks.
+
+``docs/benchmarks.md`` lists them with what each concludes. It was one page once: it keeps the anchors of all sections,
+so that an old address leads to a line from which the section is one click away.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import page_calibration
@@ -12,40 +18,98 @@ import page_groups
 import page_scale
 from common import RESULTS, markdown, number, read_csv, table
 from hellinger_page import hellinger_sections
+from page_conclusions import CONCLUSIONS
 from page_integral import integral_sections
 from page_mixtures import mixture_sections
 
-__all__ = ["write_page"]
+__all__ = ["pages", "write_pages"]
+
+MADE = (
+    "Made by `make bench` from the scripts in `benchmarks/`; the figures are in `docs/benchmarks/*.csv`. Two shared "
+    "cores; data are seeded, certified noise is not. One default configuration serves every setting."
+)
+ELSEWHERE = """\
+Some measurements stand where they are needed: [how exact a density is](density.md), [numbers to expect for your
+records and budget](expect.md), [the studio](studio.md#numbers), [attacks](audit.md), [the ledger under
+crashes](ledger-simulator.md).
+"""
 
 
-def write_page() -> Path:
-    """Assemble the page; parts that were not measured say so."""
-    parts = [
-        "# Benchmarks\n",
-        "Made by `make bench` from the scripts in `benchmarks/`; the figures are in `docs/benchmarks/*.csv`. Two "
-        "shared cores; data are seeded, certified noise is not. One default configuration serves every setting.\n",
-        _modes_table(),
-        _modes_number(),
-        _modes_coverage(),
-        _modes_own(),
-        _modes_speed(),
-        page_clusters.many_axes(),
-        page_clusters.clusters(),
-        page_clusters.gallery(),
-        page_clusters.regression(),
-        hellinger_sections(),
-        integral_sections(),
-        mixture_sections(),
-        page_groups.comparison(),
-        page_groups.bounds(),
-        page_scale.scale(),
-        page_calibration.calibration(),
-        page_doors.doors(),
-        _startup(),
-    ]
-    path = RESULTS.parent / "benchmarks.md"
-    path.write_text("\n".join(parts), encoding="utf-8")
-    return path
+def subjects() -> dict[str, tuple[str, list[Callable[[], str]]]]:
+    """Title and sections of each page, by its name, in the order of the list."""
+    return {
+        "modes": (
+            "Modes",
+            [_modes_table, _modes_number, _modes_coverage, _modes_own, _modes_speed, page_clusters.many_axes],
+        ),
+        "clusters": ("Clusters", [page_clusters.clusters, page_clusters.gallery]),
+        "regression": ("Modal regression", [page_clusters.regression]),
+        "hellinger": ("Hellinger fits", [hellinger_sections]),
+        "sampling": ("Integrally private draws", [integral_sections]),
+        "mixtures": ("Gaussian mixtures", [mixture_sections]),
+        "groups": ("Groups and private ranges", [page_groups.comparison, page_groups.bounds]),
+        "calibration": ("Whether intervals hold the truth", [page_calibration.calibration]),
+        "scale": ("From a file to a cluster", [page_scale.scale]),
+        "isolation": ("What record isolation costs", [page_doors.doors]),
+        "startup": ("Start-up of commands", [_startup]),
+    }
+
+
+def pages() -> dict[Path, str]:
+    """Text of every page, by its place; plots are drawn on the way. Parts that were not measured say so."""
+    texts, listed = {}, []
+    for name, (title, sections) in subjects().items():
+        text = _beside("\n".join(section() for section in sections))
+        short = CONCLUSIONS[name]()
+        texts[RESULTS / f"{name}.md"] = (
+            f"# {title}: measurements\n\n**In short.** {short}\n\n[All subjects](../benchmarks.md). {MADE}\n\n{text}"
+        )
+        links = " · ".join(_old_address(part, name, title) for part in _parts(text))
+        listed.append(f"## {title}\n\n{short}\n\n[The page](benchmarks/{name}.md): {links}\n")
+    index = f"# Measurements\n\n{MADE} Each subject has a page of its own, with its conclusion first.\n\n{ELSEWHERE}\n"
+    return {RESULTS.parent / "benchmarks.md": index + "\n".join(listed), **texts}
+
+
+def write_pages() -> list[Path]:
+    """Write the pages and return their places."""
+    texts = pages()
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    return list(texts)
+
+
+def _beside(text: str) -> str:
+    """Links of a section, which begin at ``docs/``, as they are one folder below it.
+
+    Examples
+    --------
+    >>> _beside("![a](benchmarks/a.svg) [b](gaps.md) [c](#d)")
+    '![a](a.svg) [b](../gaps.md) [c](#d)'
+    """
+    text = re.sub(r"(?<=\]\()(?!#|https?:)", "../", text)
+    return text.replace("](../benchmarks/", "](")
+
+
+def _old_address(part: str, page: str, title: str) -> str:
+    """Link to a section, with the anchor that it had when all were on one page, unless a heading has it."""
+    anchor = _anchor(part)
+    own = "" if anchor == _anchor(title) else f'<a id="{anchor}"></a>'
+    return f"{own}[{part}](benchmarks/{page}.md#{anchor})"
+
+
+def _parts(text: str) -> list[str]:
+    return re.findall(r"^#{2,3} (.+)$", text, flags=re.MULTILINE)
+
+
+def _anchor(title: str) -> str:
+    """Anchor of a heading, as code hosts and the site make it.
+
+    Examples
+    --------
+    >>> _anchor("Modes: how many")
+    'modes-how-many'
+    """
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def _modes_table() -> str:
@@ -181,4 +245,4 @@ def _startup() -> str:
 
 
 if __name__ == "__main__":
-    print(write_page())
+    print(*write_pages(), sep="\n")

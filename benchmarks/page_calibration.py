@@ -1,4 +1,4 @@
-"""The part of docs/benchmarks.md on how often stated intervals hold the truth."""
+"""The part of docs/benchmarks/calibration.md on how often stated intervals hold the truth."""
 
 from __future__ import annotations
 

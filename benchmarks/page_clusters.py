@@ -1,4 +1,4 @@
-"""The parts of docs/benchmarks.md on many columns, clusters and modal regression."""
+"""The parts of docs/benchmarks/{modes,clusters,regression}.md on many columns, clusters and modal regression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of docs/benchmarks.md on what record isolation costs."""
+"""The part of docs/benchmarks/isolation.md on what record isolation costs."""
 
 from __future__ import annotations
 

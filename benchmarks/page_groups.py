@@ -1,4 +1,4 @@
-"""The parts of docs/benchmarks.md on groups and on private bounds."""
+"""The parts of docs/benchmarks/groups.md on groups and on private bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of docs/benchmarks.md on integrally private draws."""
+"""The part of docs/benchmarks/sampling.md on integrally private draws."""
 
 from __future__ import annotations
 

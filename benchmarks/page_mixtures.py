@@ -1,4 +1,4 @@
-"""The parts of docs/benchmarks.md on Gaussian mixtures: ordinary data here, the others beside."""
+"""The parts of docs/benchmarks/mixtures.md on Gaussian mixtures: ordinary data here, the others beside."""
 
 from __future__ import annotations
 

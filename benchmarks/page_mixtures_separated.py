@@ -1,4 +1,4 @@
-"""The parts of docs/benchmarks.md on one Gaussian, on components far apart, and on where each method succeeds."""
+"""The parts of docs/benchmarks/mixtures.md on one Gaussian, on components far apart, on where methods succeed."""
 
 from __future__ import annotations
 

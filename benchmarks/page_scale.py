@@ -1,4 +1,4 @@
-"""The part of docs/benchmarks.md on scale."""
+"""The part of docs/benchmarks/scale.md on scale."""
 
 from __future__ import annotations
 

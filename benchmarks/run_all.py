@@ -1,4 +1,4 @@
-"""Run every benchmark and write docs/benchmarks.md."""
+"""Run every benchmark and write the pages of measurements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from page import write_page
+from page import write_pages
 
 SCRIPTS = (
     "density.py",
@@ -31,4 +31,4 @@ if __name__ == "__main__":
     here = Path(__file__).resolve().parent
     for script in SCRIPTS:
         subprocess.run([sys.executable, str(here / script)], check=True, cwd=here)
-    print(f"wrote {write_page().name}")
+    print(f"wrote {len(write_pages())} pages")

@@ -13,10 +13,15 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(ROOT / "tools"))
 
+sys.path.insert(1, str(ROOT / "benchmarks"))
+
 import check_site  # noqa: E402
 import draw_gallery  # noqa: E402
 import site_hooks  # noqa: E402
+import tutorial_notebook  # noqa: E402
 import write_expect  # noqa: E402
+
+import page_conclusions  # noqa: E402
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -42,7 +47,8 @@ def configured():
 def anchors(text):
     """Anchors of the headings of a page, as code hosts and the site make them."""
     plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", title) for title in HEADING.findall(FENCED.sub("", text)))
-    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in plain}
+    own = re.findall(r'<a id="([^"]+)">', text)
+    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in plain} | set(own)
 
 
 def test_the_navigation_names_every_page_once():
@@ -106,6 +112,18 @@ def test_numbers_to_expect_are_those_of_the_measurements():
     assert write_expect.PAGE.read_text("utf-8") == write_expect.page()
 
 
+@pytest.mark.parametrize("name", page_conclusions.CONCLUSIONS)
+def test_a_page_of_measurements_begins_with_what_its_figures_say(name):
+    said = page_conclusions.CONCLUSIONS[name]()
+    text = (DOCS / "benchmarks" / f"{name}.md").read_text("utf-8")
+    assert text.split("\n\n")[1] == f"**In short.** {said}"
+    index = (DOCS / "benchmarks.md").read_text("utf-8")
+    assert said in index
+    parts = {f"benchmarks/{name}.md#{anchor}" for anchor in anchors(text.partition("\n\n")[2])}
+    assert parts <= {*site_hooks.links_of(index)}
+    assert anchors(text.partition("\n\n")[2]) <= anchors(index)  # old addresses
+
+
 def test_the_risks_told_to_an_ethics_board_are_those_of_the_proof():
     told = re.findall(r"^\| ([\d.]+) \| ([\d.]+)%", (DOCS / "ethics-board.md").read_text("utf-8"), flags=re.MULTILINE)
     assert len(told) == 5
@@ -126,8 +144,17 @@ def test_every_cell_of_a_notebook_runs(path, tmp_path, monkeypatch):
         exec(compile("".join(cell["source"]), f"{path.name}, cell {number}", "exec"), names)
 
 
-def test_there_are_five_notebooks_and_the_page_names_them():
-    assert len(NOTEBOOKS) == 5
+def test_the_tutorial_is_a_notebook_as_well():
+    stored = (ROOT / tutorial_notebook.NOTEBOOK).read_text("utf-8")
+    assert stored == tutorial_notebook.notebook()
+    page = (ROOT / tutorial_notebook.PAGE).read_text("utf-8")
+    assert stored.count("refusal") == 2  # the ledger says no once
+    for line in re.findall(r"^>>> (\w.*)$", page, flags=re.MULTILINE):
+        assert json.dumps(line, ensure_ascii=False)[1:-1] in stored, line
+
+
+def test_there_are_six_notebooks_and_the_page_names_them():
+    assert len(NOTEBOOKS) == 6
     assert {f"../notebooks/{path.name}" for path in NOTEBOOKS} <= {
         *site_hooks.links_of((DOCS / "notebooks.md").read_text())
     }

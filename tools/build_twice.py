@@ -5,7 +5,8 @@
 Only files that git tracks are built from. They are copied to two folders and built there under another time zone and
 hash seed, with ``SOURCE_DATE_EPOCH`` at the time of the last commit unless it is set. setuptools stamps an sdist with
 the present time and the builder's name; the archive is packed again without them. Last, every tracked file of a package
-must be in its wheel: a template or a proof that is left out is an error here, not at a user's.
+must be in its wheel: a template or a proof that is left out is an error here, not at a user's. The one file that git
+does not track and that is built in all the same is the documentation site, which ``make docs`` makes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+SITE = "src/fogline/cli/site.zip"
 SURROUNDINGS = ({"TZ": "UTC", "PYTHONHASHSEED": "1"}, {"TZ": "Asia/Tokyo", "PYTHONHASHSEED": "2"})
 
 
@@ -37,6 +39,22 @@ def tracked(folder: Path) -> list[str]:
     said = subprocess.run(["git", "ls-files", "-z"], cwd=folder, capture_output=True, check=True).stdout
     names = sorted(name for name in said.decode().split("\0") if name)
     return [name for name in names if (folder / name).is_file()]
+
+
+def to_build(folder: Path) -> list[str]:
+    """Files that a distribution is built from: those that git tracks, and the documentation site of the first one.
+
+    Raises
+    ------
+    ValueError
+        If the site was not built.
+    """
+    names = tracked(folder)
+    if not any(name.startswith(SITE.rpartition("/")[0]) for name in names):
+        return names
+    if not (folder / SITE).is_file():
+        raise ValueError(f"there is no {SITE}: `make docs` builds it")
+    return sorted({*names, SITE})
 
 
 def source_date(root: Path) -> int:
@@ -114,7 +132,7 @@ def complaints(first: dict[str, bytes], second: dict[str, bytes], names: list[st
 
 def build_distribution(folder: Path, epoch: int, out: Path) -> list[str]:
     """Build one distribution twice, keep the first build, and return what is wrong."""
-    names = tracked(folder)
+    names = to_build(folder)
     with tempfile.TemporaryDirectory(prefix="one-") as one, tempfile.TemporaryDirectory(prefix="other-") as other:
         first = build(folder, names, Path(one), epoch, SURROUNDINGS[0])
         second = build(folder, names, Path(other), epoch, SURROUNDINGS[1])

@@ -29,7 +29,7 @@ LINK = re.compile(
 )
 """Code, in which nothing is a link, or a link, whose label may hold code: whichever begins first."""
 ELSEWHERE = re.compile(r"^([a-z][a-z0-9+.-]*:|//)")
-LANGUAGES = {".py": "python", ".toml": "toml", ".cff": "yaml", ".csv": "text", ".sh": "sh"}
+LANGUAGES = {".py": "python", ".toml": "toml", ".cff": "yaml", ".csv": "text", ".sh": "sh", ".R": "r", ".Rmd": "text"}
 PUBLIC = re.compile(r"^(class|def|exception|value) ([\w.]+)", flags=re.MULTILINE)
 MADE = "Made by `make docs`."
 

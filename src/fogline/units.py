@@ -18,11 +18,10 @@ age: 0 to 125 years, in steps of 1 (the longest documented life was 122 years)
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fogline._validation import check_bounds, check_count
+from fogline._validation import check_bounds, check_count, nearest
 
 if TYPE_CHECKING:
     from fogline._typing import FloatArray
@@ -308,9 +307,7 @@ def _in_order(bounds: Mapping[Any, Any], columns: Sequence[str], name: str) -> l
         raise ValueError(f"{name} must hold a range for each column")
     for column in given:
         if column not in columns:
-            near = difflib.get_close_matches(column, columns, 1)
-            told = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(columns)}"
-            raise ValueError(f"{name}: there is no column {column!r}; {told}")
+            raise ValueError(f"{name}: there is no column {column!r}; {nearest(column, columns)}")
     missing = [column for column in columns if column not in given]
     if missing:
         raise ValueError(f"{name}: {missing[0]!r} has no range, and one read from the data would leak it")

@@ -78,3 +78,15 @@ def test_a_question_goes_into_a_form_and_comes_back(tmp_path):
     entry = Dataset("x", "x.csv", "X", account="x")
     assert parse_question(entry, form, ["age", "stay, d", "patient"]) == (question, {})
     assert Question.from_dict(json.loads(json.dumps(question.to_dict()))) == question
+
+
+def test_a_column_may_have_any_name_even_that_of_python_s_own_first_parameter():
+    import numpy as np
+
+    from fogline import release
+    from fogline.studio.explorer import Condition, curve
+
+    rows = np.random.default_rng(0).uniform(0, 10, (2000, 2))
+    shape = release(rows, columns=["self", "stay"], bounds=[(0, 10), (0, 10)], epsilon=1.0)
+    found = curve(shape, "stay", 32, [[Condition("self", 0.0, 5.0)]])
+    assert found.rows[0][0].startswith("self")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -24,6 +24,8 @@ __all__ = [
     "check_pairs",
     "check_positive",
     "check_real",
+    "nearest",
+    "unknown_key",
 ]
 
 Neighbours = Literal["add-remove", "replace"]
@@ -260,6 +262,32 @@ def check_name(value: object, name: str) -> str:
     if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 200:
         raise ValueError(f"{name} must be a text of 1 to 200 printable characters")
     return value
+
+
+def nearest(word: str, known: Collection[str]) -> str:
+    """Say which known word was perhaps meant, or which words there are.
+
+    Examples
+    --------
+    >>> nearest("agee", ["age", "stay"]), nearest("weight", ["age", "stay"])
+    ("did you mean 'age'?", 'there are age, stay')
+    """
+    import difflib
+
+    near = difflib.get_close_matches(word, known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+
+
+def unknown_key(content: Iterable[str], keys: Collection[str], where: str) -> str | None:
+    """Say what is wrong with the first key of a table that means nothing there; None if all mean something.
+
+    Examples
+    --------
+    >>> unknown_key({"file": "a.csv", "units": "x"}, ["file", "unit"], "[source]")
+    "[source] has an unknown key 'units'; did you mean 'unit'?"
+    """
+    found = next((key for key in content if key not in keys), None)
+    return None if found is None else f"{where} has an unknown key {found!r}; {nearest(found, keys)}"
 
 
 def check_ledger(ledger: object) -> LedgerLike | None:

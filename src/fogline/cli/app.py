@@ -26,6 +26,7 @@ COMMANDS = {
     "clusters": "fogline.cli.fit_commands:clusters",
     "continual": "fogline.cli.continual:continual",
     "demo": "fogline.cli.demo:demo",
+    "docs": "fogline.cli.docs:docs",
     "explore": "fogline.cli.studio:explore",
     "fit": "fogline.cli.fit_commands:fit",
     "init": "fogline.cli.recipe:init",

@@ -9,13 +9,12 @@ is opened and compared with the recipe, so that running a recipe twice spends on
 from __future__ import annotations
 
 import contextlib
-import difflib
 import io
 import json
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 
 import click
 
+from fogline._validation import nearest, unknown_key
 from fogline.cli import parse
 from fogline.cli.common import Command, need, writable, write
 
@@ -173,9 +173,7 @@ class Recipe:
     def _check_reading(self, part: dict[str, Any]) -> None:
         kind = part.get("kind")
         if kind not in READINGS:
-            near = difflib.get_close_matches(str(kind), READINGS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(READINGS)}"
-            raise click.ClickException(f"[[reading]]: there is no kind {kind!r}; {hint}")
+            raise click.ClickException(f"[[reading]]: there is no kind {kind!r}; {nearest(str(kind), READINGS)}")
         plain = () if kind in WITHOUT_JSON else ("json",)
         _known(part, ("kind", "release", *plain, *READINGS[str(kind)]), f"[[reading]] of kind {kind!r}")
         name = part.get("release")
@@ -184,9 +182,9 @@ class Recipe:
         if name is None and len(self.releases) > 1:
             raise click.ClickException(f"[[reading]] of kind {kind!r} needs release: one of {', '.join(self.releases)}")
         if name is not None and name not in self.releases:
-            near = difflib.get_close_matches(str(name), self.releases, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(self.releases)}"
-            raise click.ClickException(f"[[reading]]: there is no release {name!r}{hint}")
+            raise click.ClickException(
+                f"[[reading]]: there is no release {name!r}; {nearest(str(name), self.releases)}"
+            )
         for asking, key in (("ask", "questions"), ("notebook", "out")):
             if kind == asking and not part.get(key):
                 raise click.ClickException(f"[[reading]] of kind {asking!r} needs {key}")
@@ -330,14 +328,10 @@ def _same_epsilon(where: str, file: Path, found: float, wanted: Any) -> None:
         raise click.ClickException(f"{where}: {file} was released with epsilon {found:g}: delete it first")
 
 
-def _known(content: Mapping[str, Any], keys: Iterable[str], where: str) -> None:
+def _known(content: Mapping[str, Any], keys: Collection[str], where: str) -> None:
     """Refuse a key that means nothing, with the nearest one that does."""
-    known = list(keys)
-    for key in content:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise click.ClickException(f"{where} has an unknown key {key!r}; {hint}")
+    if wrong := unknown_key(content, keys, where):
+        raise click.ClickException(wrong)
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
@@ -675,9 +669,7 @@ def _asked_columns(file: str, given: Mapping[str, Any]) -> tuple[list[str], list
     columns = parse.columns_option(listed) or []
     for column in columns:
         if column not in known:
-            near = difflib.get_close_matches(column, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise click.BadParameter(f"there is no column {column!r}; {hint}", param_hint="--columns")
+            raise click.BadParameter(f"there is no column {column!r}; {nearest(column, known)}", param_hint="--columns")
     if len(columns) > 3:
         raise click.BadParameter("a density has up to three; write several releases", param_hint="--columns")
     text = given["bounds"]

@@ -329,7 +329,7 @@ class PrivateDensity(Results):
         """Posterior of one column alone."""
         return self.posterior.marginal(column)
 
-    def given(self, **ranges: Ends) -> Posterior:
+    def given(self, /, **ranges: Ends) -> Posterior:
         """Posterior of the other columns where these lie in closed ranges."""
         return self.posterior.given(**ranges)
 

@@ -6,15 +6,15 @@ page knows a data set by its id. Everything is checked when the studio starts.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fogline import units
+from fogline._validation import unknown_key
 from fogline.sources.paths import ADDRESSES, is_parquet, is_text
 
 __all__ = ["READING", "ConfigError", "Dataset", "StudioConfig", "folder_config", "load_config"]
@@ -245,7 +245,7 @@ def _dataset(name: str, entry: object, base: Path, expect: int | None) -> Datase
     )
 
 
-def _table(content: Mapping[str, Any], name: str, keys: Iterable[str]) -> Mapping[str, Any]:
+def _table(content: Mapping[str, Any], name: str, keys: Collection[str]) -> Mapping[str, Any]:
     found = content.get(name, {})
     if not isinstance(found, dict):
         raise ConfigError(f"[{name}]: expected a table")
@@ -253,13 +253,9 @@ def _table(content: Mapping[str, Any], name: str, keys: Iterable[str]) -> Mappin
     return found
 
 
-def _known(content: Mapping[str, Any], keys: Iterable[str], where: str) -> None:
-    known = list(keys)
-    for key in content:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise ConfigError(f"{where} has an unknown key {key!r}; {hint}")
+def _known(content: Mapping[str, Any], keys: Collection[str], where: str) -> None:
+    if wrong := unknown_key(content, keys, where):
+        raise ConfigError(wrong)
 
 
 def _slug(name: str) -> str:

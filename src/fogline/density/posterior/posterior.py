@@ -546,7 +546,7 @@ class Posterior:
         }
         return Posterior(self.axes, contents, count=count, **more), atoms
 
-    def given(self, **ranges: Ends) -> Posterior:
+    def given(self, /, **ranges: Ends) -> Posterior:
         """Posterior of the other columns where these lie in closed ranges; of all of them if none would be left.
 
         A heap lies in the condition as a whole or not at all, and the other columns keep theirs: zeros of a column are
