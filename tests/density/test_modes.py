@@ -153,11 +153,11 @@ def test_no_records_and_one_record_take_the_same_path(n):
 
 def test_heaps_of_whole_numbers_are_not_modes():
     rng = np.random.default_rng(5)
-    ages = np.round(rng.normal(45, 12, size=(50_000, 1)))
-    with_steps = released(ages, [(0, 100)], epsilon=5.0, bandwidths=[0.002, 0.02], steps=1).modes()
+    rooms = np.round(rng.normal(9, 2.4, size=(50_000, 1)))
+    with_steps = released(rooms, [(0, 20)], epsilon=5.0, bandwidths=[0.01, 0.1], steps=1).modes()
     assert len(with_steps.positions) == 1
-    assert abs(with_steps.positions[0, 0] - 45) < 1.5
-    without = released(ages, [(0, 100)], epsilon=5.0, bandwidths=[0.002, 0.02]).modes()
+    assert abs(with_steps.positions[0, 0] - 9) < 0.3
+    without = released(rooms, [(0, 20)], epsilon=5.0, bandwidths=[0.01, 0.1]).modes()
     assert len(without.positions) > 1, "else this test would show nothing"
 
 
