@@ -1,4 +1,6 @@
-"""Canary pairs for tests: fewer of those that differ by a reflection of the box only."""
+"""Canary pairs for tests: no more of them than a test needs."""
+
+from fogline.audit import replay
 
 
 def few_corners(pairs):
@@ -12,3 +14,16 @@ def few_corners(pairs):
 
 def _kept(corner):
     return len(set(corner)) == 1 or corner == "01" * (len(corner) // 2) + "0" * (len(corner) % 2)
+
+
+def first_failure(fit, pairs, words):
+    """Replay pair after pair until one fails in these words: a mutant need not be caught more than once.
+
+    Returns the report of that pair. If none fails so, an error says what was found instead.
+    """
+    reports = []
+    for pair in pairs:
+        reports.append(replay(fit, [pair]))
+        if not reports[-1].passed and words in str(reports[-1]):
+            return reports[-1]
+    raise AssertionError(f"no pair failed with {words!r}:\n" + "\n".join(map(str, reports)))
