@@ -116,7 +116,7 @@ def test_the_search_would_find_it(tmp_path):
 @pytest.mark.parametrize("paid", [False, True])
 def test_a_fit_lets_nothing_out(paid, tmp_path, ledger):
     """Attributes, pickle, repr, logs, warnings, printed text and files."""
-    seen = observe(modes(ledger=ledger if paid else None).fit, secret())
+    seen = observe(modes(ledger=ledger if paid else None).fit, secret(), look=False)
     assert not seen.exception
     fitted = seen.result
     fitted.set_params(ledger=None)
@@ -134,7 +134,7 @@ def test_a_fit_on_a_file_lets_nothing_out(form, tmp_path):
         path.write_text("age\n" + "\n".join(repr(float(x)) for x in secret()[:, 0]) + "\n8.12345678901234x\n")
     else:
         pytest.importorskip("pandas").DataFrame(secret(), columns=["age"]).to_parquet(path)
-    seen = observe(modes().fit, path)
+    seen = observe(modes().fit, path, look=False)
     assert not seen.exception
     for part in (vars(seen.result), seen.pickled, seen.text, seen.logs, seen.caught, seen.output):
         assert not shows(part)
@@ -474,7 +474,7 @@ def test_a_sketch_takes_any_bits_and_counts_what_lies_inside(X):
 @settings(max_examples=25)
 @given(st.lists(patterns, max_size=8))
 def test_a_fit_takes_any_bits(bits):
-    seen = observe(modes().fit, floats_of(bits).reshape(-1, 1))
+    seen = observe(modes().fit, floats_of(bits).reshape(-1, 1), look=False)
     assert not seen.exception
     assert not any([seen.logs, seen.caught, seen.output, *seen.files.values()])
 

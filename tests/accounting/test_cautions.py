@@ -63,7 +63,7 @@ def test_the_warning_points_at_the_line_of_the_user():
 def test_a_warning_that_is_an_error_costs_nothing(tmp_path):
     places = {"dataset": "d", "high_water": tmp_path / "marks"}
     sketch = DensitySketch(BOX).update(X)
-    with Ledger.create(tmp_path / "books", epsilon=100.0, delta=1e-5, **places) as ledger:
+    with Ledger.create(tmp_path / "books", epsilon=9.0, delta=1e-5, **places) as ledger:
         for release in (
             lambda: PrivateModes(epsilon=12.0, delta=1e-5, bounds=BOX, ledger=ledger).fit(X),
             lambda: private_bounds(X, epsilon=12.0, delta=1e-5, ledger=ledger),
@@ -73,6 +73,27 @@ def test_a_warning_that_is_an_error_costs_nothing(tmp_path):
                 release()
         assert not any(entry.kind == "reserve" for entry in ledger.history())
     assert sketch.release(epsilon=1.0, delta=1e-5).guarantee.certified  # not yet claimed
+
+
+def test_a_cap_that_promises_little_is_said_once_and_before_it_is_written(tmp_path):
+    books, places = tmp_path / "books", {"high_water": tmp_path / "marks"}
+    with pytest.raises(PrivacyWarning, match="epsilon = 20 is above 10"):  # the suite makes errors of warnings
+        Ledger.create(books, dataset="d", epsilon=20.0, delta=1e-6, **places)
+    assert not books.exists()
+    ledger, found = caught(lambda: Ledger.create(books, dataset="d", epsilon=20.0, delta=0.01, **places))
+    assert [str(warning.message).partition(":")[0] for warning in found] == [
+        "epsilon = 20 is above 10",
+        "delta = 0.01 is above 0.001",
+    ]
+    assert found[0].filename == __file__
+    with ledger:
+        for change in (
+            lambda: ledger.add_dataset("e", epsilon=11.0, delta=0.0),
+            lambda: ledger.set_cap(dataset="d", epsilon=12.0, delta=1e-6),
+            lambda: ledger.add_analyst("ana", epsilon=13.0, delta=1e-6),
+        ):
+            assert len(caught(change)[1]) == 1
+        assert caught(lambda: ledger.set_cap(dataset="d", epsilon=10.0, delta=1e-6))[1] == []
 
 
 def test_draws_are_judged_together():

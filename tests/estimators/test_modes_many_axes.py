@@ -119,7 +119,7 @@ def test_replay(relation):
     """The search reads released numbers only: on a neighbour, with the same answers, all is the same."""
     box = [(-8.0, 8.0)] * 4 + [(0.0, 3.0)]
     pairs = canary_pairs(box, neighbours=relation, n=30, block=None)
-    chosen = [*pairs[::9], pairs[-1]]
+    chosen = [*pairs[::18], pairs[-1]]
     report = replay(planned(bounds=box, neighbours=relation, bandwidth=0.4, n_modes=1), chosen)
     assert report.passed, str(report)
     assert 0.4 < report.largest_ratio <= 1

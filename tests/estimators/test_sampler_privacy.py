@@ -310,7 +310,7 @@ def test_no_output_and_no_file_holds_the_models_weights(schedule, tmp_path):
             plain.__reduce_ex__(5)
         return {"samplers": [plain, paid], "shown": shown, "drawn": drawn, "refused": str(refused.value)}
 
-    seen = observe(run, np.random.default_rng(0).normal(size=(200, 1)))
+    seen = observe(run, np.random.default_rng(0).normal(size=(200, 1)), look=False)
     ledger.close()
     assert not seen.exception, seen.exception
     assert not traces(seen.output + seen.text + str(seen.logs) + str(seen.caught))

@@ -278,7 +278,7 @@ def test_a_stored_release_is_read_with_its_partition(tmp_path, monkeypatch):
 
 
 def test_other_leaves_other_terms_and_other_columns_are_other_questions(tmp_path):
-    with books(tmp_path, epsilon=30.0) as ledger:
+    with books(tmp_path, epsilon=9.0) as ledger:
         densities = [
             counted().release(epsilon=1.0, ledger=ledger),
             counted(steps=0.5).release(epsilon=1.0, ledger=ledger),

@@ -9,6 +9,9 @@ cells of a function, the bytes of an array. `Glance.holds` compares by identity,
 If it holds, reading again would give the same leaves. What cannot be compared this way (an object of another language,
 a filled cache, a weak reference) makes the glance *blind*: it never holds, and its value is read again at every look.
 So a glance saves time and loses nothing, except where memory of an immutable object is overwritten from outside Python.
+
+A process holds some 100 000 such objects and is looked at three times per pair of neighbours. So they are kept in
+columns, which are compared without a step of Python's interpreter per object.
 """
 
 from __future__ import annotations
@@ -16,15 +19,17 @@ from __future__ import annotations
 import array
 import collections
 import functools
+import struct
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter, is_
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain, repeat
+from operator import attrgetter, eq, is_, methodcaller
 from typing import Any
 
 import numpy as np
 
-__all__ = ["CHANGEABLE", "Bindings", "Glance", "same_bindings", "same_items"]
+__all__ = ["CHANGEABLE", "Bindings", "Collections", "Glance", "Mappings", "same_bindings", "same_items"]
 
 CHANGEABLE = frozenset({bytearray, memoryview, array.array})
 """Kinds that have no parts but can change in place."""
@@ -33,6 +38,8 @@ _HEAP_TYPE = 1 << 9
 _EMPTY = object()
 _FUNCTION_PARTS = tuple(map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__", "__qualname__")))
 _attributes = attrgetter("__dict__")
+_contents = attrgetter("cell_contents")
+_values = methodcaller("values")
 _STILL = (
     types.CodeType,
     types.MethodType,
@@ -48,6 +55,8 @@ _BOUND_FOR_GOOD = (tuple, frozenset, staticmethod, classmethod, functools.partia
 """Kinds whose parts are bound for good, besides attributes."""
 
 _PLAIN_KEYS = frozenset({str, int, float, bool, bytes, type(None)})
+_SHOWN_KEYS = (str, int, float, bytes, tuple)
+"""Kinds of keys that `fogline.audit.leaves` shows by their repr, and does not look into."""
 
 
 def same_items(now: Iterable[Any], then: Iterable[Any]) -> bool:
@@ -70,32 +79,114 @@ def same_bindings(now: Mapping[Any, Any], then: Mapping[Any, Any]) -> bool:
     >>> same_bindings({"a": 1}, {"a": 1}), same_bindings({"a": 1}, {"b": 1})
     (True, False)
     """
-    return len(now) == len(then) and same_items(now.values(), then.values()) and same_items(now, then)
+    return len(now) == len(then) and all(map(is_, now.values(), then.values())) and all(map(is_, now, then))
+
+
+class Collections:
+    """Lists, sets and the like with what they held.
+
+    Examples
+    --------
+    >>> kept, value = Collections(), [1, 2]
+    >>> kept.note(value)
+    >>> before = kept.hold()
+    >>> value.append(3)
+    >>> before, kept.hold()
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self.live: list[Collection[Any]] = []
+        self.sizes: list[int] = []
+        self.items: list[Any] = []
+
+    def note(self, value: Collection[Any]) -> None:
+        """Remember what a collection holds."""
+        self.live.append(value)
+        self.sizes.append(len(value))
+        self.items.extend(value)
+
+    def add(self, other: Collections) -> None:
+        """Take over what another one remembers."""
+        self.live += other.live
+        self.sizes += other.sizes
+        self.items += other.items
+
+    def hold(self) -> bool:
+        """Say whether each collection holds the same objects in the same order."""
+        # Sizes first: with them equal, one comparison from end to end is one of each collection.
+        return all(map(eq, map(len, self.live), self.sizes)) and all(
+            map(is_, chain.from_iterable(self.live), self.items)
+        )
+
+
+class Mappings:
+    """Mappings with what they bound.
+
+    Examples
+    --------
+    >>> kept, value = Mappings(), {"a": 1}
+    >>> kept.note(value)
+    >>> before = kept.hold()
+    >>> value["a"] = True
+    >>> before, kept.hold()
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self.keys = Collections()
+        self.values: list[Any] = []
+
+    def note(self, value: Mapping[Any, Any]) -> None:
+        """Remember what a mapping binds."""
+        self.keys.note(value)
+        self.values.extend(value.values())
+
+    def add(self, other: Mappings) -> None:
+        """Take over what another one remembers."""
+        self.keys.add(other.keys)
+        self.values += other.values
+
+    def hold(self) -> bool:
+        """Say whether each mapping binds the same names, in the same order, to the same objects."""
+        return self.keys.hold() and all(map(is_, chain.from_iterable(map(_values, self.keys.live)), self.values))
 
 
 class Bindings:
     """Names by which functions and classes were reached: those have a look of their own as long as these lead there."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self._known: set[tuple[int, str]] = set()
+        # Two columns, since a class shows its names through a view of another type than a module.
+        self._in_dicts: tuple[list[dict[str, Any]], list[str], list[Any]] = ([], [], [])
+        self._in_classes: tuple[list[types.MappingProxyType[str, Any]], list[str], list[Any]] = ([], [], [])
 
     def note(self, value: object) -> None:
         """Remember each step from the module to a function or class."""
         name = str(getattr(value, "__module__", ""))
         holder: Any = sys.modules.get(name)
-        self._found[0, name] = (None, holder)
+        self._keep(sys.modules, name, holder)
         for part in str(getattr(value, "__qualname__", "")).split("."):
+            around = sys.modules if holder is None else getattr(holder, "__dict__", {})
             below = getattr(holder, "__dict__", {}).get(part)
-            self._found[id(holder), part] = (holder, below)
+            self._keep(around, part, below, key=id(holder))
             holder = below
 
     def hold(self) -> bool:
         """Say whether every step leads where it led."""
-        for (_, name), (holder, found) in self._found.items():
-            around = sys.modules if holder is None else getattr(holder, "__dict__", {})
-            if around.get(name) is not found:
-                return False
-        return True
+        dicts, names, found = self._in_dicts
+        views, parts, below = self._in_classes
+        return all(map(is_, map(dict.get, dicts, names), found)) and all(
+            map(is_, map(types.MappingProxyType.get, views, parts), below)
+        )
+
+    def _keep(self, around: Any, name: str, found: object, key: int = 0) -> None:
+        if (key, name) in self._known:
+            return
+        self._known.add((key, name))
+        columns: Any = self._in_dicts if isinstance(around, dict) else self._in_classes
+        for column, one in zip(columns, (around, name, found), strict=True):
+            column.append(one)
 
 
 class Glance:
@@ -127,20 +218,23 @@ class Glance:
         self.bindings = Bindings() if bindings is None else bindings
         self.blind = False
         self.known: set[int] = set()
-        self.items: list[tuple[Any, tuple[Any, ...]]] = []
-        self.objects: list[tuple[Any, type, dict[Any, Any]]] = []
-        self.classes: list[tuple[type, dict[str, Any]]] = []
-        # By columns, which are compared without a step of Python's interpreter per function: there are thousands.
+        self.items = Collections()
+        self.bound = Mappings()
+        self.objects: tuple[list[Any], list[type]] = ([], [])
+        self.attributes: tuple[list[Any], list[dict[str, Any]]] = ([], [])
         self.functions: list[types.FunctionType] = []
         self.parts: tuple[list[Any], ...] = tuple([] for _ in _FUNCTION_PARTS)
         self.without_attributes: list[types.FunctionType] = []
-        self.cells: list[tuple[types.CellType, Any]] = []
+        self.cells: tuple[list[types.CellType], list[Any]] = ([], [])
+        self.empty_cells: list[types.CellType] = []
         self.memory: list[tuple[Any, Any, Any]] = []
         self.caches: list[Any] = []
-        self.slots: list[tuple[Any, str, Any]] = []
+        self.slots: tuple[list[Any], list[str], list[Any]] = ([], [], [])
 
     def holds(self) -> bool:
         """Say whether all of it is as it was; never if the glance is blind."""
+        values, kinds = self.objects
+        holders, names, contents = self.slots
         return (
             not self.blind
             and not any(map(_attributes, self.without_attributes))
@@ -148,31 +242,37 @@ class Glance:
                 all(map(is_, map(part, self.functions), then))
                 for part, then in zip(_FUNCTION_PARTS, self.parts, strict=True)
             )
-            and all(
-                type(value) is kind and same_bindings(_dictionary(value), then) for value, kind, then in self.objects
-            )
-            and all(same_bindings(vars(kind), then) for kind, then in self.classes)
-            and all(same_items(value, items) for value, items in self.items)
-            and all(_content(cell) is content for cell, content in self.cells)
-            and all(getattr(value, name, _EMPTY) is content for value, name, content in self.slots)
+            and all(map(is_, map(type, values), kinds))
+            and all(map(is_, map(_attributes, self.attributes[0]), self.attributes[1]))
+            and self.bound.hold()
+            and self.items.hold()
+            and self._cells_hold()
+            and all(map(is_, map(getattr, holders, names, repeat(_EMPTY)), contents))
             and all(read(value) == leaf for value, read, leaf in self.memory)
             and not any(cache.cache_info().currsize for cache in self.caches)
         )
 
+    def _cells_hold(self) -> bool:
+        cells, contents = self.cells
+        try:
+            filled = all(map(is_, map(_contents, cells), contents))
+        except ValueError:  # emptied since
+            return False
+        return filled and all(_content(cell) is _EMPTY for cell in self.empty_cells)
+
     def add(self, other: Glance) -> None:
         """Take over all that another glance depends on."""
         self.blind |= other.blind
-        self.items += other.items
-        self.objects += other.objects
-        self.classes += other.classes
+        self.items.add(other.items)
+        self.bound.add(other.bound)
+        for name in ("objects", "attributes", "parts", "cells", "slots"):
+            for mine, theirs in zip(getattr(self, name), getattr(other, name), strict=True):
+                mine += theirs
         self.functions += other.functions
-        for mine, theirs in zip(self.parts, other.parts, strict=True):
-            mine += theirs
         self.without_attributes += other.without_attributes
-        self.cells += other.cells
+        self.empty_cells += other.empty_cells
         self.memory += other.memory
         self.caches += other.caches
-        self.slots += other.slots
 
     def note_memory(self, value: object, read: Callable[[object], object], leaf: object) -> None:
         """Remember the leaf of an array or buffer, and how it is read."""
@@ -187,7 +287,8 @@ class Glance:
             self._note_object(value)
         else:
             self.without_attributes.append(value)
-        self.cells += [(cell, _content(cell)) for cell in value.__closure__ or ()]
+        for cell in value.__closure__ or ():
+            self._note_cell(cell)
         if value.__kwdefaults__:
             self._note_mapping(value.__kwdefaults__)
 
@@ -206,18 +307,23 @@ class Glance:
         elif isinstance(value, type):
             if value.__flags__ & _HEAP_TYPE:
                 self.bindings.note(value)
-                self.classes.append((value, dict(vars(value))))
+                self.bound.note(vars(value))
         elif isinstance(value, functools._lru_cache_wrapper):
             self.bindings.note(value)
             self.caches.append(value)
             self.blind |= value.cache_info().currsize > 0
             self._note_object(value)
-        elif kind is dict:
+        elif kind is dict or kind is types.MappingProxyType:
             self._note_mapping(value)  # type: ignore[arg-type]
         elif kind in (list, set, collections.deque):
-            self.items.append((value, tuple(value)))  # type: ignore[arg-type]
+            self.items.note(value)  # type: ignore[arg-type]
         elif kind is types.CellType:
-            self.cells.append((value, _content(value)))  # type: ignore[arg-type]
+            self._note_cell(value)  # type: ignore[arg-type]
+        elif kind is np.random.RandomState:
+            # scipy's distributions hold one each, and our modules a dozen distributions.
+            state = _random_state(value)
+            self.blind |= state[0] != "MT19937"  # others keep large integers, which have no bytes of their own
+            self.note_memory(value, _random_state, state)
         elif kind is np.ndarray:
             self.blind |= value.dtype.hasobject or value.dtype.metadata is not None  # type: ignore[attr-defined]
         elif isinstance(value, _BOUND_FOR_GOOD) or not (known or reduced):
@@ -226,28 +332,45 @@ class Glance:
             self.blind = True
 
     def _note_object(self, value: object) -> None:
-        self.objects.append((value, type(value), dict(_dictionary(value))))
+        for column, one in zip(self.objects, (value, type(value)), strict=True):
+            column.append(one)
+        found = getattr(value, "__dict__", None)
+        if isinstance(found, dict):
+            for column, one in zip(self.attributes, (value, found), strict=True):
+                column.append(one)
+            self.bound.note(found)
         for base in type(value).__mro__:
             slots = base.__dict__.get("__slots__", ())
             for name in (slots,) if isinstance(slots, str) else slots:
                 if name.startswith("__") and not name.endswith("__"):
                     self.blind = True  # a mangled name: rare enough to be read each time
                 elif name not in ("__dict__", "__weakref__"):
-                    self.slots.append((value, name, getattr(value, name, _EMPTY)))
+                    for column, one in zip(self.slots, (value, name, getattr(value, name, _EMPTY)), strict=True):
+                        column.append(one)
 
-    def _note_mapping(self, value: dict[Any, Any]) -> None:
-        # Other keys are shown by their repr, which may change while they do not.
-        self.blind |= not all(type(key) in _PLAIN_KEYS for key in value)
-        self.items += [(value, tuple(value)), (value.values(), tuple(value.values()))]
+    def _note_cell(self, cell: types.CellType) -> None:
+        content = _content(cell)
+        if content is _EMPTY:
+            self.empty_cells.append(cell)
+            return
+        for column, one in zip(self.cells, (cell, content), strict=True):
+            column.append(one)
+
+    def _note_mapping(self, value: Mapping[Any, Any]) -> None:
+        # Some keys are shown by their repr, which may change while they do not; all others are parts themselves.
+        self.blind |= any(isinstance(key, _SHOWN_KEYS) and type(key) not in _PLAIN_KEYS for key in value)
+        self.bound.note(value)
 
 
-def _dictionary(value: object) -> dict[str, Any]:
-    found = getattr(value, "__dict__", None)
-    return found if isinstance(found, dict) else {}
+def _random_state(value: object) -> tuple[Any, ...]:
+    """Return what tells one state of numpy's older generator from another."""
+    state = value.get_state(legacy=False)  # type: ignore[attr-defined]
+    inner = {name: np.asarray(part).tobytes() for name, part in state["state"].items()}
+    return state["bit_generator"], inner, state["has_gauss"], struct.pack("<d", state["gauss"])
 
 
 def _content(cell: types.CellType) -> object:
     try:
-        return cell.cell_contents
+        return _contents(cell)
     except ValueError:  # still empty
         return _EMPTY

@@ -109,7 +109,7 @@ def observe(
     before : Surroundings, optional
         A look at the process just before, if there is one.
     look : bool
-        Whether to look at the state of the process, which takes some 40 ms the first time.
+        Whether to look at the state of the process, which takes a quarter of a second the first time.
 
     Examples
     --------

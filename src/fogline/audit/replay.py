@@ -82,7 +82,7 @@ from fogline.audit.noise_laws import (
     same_values,
 )
 from fogline.audit.observation import differences, modules_of, observe
-from fogline.audit.surroundings import Surroundings, empty_caches, look_around, rewind
+from fogline.audit.surroundings import Surroundings, empty_caches, look_around, rewind, without_inspected
 from fogline.mechanisms.randomness import (
     Call,
     EntropySource,
@@ -462,7 +462,7 @@ def replay(
     fit = (lambda data: clone(estimator).fit(data)) if is_estimator else given
     watched = tuple(base.__module__ for base in type(estimator).__mro__)
     audited = _Audited(fit, claim, is_estimator, watched)
-    reports, steps, last = list[PairReport](), list[Step](), None
+    reports, steps = list[PairReport](), list[Step]()
     for number, pair in enumerate(pairs):
         # Compilation and imports happen once, and would show as a difference of the first pair alone.
         if number == 0:
@@ -484,18 +484,24 @@ def replay(
     return ReplayReport(tuple(reports))
 
 
-def _warm_up(audited: _Audited, pair: Pair) -> Surroundings | None:
+_LAST: list[Surroundings] = []
+"""The first look of the last replay: what is as it was then need not be read again."""
+
+
+def _warm_up(audited: _Audited, pair: Pair) -> Surroundings:
     """Let imports and compilation happen before anything is compared, and put back all other state; return a look.
 
     Garbage of earlier work goes first: collected between two looks, it would show as a difference.
     """
     gc.collect()
+    modules = modules_of(audited.fit, audited.watched)
+    before = look_around(modules, inspected=audited.fit, last=_LAST[0] if _LAST else None)
+    _LAST[:] = [without_inspected(before)]
     with use_provider(RecordingProvider()):
-        seen = observe(audited.fit, pair.D, watched=audited.watched)
-    if seen.before is not None:
-        rewind(seen.before)
-        empty_caches(seen.before)
-    return seen.before
+        seen = observe(audited.fit, pair.D, watched=audited.watched, before=before)
+    rewind(before, seen.after)
+    empty_caches(before)
+    return before
 
 
 @dataclass(frozen=True)
@@ -512,14 +518,16 @@ def _mixed(seed: int, number: int) -> int:
     return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
 
 
-def _look_before(audited: _Audited, last: Surroundings | None) -> Surroundings:
+def _look_before(audited: _Audited, last: Surroundings) -> Surroundings:
     """Look at the process before a pair, with empty caches; `last` is an earlier look.
 
     Caches hold what earlier pairs left: a first run that adds to it would end with more than the second, which starts
     from an empty one.
     """
     modules = modules_of(audited.fit, audited.watched)
+    empty_caches(last)
     before = look_around(modules, inspected=audited.fit, last=last)
+    # A module that was imported since the last look brings caches of its own.
     return look_around(modules, inspected=audited.fit, last=before) if empty_caches(before) else before
 
 
@@ -533,7 +541,7 @@ def _replay_pair(
     player = ReplayingProvider(recorder.steps)
     # The second run starts from the state that the first one found, not from what that one left.
     if first.before is not None:
-        rewind(first.before)
+        rewind(first.before, first.after)
     with use_provider(player):
         second = observe(fit, pair.D_prime, watched=audited.watched, before=first.before, look=look)
     if not player.failures:

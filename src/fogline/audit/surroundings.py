@@ -8,8 +8,9 @@ Looked at with all that can be reached from it is *own code*: fogline (but for t
 the module of what is audited, and ``__main__``. Of all other modules the names are compared, and what they are bound
 to; containers inside another package that are changed in place are not seen.
 
-A look in full takes some 40 ms or more, and most of what it finds is what the last one found. `look_around` can be
-given that one: what a `fogline.audit.glances.Glance` shows to be the same objects is carried over.
+A look in full takes a quarter of a second, and most of what it finds is what the last one found. `look_around` can be
+given that one: what a `fogline.audit.glances.Glance` shows to be the same objects is carried over. What did not change
+between two looks (`Calm`) is compared in one piece from then on.
 
 `watch_writes` listens to Python's audit events for files written outside the working directory, processes and sockets.
 """
@@ -26,12 +27,13 @@ import sys
 import types
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import is_
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fogline.audit.glances import Bindings, Glance, same_bindings, same_items
+from fogline.audit.glances import Bindings, Glance, Mappings, same_bindings, same_items
 from fogline.audit.leaves import (
     ADDRESS,
     SKIPPED,
@@ -55,6 +57,7 @@ __all__ = [
     "opaque_additions",
     "rewind",
     "watch_writes",
+    "without_inspected",
 ]
 
 ALLOWED_STATE = {
@@ -155,11 +158,67 @@ class ModuleLook:
     quiet: Glance = field(default_factory=Glance)
     restless: list[str] = field(default_factory=list)
 
+    def follows(self, last: ModuleLook | None) -> bool:
+        """Say whether this look carried over all that was quiet in the last one."""
+        return last is not None and self.quiet is last.quiet
+
     def is_as_it_was(self, names: dict[str, Any]) -> bool:
         """Say whether names, classes and all that is quiet are the same; `names` is the new copy of the module's."""
+        return names is self.names and self.quiet.holds()
+
+
+_MOST_CHANGED = 100
+"""Modules that may be looked at one by one; with more it is forgotten which have changed, and learnt anew."""
+
+
+@dataclass
+class Calm:
+    """What two looks in a row found the same, to be compared in one piece.
+
+    Attributes
+    ----------
+    holders : dict
+        The dictionaries of the modules whose names were bound to the same objects.
+    names : Mappings
+        What these names were bound to.
+    modules : frozenset of str
+        The modules that were looked into and were the same.
+    quiet : Glance
+        At all that is quiet in these.
+    changed : frozenset of str
+        Modules that did change at some look: they are looked at one by one.
+    """
+
+    holders: dict[str, dict[str, Any]]
+    names: Mappings
+    modules: frozenset[str]
+    quiet: Glance
+    changed: frozenset[str]
+
+    @classmethod
+    def between(cls, last: Surroundings, now: Surroundings, live: Mapping[str, dict[str, Any]]) -> Calm:
+        """Collect what two looks found the same."""
+        known = frozenset() if last.calm is None else last.calm.changed
+        fresh = {name for name, bound in now.names.items() if bound is not last.names.get(name)}
+        fresh |= {name for name, look in now.modules.items() if not look.follows(last.modules.get(name))}
+        changed = (known if len(known) < _MOST_CHANGED else frozenset()) | (fresh & set(last.names))
+        modules = frozenset(now.modules) - changed - fresh - {_INSPECTED}
+        calm = cls({}, Mappings(), modules, Glance(now.bindings), changed)
+        for name, bound in now.names.items():
+            if name not in changed and name not in fresh:
+                calm.holders[name] = live[name]
+                calm.names.note(bound)
+        # The copies were compared with the dictionaries just now; these are what will be compared.
+        calm.names.keys.live = list(calm.holders.values())
+        for name in calm.modules:
+            calm.quiet.add(now.modules[name].quiet)
+        return calm
+
+    def holds(self, live: Mapping[str, dict[str, Any]]) -> bool:
+        """Say whether all of it is as it was; `live` has the dictionaries of the modules of now."""
         return (
-            names is self.names
-            and all(same_bindings(vars(kind), plain) for kind, plain in self.classes.values())
+            all(map(is_, map(live.get, self.holders), self.holders.values()))
+            and self.names.hold()
             and self.quiet.holds()
         )
 
@@ -178,12 +237,15 @@ class Surroundings:
         The modules that were looked into.
     bindings : Bindings
         Which functions and classes have names of their own.
+    calm : Calm, optional
+        What this look and the one before found the same.
     """
 
     names: dict[str, dict[str, Any]]
     process: dict[str, Any]
     modules: dict[str, ModuleLook] = field(default_factory=dict)
     bindings: Bindings = field(default_factory=Bindings)
+    calm: Calm | None = None
 
 
 def look_around(
@@ -209,27 +271,46 @@ def look_around(
     """
     if last is not None and not last.bindings.hold():
         last = None
-    known = {} if last is None else last.names
-    names = {
-        name: _snapshot(vars(module), known.get(name))
+    live = {
+        name: vars(module)
         for name, module in list[tuple[str, Any]](sys.modules.items())
         if isinstance(module, types.ModuleType) and not ("." in name and name.split(".")[0] in _LARGE)
     }
-    seen = Surroundings(names, _process_state())
+    known = {} if last is None else last.names
+    calm = last.calm if last is not None and last.calm is not None and last.calm.holds(live) else None
+    same = {} if calm is None else calm.holders
+    names = {name: known[name] if name in same else _snapshot(now, known.get(name)) for name, now in live.items()}
+    seen = Surroundings(names, _process_state(), calm=calm)
     if last is not None:
         seen.bindings = last.bindings
     modules = {} if last is None else last.modules
     for name in _watched(names, watched):
-        seen.modules[name] = _look_into_module(name, names[name], modules.get(name), seen.bindings)
+        at_rest = calm is not None and name in calm.modules and name in modules
+        seen.modules[name] = _look_into_module(name, names[name], modules.get(name), seen.bindings, at_rest=at_rest)
     if inspected is not None:
         look = ModuleLook({}, restless=[_INSPECTED])
         content = modules[_INSPECTED].contents[_INSPECTED] if _INSPECTED in modules else None
         look.contents[_INSPECTED] = _content(inspected, _INSPECTED, content, seen.bindings)
         seen.modules[_INSPECTED] = look
+    if last is not None and calm is None:
+        # For the last look as well, since the next one may begin from there.
+        seen.calm = last.calm = Calm.between(last, seen, live)
     return seen
 
 
 _INSPECTED = "the audited function"
+
+
+def without_inspected(seen: Surroundings) -> Surroundings:
+    """Return a look without the audited function, to be kept: what that function holds may be large, and should go.
+
+    Examples
+    --------
+    >>> seen = look_around(inspected=lambda: 1)
+    >>> len(seen.modules) - len(without_inspected(seen).modules)
+    1
+    """
+    return replace(seen, modules={name: look for name, look in seen.modules.items() if name != _INSPECTED})
 
 
 def _snapshot(now: Mapping[str, Any], last: dict[str, Any] | None) -> dict[str, Any]:
@@ -237,9 +318,14 @@ def _snapshot(now: Mapping[str, Any], last: dict[str, Any] | None) -> dict[str, 
     return last if last is not None and same_bindings(now, last) else dict(now)
 
 
-def _look_into_module(name: str, names: dict[str, Any], last: ModuleLook | None, bindings: Bindings) -> ModuleLook:
-    """Look into a module; if all that is quiet is as it was, only at what is restless."""
-    if last is not None and last.is_as_it_was(names):
+def _look_into_module(
+    name: str, names: dict[str, Any], last: ModuleLook | None, bindings: Bindings, *, at_rest: bool
+) -> ModuleLook:
+    """Look into a module; if all that is quiet is as it was, as where it is `at_rest`, only at what is restless."""
+    warned = "__warningregistry__" in names
+    if last is not None and (at_rest or last.is_as_it_was(names)):
+        if not last.restless and not warned:
+            return last
         known = {path: last.contents[path] for path in last.restless}
         content = {path: _content(one.value, path, one, bindings) for path, one in known.items()}
         caches = [(cache, cache.cache_info().currsize) for cache, _ in last.caches]
@@ -304,6 +390,7 @@ def _look_into(value: object, path: str, look: ModuleLook) -> None:
     if isinstance(value, type):
         plain = dict(vars(value))
         look.classes[path] = (value, plain)
+        look.quiet.bound.note(vars(value))
         for name, item in plain.items():
             if name not in SKIPPED and not isinstance(item, type):
                 _look_into(item, f"{path}.{name}", look)
@@ -372,7 +459,9 @@ def changed_places(first: Surroundings, second: Surroundings) -> list[str]:
     """
     found = [key for key, value in second.process.items() if first.process[key] != value]
     for name in {**first.modules, **second.modules}:
-        found += _changed_in_module(first.modules.get(name, _NOWHERE), second.modules.get(name, _NOWHERE))
+        one, other = first.modules.get(name, _NOWHERE), second.modules.get(name, _NOWHERE)
+        if one is not other:
+            found += _changed_in_module(one, other)
     for name, bound in second.names.items():
         if bound is not first.names.get(name) and not name.startswith(_NOT_WATCHED):
             found += [f"{name}.{key}" for key in _rebound(first.names.get(name, {}), bound)]
@@ -417,18 +506,28 @@ def _rebound(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
             yield key
 
 
-def rewind(before: Surroundings) -> None:
+def rewind(before: Surroundings, after: Surroundings | None = None) -> None:
     """Put names, containers, classes and caches of watched modules back to what they were.
 
     Functions, classes and modules that were added stay, and so does what `ALLOWED_STATE` names: nothing is compiled or
     imported twice.
+
+    Parameters
+    ----------
+    before : Surroundings
+        What they were.
+    after : Surroundings, optional
+        A look just now that began from `before`: what it carried over whole is as it was.
     """
     for name in list(sys.modules):
         if name not in before.names and not name.startswith(_NOT_WATCHED) and _from_nowhere(name):
             _put_back_names(sys.modules[name], name, {})
             if all(key.startswith("__") for key in vars(sys.modules[name])):
                 del sys.modules[name]
+    found = {} if after is None else after.modules
     for name, look in before.modules.items():
+        if found.get(name) is look:
+            continue
         if name in sys.modules:
             _put_back_names(sys.modules[name], name, look.names)
         for path, (kind, plain) in look.classes.items():
@@ -558,8 +657,14 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
 
 def opaque_additions(before: Surroundings, after: Surroundings) -> list[str]:
     """Return what cannot be looked into and was not there before."""
+    fresh = [name for name, look in after.modules.items() if look is not before.modules.get(name)]
     known, found = (
-        [place for look in seen.modules.values() for content in look.contents.values() for place in content.opaque]
-        for seen in (before, after)
+        [
+            place
+            for name in fresh
+            for content in look.modules.get(name, _NOWHERE).contents.values()
+            for place in content.opaque
+        ]
+        for look in (before, after)
     )
     return [place for place in found if place not in set(known)]

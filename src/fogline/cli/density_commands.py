@@ -16,6 +16,7 @@ from fogline.cli.options import (
     loops_for,
     need_reader,
     output_options,
+    release_options,
     source_options,
     source_table,
 )
@@ -72,15 +73,7 @@ TABLE_ONLY = (
 @source_options
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of this release.")
 @click.option("--delta", type=float, help="Chance that the promise may fail; none is needed up to three columns.")
-@click.option(
-    "--neighbours",
-    type=click.Choice(["add-remove", "replace"]),
-    default="add-remove",
-    show_default=True,
-    help="Hide that a record is there, or only what it says.",
-)
-@click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person.")
-@click.option("--expect-records", type=click.IntRange(min=1), metavar="N", help="About how many there should be.")
+@release_options
 @click.option(
     "--features",
     type=click.Choice(["auto", "leaves", "grid", "random"]),

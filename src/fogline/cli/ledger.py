@@ -5,7 +5,9 @@ What is shown is what the ledger's entries say: names, public parameters, costs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fogline.accounting._rounding import digits_down, digits_up, square_root_up
-from fogline.accounting.cautions import budget_cautions
+from fogline.accounting.cautions import PrivacyWarning, budget_cautions
 from fogline.cli.common import (
     SETTINGS,
     Command,
@@ -136,7 +138,7 @@ def _declared(options: dict[str, Any], rho: float) -> str:
 @json_option
 def create(path: Path, as_json: bool, **options: Any) -> None:
     """Make a new ledger at PATH with one data set, its cap and the unit it protects."""
-    with refusals():
+    with _declaring():
         from fogline.ledger import Ledger
 
         with Ledger.create(path, **{**options, "sources": options["sources"] or None}) as made:
@@ -148,6 +150,14 @@ def create(path: Path, as_json: bool, **options: Any) -> None:
         print_json({"format": "fogline-ledger-create-1", **content})
     else:
         click.echo(f"ledger: {path}\n{_declared(options, left.rho)}")
+
+
+@contextmanager
+def _declaring() -> Iterator[None]:
+    """Turn what a ledger says of a cap into exit codes; that it promises little is said by `_warn`, in one line."""
+    with refusals(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        yield
 
 
 def _warn(options: dict[str, Any]) -> None:
@@ -168,7 +178,7 @@ def add_dataset(path: Path, high_water: Path | None, **options: Any) -> None:
     """Add a data set, of other people, with a cap of its own."""
     # The library takes the name first and the rest by keyword.
     given = {name: value for name, value in options.items() if name != "dataset"}
-    with opened(path, high_water) as open_ledger, refusals():
+    with opened(path, high_water) as open_ledger, _declaring():
         open_ledger.add_dataset(options["dataset"], **{**given, "sources": options["sources"] or None})
         left = open_ledger.remaining(options["dataset"])
     _warn(options)
@@ -192,7 +202,7 @@ def set_cap(path: Path, high_water: Path | None, dataset: str | None, **caps: An
 
     The change stays in the history. Its lane remains what it was.
     """
-    with opened(path, high_water) as open_ledger, refusals():
+    with opened(path, high_water) as open_ledger, _declaring():
         name = open_ledger.on(dataset).dataset or ""
         open_ledger.set_cap(dataset=name, **caps)
         promise = open_ledger.promise(name)
@@ -213,7 +223,7 @@ def set_cap(path: Path, high_water: Path | None, dataset: str | None, **caps: An
 @high_water_option
 def add_analyst(path: Path, analyst: str, high_water: Path | None, **caps: Any) -> None:
     """Add an ANALYST. From then on every question must say who asks it, by --analyst."""
-    with opened(path, high_water) as open_ledger, refusals():
+    with opened(path, high_water) as open_ledger, _declaring():
         open_ledger.add_analyst(analyst, **caps)
     _warn(caps)
     limit = "no limit of their own" if caps["epsilon"] is None else f"epsilon {caps['epsilon']:g} at {caps['delta']:g}"

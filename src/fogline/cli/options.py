@@ -35,6 +35,7 @@ __all__ = [
     "query_option",
     "reading_keywords",
     "reading_options",
+    "release_options",
     "source_argument",
     "source_files",
     "source_options",
@@ -215,21 +216,36 @@ _expect_option = click.option(
 """Changes words and speed only: neither the noise nor what a ledger is asked."""
 
 
+_neighbours_option = click.option(
+    "--neighbours",
+    type=click.Choice(["add-remove", "replace"]),
+    default="add-remove",
+    show_default=True,
+    help="Hide that a record is there, or only what it says.",
+)
+
+_most_option = click.option(
+    "--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."
+)
+
+
 def privacy_options(command: Decorated) -> Decorated:
     """Add what is spent, and what is hidden."""
     options = [
         click.option("--epsilon", type=float, required=True, help="Privacy budget of this release."),
         click.option("--delta", type=float, required=True, help="Chance that the promise may fail; well below 1/n."),
-        click.option(
-            "--neighbours",
-            type=click.Choice(["add-remove", "replace"]),
-            default="add-remove",
-            show_default=True,
-            help="Hide that a record is there, or only what it says.",
-        ),
+        _neighbours_option,
         _expect_option,
     ]
     return _all(options, command)
+
+
+def release_options(command: Decorated) -> Decorated:
+    """Add what a release hides, and of whom."""
+    expected = click.option(
+        "--expect-records", type=click.IntRange(min=1), metavar="N", help="About how many records there should be."
+    )
+    return _all([_neighbours_option, _most_option, expected], command)
 
 
 def pure_budget_options(command: Decorated) -> Decorated:
@@ -244,10 +260,7 @@ def pure_budget_options(command: Decorated) -> Decorated:
 
 def budget_options(command: Decorated) -> Decorated:
     """Add what is spent, and on whom it is spent."""
-    most = click.option(
-        "--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."
-    )
-    return privacy_options(most(command))
+    return privacy_options(_most_option(command))
 
 
 def currency_options(command: Decorated) -> Decorated:
@@ -263,7 +276,7 @@ def currency_options(command: Decorated) -> Decorated:
             type=click.Choice(["add-remove", "replace"]),
             help="Hide that a record is there (the default), or only what it says (all that a descent can).",
         ),
-        click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person."),
+        _most_option,
         _expect_option,
     ]
     return _all(options, command)

@@ -18,6 +18,7 @@ from fogline.cli.options import (
     ledger_options,
     need_reader,
     reading_keywords,
+    release_options,
     source_argument,
     source_options,
 )
@@ -65,17 +66,7 @@ left out by --columns. Types of Parquet files and databases are used as they are
 @source_options
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the whole profile.")
 @click.option("--delta", type=float, help="Chance that the promise may fail; needed to find categories, else optional.")
-@click.option(
-    "--neighbours",
-    type=click.Choice(["add-remove", "replace"]),
-    default="add-remove",
-    show_default=True,
-    help="Hide that a record is there, or only what it says.",
-)
-@click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person.")
-@click.option(
-    "--expect-records", type=click.IntRange(min=1), metavar="N", help="About how many records there should be."
-)
+@release_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a self-contained HTML page.")
 @click.option("--table", type=click.Path(path_type=Path, dir_okay=False), help="Write a table (.csv or .xlsx).")

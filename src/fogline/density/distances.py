@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from fogline._typing import FloatArray
 from fogline._validation import check_level
 from fogline.density.comparison import ShapeComparison, compare_shapes
 from fogline.density.components.leaf_cells import CellSettings, group_starts, joined_groups
-from fogline.density.posterior.arrays import FloatArray
 from fogline.density.posterior.estimates import Estimate
 from fogline.density.private_density import PrivateDensity
 

@@ -38,8 +38,8 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from fogline._typing import FloatArray, IntArray
 from fogline.density.leaves import LeafRelease, Noise
-from fogline.density.posterior.arrays import FloatArray, IntArray
 from fogline.density.posterior.field import label_leaves
 
 __all__ = ["LEAF_COMPARISON", "CommonCells", "LeafComparisonSettings", "LeafTest"]

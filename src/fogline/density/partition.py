@@ -20,8 +20,8 @@ from itertools import product
 
 import numpy as np
 
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.leaves import Boxes, BucketCounts, LeafSpec, Noise
-from fogline.density.posterior.arrays import BoolArray, FloatArray, IntArray
 from fogline.density.posterior.field import Mesh
 from fogline.density.posterior.fit import DensityFit, FitSettings, fit_counts, settings_for
 from fogline.density.posterior.likelihood import CountLaw

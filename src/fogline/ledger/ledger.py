@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from fogline._validation import check_delta, check_epsilon, check_name, check_neighbours
 from fogline.accounting.analytic_gaussian import suits
+from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, PureCost, exact_units, gaussian_release, whole_units
 from fogline.accounting.zcdp import rho_of
 from fogline.ledger.accounts import GENESIS, Account, AnyCost, Caps, Charge, Lane, Place, chain
@@ -123,10 +124,15 @@ def _new_caps(
     lane: Lane,
     set_aside: float | None,
 ) -> Caps:
-    """Return caps as they are declared now: with a split of delta, where there is a delta to split."""
+    """Return caps as they are declared now: with a split of delta, where there is a delta to split.
+
+    A cap that promises little is warned of here, before it is written: each release within it may look small.
+    """
     splits = lane == "zcdp" and bool(delta)
     # a split that says nothing is not written down; one that says something is refused by the caps themselves
-    return Caps(epsilon, delta, approximate, integral, lane, set_aside if splits or set_aside else None)
+    caps = Caps(epsilon, delta, approximate, integral, lane, set_aside if splits or set_aside else None)
+    warn_of(budget_cautions(caps.epsilon or 0.0, caps.delta or 0.0))
+    return caps
 
 
 def _split_of(account: Account) -> float | None:

@@ -27,6 +27,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import LedgerLike
 from fogline.accounting._rounding import round_down
 from fogline.accounting.costs import Cost, PureCost
 from fogline.accounting.guarantee import Guarantee
@@ -306,7 +307,7 @@ class Curator:
         code_version: str,
         parameters: Mapping[str, Any],
         max_payload: int,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
         gain_and_loss: bool = False,
         formerly: Mapping[str, Any] | None = None,
     ) -> tuple[T, Guarantee, dict[str, Any] | None]:

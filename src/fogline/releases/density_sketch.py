@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fogline import _validation
+from fogline._typing import LedgerLike, SourceLike
 from fogline.accounting.guarantee import ROWS
 from fogline.density.leaves import LeafSpec
 from fogline.density.private_density import PrivateDensity
@@ -106,7 +107,7 @@ class RecordCounts:
                 "counting was interrupted, and some records may be in here twice: count into a new sketch"
             )
 
-    def update(self, X: Any) -> Self:
+    def update(self, X: SourceLike) -> Self:
         """Count more records; X has one row a record and one column an axis. Returns the sketch itself.
 
         Refused where the records that are in here were cut by a unit: nobody knows whose the new ones are.
@@ -116,7 +117,7 @@ class RecordCounts:
             self._counts.add_rows(rows)
         return self
 
-    def subtract(self, X: Any) -> Self:
+    def subtract(self, X: SourceLike) -> Self:
         """Take records back, exactly: those of a person who asks to be deleted. Returns the sketch itself.
 
         Nothing is said about records that were never there: they count as minus one, and a person's entries, added and
@@ -366,7 +367,7 @@ class DensitySketch(RecordCounts):
         delta: float | None = None,
         neighbours: str = "add-remove",
         max_contributions: int = 1,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
         snapshot: str | None = None,
     ) -> PrivateDensity:
         """Add noise once and return the publishable density.
@@ -410,7 +411,7 @@ class DensitySketch(RecordCounts):
     def release_under(
         self,
         terms: ReleaseTerms,
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
         *,
         columns: Sequence[str] | None = None,
         facts: Mapping[str, Any] | None = None,
@@ -440,7 +441,7 @@ def release_density(
     spec: Spec,
     terms: ReleaseTerms,
     read: Callable[[], NDArray[np.int64]],
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
     *,
     columns: Sequence[str] | None = None,
     facts: Mapping[str, Any] | None = None,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from fogline._typing import IntArray
+from fogline._typing import IntArray, LedgerLike
 from fogline.accounting import zcdp
 from fogline.accounting._rounding import round_down
 from fogline.accounting.budget import GaussianBudget
@@ -93,7 +93,7 @@ def release_parts(
     source: Source,
     parts: Sequence[JointPart],
     terms: ReleaseTerms,
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
     *,
     facts: Mapping[str, Any] | None = None,
 ) -> Releases:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import LedgerLike
 from fogline.accounting._rounding import round_down
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
@@ -209,7 +210,7 @@ def release_leaves(
     spec: LeafSpec,
     terms: ReleaseTerms,
     read: Callable[[], IntArray],
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
     *,
     columns: Sequence[str] | None = None,
     facts: Mapping[str, Any] | None = None,

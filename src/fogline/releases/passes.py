@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import LedgerLike, SourceLike
 from fogline._validation import check_max_contributions, records
 from fogline.density.private_density import PrivateDensity
 from fogline.density.random_spec import Spec
@@ -20,7 +21,7 @@ from fogline.sources.tables import Source
 __all__ = ["CountingPass", "count_into", "release_source", "sketch"]
 
 
-def sketch(source: Any, spec: Spec, *, max_contributions: int = 1) -> DensitySketch:
+def sketch(source: SourceLike, spec: Spec, *, max_contributions: int = 1) -> DensitySketch:
     """Sketch of a source's records: the same exact state from every engine.
 
     Parameters
@@ -48,7 +49,7 @@ def sketch(source: Any, spec: Spec, *, max_contributions: int = 1) -> DensitySke
     return result
 
 
-def count_into(sketch: DensitySketch, source: Any, *, max_contributions: int = 1) -> None:
+def count_into(sketch: DensitySketch, source: SourceLike, *, max_contributions: int = 1) -> None:
     """Count the records of an array, a frame, a path or a :class:`Source` into a sketch.
 
     A source with a unit goes into an empty sketch, or into one that was cut by the same unit: what is left of a unit
@@ -58,7 +59,12 @@ def count_into(sketch: DensitySketch, source: Any, *, max_contributions: int = 1
 
 
 def release_source(
-    source: Any, spec: Spec, terms: ReleaseTerms, ledger: Any = None, *, columns: Sequence[str] | None = None
+    source: SourceLike,
+    spec: Spec,
+    terms: ReleaseTerms,
+    ledger: LedgerLike | None = None,
+    *,
+    columns: Sequence[str] | None = None,
 ) -> PrivateDensity:
     """Release the density of a source once: what every estimator's ``fit`` does between validating and reading.
 
@@ -88,7 +94,7 @@ class CountingPass:
         Most records of a unit that count, where the source has a unit.
     """
 
-    def __init__(self, source: Any, sketch: DensitySketch, max_contributions: int = 1) -> None:
+    def __init__(self, source: SourceLike, sketch: DensitySketch, max_contributions: int = 1) -> None:
         source, most = as_source(source), check_max_contributions(max_contributions)
         self._provenance = ROW_BY_ROW
         if isinstance(source, Source):

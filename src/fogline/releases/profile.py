@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from fogline._typing import IntArray
+from fogline._typing import IntArray, LedgerLike
 from fogline.accounting import zcdp
 from fogline.accounting._rounding import round_down
 from fogline.accounting.costs import Cost, GaussianCost, PureCost, whole_units
@@ -405,7 +405,7 @@ def release_profile(
     plans: Sequence[ColumnPlan],
     terms: ProfileTerms,
     passes: TypedPasses,
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
     *,
     paired: PairPlan | None = None,
     facts: Mapping[str, Any] | None = None,

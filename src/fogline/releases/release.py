@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from fogline._typing import LedgerLike
 from fogline.accounting.costs import Cost, PureCost
 
 __all__ = ["Charge", "PaidQuestion", "release"]
@@ -68,7 +69,7 @@ class PaidQuestion:
 
 def release(
     make: Callable[[], T],
-    ledger: Any,
+    ledger: LedgerLike | None,
     question: Callable[[], PaidQuestion],
     *,
     write: Callable[[T], bytes],

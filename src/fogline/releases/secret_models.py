@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import LedgerLike
 from fogline.families.base_measures import Base
 from fogline.mechanisms.errors import sealed
 from fogline.queries.query import Records
@@ -102,7 +103,7 @@ class SecretTraining:
         learn: Callable[[Records], Model],
         base: Base,
         draws: int,
-        ledger: Any,
+        ledger: LedgerLike | None,
         question: Callable[[], PaidQuestion],
     ) -> tuple[PaidDraws, dict[str, Any] | None]:
         """Learn a model and hold what it may draw; with a ledger all draws are made at once and stored.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fogline._typing import LedgerLike
 from fogline.density.leaves import LeafSpec
 from fogline.density.random_spec import Spec
 from fogline.density.strata import Strata
@@ -40,7 +41,7 @@ def release_strata(
     names: Sequence[str],
     terms: ReleaseTerms,
     read: Callable[[], NDArray[np.int64]],
-    ledger: Any = None,
+    ledger: LedgerLike | None = None,
     *,
     columns: Sequence[str] | None = None,
     weight_bound: float | None = None,
@@ -122,7 +123,7 @@ def _release_leaves(
     names: Sequence[str],
     terms: ReleaseTerms,
     read: Callable[[], NDArray[np.int64]],
-    ledger: Any,
+    ledger: LedgerLike | None,
     *,
     columns: Sequence[str] | None,
     facts: Mapping[str, Any] | None,

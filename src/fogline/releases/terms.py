@@ -12,6 +12,7 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from fogline import _validation
+from fogline._typing import LedgerLike
 from fogline.accounting import zcdp
 from fogline.accounting.analytic_gaussian import UNIT_DISTANCE, pure_of, suits
 from fogline.accounting.budget import GaussianBudget
@@ -100,7 +101,7 @@ class ReleaseTerms:
         pdp: Any = None,
         allow_pure: bool = False,
         mechanism: str = "discrete Gaussian noise",
-        ledger: Any = None,
+        ledger: LedgerLike | None = None,
     ) -> ReleaseTerms:
         """Check a user's wishes; every error names its parameter.
 
@@ -291,7 +292,7 @@ class ReleaseTerms:
         )
 
 
-def _accounting(epsilon: float, delta: float, promise: GaussianBudget | None, ledger: Any) -> Accounting:
+def _accounting(epsilon: float, delta: float, promise: GaussianBudget | None, ledger: LedgerLike | None) -> Accounting:
     """Return how terms are accounted: by the lane of their ledger, and by zCDP where the curve does not suit them."""
     if promise is not None or delta == 0.0 or not suits(epsilon, delta):
         return "zcdp"

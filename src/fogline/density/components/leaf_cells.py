@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fogline.density.posterior.arrays import FloatArray, IntArray
+from fogline._typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from fogline.density.posterior.posterior import Posterior

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import norm
 
+from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_count, check_level
 from fogline.density.components.leaf_cells import LeafCells
 from fogline.density.components.leaf_mixture import (
@@ -42,7 +43,6 @@ from fogline.density.components.leaf_mixture import (
     parameter_scores,
     shared_out,
 )
-from fogline.density.posterior.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from fogline.density.posterior.posterior import Posterior

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fogline._typing import FloatArray
 from fogline._validation import check_count
 from fogline.density.components.leaf_cells import LeafCells
-from fogline.density.posterior.arrays import FloatArray
 
 if TYPE_CHECKING:
     from fogline.density.posterior.posterior import Posterior

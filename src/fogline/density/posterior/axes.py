@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fogline.density.posterior.arrays import BoolArray, FloatArray, IntArray
+from fogline._typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["HEAVY_LEAF", "Ends", "Heaps", "LeafAxis", "cdf_at", "mean_places", "quantiles_of"]
 

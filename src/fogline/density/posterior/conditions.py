@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fogline.density.posterior.arrays import FloatArray, IntArray
+from fogline._typing import FloatArray, IntArray
 from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps
 from fogline.density.posterior.estimates import Estimate, Target
 from fogline.density.posterior.posterior import COARSE_CONTRAST, LeafMasses, Posterior

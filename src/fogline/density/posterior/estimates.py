@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from fogline.density.posterior.arrays import FloatArray
+from fogline._typing import FloatArray
 
 __all__ = ["TARGETS", "Atom", "Band", "Estimate", "Target"]
 

@@ -25,7 +25,7 @@ from scipy import sparse
 from scipy.linalg import cho_solve_banded, cholesky_banded
 from scipy.sparse.linalg import splu
 
-from fogline.density.posterior.arrays import FloatArray, IntArray
+from fogline._typing import FloatArray, IntArray
 
 __all__ = ["Factor", "FieldPrior", "Mesh", "Smoothness", "field_rate"]
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fogline.density.posterior.arrays import FloatArray
+from fogline._typing import FloatArray
 from fogline.density.posterior.field import Factor, FieldPrior, Mesh, Smoothness
 from fogline.density.posterior.likelihood import CountLaw
 

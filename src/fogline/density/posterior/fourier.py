@@ -32,9 +32,9 @@ from scipy.fft import dctn, idctn
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.special import ndtri
 
+from fogline._typing import FloatArray
 from fogline.density.leaves import LeafSpec
 from fogline.density.partition import public_generator
-from fogline.density.posterior.arrays import FloatArray
 from fogline.density.posterior.field import Smoothness, field_rate
 from fogline.density.posterior.fourier_sums import LeafSums, leaf_sums, require_sums
 

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from fogline._typing import FloatArray, IntArray
 from fogline.density.leaves import LeafSpec
-from fogline.density.posterior.arrays import FloatArray, IntArray
 from fogline.density.spec import SketchSpec
 
 __all__ = ["LeafSums", "leaf_sums", "require_sums"]

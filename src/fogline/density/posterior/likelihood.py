@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammainc, gammaincc, gammaln, log_ndtr
 
+from fogline._typing import FloatArray
 from fogline.density.leaves import Noise
-from fogline.density.posterior.arrays import FloatArray
 
 __all__ = ["CountLaw", "Curvature"]
 

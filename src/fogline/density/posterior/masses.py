@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from fogline._typing import FloatArray, IntArray
 from fogline.density.leaves import LeafRelease
 from fogline.density.partition import public_generator
-from fogline.density.posterior.arrays import FloatArray, IntArray
 from fogline.density.posterior.field import Mesh, label_leaves
 from fogline.density.posterior.fit import DensityFit, fit_counts
 from fogline.density.posterior.likelihood import CountLaw

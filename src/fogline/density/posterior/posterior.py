@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from fogline._typing import FloatArray
 from fogline._validation import check_count, check_level
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
-from fogline.density.posterior.arrays import FloatArray
 from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cdf_at, mean_places, quantiles_of
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
 from fogline.density.posterior.fourier import FourierPosterior
