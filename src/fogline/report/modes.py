@@ -638,11 +638,17 @@ def modes_summary(findings: Findings) -> Summary:
     """Return the table of modes: each position with its error, and how far the mode stands out."""
     shares, errors = findings.basins.shares, findings.basins.share_errors
     remarks = [
-        f"Mode {k + 1} stands {significant(standing.ratio, 2)} times the fogline high and has {100 * shares[k]:.0f}% ± "
-        f"{100 * errors[k]:.0f}% of the mass."
+        f"Mode {k + 1} {_standing_words(standing)} and has {100 * shares[k]:.0f}% ± {100 * errors[k]:.0f}% of the mass."
         for k, standing in enumerate(findings.standings.modes)
     ]
     return _summary(findings, range(findings.d), remarks)
+
+
+def _standing_words(standing: Standing) -> str:
+    """Say by what a mode was told."""
+    if standing.ratio < 1:
+        return "is told by the rise of the density from a wall"
+    return f"stands {significant(standing.ratio, 2)} times the fogline high"
 
 
 def wide_modes_summary(findings: WideFindings) -> Summary:

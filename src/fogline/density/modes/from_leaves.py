@@ -45,6 +45,9 @@ BEST_LEVELS = (0.05, 0.2, 0.5)
 MOST_IN_HEAPS = 0.9
 """Where point masses hold more than this part of the records, nobody is told to look for peaks among the rest."""
 
+NEAR_WALL = 2.0
+"""Bandwidths from a wall within which a peak at another wall may stand in the corner."""
+
 __all__ = ["LeafSearch", "leaf_fog_level", "read_leaf_modes", "search_leaves"]
 
 
@@ -301,7 +304,7 @@ def _separated(test: ScaleTest) -> tuple[FloatArray, FloatArray]:
 
 
 def _boundary_modes(search: LeafSearch, modes: FloatArray, level: float) -> tuple[BoundaryMode, ...]:
-    """Peaks at walls, from the finest scale that shows them; none of a hill on which a mode inside stands."""
+    """Peaks at walls, from the finest scale that shows them; none to which a mode inside climbs at that scale."""
     found: list[BoundaryMode] = []
     places: list[FloatArray] = []
     for scale, test in enumerate(search.tests):
@@ -309,9 +312,8 @@ def _boundary_modes(search: LeafSearch, modes: FloatArray, level: float) -> tupl
         for i in np.flatnonzero(layer.p <= level):
             place = layer.points[i]
             known = [np.linalg.norm((place - other) / test.grid.bandwidth) < 3 for other in places]
-            hills = layer.hills(level)
-            owned = any(hills[layer.basin(mode)] == hills[i] for mode in modes)
-            ends = _walls(test.grid, int(layer.peaks.cell[i]))
+            owned = any(layer.basin(mode) == i for mode in modes)
+            ends = _ends_of(search, test, place, _walls(test.grid, int(layer.peaks.cell[i])), level)
             side = ends[0][1] if test.counts.d == 1 else ""
             flat = measure_roundness(search.counts, place, side=side).p_value
             if any(known) or owned or flat > level:
@@ -342,9 +344,8 @@ def _with_modes_near_walls(
         return starts, scales, p_values
     for scale, test in enumerate(search.tests):
         layer = test.wall_layer(scale)
-        hills = layer.hills(level)
         for i in np.flatnonzero(layer.p <= level):
-            if any(hills[layer.basin(mode)] == hills[i] for mode in starts):
+            if any(layer.basin(mode) == i for mode in starts):
                 continue
             ends, place = _walls(test.grid, int(layer.peaks.cell[i])), layer.points[i]
             chances = [
@@ -369,6 +370,20 @@ def _top_inside(search: LeafSearch, hill: Layer, i: int) -> tuple[FloatArray, in
             if hill.basin(points[k]) == i:
                 best, standing = (points[k], scale), float(test.standing[k])
     return best
+
+
+def _ends_of(
+    search: LeafSearch, test: ScaleTest, place: FloatArray, ends: tuple[tuple[int, str], ...], level: float
+) -> tuple[tuple[int, str], ...]:
+    """Walls that a peak touches, and those nearby from which the density does not clearly rise towards it."""
+    counts, found = search.counts, dict(ends)
+    for axis in range(counts.d):
+        for side, away in (("low", place[axis] - counts.low[axis]), ("high", counts.high[axis] - place[axis])):
+            if axis in found or away > NEAR_WALL * test.grid.bandwidth[axis]:
+                continue
+            if rise_from_wall(counts, place, axis, side, test.grid.bandwidth, search.heaps) > level:
+                found[axis] = side
+    return tuple(sorted(found.items()))
 
 
 def _walls(grid: ScaleGrid, cell: int) -> tuple[tuple[int, str], ...]:
