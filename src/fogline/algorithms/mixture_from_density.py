@@ -100,6 +100,11 @@ class MixtureTuning:
     readable : float
         Covariances are released where the noise of a whitened one, as a Frobenius norm over the root of d, is
         below this.
+    single_steps : tuple of int
+        How one Gaussian shares the budget of the steps out over them. It has no labels to converge: cheap steps find
+        the coordinates in which its covariance has little noise, and the last ones measure it there.
+    single_readable : float
+        As `readable`, for one Gaussian: a step believes no more than stands out of its noise.
     inner : float
         Components are sought within this many deviations of the mean along each direction.
     patience : int
@@ -124,6 +129,8 @@ class MixtureTuning:
     eigenvalues: tuple[float, float] = (0.4, 2.5)
     surprise: float = 3.0
     readable: float = 0.5
+    single_steps: tuple[int, ...] = (1, 1, 2, 2, 3)
+    single_readable: float = 2.5
     inner: float = 2.5
     patience: int = 3
     drowned: float = 0.35
@@ -309,6 +316,9 @@ class MixtureState:
     weight_sds : array of shape (k,)
     kind : {"full", "tied", "round"}
         What the last step released of the shapes.
+    total : (float, float)
+        Of a single Gaussian: the number of records by all releases so far, and its standard deviation; (0, 0) where
+        nothing is known yet.
     """
 
     model: GaussianClusters
@@ -316,6 +326,7 @@ class MixtureState:
     shape_variances: FloatArray
     weight_sds: FloatArray
     kind: Kind = "round"
+    total: tuple[float, float] = (0.0, 0.0)
 
 
 def read_step(
@@ -350,6 +361,10 @@ def read_step(
     counts = values[:k] / float(SHARE * count_unit)
     # A noisy count near zero would blow up everything that is divided by it.
     sizes = np.maximum(counts, max(least * count, 1.0))
+    total = state.total
+    if k == 1:  # a wrong number of records makes the whole covariance wrong, in every step anew
+        total = _pooled(total, float(counts[0]), scale / float(SHARE * count_unit))
+        sizes = np.array([max(total[0], 1.0)])
     unit = SHARE * offset_unit * 2.0**OFFSET_BITS * mean_lever(r, q)
     offsets = values[k : k + k * r].reshape(k, r) / unit / sizes[:, None]
     offsets, mean_variances = believed(offsets, scale / unit / sizes, state.mean_variances)
@@ -360,7 +375,15 @@ def read_step(
     covariances = np.stack([_within(f @ s @ f.T, variance_range) for f, s in zip(query.factors, shapes, strict=True)])
     model = GaussianClusters(sizes / sizes.sum(), np.clip(means, -farthest, farthest), covariances)
     weight_sds = np.full(k, scale / float(SHARE * count_unit) / max(float(sizes.sum()), 1.0))
-    return MixtureState(model, mean_variances, shape_variances, weight_sds, query.kind)
+    return MixtureState(model, mean_variances, shape_variances, weight_sds, query.kind, total)
+
+
+def _pooled(known: tuple[float, float], value: float, sd: float) -> tuple[float, float]:
+    """Number of records by earlier releases and a new one, each with the inverse of its variance."""
+    if known[1] == 0.0:
+        return value, sd
+    old, new = known[1] ** -2, sd**-2
+    return (old * known[0] + new * value) / (old + new), (old + new) ** -0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,6 +437,8 @@ def believed(seen: FloatArray, noise: FloatArray, before: FloatArray) -> tuple[F
 
 def step_kind(weights: FloatArray, r: int, count: float, scale: float) -> Kind:
     """Choose what a step releases of the shapes, from released numbers: only what its noise would not drown."""
+    if len(weights) == 1:
+        return "full" if covariance_noise("full", r, count, scale) < MIXTURE.single_readable else "round"
     # The small components drown first; the very smallest would forbid shapes for all.
     smaller = float(np.quantile(weights, 0.25, method="lower"))
     if covariance_noise("full", r, count * smaller, scale) < MIXTURE.readable:
@@ -671,17 +696,27 @@ def _lifted(
     }
 
 
+def _parts_of_steps(plan: MixturePlan, k: int) -> list[Fraction]:
+    """Part of the steps' budget for each of them; the parts add up to one."""
+    if k > 1:
+        # Errors of early steps are corrected by later ones; the last step's error stays.
+        return [Fraction(2 * (step + 1), plan.steps * (plan.steps + 1)) for step in range(plan.steps)]
+    weights = MIXTURE.single_steps[-plan.steps :] if plan.steps else ()
+    return [Fraction(weight, sum(weights)) for weight in weights]
+
+
 def _steps(
     plan: MixturePlan, curator: Curator, start: MixtureState, spread: Spread, parts: PrivateComponents
 ) -> MixtureState:
     """Private steps of expectation-maximisation in all columns, later ones with more of the budget."""
-    steps, state = plan.steps, start
+    state, k, d = start, len(start.model.weights), plan.lattice.d
+    if k == 1:
+        state = replace(state, total=(spread.count, spread.count_sd))
     image = CentredRecords(plan.lattice, parts.projection.centre)
-    for step in range(steps):
-        # Errors of early steps are corrected by later ones; the last step's error stays.
-        portion = plan.portions["steps"] * Fraction(2 * (step + 1), steps * (steps + 1))
+    for part in _parts_of_steps(plan, k):
+        portion = plan.portions["steps"] * part
         scale = 1 / math.sqrt(2 * float(portion) * curator.terms.rho)
-        kind = step_kind(state.model.weights, plan.lattice.d, spread.count, scale)
+        kind = step_kind(state.model.weights, d, spread.count, scale)
         query = MixtureStepQuery(
             state.model,
             plan.lattice.steps,

@@ -296,7 +296,8 @@ def _find_on_grid(estimator: ModeFit, columns: Sequence[str] | None) -> Findings
     seen = standings(density, estimator.modes_, level=estimator.level, bandwidth=estimator.bandwidth)
     bandwidth = _picture_bandwidth(estimator, seen)
     reading = density.reading(bandwidth)
-    found = basins(density, estimator.modes_, bandwidth)
+    ends = [wall.position for wall in estimator.boundary_modes_]
+    found = basins(density, estimator.modes_, bandwidth, walls=ends)
     squared = 1 / float(np.prod(2 * np.sqrt(np.pi) * bandwidth))
     values = found.grid.values
     # Fog is drawn under a curve only: a map has no height to draw it at.
@@ -449,7 +450,9 @@ def modes_table(findings: Findings) -> ConsoleTable:
     for k in range(findings.k):
         where = values_with_errors(estimator.modes_[k], estimator.standard_errors_[k])
         height = [significant(float(estimator.heights_[k])), p_value(float(estimator.p_values_[k]))]
-        standing = f"{significant(findings.standings.modes[k].ratio, 2)} × fogline"
+        ratio = findings.standings.modes[k].ratio
+        # A mode near a wall is told by the rise from the wall, not by its height above the passes of the whole box.
+        standing = f"{significant(ratio, 2)} × fogline" if ratio >= 1 else "by the wall"
         rows.append((str(k + 1), *where, *height, standing, f"{100 * shares[k]:.0f}% ± {100 * errors[k]:.0f}%"))
     return ConsoleTable(
         "Modes, highest first",
@@ -635,11 +638,17 @@ def modes_summary(findings: Findings) -> Summary:
     """Return the table of modes: each position with its error, and how far the mode stands out."""
     shares, errors = findings.basins.shares, findings.basins.share_errors
     remarks = [
-        f"Mode {k + 1} stands {significant(standing.ratio, 2)} times the fogline high and has {100 * shares[k]:.0f}% ± "
-        f"{100 * errors[k]:.0f}% of the mass."
+        f"Mode {k + 1} {_standing_words(standing)} and has {100 * shares[k]:.0f}% ± {100 * errors[k]:.0f}% of the mass."
         for k, standing in enumerate(findings.standings.modes)
     ]
     return _summary(findings, range(findings.d), remarks)
+
+
+def _standing_words(standing: Standing) -> str:
+    """Say by what a mode was told."""
+    if standing.ratio < 1:
+        return "is told by the rise of the density from a wall"
+    return f"stands {significant(standing.ratio, 2)} times the fogline high"
 
 
 def wide_modes_summary(findings: WideFindings) -> Summary:

@@ -27,9 +27,10 @@ from fogline.density.modes.leaf_peaks import (
     find_heaps,
     measure_roundness,
     read_scales,
+    rise_from_wall,
 )
 from fogline.density.modes.leaf_positions import LeafPositions, locate_on_leaves
-from fogline.density.modes.peaks import join_basins
+from fogline.density.modes.peaks import basins, join_basins
 from fogline.density.modes.significance import NO_DOUBT, Found, Layer, merge_layers
 from fogline.density.modes.tables import BoundaryMode, ModeTable, PointMass, no_modes
 from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
@@ -43,6 +44,9 @@ BEST_LEVELS = (0.05, 0.2, 0.5)
 
 MOST_IN_HEAPS = 0.9
 """Where point masses hold more than this part of the records, nobody is told to look for peaks among the rest."""
+
+NEAR_WALL = 2.0
+"""Bandwidths from a wall within which a peak at another wall may stand in the corner."""
 
 __all__ = ["LeafSearch", "leaf_fog_level", "read_leaf_modes", "search_leaves"]
 
@@ -122,6 +126,7 @@ def read_leaf_modes(density: PrivateDensity, n_modes: int | None, level: float, 
     plateaus: list[FloatArray] = []
     if n_modes is None:
         starts, scales, p_values, plateaus = _significant(search, level)
+        starts, scales, p_values = _with_modes_near_walls(search, starts, scales, p_values, level)
     else:
         starts, scales = _best(search, n_modes)
         p_values = _p_values(search, starts)
@@ -134,9 +139,21 @@ def read_leaf_modes(density: PrivateDensity, n_modes: int | None, level: float, 
         message, ends = nothing, ()
     message = joined(message, _beside(search, ends, plateaus if len(starts) else []))
     if not len(starts):
-        return replace(no_modes(density.spec.d, message), boundary_modes=ends, point_masses=search.heaps)
-    fixed = None if isinstance(bandwidth, str) else search.tests[0].grid.bandwidth
-    return _table(density, search, starts, scales, p_values, fixed, message, ends, n_modes is None)
+        found = replace(no_modes(density.spec.d, message), boundary_modes=ends, point_masses=search.heaps)
+    else:
+        fixed = None if isinstance(bandwidth, str) else search.tests[0].grid.bandwidth
+        found = _table(density, search, starts, scales, p_values, fixed, message, ends, n_modes is None)
+    return _with_areas(density, found)
+
+
+def _with_areas(density: PrivateDensity, found: ModeTable) -> ModeTable:
+    """Give walls the shares of areas that overlap with those of no mode."""
+    if not found.boundary_modes:
+        return found
+    bandwidth = np.min(found.bandwidths, axis=0) if len(found.positions) else None
+    areas = basins(density, found.positions, bandwidth, walls=[wall.position for wall in found.boundary_modes])
+    pairs = zip(found.boundary_modes, areas.wall_shares.tolist(), strict=True)
+    return replace(found, boundary_modes=tuple(replace(wall, share=share) for wall, share in pairs))
 
 
 def _table(
@@ -287,7 +304,7 @@ def _separated(test: ScaleTest) -> tuple[FloatArray, FloatArray]:
 
 
 def _boundary_modes(search: LeafSearch, modes: FloatArray, level: float) -> tuple[BoundaryMode, ...]:
-    """Peaks at walls, from the finest scale that shows them; none of a hill on which a mode inside stands."""
+    """Peaks at walls, from the finest scale that shows them; none to which a mode inside climbs at that scale."""
     found: list[BoundaryMode] = []
     places: list[FloatArray] = []
     for scale, test in enumerate(search.tests):
@@ -295,9 +312,8 @@ def _boundary_modes(search: LeafSearch, modes: FloatArray, level: float) -> tupl
         for i in np.flatnonzero(layer.p <= level):
             place = layer.points[i]
             known = [np.linalg.norm((place - other) / test.grid.bandwidth) < 3 for other in places]
-            hills = layer.hills(level)
-            owned = any(hills[layer.basin(mode)] == hills[i] for mode in modes)
-            ends = _walls(test.grid, int(layer.peaks.cell[i]))
+            owned = any(layer.basin(mode) == i for mode in modes)
+            ends = _ends_of(search, test, place, _walls(test.grid, int(layer.peaks.cell[i])), level)
             side = ends[0][1] if test.counts.d == 1 else ""
             flat = measure_roundness(search.counts, place, side=side).p_value
             if any(known) or owned or flat > level:
@@ -306,16 +322,68 @@ def _boundary_modes(search: LeafSearch, modes: FloatArray, level: float) -> tupl
             on_wall = place.copy()
             for axis, end in ends:
                 on_wall[axis] = test.counts.spec.bounds[axis][0 if end == "low" else 1]
-            share = test.hill_share(layer, int(i), level) * test.counts.count
             height = float(layer.peaks.height[i]) / test.counts.volume
             total = max(search.total, test.counts.count)
             found.append(
                 BoundaryMode(
-                    ends, tuple(on_wall.tolist()), height * test.counts.count / total, share / total,
-                    float(max(layer.p[i], flat)),
+                    ends, tuple(on_wall.tolist()), height * test.counts.count / total, 0.0, float(max(layer.p[i], flat))
                 )
-            )  # fmt: skip
+            )
     return tuple(sorted(found, key=lambda mode: -mode.height))
+
+
+def _with_modes_near_walls(
+    search: LeafSearch, starts: FloatArray, scales: IntArray, p_values: FloatArray, level: float
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Add modes of hills that look like modes at a wall, but are higher inside; two columns and more.
+
+    That there is a hill is certain by its standing as a mode at a wall. Where its top is, at the wall or inside, is a
+    question about one place, not about the whole box, so that far less evidence decides it.
+    """
+    if search.counts.d == 1:
+        return starts, scales, p_values
+    for scale, test in enumerate(search.tests):
+        layer = test.wall_layer(scale)
+        for i in np.flatnonzero(layer.p <= level):
+            if any(layer.basin(mode) == i for mode in starts):
+                continue
+            ends, place = _walls(test.grid, int(layer.peaks.cell[i])), layer.points[i]
+            chances = [
+                rise_from_wall(search.counts, place, axis, side, test.grid.bandwidth, search.heaps)
+                for axis, side in ends
+            ]
+            top = _top_inside(search, layer, int(i)) if max(chances) <= level else None
+            if top is not None:
+                starts = np.concatenate([starts, top[0][None]])
+                scales = np.append(scales, top[1])
+                p_values = np.append(p_values, max(float(layer.p[i]), *chances))
+    return starts, scales, p_values
+
+
+def _top_inside(search: LeafSearch, hill: Layer, i: int) -> tuple[FloatArray, int] | None:
+    """Clearest peak inside the box, of all scales, that climbs to a peak at a wall at the scale of this layer."""
+    best: tuple[FloatArray, int] | None = None
+    standing = 0.0
+    for scale, test in enumerate(search.tests):
+        points = test.grid.points(test.peaks.cell)
+        for k in np.flatnonzero(test.standing > standing):
+            if hill.basin(points[k]) == i:
+                best, standing = (points[k], scale), float(test.standing[k])
+    return best
+
+
+def _ends_of(
+    search: LeafSearch, test: ScaleTest, place: FloatArray, ends: tuple[tuple[int, str], ...], level: float
+) -> tuple[tuple[int, str], ...]:
+    """Walls that a peak touches, and those nearby from which the density does not clearly rise towards it."""
+    counts, found = search.counts, dict(ends)
+    for axis in range(counts.d):
+        for side, away in (("low", place[axis] - counts.low[axis]), ("high", counts.high[axis] - place[axis])):
+            if axis in found or away > NEAR_WALL * test.grid.bandwidth[axis]:
+                continue
+            if rise_from_wall(counts, place, axis, side, test.grid.bandwidth, search.heaps) > level:
+                found[axis] = side
+    return tuple(sorted(found.items()))
 
 
 def _walls(grid: ScaleGrid, cell: int) -> tuple[tuple[int, str], ...]:

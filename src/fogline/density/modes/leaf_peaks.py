@@ -8,7 +8,7 @@ peak's prominence over the deviation of the noise is compared with the largest o
 scales.
 
 Heaps come first. A bucket that is far denser than all its neighbours holds a value of its own; its content is replaced
-by that of its neighbours, and the rest is reported as a point mass.
+by that of its neighbours, and the rest is reported as a point mass (:mod:`fogline.density.point_masses`).
 
 A plateau has a highest place too, but no mode. The block that fits a hill best is cut into thirds: on a plateau the
 densest third exceeds the other two only by noise, whatever the ends of the plateau are.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,18 +26,18 @@ from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 from scipy.special import ndtr
 
 from fogline._typing import BoolArray, FloatArray, IntArray
-from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
+from fogline.density.leaves import LeafRelease, LeafSpec, Noise
 from fogline.density.modes.peaks import (
     Peaks,
     find_peaks,
     find_peaks_both_ways,
-    join_basins,
     line_prominences,
     wall_prominences,
 )
 from fogline.density.modes.significance import Layer, Tail, ridge_tail
 from fogline.density.modes.tables import PointMass
-from fogline.density.posterior.field import Mesh, label_leaves
+from fogline.density.point_masses import Heap, take_out_heaps
+from fogline.density.posterior.field import label_leaves
 
 __all__ = [
     "LEAF_PEAKS",
@@ -49,6 +49,7 @@ __all__ = [
     "find_heaps",
     "measure_roundness",
     "read_scales",
+    "rise_from_wall",
 ]
 
 SEED = 1618033988
@@ -80,25 +81,17 @@ class LeafPeakTuning:
         As how many tries the choice of a block's ends counts.
     roundness : float
         How much denser, as a part of the mean, the middle third of a normal peak's block is than the outer two.
+    reach : float
+        How far from a wall, in bandwidths of the scale that shows a mode there, the density is compared with that at
+        the wall.
     doubt : float
         Beside other modes a peak is taken for a plateau if it misses the roundness by this many deviations.
-    heap_contrast, lattice_contrast : float
-        How many times denser than its neighbours a heap is, on a continuous column and on one with a step.
-    heap_deviations, least_heap : float
-        Deviations of the noise by which a heap stands out, and the least share of the records that it holds.
-    least_values, least_teeth : int
-        Values that a lattice has at least, and how many of them must be seen one by one.
-    clear_gaps, in_gaps : float
-        A column is taken for a lattice where its gaps would hold this many deviations of the noise if it were none, and
-        hold at most this part of it.
-    widest_heap : float
-        Widest bucket that may be one value, as a part of the range.
     """
 
     scales: Mapping[int, tuple[float, ...]] = field(
         default_factory=lambda: {
             1: (0.004, 0.0075, 0.014, 0.026, 0.048, 0.09),
-            2: (0.02, 0.035, 0.06, 0.1),
+            2: (0.006, 0.011, 0.02, 0.035, 0.06, 0.1),
             3: (0.06, 0.09, 0.13),
         }
     )
@@ -112,16 +105,8 @@ class LeafPeakTuning:
     slabs: Mapping[int, int] = field(default_factory=lambda: {1: 128, 2: 40, 3: 24})
     ends: float = 3.0
     roundness: float = 0.3
+    reach: float = 4.0
     doubt: float = 2.0
-    heap_contrast: float = 4.0
-    lattice_contrast: float = 2.0
-    heap_deviations: float = 4.5
-    least_heap: float = 2e-3
-    least_values: int = 8
-    least_teeth: int = 3
-    clear_gaps: float = 8.0
-    in_gaps: float = 0.15
-    widest_heap: float = 1 / 200
 
 
 LEAF_PEAKS = LeafPeakTuning()
@@ -260,7 +245,7 @@ class ScaleGrid:
 
 
 def find_heaps(release: LeafRelease) -> tuple[LeafCounts, tuple[PointMass, ...]]:
-    """Take point masses out of the released counts.
+    """Take point masses out of the released counts, by the rule of :mod:`fogline.density.point_masses`.
 
     Examples
     --------
@@ -272,129 +257,17 @@ def find_heaps(release: LeafRelease) -> tuple[LeafCounts, tuple[PointMass, ...]]
     >>> [heap.value for heap in heaps], counts.counts[:3].tolist()
     ([(0.0,)], [80.0, 80.0, 100.0])
     """
-    spec, stage = release.spec, release.counts
-    if (lattice := _lattice_of(release)) is not None:
-        rounded, heaps_of_lattice = find_heaps(lattice)
-        return replace(rounded, spacing=lattice.spec.steps[0]), heaps_of_lattice
-    mesh = Mesh.of(stage.boxes, spec.leaves)
-    sizes = stage.sizes.astype(np.float64)
-    counts = stage.counts.astype(np.float64)
-    density = np.maximum(counts, 0.0) / sizes
-    first, second = np.concatenate([mesh.first, mesh.second]), np.concatenate([mesh.second, mesh.first])
-    highest = np.zeros(len(counts))
-    np.maximum.at(highest, first, density[second])
-    # Noise in a neighbour must not hide a heap, nor its absence make one.
-    neighbours = np.bincount(first, minlength=len(counts))
-    mean = np.bincount(first, density[second], minlength=len(counts)) / np.maximum(neighbours, 1)
-    spans = (stage.boxes[:, :, 1] - stage.boxes[:, :, 0]) / np.array(spec.leaves)
-    one_leaf = (stage.boxes[:, :, 1] - stage.boxes[:, :, 0] == 1).all(axis=1)
-    narrow = one_leaf | (spans <= LEAF_PEAKS.widest_heap).all(axis=1)
-    contrast = LEAF_PEAKS.lattice_contrast if all(spec.steps) else LEAF_PEAKS.heap_contrast
-    excess = counts - mean * sizes
-    error = np.sqrt(stage.noise.variance * (1 + 1 / np.maximum(neighbours, 1)) + np.maximum(counts, 0.0))
-    total = max(release.total, 1.0)
-    least = np.maximum(LEAF_PEAKS.heap_deviations * error, LEAF_PEAKS.least_heap * total)
-    is_heap = narrow & (density > contrast * highest) & (excess > least) & (neighbours > 0)
-    if not (neighbours > 0).any():  # one bucket: one value for all that anybody knows
-        is_heap = narrow & (counts > LEAF_PEAKS.heap_deviations * stage.noise.sd)
-    kept = np.where(is_heap, mean * sizes, counts)
-    heaps = [_point_mass(spec, stage.boxes[k], excess[k] / total, error[k] / total) for k in np.flatnonzero(is_heap)]
-    kept, slabs = _without_slabs(release, kept, (first, second))
-    heaps += slabs
-    heaps.sort(key=lambda heap: -heap.share)
-    rest = max(total - float((counts - kept).sum()), 1.0)
-    return LeafCounts(spec, stage.boxes, kept, stage.noise, rest), tuple(heaps)
+    found = take_out_heaps(release)
+    spec, stage = found.release.spec, found.release.counts
+    rest = max(release.total - float(stage.counts.sum() - found.kept.sum()), 1.0)
+    counts = LeafCounts(spec, stage.boxes, found.kept, stage.noise, rest, found.spacing)
+    return counts, tuple(_point_mass(spec, heap) for heap in found.heaps)
 
 
-def _lattice_of(release: LeafRelease) -> LeafRelease | None:
-    """Counts as if a step had been declared, where a column that was declared continuous is rounded; None elsewhere.
-
-    Seen through buckets of many widths, rounded values are heaps here and ripples there. The steps 1, 2, 5 and their
-    decimal multiples are tried, the widest first. If the records are multiples of a step, then buckets without any
-    multiple are empty: they must hold far less than the level around them tells, which must be far above the noise.
-    """
-    spec, stage = release.spec, release.counts
-    if spec.d != 1 or spec.steps[0]:
-        return None
-    (low, high), width = spec.bounds[0], float(spec.cell_widths[0])
-    edges = low + width * np.append(stage.boxes[:, 0, 0], stage.boxes[-1, 0, 1])
-    counts = stage.counts.astype(np.float64)
-    mass = np.concatenate([[0.0], np.cumsum(counts)])
-    sizes, middle = np.diff(edges), (edges[1:] + edges[:-1]) / 2
-    largest = math.floor(math.log10((high - low) / LEAF_PEAKS.least_values))
-    for step in sorted((m * 10.0**k for k in range(largest - 3, largest + 1) for m in (1, 2, 5)), reverse=True):
-        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-        if not LEAF_PEAKS.least_values <= last - first <= spec.leaves[0] / 2:
-            continue
-        # A value at the edge of two buckets belongs to the upper one; the last edge belongs to the last bucket.
-        begin = np.ceil(edges / step - 1e-9)
-        begin[-1] = last + 1
-        values = np.diff(np.clip(begin, first, last + 1)).astype(np.int64)
-        # The lower of both sides: beside a single heap one of them is empty in any case.
-        before, here, after = (np.interp(middle + k * 2 * step, edges, mass) for k in (-1, 0, 1))
-        around = np.maximum(np.minimum(here - before, after - here), 0.0) / (2 * step)
-        empty = (values == 0) & (sizes <= step)
-        expected, seen = float((around * sizes)[empty].sum()), float(counts[empty].sum())
-        error = stage.noise.sd * math.sqrt(max(int(empty.sum()), 1))
-        single = (values == 1) & (sizes <= step) & (counts > 3 * stage.noise.sd)
-        if expected < LEAF_PEAKS.clear_gaps * error or single.sum() < LEAF_PEAKS.least_teeth:
-            continue
-        if seen <= LEAF_PEAKS.in_gaps * expected + 2 * error:
-            return _on_lattice(stage, step, first, last, values)
-    return None
-
-
-def _on_lattice(stage: BucketCounts, step: float, first: int, last: int, values: IntArray) -> LeafRelease | None:
-    """Counts by the numbers of values that buckets hold; what lies in buckets without any is left out."""
-    lattice = LeafSpec.plan([(first * step, last * step)], steps=step)
-    if lattice.leaves != (last - first + 1,):
-        return None
-    ends = np.concatenate([[0], np.cumsum(values)])
-    kept = values > 0
-    boxes = np.stack([ends[:-1], ends[1:]], axis=1)[kept][:, None, :]
-    counts = BucketCounts(boxes, stage.counts[kept], stage.noise)
-    return LeafRelease(lattice, counts, counts)
-
-
-def _without_slabs(
-    release: LeafRelease, counts: FloatArray, faces: tuple[IntArray, IntArray]
-) -> tuple[FloatArray, list[PointMass]]:
-    """Take out what piles up in the outermost leaf of one column, whatever the others are: zeros, most often.
-
-    The partition cuts full boxes at this leaf. What they hold beyond their neighbours along the column is added up
-    over all of them: where the sum is far above the noise and much denser than the neighbours, it is a point mass.
-    """
-    spec, stage, found = release.spec, release.counts, list[PointMass]()
-    sizes, (first, second) = stage.sizes.astype(np.float64), faces
-    total = max(release.total, 1.0)
-    for axis in range(spec.d if spec.d > 1 else 0):
-        start, stop = stage.boxes[:, axis, 0], stage.boxes[:, axis, 1]
-        for wall, inner in ((start == 0, stop), (stop == spec.leaves[axis], start)):
-            thin = wall & (stop - start == 1)
-            across = thin[first] & ((start[second] == inner[first]) | (stop[second] == inner[first]))
-            across &= ~wall[second]
-            faced = np.bincount(first[across], minlength=len(counts))
-            density = np.maximum(counts, 0.0) / sizes
-            beyond = np.bincount(first[across], density[second[across]], minlength=len(counts)) / np.maximum(faced, 1)
-            slab = np.flatnonzero(thin & (faced > 0))
-            seen, level = float(counts[slab].sum()), float((beyond * sizes)[slab].sum())
-            error = math.sqrt(2 * len(slab) * stage.noise.variance + max(seen, 0.0))
-            least = max(LEAF_PEAKS.heap_deviations * error, LEAF_PEAKS.least_heap * total)
-            if seen <= LEAF_PEAKS.heap_contrast * level or seen - level <= least:
-                continue
-            counts = counts.copy()
-            counts[slab] = (beyond * sizes)[slab]
-            box = np.stack([np.zeros(spec.d, dtype=np.int64), np.array(spec.leaves)], axis=1)
-            box[axis] = stage.boxes[slab[0], axis]
-            one = _point_mass(spec, box, (seen - level) / total, error / total)
-            value = tuple(one.value[axis] if k == axis else None for k in range(spec.d))
-            found.append(replace(one, value=value))
-    return counts, found
-
-
-def _point_mass(spec: LeafSpec, box: IntArray, share: float, error: float) -> PointMass:
-    value, low, high = [], [], []
-    for axis, (start, stop) in enumerate(box.tolist()):
+def _point_mass(spec: LeafSpec, heap: Heap) -> PointMass:
+    value: list[float | None] = []
+    low, high = [], []
+    for axis, (start, stop) in enumerate(heap.box.tolist()):
         edges = spec.edges(axis)
         bounds = spec.bounds[axis]
         low.append(float(np.clip(edges[start], *bounds)))
@@ -402,8 +275,9 @@ def _point_mass(spec: LeafSpec, box: IntArray, share: float, error: float) -> Po
         # A heap in the first or the last cell of a column is most often one at the wall.
         wall = bounds[0] if start == 0 else bounds[1]
         at_wall = start == 0 or stop == spec.leaves[axis]
-        value.append(float(wall if at_wall else np.clip((edges[start] + edges[stop]) / 2, *bounds)))
-    return PointMass(tuple(value), tuple(low), tuple(high), float(min(share, 1.0)), float(error))
+        middle = float(wall if at_wall else np.clip((edges[start] + edges[stop]) / 2, *bounds))
+        value.append(middle if heap.axis in (None, axis) else None)
+    return PointMass(tuple(value), tuple(low), tuple(high), float(min(heap.share, 1.0)), float(heap.error))
 
 
 @dataclass(frozen=True, eq=False)
@@ -471,14 +345,6 @@ class ScaleTest:
         start = np.array([axis[0] for axis in self.grid.axes])
         return Layer(scale, self.released, peaks, self.grid.points(peaks.cell), p, start, self.grid.spacing)
 
-    def hill_share(self, layer: Layer, i: int, level: float) -> float:
-        """Part of the records on the hill of a peak."""
-        marked = layer.p <= level
-        marked[i] = True
-        hills = join_basins(layer.field, layer.peaks.basin[0], marked)
-        mass = np.maximum(layer.field, 0.0)
-        return float(mass[hills[layer.peaks.basin[0]] == hills[i]].sum() / max(mass.sum(), 1e-300))
-
 
 def read_scales(counts: LeafCounts, scales: Sequence[float | tuple[float, ...]] | None = None) -> tuple[ScaleTest, ...]:
     """Read the counts at some scales, finest first, and simulate what noise alone would show there."""
@@ -522,6 +388,76 @@ def _deviation(fields: FloatArray, grid: ScaleGrid) -> FloatArray:
     for axis, sigma in enumerate(grid.sigmas):
         variance = maximum_filter1d(variance, 2 * round(2 * sigma) + 1, axis=axis, mode="nearest")
     return np.asarray(np.sqrt(np.maximum(variance, 1e-300)))
+
+
+# -- walls ---------------------------------------------------------------------------------------------------
+
+
+def rise_from_wall(
+    counts: LeafCounts, place: FloatArray, axis: int, side: str, window: FloatArray, heaps: Sequence[PointMass] = ()
+) -> float:
+    r"""Chance of so much more inside than at a wall if the density beside a place is highest at the wall.
+
+    Records within a window of the other columns are added up along the axis, from the wall on. Where the density is
+    highest at the wall for every value of the other columns, so is this sum. Stretches of :math:`\ell` slabs, for
+    :math:`\ell = 1, 2, 4`, are compared with the :math:`\ell` slabs at the wall: differences of means of counts,
+    with a known variance. The chance of the clearest one counts all that were tried.
+
+    Parameters
+    ----------
+    counts : LeafCounts
+    place : array of shape (d,)
+    axis : int
+    side : {"low", "high"}
+    window : array of shape (d,)
+        Half-width along each other column; along the axis, the reach of the comparison over `LEAF_PEAKS.reach`.
+    heaps : sequence of PointMass
+        What was taken out of the counts: at a wall, the comparison begins behind it.
+
+    Examples
+    --------
+    >>> spec = LeafSpec.plan([(0, 64)], leaves=[64])
+    >>> boxes = np.array([[[i, i + 1]] for i in range(64)])
+    >>> x = np.arange(64) + 0.5
+    >>> shapes = [400 * np.exp(-0.5 * ((x - top) / 6) ** 2) for top in (0, 5)]
+    >>> columns = [LeafCounts(spec, boxes, y, Noise("laplace", 1.0), y.sum()) for y in shapes]
+    >>> [bool(rise_from_wall(column, np.zeros(1), 0, "low", np.array([6.0])) < 0.05) for column in columns]
+    [False, True]
+    """
+    boxes, cell = counts.boxes.astype(np.float64), counts.spec.cell_widths
+    inside = np.ones(len(boxes))
+    for other in range(counts.d):
+        if other != axis:
+            ends = (
+                np.array([-1.0, 1.0]) * window[other] / cell[other] + (place[other] - counts.low[other]) / cell[other]
+            )
+            overlap = np.minimum(boxes[:, other, 1], ends[1]) - np.maximum(boxes[:, other, 0], ends[0])
+            inside *= np.maximum(overlap, 0.0) / (boxes[:, other, 1] - boxes[:, other, 0])
+    spans = boxes[:, axis] if side == "low" else counts.spec.leaves[axis] - boxes[:, axis, ::-1]
+    wall = counts.spec.bounds[axis][0 if side == "low" else 1]
+    behind = max([0.0, *((h.high[axis] - h.low[axis]) / cell[axis] for h in heaps if h.value[axis] == wall)])
+    reach = behind + LEAF_PEAKS.reach * window[axis] / cell[axis]
+    near = (inside > 0) & (spans[:, 0] < reach)
+    edges = np.unique(np.concatenate([spans[near].ravel(), [behind, reach]]))
+    edges = edges[(edges >= behind - 1e-9) & (edges <= reach)]
+    part = np.maximum(np.minimum(spans[:, 1:], edges[1:]) - np.maximum(spans[:, :1], edges[:-1]), 0.0)
+    part *= (inside / (spans[:, 1] - spans[:, 0]))[:, None]
+    return _clearest_rise(part, np.diff(edges), counts)
+
+
+def _clearest_rise(part: FloatArray, widths: FloatArray, counts: LeafCounts) -> float:
+    """Chance of the clearest of several differences between stretches of slabs and those at the wall."""
+    best, tries = -np.inf, 0
+    for length in (1, 2, 4):
+        for start in range(length, 5 * length, length):
+            stop = start + length
+            if stop > len(widths):
+                break
+            weights = part[:, start:stop].sum(axis=1) / widths[start:stop].sum()
+            weights = weights - part[:, :length].sum(axis=1) / widths[:length].sum()
+            sd = math.sqrt(float(weights**2 @ counts.variance))
+            best, tries = max(best, float(weights @ counts.counts) / max(sd, 1e-300)), tries + 1
+    return min(1.0, tries * float(ndtr(-best))) if tries else 1.0
 
 
 # -- plateaus ------------------------------------------------------------------------------------------------

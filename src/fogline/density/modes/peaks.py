@@ -22,7 +22,7 @@ the records.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,9 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.grid_reading import Grid, Reading
+from fogline.density.leaf_reading import LeafReading
+from fogline.density.leaves import BucketCounts, LeafRelease
+from fogline.density.point_masses import take_out_heaps
 from fogline.density.posterior.field import label_leaves
 
 if TYPE_CHECKING:
@@ -377,16 +380,24 @@ class Basins:
         Share of the released mass in each basin.
     share_errors : array of shape (k,)
         Standard error of each share, privacy and sampling together, for the region as drawn.
+    wall_shares : array of shape (w,)
+        Share in the area of each place at a wall that was given beside the modes.
     """
 
     grid: Grid
     labels: IntArray
     shares: FloatArray
     share_errors: FloatArray
+    wall_shares: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
-def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike = None) -> Basins:
+def basins(
+    density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike = None, *, walls: ArrayLike = ()
+) -> Basins:
     """Divide the box among the modes of a released density.
+
+    Areas do not overlap. In a release on leaves point masses belong to no area, so that the shares of modes, of places
+    at walls and of point masses together are at most 1.
 
     Parameters
     ----------
@@ -395,6 +406,9 @@ def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike =
         Where the modes are, such as ``PrivateModes.modes_``; k may be 0.
     bandwidth : optional
         As in :meth:`PrivateDensity.pdf`.
+    walls : array-like of shape (w, d)
+        Places at walls that have areas of their own, such as those of ``PrivateModes.boundary_modes_``; releases on
+        leaves only.
 
     Returns
     -------
@@ -414,9 +428,10 @@ def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike =
     reading = density.reading(bandwidth)
     grid = reading.on_grid(BASIN_POINTS_PER_BANDWIDTH)
     places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
-    labels = _labels(grid, places, reading)
     if density.leaves is not None:
-        return Basins(grid, labels, *_leaf_shares(density, grid, labels, len(places)))
+        ends = np.asarray(walls, dtype=np.float64).reshape(-1, density.spec.d)
+        return _leaf_basins(density, grid, np.concatenate([places, ends]), len(places), reading.bandwidth)
+    labels = _labels(grid, places, reading)
     shape = reading.grid_shape(BASIN_POINTS_PER_BANDWIDTH)
     shares = np.zeros(len(places))
     errors = np.zeros(len(places))
@@ -431,8 +446,32 @@ def basins(density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike =
     return Basins(grid, labels, shares, errors)
 
 
-def _leaf_shares(density: PrivateDensity, grid: Grid, labels: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """Shares of regions and their errors in a release on leaves: sums of counts, each by the part of it inside."""
+def _leaf_basins(density: PrivateDensity, grid: Grid, places: FloatArray, k: int, bandwidth: FloatArray) -> Basins:
+    """Areas of k modes and of places at walls, in the density without its point masses."""
+    release = density.leaves
+    assert release is not None
+    found = take_out_heaps(release)
+    counts = BucketCounts(release.counts.boxes, np.rint(found.in_order).astype(np.int64), release.counts.noise)
+    reading = LeafReading(LeafRelease(release.spec, counts, counts), density.count, bandwidth)
+    smooth = reading.on_grid(BASIN_POINTS_PER_BANDWIDTH)
+    labels = _labels(smooth, places, reading)
+    left = max(1.0 - sum(heap.share for heap in found.heaps), 0.0)
+    shares, errors = _leaf_shares(density, grid, labels, len(places), found.in_order, left)
+    return Basins(grid, np.where(labels < k, labels, -1), shares[:k], errors[:k], shares[k:])
+
+
+def _leaf_shares(
+    density: PrivateDensity, grid: Grid, labels: IntArray, k: int, kept: FloatArray, left: float
+) -> tuple[FloatArray, FloatArray]:
+    """Shares of regions and their errors in a release on leaves: sums of counts, each by the part of it inside.
+
+    Parameters
+    ----------
+    kept : array of shape (buckets,)
+        Counts without point masses.
+    left : float
+        Share of the records beside point masses.
+    """
     spec, stage = density.spec, density.leaves.counts  # type: ignore[union-attr]
     bucket = label_leaves(stage.boxes, spec.leaves).ravel()
     centres = [(spec.edges(axis)[1:] + spec.edges(axis)[:-1]) / 2 for axis in range(spec.d)]
@@ -442,16 +481,18 @@ def _leaf_shares(density: PrivateDensity, grid: Grid, labels: IntArray, k: int) 
     ]
     owner = labels[np.ix_(*index)].ravel()
     shares, errors = np.zeros(k), np.zeros(k)
+    whole = max(float(kept.sum()), 1.0)
     for i in range(k):
-        inside = np.bincount(bucket, owner == i, minlength=len(stage.counts)) / stage.sizes
-        shares[i] = float(inside @ stage.counts) / density.count
-        kept = float(np.clip(shares[i], 0.0, 1.0))
-        moved = stage.noise.variance * float(np.sum((inside - kept) ** 2)) / density.count**2
-        errors[i] = np.sqrt(moved + kept * (1 - kept) / density.count)
-    return shares, errors
+        inside = np.bincount(bucket, owner == i, minlength=len(kept)) / stage.sizes
+        shares[i] = left * max(float(inside @ kept), 0.0) / whole
+        own = float(np.clip(shares[i], 0.0, 1.0))
+        moved = stage.noise.variance * float(np.sum((inside - own) ** 2)) / density.count**2
+        errors[i] = np.sqrt(moved + own * (1 - own) / density.count)
+    # What belongs to no area may come out negative by noise: the others then share all that there is.
+    return shares * min(1.0, left / max(float(shares.sum()), 1e-300)), errors
 
 
-def _labels(grid: Grid, modes: FloatArray, reading: Reading) -> IntArray:
+def _labels(grid: Grid, modes: FloatArray, reading: Reading | LeafReading) -> IntArray:
     values = grid.values
     if not len(modes):
         return np.full(values.shape, -1, dtype=np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 from fogline._typing import FloatArray, IntArray
 from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps
 from fogline.density.posterior.estimates import Estimate, Target
-from fogline.density.posterior.posterior import COARSE_CONTRAST, LeafMasses, Posterior
+from fogline.density.posterior.posterior import LeafMasses, Posterior
 
 __all__ = ["Conditions", "Ranges"]
 
@@ -122,7 +122,9 @@ class Conditions:
             count=counted._count,
             seed=self.posterior._seed,
             unseen=self.posterior._unseen,
-            contrast=self.posterior._contrast if self.posterior.d == 1 else COARSE_CONTRAST,
+            coarse=self.posterior._coarse or self.posterior.d > 1,
+            heaps=self.posterior._heaps_along(sorted(keep)),
+            conditioned=True,
             noise_ratio=self.posterior._noise_ratio,
         )
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from scipy.special import ndtri
 from fogline._typing import FloatArray
 from fogline._validation import check_count, check_level
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
+from fogline.density.point_masses import ColumnHeaps, column_heaps, heaps_of_contents
 from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cdf_at, mean_places, quantiles_of
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
 from fogline.density.posterior.fourier import FourierPosterior
@@ -32,12 +33,6 @@ from fogline.density.posterior.masses import BucketPosterior, LeafMasses, crossi
 from fogline.density.spec import default_names
 
 __all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
-
-ATOM_CONTRAST = 8.0
-"""An atom is this many times denser than the mean of its neighbours."""
-
-COARSE_CONTRAST = 4.0
-"""The same for one of several columns, whose leaves are wider and hold more beside the atom."""
 
 
 class Posterior:
@@ -56,8 +51,13 @@ class Posterior:
         Of the places of heaps.
     unseen : float
         Records that a cell may hold without being seen, on average.
-    contrast : float
-        How many times denser than its neighbours a leaf of one column must be to be an atom.
+    coarse : bool
+        Whether leaves are those of several columns, which are wider and hold more beside an atom.
+    heaps : callable, optional
+        Takes the index of a column and returns its :class:`~fogline.density.point_masses.ColumnHeaps`; without it the
+        same rule is applied to the estimated contents.
+    conditioned : bool
+        Whether the contents are those under a condition: atoms that hold nothing there are not told.
     noise_ratio : float
         Variance that the noise leaves in the counts of buckets, over that of sampling: the least part of privacy in an
         error.
@@ -81,7 +81,9 @@ class Posterior:
         count: tuple[float, float],
         seed: int = 0,
         unseen: float = 1.0,
-        contrast: float = ATOM_CONTRAST,
+        coarse: bool = False,
+        heaps: Callable[[int], ColumnHeaps] | None = None,
+        conditioned: bool = False,
         noise_ratio: float = 0.0,
         blurred: Sequence[FloatArray] | None = None,
     ) -> None:
@@ -90,7 +92,9 @@ class Posterior:
         self._count = count
         self._seed = seed
         self._unseen = unseen
-        self._contrast = contrast
+        self._coarse = coarse
+        self._heaps_of = heaps
+        self._conditioned = conditioned
         self._noise_ratio = noise_ratio
         self._blurred = None if blurred is None else tuple(blurred)
         self._memory: dict[Any, Any] = {}
@@ -110,6 +114,7 @@ class Posterior:
         count, unseen = (max(release.total, 1.0), release.total_sd), 1 + release.counts.noise.sd
         blurred = [crossing_shares(release, axis, buckets.expected) for axis in range(release.spec.d)]
         more: dict[str, Any] = {"seed": _seed_of(release), "unseen": unseen, "blurred": blurred}
+        more["heaps"] = lru_cache(partial(column_heaps, release))
         return cls(axes, contents, count=count, noise_ratio=buckets.noise_ratio, **more)
 
     @classmethod
@@ -208,7 +213,7 @@ class Posterior:
         True
         """
         ends = self._ends(box, ranges)
-        if self.d > 1 or self._contrast < ATOM_CONTRAST:  # wide leaves: one at a wall may be cut
+        if self.d > 1 or self._coarse:  # wide leaves: one at a wall may be cut
             from fogline.density.posterior.conditions import Conditions
 
             for axis, pair in zip(self.axes, ends, strict=True):
@@ -241,14 +246,24 @@ class Posterior:
 
     @cached_property
     def _heaps(self) -> Heaps:
-        """Atoms of a single column whose leaf can be cut by a range; none where a leaf is one value."""
-        atoms = self.atoms if self.d == 1 and self.axes[0].reach else ()
-        leaves = np.array([self.axes[0].leaf_of(np.array([(a.low + a.high) / 2]))[0] for a in atoms], dtype=np.int64)
-        values, masses = np.array([atom.value for atom in atoms]), self.masses()
+        """Cells of a single column that hold one value and can be cut by a range; none where a leaf is one value."""
+        known = self._column_heaps if self.d == 1 and self.axes[0].reach else ColumnHeaps()
+        atoms = [_leaves_of(self.axes[0], atom) for atom in self.atoms] if known.cells else []
+        told = {cell.start for cell in atoms if cell.stop - cell.start == 1}
+        leaves = np.array(sorted(told | set(known.teeth)), dtype=np.int64)
+        values, masses = np.array([_atom_value(self.axes[0], int(leaf)) for leaf in leaves]), self.masses()
         beside = None
-        if self._contrast < ATOM_CONTRAST:  # a wide leaf: what is beside the heap counts
+        if self._coarse:  # a wide leaf: what is beside the heap counts
             beside = _wall_level(masses.estimate)[leaves] / np.maximum(masses.estimate[leaves], 1e-300)
         return Heaps.of(self.axes[0], leaves, values, len(masses.draws), self._seed, beside=beside)
+
+    @cached_property
+    def _column_heaps(self) -> ColumnHeaps:
+        """Point masses of the single column."""
+        if self._heaps_of is not None:
+            return self._heaps_of(0)
+        masses = self.masses()
+        return heaps_of_contents(masses.estimate, masses.draws, bool(self.axes[0].step))
 
     def places(self, column: str | int) -> FloatArray:
         """Where the records of each leaf of a column lie on average: the middle, or nearer to a wall that holds a heap.
@@ -483,11 +498,18 @@ class Posterior:
         more: dict[str, Any] = {
             "seed": self._seed,
             "unseen": self._unseen,
-            "contrast": self._contrast if self.d == 1 else COARSE_CONTRAST,
+            "coarse": self._coarse or self.d > 1,
+            "heaps": self._heaps_along([axis]),
+            "conditioned": self._conditioned,
             "noise_ratio": self._noise_ratio,
             "blurred": None if self._blurred is None else self._blurred[axis : axis + 1],
         }
         return Posterior([self.axes[axis]], margin, count=self._count, **more)
+
+    def _heaps_along(self, columns: Sequence[int]) -> Callable[[int], ColumnHeaps] | None:
+        """Point masses of some of the columns, for a posterior of these."""
+        heaps_of, kept = self._heaps_of, tuple(columns)
+        return None if heaps_of is None else lambda k: heaps_of(kept[k])
 
     def resolved_edges(self, most: float) -> FloatArray:
         """Edges of the leaves of a single column between which the content is known from released counts.
@@ -523,14 +545,15 @@ class Posterior:
         atoms = self.marginal(axis).atoms
         if not atoms:
             return self, ()
-        leaves = [int(self.axes[axis].leaf_of(np.array([(atom.low + atom.high) / 2]))[0]) for atom in atoms]
+        cells = [_leaves_of(self.axes[axis], atom) for atom in atoms]
         last = len(self.axes[axis].centres) - 1
 
         def level(part: FloatArray) -> FloatArray:
             out = np.moveaxis(part.copy(), axis - self.d, -1)
-            for leaf in leaves:
-                beside = [k for k in (leaf - 1, leaf + 1) if 0 <= k <= last]
-                out[..., leaf] = np.minimum(out[..., leaf], out[..., beside].mean(axis=-1))
+            for cell in cells:
+                beside = [k for k in (cell.start - 1, cell.stop) if 0 <= k <= last]
+                mean = out[..., beside].mean(axis=-1)[..., None]
+                out[..., cell] = np.minimum(out[..., cell], mean)
             return np.moveaxis(out, -1, axis - self.d)
 
         def contents(target: Target) -> LeafMasses:
@@ -541,7 +564,9 @@ class Posterior:
         more: dict[str, Any] = {
             "seed": self._seed,
             "unseen": self._unseen,
-            "contrast": self._contrast,
+            "coarse": self._coarse,
+            "heaps": lambda k: ColumnHeaps() if k == axis else self.marginal(k)._column_heaps,
+            "conditioned": True,
             "noise_ratio": self._noise_ratio,
         }
         return Posterior(self.axes, contents, count=count, **more), atoms
@@ -603,34 +628,38 @@ class Posterior:
             margin = self if self.d == 1 else self.marginal(k)
             for atom in margin.atoms:
                 inside = np.flatnonzero((points[:, k] >= atom.low) & (points[:, k] < atom.high))
-                whole = float(margin.masses().estimate[margin.axes[0].leaf_of(np.array([atom.value]))[0]])
+                whole = float(margin.masses().estimate[_leaves_of(margin.axes[0], atom)].sum())
                 part = min(float(atom.share.value) / max(whole, 1e-300), 1.0)
                 points[inside[rng.random(len(inside)) < part], k] = atom.value
         return points
 
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:
-        """Values that hold a share of the population by themselves: zeros, heaps, walls; one column only."""
+        """Values that hold a share of the population by themselves: zeros, heaps, walls; one column only.
+
+        They are those that :attr:`PrivateModes.point_masses_` lists, by the one rule of
+        :mod:`fogline.density.point_masses`; shares and their errors are those of the posterior.
+        """
         if self.d != 1 or len(self.axes[0].centres) < 3:
             return ()
         axis, masses = self.axes[0], self.masses()
-        p = masses.estimate
-        around, coarse = _neighbour_level(p), self._contrast < ATOM_CONTRAST
-        stands_out = (p > self._contrast * around) & (p > 1e-3)
-        if coarse:  # a density that falls from the wall is no heap
-            stands_out[[0, -1]] &= p[[0, -1]] > self._contrast * np.array([_falling(p[1:3]), _falling(p[-2:-4:-1])])
         factors = np.random.default_rng([self._seed, 11]).random(len(masses.draws))
         found = []
-        for k in np.flatnonzero(stands_out):
-            beside = around[k]
-            drawn, even = (_neighbour_level(part)[:, k] for part in (masses.draws, masses.even))
-            if coarse and k in (0, len(p) - 1):  # what the neighbours say of a wide leaf at a wall holds by half
-                beside, drawn, even = beside / 2, drawn * factors, even / 2
-            beyond, flat = masses.draws[:, k] - drawn, masses.even[:, k] - even
-            spread = math.sqrt(max(p[k] * (1 - p[k]), 0))
-            share = self._estimate(float(p[k] - beside), beyond, flat, spread, "population", 0.95)
-            if share.value > 3 * float(share.standard_error):
-                found.append(Atom(_atom_value(axis, int(k)), float(axis.edges[k]), float(axis.edges[k + 1]), share))
+        for start, stop in self._column_heaps.cells:
+            whole, drawn, even = (
+                part[..., start:stop].sum(axis=-1) for part in (masses.estimate, masses.draws, masses.even)
+            )
+            levels = (_level_beside(part, start, stop) for part in (masses.estimate, masses.draws, masses.even))
+            beside, beside_drawn, beside_even = levels
+            if start == 0 or stop == len(axis.centres):  # what neighbours say of a cell at a wall holds by half
+                beside, beside_drawn, beside_even = beside / 2, beside_drawn * factors, beside_even / 2
+            spread = math.sqrt(max(float(whole) * (1 - float(whole)), 0))
+            share = self._estimate(
+                float(whole - beside), drawn - beside_drawn, even - beside_even, spread, "population", 0.95
+            )
+            if not self._conditioned or share.value > 3 * float(share.standard_error):
+                value = _atom_value(axis, start) if stop - start == 1 else _cell_value(axis, start, stop)
+                found.append(Atom(value, float(axis.edges[start]), float(axis.edges[stop]), share))
         return tuple(found)
 
     # -- errors ----------------------------------------------------------------------------------------------
@@ -757,9 +786,11 @@ def _wall_level(p: FloatArray) -> FloatArray:
     return out
 
 
-def _falling(pair: FloatArray) -> float:
-    """Content of a leaf at a wall if contents fall from it at the rate of the next two."""
-    return float(pair[0] ** 2 / max(pair[1], 1e-300)) if len(pair) == 2 and pair[0] > 0 else 0.0
+def _level_beside(part: FloatArray, start: int, stop: int) -> FloatArray:
+    """What the denser side of a cell would put into it: the mean of up to four leaves there, for each of its leaves."""
+    sides = (part[..., max(start - 4, 0) : start], part[..., stop : stop + 4])
+    levels = [side.mean(axis=-1) for side in sides if side.shape[-1]]
+    return np.asarray(np.max(levels, axis=0) * (stop - start))
 
 
 def _atom_value(axis: LeafAxis, leaf: int) -> float:
@@ -768,3 +799,16 @@ def _atom_value(axis: LeafAxis, leaf: int) -> float:
     if not axis.step and leaf == len(axis.centres) - 1:
         return axis.bounds[1]
     return float(axis.centres[leaf])
+
+
+def _leaves_of(axis: LeafAxis, atom: Atom) -> slice:
+    """Leaves of an atom's cell."""
+    start, stop = np.rint((np.array([atom.low, atom.high]) - axis.edges[0]) / axis.width).astype(int).tolist()
+    return slice(start, stop)
+
+
+def _cell_value(axis: LeafAxis, start: int, stop: int) -> float:
+    """Middle of a cell of several leaves; at a wall, the wall."""
+    if start == 0 or stop == len(axis.centres):
+        return axis.bounds[0] if start == 0 else axis.bounds[1]
+    return float((axis.edges[start] + axis.edges[stop]) / 2)
