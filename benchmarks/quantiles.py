@@ -4,7 +4,8 @@
 
 Cells are eight columns of the half *judge* times three numbers of records. A release is made with its defaults and read
 with ``target="records"``. The recursive exponential mechanism draws 31, 63 or 127 quantiles, between which the density
-is even (answers within 1/4096 of the range of a heap count as the heap); of the three the best one *in hindsight* counts, cell by cell, which no user could choose. Rows go to
+is even; of the three the best one *in hindsight* counts, cell by cell, which no user could choose. Where single values
+hold mass, an answer within 1/4096 of the range of a record counts as that record. Rows go to
 ``docs/benchmarks/quantiles.csv``.
 """
 

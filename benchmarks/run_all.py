@@ -11,6 +11,8 @@ from page import write_pages
 SCRIPTS = (
     "density.py",
     "calibration.py",
+    "quantiles.py",
+    "one_release.py",
     "modes.py",
     "many_axes.py",
     "clusters.py",
