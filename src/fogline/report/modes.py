@@ -41,6 +41,7 @@ from fogline.report.frame import (
 from fogline.report.summaries import INTERVAL, Summary, notes_of, released_facts, spread_cells
 
 if TYPE_CHECKING:
+    from fogline.density.modes.leaf_peaks import ScaleTest
     from fogline.density.modes.significance import NoiseField
     from fogline.report._plots import Plane
 
@@ -175,8 +176,27 @@ def _leaf_standings(density: PrivateDensity, places: FloatArray, level: float, b
                 best[k] = _clearer(best[k], standing)
             if not near and i not in homes:
                 other = _clearer(other, standing)
+    for scale, test in enumerate(search.tests):
+        for k, known in enumerate(best):
+            if known is None or known.ratio < 1:
+                best[k] = _hill_standing(test, scale, places[k], unit, level, known)
     flat = [Standing(0.0, scales[-1][1], scales[-1][0]) if s is None else s for s in best]
     return Standings(tuple(flat), other, tuple(scales))
+
+
+def _hill_standing(
+    test: ScaleTest, scale: int, place: FloatArray, unit: float, level: float, known: Standing | None
+) -> Standing | None:
+    """Standing of a mode near a wall: that of its hill, which was tested as one that may be highest at the wall."""
+    layer = test.wall_layer(scale)
+    i = layer.basin(place)
+    if layer.p[i] > level:
+        return known
+    sd = float(test.sd.ravel()[layer.peaks.cell[i]]) * unit
+    needed = max(test.wall.quantile(level, test.effective_tests), 1e-12)
+    return _clearer(
+        known, Standing(float(layer.peaks.prominence[i]) * unit, needed * sd, tuple(test.grid.bandwidth.tolist()))
+    )
 
 
 def _within(point: FloatArray, place: FloatArray, bandwidth: tuple[float, ...]) -> bool:
