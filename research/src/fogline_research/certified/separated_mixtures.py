@@ -713,4 +713,5 @@ def _spheres(plan: RecursivePlan, curator: Curator, parts: FirstBall) -> Mixture
         variance = min(sphere.sigma, plan.sigma_max) ** 2
         error = math.sqrt(variance / max(sphere.count, 1.0) + sphere.mean_sd**2)
         learnt.append(Gaussian(sphere.mean, variance * np.eye(d), sphere.count, sphere.count_sd, np.full(d, error)))
-    return gaussian_fit(learnt, curator, "halves", plan.n_components)
+    fit = gaussian_fit(learnt, curator, "halves", plan.n_components)
+    return replace(fit, composition={})  # it adds up what was asked of both halves, and no record paid for both
