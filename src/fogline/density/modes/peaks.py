@@ -379,7 +379,8 @@ class Basins:
     shares : array of shape (k,)
         Share of the released mass in each basin.
     share_errors : array of shape (k,)
-        Standard error of each share, privacy and sampling together, for the region as drawn.
+        Standard error of each share, privacy and sampling together, for the region as drawn. There is no smoothing in
+        it, since counts are added up; that the region would be drawn elsewhere next time is not in it.
     wall_shares : array of shape (w,)
         Share in the area of each place at a wall that was given beside the modes.
     """
