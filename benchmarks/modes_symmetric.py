@@ -23,7 +23,7 @@ KINDS = {
     "Student(5) in -12:18": (stats.t(5, loc=2.0, scale=1.4), (-12.0, 18.0), 2.0),
     "hyperbolic secant in -30:30": (stats.hypsecant(loc=-4.0, scale=2.0), (-30.0, 30.0), -4.0),
 }
-SETTINGS = ((1000, 1.0), (10_000, 1.0), (100_000, 0.3))
+SETTINGS = ((1000, 1.0), (500, 5.0), (10_000, 1.0))
 
 
 def main() -> None:
