@@ -67,13 +67,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.05, 0.2])
     parser.add_argument("--records", type=int, nargs="+", default=[1000])
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="KIND")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--csv", default="hellinger_contaminated")
     chosen = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for n in chosen.records:
         for share in chosen.shares:
-            for kind in KINDS:
+            for kind in chosen.kinds:
                 found = np.array([fitted(kind, n, share, chosen.epsilon, run) for run in range(chosen.runs)])
                 rows.append({
                     "kind": kind, "n": n, "share": share, "epsilon": chosen.epsilon, "fits": chosen.runs,
