@@ -39,6 +39,7 @@ import numpy as np
 from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.components.leaf_cells import joined_groups
 from fogline.density.counted_records import is_nothing
+from fogline.density.hellinger.hidden_contamination import hidden_directions
 from fogline.density.hellinger.leaf_probabilities import leaf_probabilities
 from fogline.density.hellinger.outliers import ExcessMass
 from fogline.density.posterior.posterior import LeafMasses, Posterior
@@ -564,29 +565,12 @@ def _hidden(misfit: _Misfit, errors: FloatArray) -> tuple[FloatArray, float]:
     seen = moved.T @ misfit.covariance_inverse @ moved
     power = np.sqrt(np.maximum(np.diag(seen), 1e-300))
     alone = np.diag(np.minimum(LEAF_FIT.power / power, LEAF_FIT.most_contamination))
-    tried = np.concatenate([alone, _hidden_directions(seen, misfit.influence)])
+    tried = np.concatenate(
+        [alone, hidden_directions(seen, misfit.influence, LEAF_FIT.power, LEAF_FIT.most_contamination)]
+    )
     shifts = np.abs(tried @ misfit.influence)
     worst = int(np.argmax((shifts / np.maximum(errors, 1e-300)).max(axis=1)))
     return np.asarray(shifts.max(axis=0)), float(tried[worst].sum())
-
-
-def _hidden_directions(seen: FloatArray, influence: FloatArray) -> FloatArray:
-    """Contamination over all cells that moves each parameter most, up and down, without being found; (2 m, cells)."""
-    from scipy.optimize import nnls
-
-    size, m = influence.shape
-    values, vectors = np.linalg.eigh((seen + seen.T) / 2)
-    # What no residual shows is limited by the largest share below, not by the test.
-    values = np.maximum(values, 1e-6 * max(float(values[-1]), 1e-300))
-    found = np.zeros((2 * m, size))
-    for row, (j, sign) in enumerate(itertools.product(range(m), (1.0, -1.0))):
-        slope = sign * influence[:, j]
-        root = np.sqrt(values)
-        share = nnls(root[:, None] * vectors.T, (vectors.T @ slope) / root, maxiter=50 * size)[0]
-        size_seen = math.sqrt(max(float(share @ seen @ share), 1e-300))
-        limit = LEAF_FIT.most_contamination / max(float(share.sum()), 1e-300)
-        found[row] = share * min(LEAF_FIT.power / size_seen, limit)
-    return found
 
 
 def _widening(misfit: _Misfit) -> FloatArray:
