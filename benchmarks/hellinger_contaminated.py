@@ -53,12 +53,12 @@ def fitted(kind: str, n: int, share: float, epsilon: float, run: int) -> tuple[b
     with seeded_noise(run + 77):
         density = DensitySketch([box], features="leaves").update(x[:, None]).release(epsilon=epsilon)
     fit = density.fit(family, parameter_bounds=bounds)
-    held = [
+    kept_in = [
         all(low <= truth[name] <= high for name, (low, high) in ends.items())
         for ends in (fit.intervals, fit.robust_intervals)
     ]
     declared = not fit.assumption.holds or fit.assumption.shift > 1.0
-    return held[0], held[1], declared
+    return kept_in[0], kept_in[1], declared
 
 
 def main() -> None:

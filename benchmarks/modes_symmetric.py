@@ -50,12 +50,12 @@ def main() -> None:
                     errors[features].append(float(found.positions[0, 0]) - true)
                     stated[features].append(float(found.standard_errors[0, 0]))
             squares = {key: float(np.mean(np.square(values))) for key, values in errors.items()}
-            held = {key: float(np.mean(np.abs(errors[key]) < 1.96 * np.array(stated[key]))) for key in errors}
+            inside = {key: float(np.mean(np.abs(errors[key]) < 1.96 * np.array(stated[key]))) for key in errors}
             rows.append({
                 "kind": name, "n": n, "epsilon": epsilon, "releases": chosen.runs,
                 "rms_leaves": squares["leaves"] ** 0.5, "rms_fourier": squares["grid"] ** 0.5,
                 "mse_ratio": squares["leaves"] / squares["grid"],
-                "coverage_leaves": held["leaves"], "coverage_fourier": held["grid"],
+                "coverage_leaves": inside["leaves"], "coverage_fourier": inside["grid"],
             })  # fmt: skip
             print(rows[-1], flush=True)
             if chosen.csv:

@@ -164,7 +164,7 @@ class FitAssumption:
             told += (
                 f"; up to {100 * self.hidden:.2g}% of other records could hide in it and move an estimate by "
                 f"{self.shift:.1f} standard errors: for such contamination the intervals are no promise, "
-                "robust_intervals are"
+                "robust_intervals allow for it"
             )
         return told
 

@@ -393,7 +393,7 @@ class Basins:
 
 
 def basins(
-    density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike = None, *, walls: ArrayLike = ()
+    density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike = None, *, boundary: ArrayLike = ()
 ) -> Basins:
     """Divide the box among the modes of a released density.
 
@@ -407,7 +407,7 @@ def basins(
         Where the modes are, such as ``PrivateModes.modes_``; k may be 0.
     bandwidth : optional
         As in :meth:`PrivateDensity.pdf`.
-    walls : array-like of shape (w, d)
+    boundary : array-like of shape (w, d)
         Places at walls that have areas of their own, such as those of ``PrivateModes.boundary_modes_``; releases on
         leaves only.
 
@@ -430,7 +430,7 @@ def basins(
     grid = reading.on_grid(BASIN_POINTS_PER_BANDWIDTH)
     places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
     if density.leaves is not None:
-        ends = np.asarray(walls, dtype=np.float64).reshape(-1, density.spec.d)
+        ends = np.asarray(boundary, dtype=np.float64).reshape(-1, density.spec.d)
         return _leaf_basins(density, grid, np.concatenate([places, ends]), len(places), reading.bandwidth)
     labels = _labels(grid, places, reading)
     shape = reading.grid_shape(BASIN_POINTS_PER_BANDWIDTH)
