@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fogline._typing import FloatArray, IntArray
 from fogline.density.random_spec import CellSpec
 
-__all__ = ["add_phases", "cell_of", "count_rows", "grid_parts", "writeable", "write_cells"]
+__all__ = ["add_phases", "cell_of", "count_rows", "grid_parts", "write_cells", "writeable"]
 
 Axes: TypeAlias = tuple[float, ...]
 """One number per axis, as a tuple: its length is known when a loop is compiled."""

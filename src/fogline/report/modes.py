@@ -317,7 +317,7 @@ def _find_on_grid(estimator: ModeFit, columns: Sequence[str] | None) -> Findings
     bandwidth = _picture_bandwidth(estimator, seen)
     reading = density.reading(bandwidth)
     ends = [wall.position for wall in estimator.boundary_modes_]
-    found = basins(density, estimator.modes_, bandwidth, walls=ends)
+    found = basins(density, estimator.modes_, bandwidth, boundary=ends)
     squared = 1 / float(np.prod(2 * np.sqrt(np.pi) * bandwidth))
     values = found.grid.values
     # Fog is drawn under a curve only: a map has no height to draw it at.

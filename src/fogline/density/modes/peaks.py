@@ -379,7 +379,8 @@ class Basins:
     shares : array of shape (k,)
         Share of the released mass in each basin.
     share_errors : array of shape (k,)
-        Standard error of each share, privacy and sampling together, for the region as drawn.
+        Standard error of each share, privacy and sampling together, for the region as drawn. There is no smoothing in
+        it, since counts are added up; that the region would be drawn elsewhere next time is not in it.
     wall_shares : array of shape (w,)
         Share in the area of each place at a wall that was given beside the modes.
     """
@@ -392,7 +393,7 @@ class Basins:
 
 
 def basins(
-    density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike = None, *, walls: ArrayLike = ()
+    density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike = None, *, boundary: ArrayLike = ()
 ) -> Basins:
     """Divide the box among the modes of a released density.
 
@@ -406,7 +407,7 @@ def basins(
         Where the modes are, such as ``PrivateModes.modes_``; k may be 0.
     bandwidth : optional
         As in :meth:`PrivateDensity.pdf`.
-    walls : array-like of shape (w, d)
+    boundary : array-like of shape (w, d)
         Places at walls that have areas of their own, such as those of ``PrivateModes.boundary_modes_``; releases on
         leaves only.
 
@@ -429,7 +430,7 @@ def basins(
     grid = reading.on_grid(BASIN_POINTS_PER_BANDWIDTH)
     places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
     if density.leaves is not None:
-        ends = np.asarray(walls, dtype=np.float64).reshape(-1, density.spec.d)
+        ends = np.asarray(boundary, dtype=np.float64).reshape(-1, density.spec.d)
         return _leaf_basins(density, grid, np.concatenate([places, ends]), len(places), reading.bandwidth)
     labels = _labels(grid, places, reading)
     shape = reading.grid_shape(BASIN_POINTS_PER_BANDWIDTH)
