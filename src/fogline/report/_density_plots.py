@@ -413,8 +413,8 @@ def group_curves(curves: Sequence[tuple[str, DensityCurve]]) -> str:
 def _legend(names: Sequence[str], layout: Layout) -> str:
     """Names with their colours above a drawing: side by side, or below each other on a phone."""
     shown = names[:MOST_LEGEND]
-    room = layout.width - layout.left - layout.right
-    most = int((room / (1 if layout.narrow else len(shown)) - 58) / 7.8)
+    across = layout.width - layout.left - layout.right
+    most = int((across / (1 if layout.narrow else len(shown)) - 58) / 7.8)
     parts, x, y = [], layout.left, 18.0
     for k, words in enumerate(legend_words(shown, most)):
         parts.append(element("path", d=f"M{x:.0f} {y:.0f}h26", stroke=HUES[k % len(HUES)], class_="law"))

@@ -242,8 +242,8 @@ def column_step(posterior: Posterior, j: int) -> float:
     if axis.width > WIDEST_LEAF or high - low < FEWEST_VALUES:
         return 0.0
     whole = np.round(axis.centres).astype(int)
-    held = np.bincount(whole - whole.min(), weights=masses)
-    others = whole - whole.min() != held.argmax()
+    contents = np.bincount(whole - whole.min(), weights=masses)
+    others = whole - whole.min() != contents.argmax()
     rest = float(masses[others].sum())
     comb = float((masses * np.cos(2 * np.pi * axis.centres))[others].sum())
     return 1.0 if rest > 0.05 and comb > COMB * rest else 0.0
