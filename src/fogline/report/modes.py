@@ -357,6 +357,9 @@ def _fog(estimator: ModeFit, found: Basins, bandwidth: FloatArray, seen: Standin
     for k, mode in enumerate(estimator.modes_):
         home = peaks.basin[0][int(np.argmin(np.abs(axis - mode[0])))]
         base[found.labels == k] = peaks.height[home] - peaks.prominence[home]
+    # beyond the basins of modes a curve may fall far below its pass: the fog lies on it, and does not float above
+    beyond = ~np.isin(found.labels, range(len(estimator.modes_)))
+    base[beyond] = np.minimum(base, values)[beyond]
     return np.maximum(base, 0.0), np.asarray(estimator.density_.fogline(bandwidth, estimator.level, at=axis[:, None]))
 
 
@@ -504,6 +507,8 @@ def modes_content(findings: Findings) -> dict[str, Any]:
         ),
         "rest": f"{100 * min(max(rest, 0.0), 1.0):.0f}%",
         "other": None if findings.standings.other is None else significant(findings.standings.other.ratio, 2),
+        # beyond the fogline and no mode all the same
+        "other_stands_out": findings.standings.other is not None and findings.standings.other.ratio > 1,
         "figures": figures(findings),
         "chart": standing_chart(findings),
         "bar": share_bar(findings),

@@ -457,9 +457,17 @@ class Posterior:
         return tuple(place), inside
 
     def band(
-        self, column: str | int | None = None, *, kind: str = "pdf", points: int = 256, level: float = 0.95
+        self,
+        column: str | int | None = None,
+        *,
+        kind: str = "pdf",
+        points: int = 256,
+        level: float = 0.95,
+        edges: FloatArray | None = None,
     ) -> Band:
         """Curve of one column's density or distribution function with a band that holds all of it at once.
+
+        It is read in at most `points` cells of equal width, or between `edges`, each moved to the nearest leaf's.
 
         Examples
         --------
@@ -473,12 +481,15 @@ class Posterior:
         axis, masses = self._margin(column, "population")
         group = max(1, len(axis.centres) // check_count(points, "points"))
         starts = np.arange(0, len(axis.centres), group)
+        if edges is not None:
+            inside = np.searchsorted(axis.centres, np.asarray(edges, dtype=float))
+            starts = np.unique([0, *inside[inside < len(axis.centres)]])
         sizes = np.diff(np.append(starts, len(axis.centres)))
         cells = [np.add.reduceat(part, starts, axis=-1) for part in (masses.estimate, masses.draws)]
         # what no draw shows may still be there: this many records in one of the cells
         unseen = self._unseen * math.log(len(starts) / (1 - level)) / self._count[0]
         if kind == "cdf":
-            x = axis.edges[np.minimum(starts + group, len(axis.centres))]
+            x = axis.edges[starts + sizes]
             value, draws = (np.cumsum(part, axis=-1) for part in cells)
             band = _band(x, value, draws, level, np.full(len(x), unseen))
             return replace(band, high=np.minimum(band.high, 1.0))
