@@ -691,3 +691,7 @@ class ClusterTable(Source):
 
     def _rows(self, take: Take) -> None:
         raise NotImplementedError
+
+    def _joint_states(self, specs: Sequence[CellSpec], places: Sequence[Sequence[int]]) -> list[State]:
+        """Exact states of several grids in one job, each of the columns at its places; see ``joint_pass.py``."""
+        raise NotImplementedError
