@@ -1,5 +1,8 @@
 """The long audit runs, in its short form, writes its page, and its exit code tells."""
 
+import subprocess
+import sys
+
 import pytest
 
 from fogline_research.audit_campaign import __main__ as audit
@@ -75,3 +78,13 @@ def test_a_black_box_in_another_process(monkeypatch):
     monkeypatch.setattr(broken, "_fits", lambda pair, runs: ([still, moved], {"diffprivlib": "0.0"}))
     lines = list(broken.check_diffprivlib(0, True))
     assert [line.verdict for line in lines] == ["false"] * 2
+
+
+def test_checks_run_in_processes_of_their_own(tmp_path):
+    """As ``make audit`` starts it: what other processes run must not stand in the program's main module."""
+    command = [sys.executable, "-m", "fogline_research.audit_campaign", "--short", "--processes", "2", "--only"]
+    page = tmp_path / "page.md"
+    done = subprocess.run([*command, "event_kinds", "--output", page], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all passed" in done.stdout
+    assert "--short --only event_kinds" in page.read_text()

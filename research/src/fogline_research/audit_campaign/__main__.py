@@ -38,7 +38,7 @@ from fogline_research.audit_campaign.estimators import (
     check_replay,
 )
 from fogline_research.audit_campaign.isolation_audit import PROCESSES, Campaign, check_sources
-from fogline_research.audit_campaign.lines import CONFIDENCE, Check, Line
+from fogline_research.audit_campaign.lines import CONFIDENCE, Check, Line, lines_of
 from fogline_research.audit_campaign.verbs import check_verbs
 
 __all__ = ["CHECKS", "ledger_table", "main", "page"]
@@ -102,7 +102,15 @@ _HEADINGS = {
 
 
 def page(
-    lines: Sequence[Line], *, seed: int, short: bool, date: str, seconds: float, ledger: str, processor: float = 0
+    lines: Sequence[Line],
+    *,
+    seed: int,
+    short: bool,
+    date: str,
+    seconds: float,
+    ledger: str,
+    processor: float = 0,
+    only: Sequence[str] = (),
 ) -> str:
     """Return the page in Markdown.
 
@@ -118,6 +126,8 @@ def page(
         The ledger's table in Markdown, or what stands in its place.
     processor : float
         Seconds of processor time of all its processes; not told if 0.
+    only : sequence of str
+        The parts that were run, if not all.
 
     Examples
     --------
@@ -128,6 +138,8 @@ def page(
     """
     failed = sum(not line.passed for line in lines)
     length, command = ("short", "python -m fogline.audit --short") if short else ("full", "make audit")
+    if only:
+        command = f"python -m fogline.audit {'--short ' if short else ''}--only {' '.join(only)}"
     parts = [
         "# What the audit found",
         f"Made by `{command}`: {'everything is as it should be' if not failed else f'**{failed} lines FAILED**'}. "
@@ -200,24 +212,20 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def _all_lines(seed: int, short: bool, processes: int) -> Iterator[Line]:
+def _all_lines(checks: Sequence[Check], seed: int, short: bool, processes: int) -> Iterator[Line]:
     """Lines of all checks, in their order; several checks run at a time, each in a process."""
     if processes == 1:
-        for check in CHECKS:
+        for check in checks:
             yield from check(seed, short)
         return
     with Campaign(processes) as campaign:
         # isolation has processes of its own, which would wait for these
-        asked = [(check, campaign.submit(_lines_of, check, seed, short)) for check in CHECKS if check != check_sources]
+        asked = [(check, campaign.submit(lines_of, check, seed, short)) for check in checks if check != check_sources]
         for check, future in asked:
             found = future.result()
             yield from [Line(check.__name__, found, False)] if isinstance(found, str) else found
-    if check_sources in CHECKS:
+    if check_sources in checks:
         yield from check_sources(seed, short)
-
-
-def _lines_of(check: Check, seed: int, short: bool) -> list[Line]:
-    return list(check(seed, short))
 
 
 def ledger_table(short: bool) -> tuple[str, bool]:
@@ -235,16 +243,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--short", "--quick", action="store_true", help="a run of less than three minutes")
     parser.add_argument("--output", type=Path, default=Path("docs/audit.md"), help="the page; default docs/audit.md")
     parser.add_argument("--processes", type=int, default=PROCESSES, help=f"at a time; default {PROCESSES}")
+    names = [check.__name__.removeprefix("check_") for check in CHECKS]
+    parser.add_argument(
+        "--only", nargs="+", choices=[*names, "ledger"], metavar="PART", help=f"of {', '.join([*names, 'ledger'])}"
+    )
     options = parser.parse_args(arguments)
+    chosen = [check for check, name in zip(CHECKS, names, strict=True) if name in (options.only or names)]
     seed = secrets.randbits(32) if options.seed is None else options.seed
     print(f"fogline audit, seed {seed}; noise from the operating system")
     start, lines = time.perf_counter(), []
-    for line in _all_lines(seed, options.short, options.processes):
+    for line in _all_lines(chosen, seed, options.short, options.processes):
         lines.append(line)
         spent = time.perf_counter() - start
         print(f"{'ok  ' if line.passed else 'FAIL'} {spent:5.0f} s  {line.check:<60}  {line.found}", flush=True)
-    table, ledger_passed = ledger_table(options.short)
-    lines.append(Line("the ledger's trials", "see the table below", ledger_passed, "nothing is overspent", "ledger"))
+    table = "Left out."
+    if not options.only or "ledger" in options.only:
+        table, held = ledger_table(options.short)
+        lines.append(Line("the ledger's trials", "see the table below", held, "nothing is overspent", "ledger"))
     failed = sum(not line.passed for line in lines)
     seconds = time.perf_counter() - start
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -252,7 +267,16 @@ def main(arguments: list[str] | None = None) -> int:
     # a busy machine stretches minutes, not processor time
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     processor = sum(one.ru_utime + one.ru_stime for one in used)
-    written = page(lines, seed=seed, short=options.short, date=date, seconds=seconds, ledger=table, processor=processor)
+    written = page(
+        lines,
+        seed=seed,
+        short=options.short,
+        date=date,
+        seconds=seconds,
+        ledger=table,
+        processor=processor,
+        only=options.only or (),
+    )
     options.output.write_text(written, encoding="utf-8")
     took = f"{seconds:.0f} s; {options.output}"
     print(f"all passed, {took}" if not failed else f"{failed} FAILED, {took}")
