@@ -205,6 +205,8 @@ _ALL = (
         "sqlite",
         "SQLite",
         run_against="SQLite",
+        # What stands in double quotes and is no column, SQLite would read as a text.
+        quotes="``",
         # What is no number in a column of numbers is missing, and no cast makes a number of a text.
         number="CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END",
         constant="CAST({} AS REAL)",
