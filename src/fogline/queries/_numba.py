@@ -62,7 +62,9 @@ def grid_parts(spec: CellSpec) -> list[tuple[float, ...]]:
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def cell_of(rows: FloatArray, i: int, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...]) -> int:
+def cell_of(
+    rows: FloatArray, i: int, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...]
+) -> int:
     """Flat cell of a row, -1 for one that falls nowhere."""
     inside = True
     for j in range(len(lower)):

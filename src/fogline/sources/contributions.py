@@ -411,6 +411,9 @@ CELL_BYTES, ROW_BYTES = 12, 24
 MOST_BYTES = 5 * 2**28
 """Bytes of one part of the units that are held in memory before it is split: 10^8 records on a grid are not."""
 
+RESERVE = 2**28
+"""Bytes of address space that are set aside at first where nothing is split, as in a task of a cluster."""
+
 SPLIT = 4
 """Parts into which a part is split."""
 
@@ -439,6 +442,7 @@ class UnitBuckets:
         self._taken = 0
         self._samplers: dict[int, ContributionSampler] = {}
         self.bytes = 0
+        self.reserve = RESERVE
 
     def add(self, rows: FloatArray, ids: Ids) -> None:
         """Take the records of a batch that could count and belong to the part."""
@@ -507,7 +511,7 @@ class UnitBuckets:
 
     def _sampler(self, kind: int, has_places: bool) -> ContributionSampler:
         if kind not in self._samplers:
-            self._samplers[kind] = new_sampler(self._bound, has_places, MOST_BYTES)
+            self._samplers[kind] = new_sampler(self._bound, has_places, self.reserve)
         return self._samplers[kind]
 
     def _hashes(self, values: IntArray, kinds: NDArray[np.int8]) -> WordArray:
@@ -586,6 +590,8 @@ def _each_part(
     """Use what is kept of the units of one part; of its own parts, one by one, where it is too large."""
     buckets = UnitBuckets(admit, bound, part, parts)
     divisible = rereadable and parts < MOST_PARTS
+    if divisible:
+        buckets.reserve = MOST_BYTES
 
     def take(rows: FloatArray, ids: Ids | None) -> None:
         buckets.add(rows, cast(Ids, ids))  # a table that is cut has a unit, and so ids
@@ -690,4 +696,8 @@ class ClusterTable(Source):
         BoundedTable(plain, self._bound)._scan(take)
 
     def _rows(self, take: Take) -> None:
+        raise NotImplementedError
+
+    def _joint_states(self, specs: Sequence[CellSpec], places: Sequence[Sequence[int]]) -> list[State]:
+        """Exact states of several grids in one job, each of the columns at its places; see ``joint_pass.py``."""
         raise NotImplementedError
