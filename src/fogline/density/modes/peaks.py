@@ -457,7 +457,9 @@ def _leaf_basins(density: PrivateDensity, grid: Grid, places: FloatArray, k: int
     smooth = reading.on_grid(BASIN_POINTS_PER_BANDWIDTH)
     labels = _labels(smooth, places, reading)
     left = max(1.0 - sum(heap.share for heap in found.heaps), 0.0)
-    shares, errors = _leaf_shares(density, grid, labels, len(places), found.in_order, left)
+    # Counts far out are noise around few records: they count for the hill that they lead up to, as all others do.
+    whole = _labels(smooth, places, reading, -np.inf)
+    shares, errors = _leaf_shares(density, grid, whole, len(places), found.in_order, left)
     return Basins(grid, np.where(labels < k, labels, -1), shares[:k], errors[:k], shares[k:])
 
 
@@ -493,11 +495,11 @@ def _leaf_shares(
     return shares * min(1.0, left / max(float(shares.sum()), 1e-300)), errors
 
 
-def _labels(grid: Grid, modes: FloatArray, reading: Reading | LeafReading) -> IntArray:
+def _labels(grid: Grid, modes: FloatArray, reading: Reading | LeafReading, floor: float = BASIN_FLOOR) -> IntArray:
     values = grid.values
     if not len(modes):
         return np.full(values.shape, -1, dtype=np.int64)
-    level = BASIN_FLOOR * reading.noise_sd
+    level = floor * reading.noise_sd
     peaks = find_peaks(values[None])
     basin = peaks.basin[0]
     home = basin[_nearest(grid, modes)]
