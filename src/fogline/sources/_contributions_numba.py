@@ -59,6 +59,9 @@ class FastSampler:
         self._most, self._key = most, (np.uint64(key[0]), np.uint64(key[1]))
         self._has_places, self._most_bytes = has_places, most_bytes
         self._next = np.arange(2**BUCKET_BITS) * CHUNK
+        self._after: Chain = np.zeros(0, dtype=np.int32)
+        self._held: Halves = np.zeros((0, 0), dtype=np.uint32)
+        self._digest_type: np.dtype[Any] = np.dtype(np.uint64)
         self._used = 0
 
     def add(self, values: IntArray, record_digests: Digests, wanted: BoolArray, first: int) -> None:
