@@ -86,10 +86,14 @@ class FastSampler:
         """Take the records of a batch that lie in a cell and belong to a part of the units, with the cells as marks."""
         self._make_room(len(values), np.dtype(np.uint32))
         ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
+        lower, upper, widths, shift = grid_parts(spec)
         self._used, taken = _scatter_cells(
             ids,
             writeable(rows),
-            *grid_parts(spec),
+            lower,
+            upper,
+            widths,
+            shift,
             spec.cells,
             self._key,
             (np.uint64(part), np.uint64(parts)),
