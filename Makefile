@@ -6,6 +6,9 @@ STAMP  := $(VENV)/.ready
 # what the README installs, with no pyarrow, pandas or other frames: readers take other ways there
 BARE   := .venv-bare
 BARE_STAMP := $(BARE)/.ready
+# what builds the documentation site: far less than what the tests need
+DOCS   := .venv-docs
+DOCS_STAMP := $(DOCS)/.ready
 # what the README installs and no more, for the README's own commands
 README := .venv-readme
 # the arithmetic here is many small problems: one thread each is fastest and makes timings comparable
@@ -87,7 +90,7 @@ matrix: $(STAMP)
 	$(BIN)/python tools/matrix.py $(CELLS) -- $(or $(QUICK),tests/accounting tests/mechanisms)
 
 # sdist and wheel, built twice and compared byte by byte, in dist/; the wheel holds the documentation site
-dist: docs
+dist: $(STAMP) docs
 	$(BIN)/python tools/build_twice.py
 
 # the list of public names: docs/api.md for readers, tests/api.txt for the test that holds it
@@ -96,11 +99,17 @@ api: $(STAMP)
 
 # the documentation site, in build/site: built without the network, every link and anchor checked; `fogline docs` serves it
 # from the archive that is packed last
-docs: $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-	$(BIN)/python tools/check_site.py build/site
-	$(BIN)/python tools/pack_site.py build/site src/fogline/cli/site.zip
+docs: $(DOCS_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
+	$(DOCS)/bin/python tools/check_site.py build/site
+	$(DOCS)/bin/python tools/pack_site.py build/site src/fogline/cli/site.zip
+
+$(DOCS_STAMP): pyproject.toml
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	@echo "setting up $(DOCS)"
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[cli,docs]'
+	@touch $(DOCS_STAMP)
 
 bench: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -e research
@@ -110,4 +119,4 @@ audit: $(STAMP)
 	$(BIN)/python -m fogline_research.audit_campaign
 
 clean:
-	rm -rf src/fogline/cli/site.zip $(VENV) $(BARE) $(README) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info research/src/*.egg-info research/build
+	rm -rf src/fogline/cli/site.zip $(VENV) $(DOCS) $(BARE) $(README) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info research/src/*.egg-info research/build

@@ -98,11 +98,13 @@ def main() -> None:
     parser.add_argument("--half", choices=list(HALVES), default="tune")
     parser.add_argument("--first", type=int, default=0, help="number of the first run")
     parser.add_argument("--records", type=int, nargs="+", default=[200, 500])
+    parser.add_argument("--methods", nargs="+", default=["read", "sketch"], choices=["read", "sketch"])
+    parser.add_argument("--columns", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--csv", default="mixtures_small", help="name of the file, empty to print only")
     chosen = parser.parse_args()
     kinds, sizes = HALVES[chosen.half], chosen.records
     warnings.simplefilter("ignore")
-    cells = [("read", d) for d in (1, 2)] + [("sketch", d) for d in (1, 2, 4)]
+    cells = [(method, d) for method in chosen.methods for d in chosen.columns if (method, d) != ("read", 4)]
     rows = [
         {"half": chosen.half, **scored(method, kind, n, d, run)}
         for method, d in cells

@@ -134,12 +134,12 @@ def groups() -> str:
     power = {n: [float(row["told_apart"]) for row in rows if row["first"] != row["second"] and row["n"] == n]
              for n in ("500", "5000")}  # fmt: skip
     ranges = read_csv("bounds")
-    held = [float(row["median_held"]) for row in ranges if int(row["n"]) >= 1000]
+    kept = [float(row["median_held"]) for row in ranges if int(row["n"]) >= 1000]
     fewer = min((float(row["median_held"]), row["column"]) for row in ranges if int(row["n"]) < 1000)
     return (
         f"Two groups that are alike are told apart in {_span(level)} of the runs at level 5%. Real differences show in "
         f"{_span(power['500'], '.0%')} with 500 records per group, and in {_span(power['5000'], '.0%')} with 5000. "
-        f"Private ranges hold {_span(held, '.0%')} of the records from 1000 records on (median of the runs), but only "
+        f"Private ranges hold {_span(kept, '.0%')} of the records from 1000 records on (median of the runs), but only "
         f"{fewer[0]:.0%} of 300 records of the column that suits them least ({fewer[1]})."
     )
 

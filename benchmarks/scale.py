@@ -282,10 +282,13 @@ def continual(scene: Scene) -> Iterator[Row]:  # noqa: ARG001
 
 
 def federation(scene: Scene) -> Iterator[Row]:  # noqa: ARG001
-    for count in (100, 1000):
+    seconds_of(2)  # what is loaded once
+    for count in (10, 100, 1000):
         masking, merging = seconds_of(count)
         yield figure(f"{count} masked sites: CPU seconds at each site", masking)
         yield figure(f"{count} masked sites: CPU seconds of the merge, every mask cancelled", merging)
+        checks = count * (count - 1)
+        yield figure(f"{count} masked sites: CPU microseconds of the merge per check of a pair", 1e6 * merging / checks)
 
 
 PARTS: dict[str, Callable[[Scene], Iterator[Row]]] = {

@@ -1,6 +1,8 @@
-"""Take the pictures of docs/studio.md: a studio with made-up visits, a browser, a few small PNG files.
+"""Take pictures of the studio with made-up visits: those of docs/studio.md, or of every page, to be looked at.
 
-    python tools/studio_pictures.py          needs the extras studio and dev, and chromium
+    python tools/studio_pictures.py              the pictures of the page; needs the extras studio and dev, and chromium
+    python tools/studio_pictures.py --all DIR    every page of the studio in light, dark, phone and print
+    python tools/studio_pictures.py --pages DIR FILE.html ...    the same of pages that were written: reports, say
 
 The noise is the operating system's, so that the pictures differ from one time to the next.
 """
@@ -37,7 +39,25 @@ unit = "patient"
 max_contributions = 3
 expect_records = 20000
 ranges = { age = "age", stay = [0, 40] }
+[dataset.before]
+file = "before.csv"
+title = "Hospital visits 2024"
+unit = "patient"
+max_contributions = 3
+expect_records = 20000
+ranges = { age = "age", stay = [0, 40] }
+[dataset.lost]
+file = "lost.csv"
+title = "A file that is not there"
 """
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"viewport": {"width": 1160, "height": 900}},
+    "dark": {"viewport": {"width": 1160, "height": 900}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 1.5},
+    "print": {"viewport": {"width": 760, "height": 1000}},
+}
+"""Ways in which a page is looked at; a sheet of paper is as wide as that, in points."""
 
 
 def write_hospital(folder: Path) -> None:
@@ -50,6 +70,7 @@ def write_hospital(folder: Path) -> None:
         for who, years, days in zip(rng.integers(0, 15_000, 20_000), age, stay, strict=True)
     ]
     (folder / "visits.csv").write_text("\n".join(["patient,age,stay", *lines, ""]))
+    (folder / "before.csv").write_text("\n".join(["patient,age,stay", *lines[:12_000], ""]))
     (folder / "studio.toml").write_text(CONFIG)
 
 
@@ -95,6 +116,79 @@ def journey(browser: Any, link: str) -> None:
     save(phone.screenshot(full_page=True), "explore-phone", 1100)
 
 
+def looked_at(browser: Any, state: Any, address: str, name: str, folder: Path) -> None:
+    """Take one page in every way; say where it is wider than the screen, and what its console complains of."""
+    for look, options in LOOKS.items():
+        context = browser.new_context(storage_state=state, **options)
+        page = context.new_page()
+        page.set_default_timeout(180_000)
+        said: list[str] = []
+        page.on("console", lambda message, said=said: said.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error, said=said: said.append(str(error)))
+        if look == "print":
+            page.emulate_media(media="print")
+        page.goto(address)
+        page.wait_for_load_state("networkidle")
+        width, seen = page.evaluate("() => [document.documentElement.scrollWidth, window.innerWidth]")
+        page.screenshot(path=folder / f"{name}-{look}.png", full_page=True)
+        wide = f", {width - seen} points too wide" if width > seen else ""
+        print(f"{name}-{look}{wide}{': ' if said else ''}{'; '.join(said)}", flush=True)
+        context.close()
+
+
+def every_page(browser: Any, links: dict[str, str], folder: Path) -> None:
+    """Release twice and propose once, then look at every page."""
+    root = links["custodian"].partition("/enter")[0]
+    contexts = {role: browser.new_context(viewport=LOOKS["light"]["viewport"]) for role in links}
+    pages = {role: context.new_page() for role, context in contexts.items()}
+    for role, page in pages.items():
+        page.set_default_timeout(180_000)
+        page.goto(links[role])
+        page.wait_for_selector("#datasets")
+    releases = {}
+    for dataset in ("visits", "before"):
+        page = pages["custodian"]
+        page.goto(f"{root}/data/{dataset}/review?column=age&column=stay&epsilon=1")
+        page.get_by_role("button", name="Release once").click()
+        page.wait_for_url("**/releases/**")
+        releases[dataset] = page.url
+    page = pages["analyst"]
+    page.goto(f"{root}/data/visits/review?column=stay&epsilon=0.5")
+    page.get_by_label("Why it is wanted").fill("For the spring report: how long do people stay?")
+    page.get_by_role("button", name="Propose it").click()
+    pages["custodian"].goto(root)
+    proposal = pages["custodian"].locator("section[aria-labelledby=proposals] a").first.get_attribute("href")
+    place, other = releases["visits"], releases["before"].rpartition("/")[2]
+    query = "column=age&column=stay&epsilon=1"
+    looks = {
+        "home": ("custodian", root),
+        "home-analyst": ("analyst", root),
+        "question": ("custodian", f"{root}/data/visits?{query}"),
+        "question-empty": ("custodian", f"{root}/data/before"),
+        "review": ("custodian", f"{root}/data/visits/review?column=stay&epsilon=0.5"),
+        "review-too-much": ("custodian", f"{root}/data/visits/review?column=stay&epsilon=9"),
+        "review-analyst": ("analyst", f"{root}/data/visits/review?column=stay&epsilon=0.5"),
+        "proposal": ("custodian", f"{root}{proposal}"),
+        "proposal-analyst": ("analyst", f"{root}{proposal}"),
+        "ledger": ("custodian", f"{root}/ledger"),
+        "unreadable": ("custodian", f"{root}/data/lost"),
+        "not-found": ("custodian", f"{root}/nowhere"),
+        "overview": ("custodian", place),
+        "curve": ("custodian", f"{place}/curve?column=age"),
+        "groups": ("custodian", f"{place}/curve?column=stay&split=age&at=60"),
+        "ask": ("custodian", f"{place}/ask?q=mean+stay+by+age+0%3A100%3A20"),
+        "ask-refused": ("custodian", f"{place}/ask?q=modian+stay"),
+        "modes": ("custodian", f"{place}/modes"),
+        "clusters": ("custodian", f"{place}/clusters"),
+        "branches": ("custodian", f"{place}/branches"),
+        "compare": ("custodian", f"{place}/compare?with={other}"),
+        "export": ("custodian", f"{place}/export"),
+    }
+    looked_at(browser, None, f"{root}/enter", "enter", folder)
+    for name, (role, address) in looks.items():
+        looked_at(browser, contexts[role].storage_state(), address, f"studio-{name}", folder)
+
+
 def _kept(download: Any) -> str:
     """Address of a downloaded page under a name that says what it is."""
     place = Path(tempfile.mkdtemp()) / "page.html"
@@ -102,27 +196,40 @@ def _kept(download: Any) -> str:
     return place.as_uri()
 
 
-def main() -> None:
-    """Take all pictures."""
+def main(words: list[str]) -> None:
+    """Take the pictures that the words ask for."""
     from playwright.sync_api import sync_playwright
 
+    if words[:1] == ["--pages"]:
+        folder = Path(words[1])
+        folder.mkdir(parents=True, exist_ok=True)
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            for file in map(Path, words[2:]):
+                looked_at(browser, None, file.resolve().as_uri(), file.stem, folder)
+            browser.close()
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_hospital(folder)
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "XDG_STATE_HOME": str(folder / "state")}
-        words = ["studio", str(folder / "studio.toml"), "--port", str(PORT)]
+        command = ["studio", str(folder / "studio.toml"), "--port", str(PORT)]
         server = subprocess.Popen(
-            [sys.executable, "-m", "fogline.cli", *words], env=environment, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "fogline.cli", *command], env=environment, stdout=subprocess.PIPE, text=True
         )
         try:
             assert server.stdout is not None
-            link = re.search(r"custodian:\s+(\S+)", "".join(server.stdout.readline() for _ in range(4)))
-            assert link is not None
+            told = "".join(server.stdout.readline() for _ in range(4))
+            links: dict[str, str] = dict(re.findall(r"(custodian|analyst):\s+(\S+)", told))
             time.sleep(3)
             with sync_playwright() as playwright:
                 path = shutil.which("chromium")
                 browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-                journey(browser, link[1])
+                if words[:1] == ["--all"]:
+                    Path(words[1]).mkdir(parents=True, exist_ok=True)
+                    every_page(browser, links, Path(words[1]))
+                else:
+                    journey(browser, links["custodian"])
                 browser.close()
         finally:
             server.terminate()
@@ -130,4 +237,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

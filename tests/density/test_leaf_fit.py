@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fogline import DensitySketch, PrivateHellinger
-from fogline.density.hellinger.leaf_fit import LEAF_FIT, FitAssumption, leaf_probabilities
+from fogline.density.hellinger.leaf_fit import LEAF_FIT, FitAssumption
+from fogline.density.hellinger.leaf_probabilities import leaf_probabilities
 from fogline.families import Beta, Gamma, MultivariateNormal, Poisson, family_named
 from fogline.testing import seeded_noise
 

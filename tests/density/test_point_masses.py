@@ -105,7 +105,7 @@ def shares_of(density):
     found = density.modes()
     width = found.bandwidths.min(axis=0) if len(found.positions) else None
     walls = [wall.position for wall in found.boundary_modes]
-    areas = basins(density, found.positions, width, walls=walls)
+    areas = basins(density, found.positions, width, boundary=walls)
     heaps = [heap.share for heap in found.point_masses]
     assert [wall.share for wall in found.boundary_modes] == pytest.approx(areas.wall_shares.tolist())
     return areas.shares.tolist(), areas.wall_shares.tolist(), heaps

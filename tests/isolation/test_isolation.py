@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fogline.sources.warehouse import WarehouseQuery
 from fogline_research.audit_campaign.forms import SOURCES, is_available, source_named
 from fogline_research.audit_campaign.forms.sources import SHORTER
 from fogline_research.audit_campaign.isolation import check_isolation, try_case
@@ -37,3 +38,15 @@ def test_what_was_found_once_stays_mended(name, request):
     case = REGRESSIONS[name]
     source = source_named(case.source)
     assert not try_case(case, servers=servers_of(source, request))
+
+
+def test_a_printed_query_that_ranks_all_units_together_is_found(monkeypatch):
+    """The campaign sees it if a query bounds the table where it should bound each unit."""
+    pytest.importorskip("duckdb")
+    steps = WarehouseQuery._cut
+
+    def torn(self, key):
+        return [(name, sql.replace("PARTITION BY who ORDER BY lot", "ORDER BY lot")) for name, sql in steps(self, key)]
+
+    monkeypatch.setattr(WarehouseQuery, "_cut", torn)
+    assert check_isolation("printed query in DuckDB", 100, SEED, shrinking=False).violations > 0

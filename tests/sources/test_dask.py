@@ -6,6 +6,7 @@ import pytest
 from fogline import DensitySketch, PrivateModes
 from fogline.density.random_spec import plan_spec
 from fogline.sources.contributions import ContributionBound
+from fogline.sources.joint_pass import JointPass
 from fogline.sources.registry import table
 from fogline.sources.tables import ReadFailed
 
@@ -175,3 +176,72 @@ def test_a_gap_in_one_partition_tears_no_unit_apart():
     source = dd.from_pandas(frame, npartitions=4)
     kept = table(source, ["a", "b"], unit="person_id")._bounded(ContributionBound(1, (1, 2))).state(PLANE)
     assert kept[1].sum() == 1
+
+
+# -- several densities in one job ---------------------------------------------------------------------------------
+
+GRIDS = (LINE, PLANE, LEAVES)
+AXES = (["a"], ["a", "b"], ["a", "b"])
+
+
+def joint(source, unit=None, most=2):
+    """Tables of three grids in one pass, with a key of its own each time; the first of a seeded provider."""
+    one = JointPass(table(source, ["a", "b"], unit=unit), GRIDS, AXES, most)
+    one._bound = None if unit is None else ContributionBound(most, (11, 12))
+    return [one.table(k) for k in range(3)]
+
+
+@pytest.mark.parametrize("unit", [None, "person_id"])
+@pytest.mark.parametrize("partitions", [1, 6])
+def test_several_densities_are_those_of_one_machine(unit, partitions):
+    frame = people()
+    spread = dd.from_pandas(frame, npartitions=partitions)
+    assert_same(joint(spread, unit), joint(frame.copy(), "person_id") if unit else joint(pa_reader(frame)))
+
+
+def pa_reader(frame):
+    pa = pytest.importorskip("pyarrow")
+    return pa.Table.from_pandas(frame).to_reader()
+
+
+@pytest.mark.parametrize("unit", [None, "person_id"])
+def test_several_densities_read_the_partitions_once(unit):
+    read = []
+
+    def noted(part):
+        if len(part) > 2:  # not the example by which dask learns the types
+            read.append(len(part))
+        return part
+
+    frame = people()
+    spread = dd.from_pandas(frame, npartitions=4).map_partitions(noted, meta=frame.iloc[:0])
+    with dask.config.set(scheduler="synchronous"):
+        joint(spread, unit)
+    assert sum(read) == len(frame)
+
+
+def test_a_worker_that_is_lost_does_not_count_twice(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    frame = people(400)
+    mark = str(tmp_path / "died")
+
+    def die_once(part, mark=mark):
+        import os
+
+        if len(part) > 2 and not os.path.exists(mark):
+            open(mark, "w").close()
+            os._exit(1)
+        return part
+
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        for unit in (None, "person_id"):
+            spread = dd.from_pandas(frame, npartitions=4).map_partitions(die_once, meta=frame.iloc[:0])
+            found = joint(spread, unit)
+            assert (tmp_path / "died").exists()
+            (tmp_path / "died").unlink()
+            assert_same(found, joint(frame.copy(), "person_id") if unit else joint(pa_reader(frame)))

@@ -6,6 +6,7 @@ import pytest
 from fogline import DensitySketch, PrivateModes
 from fogline.density.random_spec import plan_spec
 from fogline.sources.contributions import ContributionBound
+from fogline.sources.joint_pass import JointPass
 from fogline.sources.registry import table
 from fogline.sources.tables import ReadFailed
 
@@ -169,3 +170,35 @@ def test_texts_that_are_not_utf8_are_ids(spark):
     seen = []
     source.each_batch(seen.append)
     assert len(np.concatenate(seen)) == 3
+
+
+# -- several densities in one job ---------------------------------------------------------------------------------
+
+LINE = plan_spec([(0.0, 100.0)], "auto", None)
+GRIDS = (LINE, PLANE, LEAVES)
+AXES = (["b"], ["a", "b"], ["a", "b"])
+
+
+def joint(source, unit=None):
+    one = JointPass(table(source, ["a", "b"], unit=unit), GRIDS, AXES, 2)
+    one._bound = None if unit is None else ContributionBound(2, (11, 12))
+    return [one.table(k) for k in range(3)]
+
+
+def test_several_densities_are_those_of_one_machine(visits):
+    _, content, frame = visits
+    assert_same(joint(frame.repartition(5)), joint(content.to_reader()))
+    assert_same(joint(frame.repartition(5), "person_id"), joint(content, "person_id"))
+
+
+@pytest.mark.parametrize("unit", [None, "person_id"])
+def test_several_densities_read_the_rows_once(spark, visits, unit):
+    read = spark.sparkContext.accumulator(0)
+
+    def noted(batches):
+        for batch in batches:
+            read.add(batch.num_rows)
+            yield batch
+
+    joint(visits[2].mapInArrow(noted, visits[2].schema), unit)
+    assert read.value == len(visits[0])

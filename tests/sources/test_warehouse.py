@@ -220,3 +220,26 @@ def test_names_are_quoted_as_each_engine_wants():
     assert DIALECTS["oracle"].quoted("Age") == '"Age"'
     select = counts_query(dialect="duckdb", table="SELECT 1 AS a -- one", columns=["a"], bounds=[(0, 1)])
     assert "(SELECT 1 AS a -- one\n  ) fogline_source" in select.sql()
+
+
+def test_ids_of_any_bytes_are_cut_in_postgres(postgres):
+    """A database in SQL_ASCII holds texts that are no UTF-8: the query must not fail because of one."""
+    psycopg = pytest.importorskip("psycopg")
+    query = WarehouseQuery.of(
+        LeafSpec.plan([(0, 10)], leaves=[4]), ["x"], dialect="postgres", table="odd", unit="who", max_contributions=1
+    )
+    name = "any_bytes"
+    with psycopg.connect(postgres, autocommit=True) as server:
+        server.execute(f"DROP DATABASE IF EXISTS {name}")
+        server.execute(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+        try:
+            parts = {**psycopg.conninfo.conninfo_to_dict(postgres), "dbname": name}
+            with psycopg.connect(**parts, autocommit=True) as database:
+                database.execute("CREATE TABLE odd (x double precision, who text)")
+                for text in (b"\xff\xfe", b"\xff\xfe", b"\xff", b"Ann"):
+                    row = b"INSERT INTO odd VALUES (5, convert_from('\\x" + text.hex().encode() + b"', 'SQL_ASCII'))"
+                    database.execute(row)
+                rows = database.execute(query.sql(key="7").encode()).fetchall()
+        finally:
+            server.execute(f"DROP DATABASE IF EXISTS {name}")
+    assert sum(counted(rows).values()) == 3

@@ -90,3 +90,19 @@ def test_a_column_may_have_any_name_even_that_of_python_s_own_first_parameter():
     shape = release(rows, columns=["self", "stay"], bounds=[(0, 10), (0, 10)], epsilon=1.0)
     found = curve(shape, "stay", 32, [[Condition("self", 0.0, 5.0)]])
     assert found.rows[0][0].startswith("self")
+
+
+def test_few_releases_stay_in_memory_and_the_last_asked_for_longest(hospital, tmp_path):
+    from fogline.studio.store import MOST_OPENED, Store
+
+    studio, _, releases = hospital
+    store = Store(tmp_path)
+    kept = studio.store.release(releases["lab"])
+    density = studio.store.density(releases["lab"])
+    names = [store.add_release(kept.question, "Laboratory", density).id for _ in range(MOST_OPENED + 2)]
+    assert list(store._opened) == names[-MOST_OPENED:]  # making releases does not fill the memory either
+    first = store.density(names[-MOST_OPENED])
+    store.density(names[0])
+    assert store.density(names[-MOST_OPENED]) is first
+    assert len(store._opened) == MOST_OPENED
+    assert store.density(names[0]) == density

@@ -153,8 +153,8 @@ def mixtures_command(ctx: click.Context, /, **options: Any) -> None:
     from fogline_research.experiments import reproduce_mixtures
 
     source = "separated-mixtures paper, Theorem 5.1's regime (it has no experiments)"
-    contenders = ["spherical", "terrific", "halves", "sample-aggregate", "dp_em"]
-    _rerun(ctx, options, reproduce_mixtures, contenders, _show_mixtures, source=source)
+    others = ["spherical", "terrific", "halves", "sample-aggregate", "dp_em"]
+    _rerun(ctx, options, reproduce_mixtures, others, _show_mixtures, source=source)
 
 
 @reproduce.command("figures", cls=Command, epilog="\b\nExample:\n  fogline reproduce figures main-1 -o figures")

@@ -190,7 +190,8 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
     cluster_centers_ : array of shape (k, d)
         Centres; k = 0 when nothing stands above the fog.
     standard_errors_ : array of shape (k, d)
-        Of the centres: privacy noise and the draw of the records. What a projection leaves out is not in them.
+        Of the centres: privacy noise, the sampling of the records and, where centres are modes of a smoothed density,
+        smoothing; averages of records have none. What a projection leaves out is not in them.
     sizes_, size_standard_errors_ : arrays of shape (k,)
         Estimated number of records in each cluster, the largest first where records were projected.
     count_, count_standard_error_ : float

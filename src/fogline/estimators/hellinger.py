@@ -114,6 +114,8 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Estimate by parameter.
     standard_errors_, degrees_of_freedom_ : dict
         By parameter. Errors are read at the estimates and uncertain with them, as a variance from this many records.
+        They contain privacy noise and the sampling of the records; the family is smoothed as the release is, so that
+        smoothing moves no estimate.
     confidence_intervals_ : dict
         (low, high) by parameter, within the parameter bounds; Student's, of positive parameters in the logarithm.
     covariance_, privacy_covariance_, sampling_covariance_ : arrays of shape (m, m)

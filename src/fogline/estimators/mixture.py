@@ -209,7 +209,8 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
     means_ : array of shape (k, d)
     covariances_, precisions_ : arrays of shape (k, d, d)
     standard_errors_ : array of shape (k, d)
-        Of the means: privacy noise and the draw of the records.
+        Of the means: privacy noise and the sampling of the records. The steps average records, so that there is no
+        smoothing in them.
     weight_standard_errors_ : array of shape (k,)
         Of the weights.
     counts_ : array of shape (k,)

@@ -95,7 +95,9 @@ class PrivateModalRegression(ReleasedState, BaseEstimator):  # type: ignore[misc
     Notes
     -----
     A mean describes no one where responses form groups; the branches do. There is no ``score``: a number computed from
-    private records is a release of its own. To judge a fit use the standard errors, which are free.
+    private records is a release of its own. To judge a fit use the standard errors, which are free: they contain
+    privacy noise and the sampling of the records, and smoothing where a release on leaves lets it be known
+    (``smoothing_errors``; a Fourier release does not).
 
     See Also
     --------

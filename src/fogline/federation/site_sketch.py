@@ -394,7 +394,9 @@ class SiteSketch:
         both = [member for member in self.members if member.site in runs]
         for member in both:
             if runs[member.site] != member.run:
-                raise ValueError(f"site {member.site!r} sent two sketches of different runs for pass {self.pass_name!r}")
+                raise ValueError(
+                    f"site {member.site!r} sent two sketches of different runs for pass {self.pass_name!r}"
+                )
         if both and len(both) < len(self.members):
             raise ValueError(
                 f"site {both[0].site!r} is in two sums that hold other sites too: merge the sites' own files"

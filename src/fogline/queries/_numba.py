@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fogline._typing import FloatArray, IntArray
 from fogline.density.random_spec import CellSpec
 
-__all__ = ["add_phases", "cell_of", "count_rows", "grid_parts", "writeable", "write_cells"]
+__all__ = ["add_phases", "cell_of", "count_rows", "grid_parts", "write_cells", "writeable"]
 
 Axes: TypeAlias = tuple[float, ...]
 """One number per axis, as a tuple: its length is known when a loop is compiled."""
@@ -62,7 +62,9 @@ def grid_parts(spec: CellSpec) -> list[tuple[float, ...]]:
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def cell_of(rows: FloatArray, i: int, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...]) -> int:
+def cell_of(
+    rows: FloatArray, i: int, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...]
+) -> int:
     """Flat cell of a row, -1 for one that falls nowhere."""
     inside = True
     for j in range(len(lower)):

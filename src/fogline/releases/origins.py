@@ -311,7 +311,7 @@ def known_origin(run: str, payer: str) -> Origin:
 def require_apart(*parts: tuple[Origin, ...]) -> None:
     """Refuse to add up what shares records."""
     runs = [{origin.run for origin in part} for part in parts]
-    if len(set().union(*runs)) < sum(map(len, runs)):
+    if len(set[str]().union(*runs)) < sum(map(len, runs)):
         raise ValueError("other: a sketch cannot be merged with itself or with one that holds the same records")
 
 

@@ -7,15 +7,15 @@ public bounds; a map's shades hold known shares of the population, so that a spi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from fogline._typing import FloatArray
+from fogline._typing import BoolArray, FloatArray
 from fogline.density.posterior.estimates import Atom, Band, Estimate
-from fogline.report._plots import BLUE, INK, Layout, canvas, in_two_sizes, line, outline, shades
+from fogline.report._plots import BLUE, INK, Layout, canvas, in_two_sizes, line, line_within, outline, shades
 from fogline.report._svg import HUES, PlotArea, element, mix, path, short, significant
 
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ HEADROOM = 1.5
 TALLEST = 0.8
 """Height of the heaviest atom's bar, in parts of the picture's."""
 
+SPIKE = 3.0
+"""A cell this many times as high as its neighbours, and as all others but one, is cut off by the picture."""
+
+FEWEST_CELLS = 16
+"""Fewest cells of a curve of which one is called a spike."""
+
 SOFT = 0.6
 """Cells by which a map is smoothed for the eye."""
 
@@ -66,6 +72,10 @@ class DensityCurve:
     atoms : tuple of Atom
     empty : tuple of (low, high, share)
         Stretches in which hardly anyone is.
+    step : float
+        Distance of the values of a column that holds whole numbers or the like, one point of the band each; 0 for a
+        continuous column. Such a curve is drawn in steps: a line between two values would go through values that
+        nobody has.
     """
 
     name: str
@@ -73,12 +83,40 @@ class DensityCurve:
     band: Band
     atoms: tuple[Atom, ...]
     empty: tuple[tuple[float, float, Estimate], ...]
+    step: float = 0.0
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Where the picture begins and ends: half a step beyond the bounds."""
+        return self.bounds[0] - self.step / 2, self.bounds[1] + self.step / 2
+
+    def outlines(self, limits: tuple[float, float]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Places, and the curve, the lower and the upper end of its band there; corners of steps where it has them."""
+        band = self.band
+        if not self.step:
+            return band.x, band.value, band.low, band.high
+        edges = np.concatenate([[limits[0]], (band.x[1:] + band.x[:-1]) / 2, [limits[1]]])
+        x = np.repeat(edges, 2)[1:-1]
+        value, low, high = (np.repeat(part, 2) for part in (band.value, band.low, band.high))
+        return x, value, low, high
 
     @property
     def top(self) -> float:
         """Where the picture ends: the band's highest point, unless that is far above the curve."""
-        highest = float(self.band.value.max(initial=0.0))
-        return max(min(float(self.band.high.max(initial=0.0)), HEADROOM * highest), np.finfo(float).tiny) * 1.08
+        plain = ~self.spikes
+        highest = float(self.band.value[plain].max(initial=0.0))
+        above = float(self.band.high[plain].max(initial=0.0))
+        return max(min(above, HEADROOM * highest), np.finfo(float).tiny) * 1.08
+
+    @property
+    def spikes(self) -> BoolArray:
+        """Cells that stand so far above their neighbours that the rest would lie flat; the picture cuts them off."""
+        value = self.band.value
+        if len(value) < FEWEST_CELLS or self.step:
+            return np.zeros(len(value), dtype=bool)
+        around = np.pad(value, 1)
+        others = np.maximum(np.maximum(around[:-2], around[2:]), np.sort(value)[-3])
+        return np.asarray(value > SPIKE * others)
 
     def bar(self, atom: Atom) -> float:
         """Height of an atom's bar, in density units of the picture."""
@@ -139,7 +177,7 @@ def posterior_curve(curve: DensityCurve, *, small: bool = False) -> str:
     label = f"Curve of the density of {short(curve.name)} with its band"
 
     def draw(layout: Layout) -> str:
-        frame = layout.area(curve.bounds, (0.0, curve.top))
+        frame = layout.area(curve.limits, (0.0, curve.top))
         return canvas(
             layout.width,
             layout.height,
@@ -148,6 +186,7 @@ def posterior_curve(curve: DensityCurve, *, small: bool = False) -> str:
             _empty_marks(curve, frame),
             _band(curve, frame),
             _bars(curve, frame),
+            _spike_labels(curve, frame),
             frame.border(),
             frame.axes((short(curve.name, 26 if layout.narrow or small else 42), "density"), wanted=layout.ticks),
             class_=layout.class_,
@@ -157,12 +196,29 @@ def posterior_curve(curve: DensityCurve, *, small: bool = False) -> str:
 
 
 def _band(curve: DensityCurve, frame: PlotArea) -> str:
-    band = curve.band
-    upper = np.minimum(band.high, frame.y[1])
-    edge = np.concatenate([np.stack([band.x, upper], axis=1), np.stack([band.x, band.low], axis=1)[::-1]])
-    return element("path", d=path([frame.at(edge)]), fill=HUES[0], class_="band") + element(
-        "path", d=line(frame, band.x, np.minimum(band.value, frame.y[1])), class_="curve"
+    x, value, low, high = curve.outlines(frame.x)
+    return element("path", d=path([frame.at(_around(x, low, high, frame))]), fill=HUES[0], class_="band") + element(
+        "path", d=line_within(frame, x, value), class_="curve"
     )
+
+
+def _spike_labels(curve: DensityCurve, frame: PlotArea) -> str:
+    """Shares of cells that the picture cuts off."""
+    band, parts = curve.band, []
+    width = float(band.x[1] - band.x[0]) if len(band.x) > 1 else 0.0
+    for k in np.flatnonzero(curve.spikes):
+        x = float(frame.at(np.array([[band.x[k], 0.0]]))[0, 0])
+        words = f"{significant(100 * width * float(band.value[k]), 2)}% in one cell"
+        is_right = x > frame.left + frame.width / 2
+        shift, side = (-8.0, " end") if is_right else (8.0, "")
+        parts.append(element("text", text=words, x=x + shift, y=frame.top + 18, class_=f"atom-label{side}"))
+    return "".join(parts)
+
+
+def _around(x: FloatArray, low: FloatArray, high: FloatArray, frame: PlotArea) -> FloatArray:
+    """Corners of a band, which is cut where the picture ends."""
+    upper, lower = (np.minimum(end, frame.y[1]) for end in (high, low))
+    return np.concatenate([np.stack([x, upper], axis=1), np.stack([x, lower], axis=1)[::-1]])
 
 
 def _bars(curve: DensityCurve, frame: PlotArea) -> str:
@@ -182,14 +238,15 @@ def _bars(curve: DensityCurve, frame: PlotArea) -> str:
 
 
 def _empty_marks(curve: DensityCurve, frame: PlotArea) -> str:
-    """Grey along the bottom, where hardly anyone is."""
+    """Grey where hardly anyone is."""
     parts = []
     for low, high, _ in curve.empty:
-        (left, _), (right, bottom) = frame.at(np.array([[low, 0.0], [high, 0.0]])).tolist()
+        (left, _), (right, _) = frame.at(np.array([[low, 0.0], [high, 0.0]])).tolist()
         parts.append(element("rect", x=left, y=frame.top, width=right - left, height=frame.height, class_="empty"))
         if right - left > 64:
             middle = (left + right) / 2
-            parts.append(element("text", text="empty", x=middle, y=bottom - 8, class_="tick-label middle"))
+            # at the top: at the bottom it would lie under the band
+            parts.append(element("text", text="empty", x=middle, y=frame.top + 16, class_="tick-label middle"))
     return "".join(parts)
 
 
@@ -247,15 +304,16 @@ def _margins(curves: Sequence[DensityCurve], frame: PlotArea, layout: Layout) ->
     above = PlotArea(frame.left, 8.0, frame.width, layout.top - gap - 8.0, frame.x, (0.0, curves[0].top))
     depth = layout.right - gap - 8.0
     parts = [_band(curves[0], above), *_ticks_of_atoms(curves[0], above)]
-    band, left, top = curves[1].band, frame.left + frame.width + gap, curves[1].top
+    left, top = frame.left + frame.width + gap, curves[1].top
+    places, value, low, high = curves[1].outlines(frame.y)
 
     def beside(height: FloatArray) -> FloatArray:
         across = left + depth * np.clip(height / top, 0.0, 1.0)
-        up = frame.at(np.stack([np.full(len(band.x), frame.x[0]), band.x], axis=1))[:, 1]
+        up = frame.at(np.stack([np.full(len(places), frame.x[0]), places], axis=1))[:, 1]
         return np.stack([across, up], axis=1)
 
-    edge = np.concatenate([beside(band.high), beside(band.low)[::-1]])
-    curve = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in beside(band.value).tolist())
+    edge = np.concatenate([beside(high), beside(low)[::-1]])
+    curve = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in beside(value).tolist())
     parts += [
         element("path", d=path([edge]), fill=HUES[0], class_="band"),
         element("path", d=curve, class_="curve"),
@@ -281,14 +339,14 @@ def _ticks_of_atoms(curve: DensityCurve, frame: PlotArea) -> list[str]:
 
 def draw_curve(curve: DensityCurve, ax: Axes) -> Axes:
     """Draw a curve on matplotlib axes."""
-    band = curve.band
-    ax.fill_between(band.x, band.low, band.high, color="C0", alpha=0.3, linewidth=0, label=f"{band.level:.0%} band")
-    ax.plot(band.x, band.value, color="C0", label="density")
+    x, value, low, high = curve.outlines(curve.limits)
+    ax.fill_between(x, low, high, color="C0", alpha=0.3, linewidth=0, label=f"{curve.band.level:.0%} band")
+    ax.plot(x, value, color="C0", label="density")
     for k, atom in enumerate(curve.atoms):
         named: dict[str, Any] = {"label": "atoms, as shares"} if k == 0 else {}
         ax.plot([atom.value] * 2, [0.0, curve.bar(atom)], color="C1", linewidth=3, **named)
         ax.annotate(f"{float(atom.share.value):.0%}", (atom.value, curve.bar(atom)), ha="center", va="bottom")
-    ax.set_xlim(*curve.bounds)
+    ax.set_xlim(*curve.limits)
     ax.set_ylim(0.0, curve.top)
     ax.set_xlabel(curve.name)
     ax.set_ylabel("density")
@@ -316,6 +374,9 @@ NARROW_GROUPS = Layout(360, 340, left=56, top=14, right=10, bottom=52, ticks=4, 
 MOST_LEGEND = 5
 """Most names in the legend of a drawing; the table beside it has them all."""
 
+LEGEND_LINE = 20.0
+"""Height of a name of the legend on a phone."""
+
 
 def group_curves(curves: Sequence[tuple[str, DensityCurve]]) -> str:
     """Draw one column of several groups over each other, each with its band, in the colours of the table."""
@@ -323,36 +384,54 @@ def group_curves(curves: Sequence[tuple[str, DensityCurve]]) -> str:
     first = curves[0][1]
 
     def draw(layout: Layout) -> str:
-        frame = layout.area(first.bounds, (0.0, top))
-        parts = []
+        frame = layout.area(first.limits, (0.0, top))
+        bands, lines = [], []
         for k, (_, curve) in enumerate(curves):
-            band, hue = curve.band, HUES[k % len(HUES)]
-            upper = np.minimum(band.high, top)
-            edge = np.concatenate([np.stack([band.x, upper], axis=1), np.stack([band.x, band.low], axis=1)[::-1]])
-            parts.append(element("path", d=path([frame.at(edge)]), fill=hue, class_="noise"))
-        for k, (_, curve) in enumerate(curves):
-            shape = line(frame, curve.band.x, np.minimum(curve.band.value, top))
-            parts.append(element("path", d=shape, stroke=HUES[k % len(HUES)], class_="law"))
+            x, value, low, high = curve.outlines(frame.x)
+            hue, shape = HUES[k % len(HUES)], line(frame, x, np.minimum(value, top))
+            edge = frame.at(_around(x, low, high, frame))
+            bands.append(element("path", d=path([edge]), fill=hue, class_="noise"))
+            lines.append(element("path", d=shape, stroke=hue, class_="law"))
         return canvas(
             layout.width,
             layout.height,
             f"Curves of the density of {short(first.name)} in each group",
             frame.border("paper"),
-            *parts,
+            *bands,
+            *lines,
             frame.border(),
             frame.axes((short(first.name, 26 if layout.narrow else 42), "density"), wanted=layout.ticks),
-            "" if layout.narrow else _legend([name for name, _ in curves]),
+            _legend([name for name, _ in curves], layout),
             class_=layout.class_,
         )
 
-    return in_two_sizes(draw, WIDE_GROUPS, NARROW_GROUPS)
+    lines = LEGEND_LINE * min(len(curves), MOST_LEGEND)
+    taller = replace(NARROW_GROUPS, height=NARROW_GROUPS.height + lines, top=NARROW_GROUPS.top + lines)
+    return in_two_sizes(draw, WIDE_GROUPS, taller)
 
 
-def _legend(names: Sequence[str]) -> str:
-    parts, x = [], 78.0
-    for k, name in enumerate(names[:MOST_LEGEND]):
-        words = short(name, 18)
-        parts.append(element("path", d=f"M{x:.0f} 18H{x + 26:.0f}", stroke=HUES[k % len(HUES)], class_="law"))
-        parts.append(element("text", text=words, x=x + 34, y=23, class_="row-label"))
-        x += 58.0 + 7.8 * len(words)
+def _legend(names: Sequence[str], layout: Layout) -> str:
+    """Names with their colours above a drawing: side by side, or below each other on a phone."""
+    shown = names[:MOST_LEGEND]
+    across = layout.width - layout.left - layout.right
+    most = int((across / (1 if layout.narrow else len(shown)) - 58) / 7.8)
+    parts, x, y = [], layout.left, 18.0
+    for k, words in enumerate(legend_words(shown, most)):
+        parts.append(element("path", d=f"M{x:.0f} {y:.0f}h26", stroke=HUES[k % len(HUES)], class_="law"))
+        parts.append(element("text", text=words, x=x + 34, y=y + 5, class_="row-label"))
+        x, y = (x, y + LEGEND_LINE) if layout.narrow else (x + 58.0 + 7.8 * len(words), y)
     return "".join(parts)
+
+
+def legend_words(names: Sequence[str], most: int) -> list[str]:
+    """Names of at most this many characters; where that makes two alike, their ends are kept instead.
+
+    Examples
+    --------
+    >>> legend_words(["visits 2024", "lab"], 8), legend_words(["visits 2024", "visits 2025"], 8)
+    (['visits …', 'lab'], ['…ts 2024', '…ts 2025'])
+    """
+    cut = [short(name, most) for name in names]
+    if len(set(cut)) == len(set(names)):
+        return cut
+    return [name if len(name) <= most else "…" + name[1 - most :] for name in names]

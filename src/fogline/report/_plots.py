@@ -226,6 +226,26 @@ def line(frame: PlotArea, x: FloatArray, y: FloatArray) -> str:
     return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in frame.at(np.stack([x, y], axis=1)).tolist())
 
 
+def line_within(frame: PlotArea, x: FloatArray, y: FloatArray) -> str:
+    """Path along a curve, broken where it leaves the picture at the top instead of running along its edge."""
+    top = frame.y[1]
+    high = np.where(np.isfinite(y), y, 1e3 * abs(top) + 1.0)
+    ends = np.flatnonzero(np.diff(np.concatenate([[0], (high <= top).astype(np.int8), [0]]))).reshape(-1, 2)
+
+    def crossing(inner: int, outer: int) -> tuple[float, float]:
+        part = (top - high[inner]) / (high[outer] - high[inner])
+        return float(x[inner] + part * (x[outer] - x[inner])), top
+
+    parts = []
+    for start, stop in ends.tolist():
+        points = [(float(a), float(b)) for a, b in zip(x[start:stop], high[start:stop], strict=True)]
+        before = [crossing(start, start - 1)] if start > 0 else []
+        after = [crossing(stop - 1, stop)] if stop < len(x) else []
+        shown = np.array([*before, *points, *after])
+        parts.append(line(frame, shown[:, 0], shown[:, 1]))
+    return "".join(parts)
+
+
 MARGIN = 3.0
 BLUE = "#3d6a86"
 GREY = "#8a98a1"

@@ -17,7 +17,7 @@ import numpy as np
 from fogline._typing import FloatArray
 from fogline.accounting import HellingerBudget
 from fogline.families import Family, MultivariateNormal
-from fogline.report._plots import INK, Layout, canvas, ellipse_radius, heat, in_two_sizes, line
+from fogline.report._plots import INK, Layout, canvas, ellipse_radius, heat, in_two_sizes, line, line_within
 from fogline.report._svg import HUES, PlotArea, element, error_ellipse, path, plus_minus, short, significant, tick_label
 from fogline.report.frame import (
     ConsoleTable,
@@ -413,8 +413,7 @@ def _fit_drawing(findings: FitFindings, curve: FitCurve, limits: tuple[float, fl
             element("path", d=line(frame, x, curve.smoothed), stroke=ORANGE, class_="law"),
         ]
         legend = [("curve", INK, "released density"), ("law", ORANGE, "family, as smooth")]
-    plain = np.minimum(np.where(np.isfinite(curve.plain), curve.plain, np.inf), frame.y[1])
-    parts.append(element("path", d=line(frame, x, plain), stroke=BLUE, class_="law-plain"))
+    parts.append(element("path", d=line_within(frame, x, curve.plain), stroke=BLUE, class_="law-plain"))
     legend.append(("law-plain", BLUE, "family, as it is"))
     return canvas(
         layout.width,

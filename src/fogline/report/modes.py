@@ -41,6 +41,7 @@ from fogline.report.frame import (
 from fogline.report.summaries import INTERVAL, Summary, notes_of, released_facts, spread_cells
 
 if TYPE_CHECKING:
+    from fogline.density.modes.leaf_peaks import ScaleTest
     from fogline.density.modes.significance import NoiseField
     from fogline.report._plots import Plane
 
@@ -175,8 +176,27 @@ def _leaf_standings(density: PrivateDensity, places: FloatArray, level: float, b
                 best[k] = _clearer(best[k], standing)
             if not near and i not in homes:
                 other = _clearer(other, standing)
+    for scale, test in enumerate(search.tests):
+        for k, known in enumerate(best):
+            if known is None or known.ratio < 1:
+                best[k] = _hill_standing(test, scale, places[k], unit, level, known)
     flat = [Standing(0.0, scales[-1][1], scales[-1][0]) if s is None else s for s in best]
     return Standings(tuple(flat), other, tuple(scales))
+
+
+def _hill_standing(
+    test: ScaleTest, scale: int, place: FloatArray, unit: float, level: float, known: Standing | None
+) -> Standing | None:
+    """Standing of a mode near a wall: that of its hill, which was tested as one that may be highest at the wall."""
+    layer = test.wall_layer(scale)
+    i = layer.basin(place)
+    if layer.p[i] > level:
+        return known
+    sd = float(test.sd.ravel()[layer.peaks.cell[i]]) * unit
+    needed = max(test.wall.quantile(level, test.effective_tests), 1e-12)
+    return _clearer(
+        known, Standing(float(layer.peaks.prominence[i]) * unit, needed * sd, tuple(test.grid.bandwidth.tolist()))
+    )
 
 
 def _within(point: FloatArray, place: FloatArray, bandwidth: tuple[float, ...]) -> bool:
@@ -297,7 +317,7 @@ def _find_on_grid(estimator: ModeFit, columns: Sequence[str] | None) -> Findings
     bandwidth = _picture_bandwidth(estimator, seen)
     reading = density.reading(bandwidth)
     ends = [wall.position for wall in estimator.boundary_modes_]
-    found = basins(density, estimator.modes_, bandwidth, walls=ends)
+    found = basins(density, estimator.modes_, bandwidth, boundary=ends)
     squared = 1 / float(np.prod(2 * np.sqrt(np.pi) * bandwidth))
     values = found.grid.values
     # Fog is drawn under a curve only: a map has no height to draw it at.
@@ -337,6 +357,9 @@ def _fog(estimator: ModeFit, found: Basins, bandwidth: FloatArray, seen: Standin
     for k, mode in enumerate(estimator.modes_):
         home = peaks.basin[0][int(np.argmin(np.abs(axis - mode[0])))]
         base[found.labels == k] = peaks.height[home] - peaks.prominence[home]
+    # beyond the basins of modes a curve may fall far below its pass: the fog lies on it, and does not float above
+    beyond = ~np.isin(found.labels, range(len(estimator.modes_)))
+    base[beyond] = np.minimum(base, values)[beyond]
     return np.maximum(base, 0.0), np.asarray(estimator.density_.fogline(bandwidth, estimator.level, at=axis[:, None]))
 
 
@@ -484,6 +507,8 @@ def modes_content(findings: Findings) -> dict[str, Any]:
         ),
         "rest": f"{100 * min(max(rest, 0.0), 1.0):.0f}%",
         "other": None if findings.standings.other is None else significant(findings.standings.other.ratio, 2),
+        # beyond the fogline and no mode all the same
+        "other_stands_out": findings.standings.other is not None and findings.standings.other.ratio > 1,
         "figures": figures(findings),
         "chart": standing_chart(findings),
         "bar": share_bar(findings),

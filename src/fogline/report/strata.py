@@ -17,7 +17,7 @@ from fogline.density.spec import SketchSpec, default_names
 from fogline.density.strata import Strata, visible_names
 from fogline.report._density_plots import group_curves, pair_map
 from fogline.report._svg import HUES, plus_minus, short, tick_label
-from fogline.report.density import Answer, DensityFindings, find_density
+from fogline.report.density import Answer, DensityFindings, column_step, find_density
 from fogline.report.frame import (
     ConsoleTable,
     as_sentence,
@@ -127,7 +127,10 @@ def find_strata(strata: Strata, columns: Sequence[str] | None = None) -> StrataF
         raise ValueError(f"columns must name the {d} columns of the release, got {len(names)}")
     clear = sorted(visible_names(strata), key=lambda name: -strata[name].count)[:MOST_READ]
     clear = [name for name in strata.names if name in clear]  # in the order of the release
-    read = {name: find_density(strata[name], names) for name in clear if strata[name].has_posterior}
+    shown = {name: strata[name] for name in clear if strata[name].has_posterior}
+    # one group may show that a column holds whole numbers where another, with few records, does not
+    steps = [max((column_step(one.posterior, j) for one in shown.values()), default=0.0) for j in range(d)]
+    read = {name: find_density(one, names, steps) for name, one in shown.items()}
     return StrataFindings(ReleasedStrata(strata), names, read, _comparisons(strata, clear))
 
 

@@ -59,6 +59,9 @@ class FastSampler:
         self._most, self._key = most, (np.uint64(key[0]), np.uint64(key[1]))
         self._has_places, self._most_bytes = has_places, most_bytes
         self._next = np.arange(2**BUCKET_BITS) * CHUNK
+        self._after: Chain = np.zeros(0, dtype=np.int32)
+        self._held: Halves = np.zeros((0, 0), dtype=np.uint32)
+        self._digest_type: np.dtype[Any] = np.dtype(np.uint64)
         self._used = 0
 
     def add(self, values: IntArray, record_digests: Digests, wanted: BoolArray, first: int) -> None:
@@ -83,10 +86,14 @@ class FastSampler:
         """Take the records of a batch that lie in a cell and belong to a part of the units, with the cells as marks."""
         self._make_room(len(values), np.dtype(np.uint32))
         ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
+        lower, upper, widths, shift = grid_parts(spec)
         self._used, taken = _scatter_cells(
             ids,
             writeable(rows),
-            *grid_parts(spec),
+            lower,
+            upper,
+            widths,
+            shift,
             spec.cells,
             self._key,
             (np.uint64(part), np.uint64(parts)),

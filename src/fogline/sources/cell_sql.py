@@ -103,13 +103,13 @@ class CellSql:
     axes: int
 
     @classmethod
-    def of(cls, spec: CellSpec, dialect: Dialect) -> CellSql:
-        """For doubles that are called x0, x1, ..."""
+    def of(cls, spec: CellSpec, dialect: Dialect, places: Sequence[int] | None = None) -> CellSql:
+        """For doubles that are called x0, x1, ...; or for those of some places among them."""
         cell, inside = "0", []
         for j, cells in enumerate(spec.cells):
-            lower = dialect.number(float(spec.lower[j]))
-            inside.append(f"x{j} >= {lower} AND x{j} <= {dialect.number(float(spec.upper[j]))}")
-            steps = dialect.quotient(f"(x{j} - {lower})", float(spec.cell_widths[j]))
+            x, lower = f"x{j if places is None else places[j]}", dialect.number(float(spec.lower[j]))
+            inside.append(f"{x} >= {lower} AND {x} <= {dialect.number(float(spec.upper[j]))}")
+            steps = dialect.quotient(f"({x} - {lower})", float(spec.cell_widths[j]))
             # Row-major, as cell_keys numbers them.
             cell = f"({cell}) * {cells} + {dialect.index(f'{steps} + {dialect.number(float(spec.shift[j]))}', cells)}"
         return cls(" AND ".join(inside), cell, spec.d)

@@ -411,6 +411,9 @@ CELL_BYTES, ROW_BYTES = 12, 24
 MOST_BYTES = 5 * 2**28
 """Bytes of one part of the units that are held in memory before it is split: 10^8 records on a grid are not."""
 
+RESERVE = 2**28
+"""Bytes of address space that are set aside at first where nothing is split, as in a task of a cluster."""
+
 SPLIT = 4
 """Parts into which a part is split."""
 
@@ -439,6 +442,7 @@ class UnitBuckets:
         self._taken = 0
         self._samplers: dict[int, ContributionSampler] = {}
         self.bytes = 0
+        self.reserve = RESERVE
 
     def add(self, rows: FloatArray, ids: Ids) -> None:
         """Take the records of a batch that could count and belong to the part."""
@@ -476,7 +480,7 @@ class UnitBuckets:
         self._taken += len(payload)
 
     def _wanted(self, usable: BoolArray, values: IntArray, kinds: NDArray[np.int8]) -> BoolArray:
-        wanted = usable & (kinds != MISSING)
+        wanted: BoolArray = usable & (kinds != MISSING)
         if self._parts > 1:
             wanted &= self._hashes(values, kinds) % np.uint64(self._parts) == np.uint64(self._part)
         return wanted
@@ -486,7 +490,8 @@ class UnitBuckets:
         nobody = np.zeros(0, dtype=bool)
         has_places = not isinstance(self._admit, CellSpec)
         tried = new_sampler(self._bound, has_places, 0)
-        tried.add(values, np.zeros(0, dtype=np.uint64 if has_places else np.uint32), nobody, 0)
+        nothing: Digests = np.zeros(0, dtype=np.uint64) if has_places else np.zeros(0, dtype=np.uint32)
+        tried.add(values, nothing, nobody, 0)
         if isinstance(self._admit, CellSpec):
             tried.add_cells(values, rows, self._admit, self._part, self._parts)
         tried.kept(None)
@@ -507,7 +512,7 @@ class UnitBuckets:
 
     def _sampler(self, kind: int, has_places: bool) -> ContributionSampler:
         if kind not in self._samplers:
-            self._samplers[kind] = new_sampler(self._bound, has_places, MOST_BYTES)
+            self._samplers[kind] = new_sampler(self._bound, has_places, self.reserve)
         return self._samplers[kind]
 
     def _hashes(self, values: IntArray, kinds: NDArray[np.int8]) -> WordArray:
@@ -586,6 +591,8 @@ def _each_part(
     """Use what is kept of the units of one part; of its own parts, one by one, where it is too large."""
     buckets = UnitBuckets(admit, bound, part, parts)
     divisible = rereadable and parts < MOST_PARTS
+    if divisible:
+        buckets.reserve = MOST_BYTES
 
     def take(rows: FloatArray, ids: Ids | None) -> None:
         buckets.add(rows, cast(Ids, ids))  # a table that is cut has a unit, and so ids
@@ -690,4 +697,8 @@ class ClusterTable(Source):
         BoundedTable(plain, self._bound)._scan(take)
 
     def _rows(self, take: Take) -> None:
+        raise NotImplementedError
+
+    def _joint_states(self, specs: Sequence[CellSpec], places: Sequence[Sequence[int]]) -> list[State]:
+        """Exact states of several grids in one job, each of the columns at its places; see ``joint_pass.py``."""
         raise NotImplementedError

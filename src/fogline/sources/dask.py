@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fogline._typing import FloatArray, Ids, SourceLike
 from fogline._validation import quiet, records
-from fogline.density.random_spec import Spec
+from fogline.density.random_spec import CellSpec, Spec
 from fogline.queries.exact_counts import exact_counts
 from fogline.sources.contributions import (
     MISSING,
@@ -27,6 +27,7 @@ from fogline.sources.contributions import (
     unit_buckets,
 )
 from fogline.sources.frames import ArrayTable, FrameTable, PartTable, numbers_or_missing
+from fogline.sources.joint_pass import Handed, joint_states
 from fogline.sources.tables import BATCH_ROWS, Progress, Source, State, Take, chosen_columns
 
 if TYPE_CHECKING:
@@ -107,6 +108,17 @@ class DaskTable(ClusterTable):
             states = [join(states[i : i + FAN_IN], spec) for i in range(0, len(states), FAN_IN)]
         # A frame without partitions is a data set without records, and an answer like any other.
         total: State = states[0].compute() if states else exact_counts(spec).state()
+        return total
+
+    def _joint_states(self, specs: Sequence[CellSpec], places: Sequence[Sequence[int]]) -> list[State]:
+        from dask.delayed import delayed
+
+        partial, join = delayed(_joint_partition, pure=False), delayed(_joined_each, pure=False)
+        how = (self.columns, self.unit_column, self.width, specs, places, self._bound)
+        states = [partial(part, *how) for part in self._partitions()]
+        while len(states) > 1:
+            states = [join(states[i : i + FAN_IN], specs) for i in range(0, len(states), FAN_IN)]
+        total: list[State] = states[0].compute() if states else [exact_counts(spec).state() for spec in specs]
         return total
 
     def _rows(self, take: Take) -> None:
@@ -199,3 +211,23 @@ def _joined(states: list[State], spec: Spec) -> State:
     for state in states:
         total.add_state(*total.checked(*state))
     return total.state()
+
+
+def _joint_partition(
+    part: pd.DataFrame,
+    columns: Sequence[str],
+    unit: str | None,
+    width: int,
+    specs: Sequence[CellSpec],
+    places: Sequence[Sequence[int]],
+    bound: ContributionBound | None,
+) -> list[State]:
+    """States of several grids of one partition, which with a bound has all rows of its units."""
+    with quiet():
+        if bound is None:
+            return joint_states(_partition(part, columns, unit, width), specs, places, None)
+        return joint_states(Handed(lambda take: _scan_named(part, width, take), width, unit), specs, places, bound)
+
+
+def _joined_each(parts: list[list[State]], specs: Sequence[CellSpec]) -> list[State]:
+    return [_joined(list(states), spec) for states, spec in zip(zip(*parts, strict=True), specs, strict=True)]

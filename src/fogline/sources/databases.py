@@ -195,6 +195,10 @@ class _QueryTable(Source):
         raise NotImplementedError
 
 
+SQLITE_QUOTE = "`"
+"""Around names of columns: what stands in double quotes and is no column any more, SQLite would read as a text."""
+
+
 class SqliteTable(_QueryTable):
     """Some columns of a query to SQLite.
 
@@ -274,12 +278,12 @@ class SqliteTable(_QueryTable):
         return self._id(name)
 
     def _number(self, name: str) -> str:
-        column = quoted(name)
+        column = quoted(name, SQLITE_QUOTE)
         return f"CASE WHEN typeof({column}) IN ('integer', 'real') THEN CAST({column} AS REAL) END"
 
     def _id(self, name: str) -> str:
         # An expression has no declared type, so that no converter of the connection, which may fail, is called for it.
-        return f"CASE WHEN typeof({quoted(name)}) <> 'blob' THEN {quoted(name)} END"
+        return f"CASE WHEN typeof({quoted(name, SQLITE_QUOTE)}) <> 'blob' THEN {quoted(name, SQLITE_QUOTE)} END"
 
 
 class PostgresTable(_QueryTable):

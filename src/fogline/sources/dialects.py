@@ -197,13 +197,16 @@ _ALL = (
         run_against="PostgreSQL",
         number=_POSTGRES_NUMBER,
         text="CAST({} AS text)",
-        lot="encode(sha256(convert_to({}, 'UTF8')), 'hex')",
+        # In the encoding of the database, which looks at no byte: a text of SQL_ASCII need not be UTF-8.
+        lot="encode(sha256(convert_to({}, getdatabaseencoding())), 'hex')",
         **_FLOAT8,  # type: ignore[arg-type]
     ),
     Dialect(
         "sqlite",
         "SQLite",
         run_against="SQLite",
+        # What stands in double quotes and is no column, SQLite would read as a text.
+        quotes="``",
         # What is no number in a column of numbers is missing, and no cast makes a number of a text.
         number="CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END",
         constant="CAST({} AS REAL)",

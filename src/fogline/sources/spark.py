@@ -35,7 +35,7 @@ FAN_IN = 4
 Step = Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]]
 """What a task of Spark does with the batches of its partition."""
 
-STATE = "part int, first binary, second binary"
+STATE = "part int, density int, first binary, second binary"
 """A state on its way: the second array has the rows of the first, or two."""
 
 
@@ -81,13 +81,16 @@ class SparkTable(ClusterTable):
         unit = [] if self.unit_column is None else [f"{quoted(self.unit_column, '`')} AS unit"]
         return self._frame.selectExpr(*numbers, *unit)
 
+    def _people(self) -> DataFrame:
+        """One row per unit, with all of its rows."""
+        rows = f"collect_list(struct({', '.join(f'x{j}' for j in range(self.width))})) AS rows"
+        return self._doubles().where("unit IS NOT NULL").groupBy("unit").agg(_expression(rows))
+
     def _state(self, spec: Spec) -> State:
         if self._bound is not None:
-            rows = f"collect_list(struct({', '.join(f'x{j}' for j in range(self.width))})) AS rows"
-            people = self._doubles().where("unit IS NOT NULL").groupBy("unit").agg(_expression(rows))
-            return self._reduced(people, spec, _bounded_step(spec, self._bound))
+            return self._reduced(self._people(), [spec], _bounded_step(spec, self._bound))[0]
         if not isinstance(spec, CellSpec):
-            return self._reduced(self._doubles(), spec, _state_step(spec))
+            return self._reduced(self._doubles(), [spec], _state_step(spec))[0]
         sql = CellSql.of(spec, SPARK)
         cells = self._doubles().where(sql.inside).selectExpr(f"{sql.cell} AS cell")
         answer = cells.groupBy("cell").count().toArrow()
@@ -96,14 +99,31 @@ class SparkTable(ClusterTable):
         order = np.argsort(keys)
         return keys[order], answer.column("count").to_numpy().astype(np.int64)[order]
 
-    def _reduced(self, frame: DataFrame, spec: Spec, step: Step) -> State:
-        """Sum of the states of all partitions, by way of a few tasks that add up those of others."""
+    def _joint_states(self, specs: Sequence[CellSpec], places: Sequence[Sequence[int]]) -> list[State]:
+        if self._bound is not None:
+            return self._reduced(self._people(), specs, _joint_step(specs, places, self._bound, self.width))
+        found = [CellSql.of(spec, SPARK, where) for spec, where in zip(specs, places, strict=True)]
+        cells = ", ".join(
+            f"named_struct('density', {k}, 'cell', CASE WHEN {sql.inside} THEN {sql.cell} END)"
+            for k, sql in enumerate(found)
+        )
+        each = self._doubles().selectExpr(f"inline(array({cells}))").where("cell IS NOT NULL")
+        answer = each.groupBy("density", "cell").count().toArrow()
+        density, keys, counts = (
+            answer.column(name).to_numpy().astype(np.int64) for name in ("density", "cell", "count")
+        )
+        order = np.lexsort((keys, density))
+        density, keys, counts = density[order], keys[order], counts[order]
+        return [(keys[density == k], counts[density == k]) for k in range(len(specs))]
+
+    def _reduced(self, frame: DataFrame, specs: Sequence[Spec], step: Step) -> list[State]:
+        """Sums of the states of all partitions, by way of a few tasks that add up those of others."""
         partial = frame.mapInArrow(step, STATE).repartition(FAN_IN, "part")
-        answer = partial.mapInArrow(_merge_step(spec), STATE).toArrow()
-        total = exact_counts(spec)
+        answer = partial.mapInArrow(_merge_step(specs), STATE).toArrow()
+        totals = [exact_counts(spec) for spec in specs]
         for batch in answer.to_batches():
-            _add_packed(total, batch)
-        return total.state()
+            _add_packed(totals, batch)
+        return [total.state() for total in totals]
 
     def _rows(self, take: Take) -> None:
         scan_batches(self._doubles().toArrow().to_batches(), take, has_unit=self.unit_column is not None)
@@ -116,7 +136,7 @@ def _state_step(spec: Spec) -> Step:
         counts = exact_counts(spec)
         for batch in batches:
             counts.add_rows(records(batch, spec.d))
-        yield _packed(counts.state())
+        yield _packed([counts.state()])
 
     return step
 
@@ -125,51 +145,75 @@ def _bounded_step(spec: Spec, bound: ContributionBound) -> Step:
     """What a task does with units that each come with all of their rows, so that no unit can be torn apart."""
 
     def step(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
-        def scan(take: Take) -> None:
-            for batch in batches:
-                lists = batch.column("rows")
-                numbers = [column.to_numpy(zero_copy_only=False) for column in lists.flatten().flatten()]
-                take(np.column_stack(numbers), batch.column("unit").take(lists.value_parent_indices()))
-
         with quiet():
             # A task's batches come once: they cannot be read again in parts.
-            state = kept_state(spec, bound, scan, rereadable=False)
-        yield _packed(state)
+            state = kept_state(spec, bound, lambda take: _scan_people(batches, take), rereadable=False)
+        yield _packed([state])
 
     return step
 
 
-def _merge_step(spec: Spec) -> Step:
+def _joint_step(
+    specs: Sequence[CellSpec], places: Sequence[Sequence[int]], bound: ContributionBound, width: int
+) -> Step:
+    """What a task does with units that each come with all of their rows, for several grids."""
+
+    def step(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
+        from fogline.sources.joint_pass import Handed, joint_states
+
+        with quiet():
+            states = joint_states(Handed(lambda take: _scan_people(batches, take), width, "unit"), specs, places, bound)
+        yield _packed(states)
+
+    return step
+
+
+def _scan_people(batches: Iterator[ArrowBatch], take: Take) -> None:
+    """Hand over the rows of units that come as lists."""
+    for batch in batches:
+        lists = batch.column("rows")
+        numbers = [column.to_numpy(zero_copy_only=False) for column in lists.flatten().flatten()]
+        take(np.column_stack(numbers), batch.column("unit").take(lists.value_parent_indices()))
+
+
+def _merge_step(specs: Sequence[Spec]) -> Step:
     """What a task does that adds up states."""
 
     def step(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
-        total = exact_counts(spec)
+        totals = [exact_counts(spec) for spec in specs]
         for batch in batches:
-            _add_packed(total, batch)
-        yield _packed(total.state())
+            _add_packed(totals, batch)
+        yield _packed([total.state() for total in totals])
 
     return step
 
 
-def _packed(state: State) -> ArrowBatch:
-    """A state as one row."""
+def _packed(states: Sequence[State]) -> ArrowBatch:
+    """States of several densities, a row for each."""
     import pyarrow as pa
     from pyspark import TaskContext
 
     task = TaskContext.get()
     # By the number of the partition: nothing in the data decides which task adds it up.
     part = 0 if task is None else int(task.partitionId()) % FAN_IN
-    content = {"first": state[0], "second": state[1]}
+    content = {"first": [state[0] for state in states], "second": [state[1] for state in states]}
     arrays = {
-        name: pa.array([np.ascontiguousarray(a, dtype="<i8").tobytes()], pa.binary()) for name, a in content.items()
+        name: pa.array([np.ascontiguousarray(a, dtype="<i8").tobytes() for a in parts], pa.binary())
+        for name, parts in content.items()
     }
-    row: ArrowBatch = pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), **arrays})
-    return row
+    numbers = {"part": [part] * len(states), "density": list(range(len(states)))}
+    rows: ArrowBatch = pa.RecordBatch.from_pydict(
+        {**{name: pa.array(values, pa.int32()) for name, values in numbers.items()}, **arrays}
+    )
+    return rows
 
 
-def _add_packed(total: ExactCounts, batch: ArrowBatch) -> None:
-    shape = total.state()[1].shape if not isinstance(total.spec, CellSpec) else (-1,)
-    for first, second in zip(batch.column("first").to_pylist(), batch.column("second").to_pylist(), strict=True):
+def _add_packed(totals: Sequence[ExactCounts], batch: ArrowBatch) -> None:
+    for density, first, second in zip(
+        *(batch.column(n).to_pylist() for n in ("density", "first", "second")), strict=True
+    ):
+        total = totals[density]
+        shape = total.state()[1].shape if not isinstance(total.spec, CellSpec) else (-1,)
         total.add_state(*total.checked(_words(first), _words(second).reshape(shape)))
 
 

@@ -16,7 +16,7 @@ from fogline.density.posterior.posterior import Posterior
 from fogline.density.private_density import PrivateDensity
 from fogline.report._density_plots import DensityCurve, group_curves, posterior_curve
 from fogline.report._svg import tick_label
-from fogline.report.density import read_curve
+from fogline.report.density import column_step, read_curve
 from fogline.report.frame import p_value
 from fogline.report.page import find, kind_of
 from fogline.report.summaries import estimate_cells
@@ -149,10 +149,11 @@ def curve(
     rows: list[tuple[str, ...]] = []
     curves: list[tuple[str, DensityCurve]] = []
     notes: list[str] = []
-    for conditions in groups:
+    margins = [_slice(posterior, column, conditions) for conditions in groups]
+    step = max(column_step(margin, 0) for margin in margins)
+    for conditions, margin in zip(groups, margins, strict=True):
         name = " and ".join(one.words for one in conditions) or "everyone"
-        margin = _slice(posterior, column, conditions)
-        curves.append((name, read_curve(margin, 0, column, points)))
+        curves.append((name, read_curve(margin, 0, column, points, step)))
         quantiles = margin.quantile(list(QUANTILES))
         told = [("mean", margin.mean()), *((q, quantiles[k]) for k, q in enumerate(QUANTILE_NAMES))]
         rows += [_cells(words, estimate, name) for words, estimate in told]
@@ -198,7 +199,8 @@ def comparison(first: PrivateDensity, second: PrivateDensity, names: tuple[str, 
     columns = first.column_names
     figures, rows = [], []
     for j, name in enumerate(columns):
-        both = [read_curve(density.posterior, j, name) for density in (first, second)]
+        step = max(column_step(density.posterior, j) for density in (first, second))
+        both = [read_curve(density.posterior, j, name, step=step) for density in (first, second)]
         figures.append(group_curves(list(zip(names, both, strict=True))))
     found = first.compare(second)
     for words, told in (("total variation", found.total_variation), ("Hellinger distance", found.hellinger)):

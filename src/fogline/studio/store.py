@@ -25,8 +25,9 @@ __all__ = ["MOST_OPEN", "Proposal", "Store", "StoredRelease", "WorkNote", "now_t
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,60}[a-z0-9])?")
 MOST_OPEN = 50
 """Most proposals that wait for an answer."""
-MOST_OPENED = 4
-"""Releases that stay in memory: draws of a posterior take some hundred megabytes, what pages show of it does not."""
+MOST_OPENED = 2
+"""Releases that stay in memory, as many as a comparison needs: draws of a posterior take some hundred megabytes, what
+pages show of it does not, and is kept for longer."""
 
 WorkState = Literal["running", "done", "failed", "refused"]
 ProposalState = Literal["open", "accepted", "declined"]
@@ -134,9 +135,17 @@ class Store:
         found = StoredRelease(name, question.dataset, title, question, now_text())
         self._write("releases", f"{name}.fog", density.to_fog(date=found.date[:10]))
         self._write_json("releases", name, {**asdict(found), "question": question.to_dict()})
-        with self._lock:
-            self._opened[name] = density
+        self._keep(name, density)
         return found
+
+    def _keep(self, name: str, density: PrivateDensity) -> PrivateDensity:
+        """Keep a release in memory as the last one that was asked for; those before it go."""
+        with self._lock:
+            found = self._opened.pop(name, density)
+            self._opened[name] = found
+            while len(self._opened) > MOST_OPENED:
+                self._opened.pop(next(iter(self._opened)))
+            return found
 
     def releases(self) -> list[StoredRelease]:
         """All releases, newest first."""
@@ -150,15 +159,10 @@ class Store:
 
     def density(self, name: str) -> PrivateDensity:
         """The released numbers; opened files stay in memory, with what was read from them."""
-        with self._lock:
-            known = self._opened.get(name)
-        if known is not None:
-            return known
-        density = PrivateDensity.load(self._place("releases", f"{name}.fog"))
-        with self._lock:
-            if len(self._opened) >= MOST_OPENED:
-                self._opened.pop(next(iter(self._opened)))
-            return self._opened.setdefault(name, density)
+        known = self._opened.get(name)
+        if known is None:
+            known = PrivateDensity.load(self._place("releases", f"{name}.fog"))
+        return self._keep(name, known)
 
     def file(self, name: str) -> bytes:
         """The file of a release."""

@@ -19,6 +19,7 @@ import signal
 import subprocess
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -27,7 +28,7 @@ from pathlib import Path
 import numpy as np
 from tests.ledger.simulator.prices import Prices
 
-from fogline.accounting import Cost, PureCost
+from fogline.accounting import Cost, PrivacyWarning, PureCost
 from fogline.accounting.zcdp import epsilon_of
 from fogline.ledger import session as session_module
 from fogline.ledger.ledger import Ledger
@@ -76,7 +77,10 @@ def new_ledger(folder: Path, releases: float) -> Ledger:
     """Return a fresh ledger whose cap allows for the given number of releases."""
     (folder / "marks").mkdir(parents=True, exist_ok=True)
     epsilon = epsilon_of(PRICE.rho * (releases + 0.5), 1e-6)
-    return Ledger.create(folder / "ledger", dataset="trial", epsilon=epsilon, delta=1e-6, high_water=folder / "marks")
+    places = {"dataset": "trial", "high_water": folder / "marks"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # a trial of thousands of releases has a cap above 10
+        return Ledger.create(folder / "ledger", epsilon=epsilon, delta=1e-6, **places)
 
 
 def reopen(folder: Path) -> Ledger:

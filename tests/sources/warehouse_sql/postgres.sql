@@ -15,7 +15,7 @@ WITH fogline_numbers AS (
   SELECT who, cell, ROW_NUMBER() OVER (PARTITION BY who, cell ORDER BY cell) AS twin
   FROM fogline_cells
 ), fogline_order AS (
-  SELECT who, cell, twin, encode(sha256(convert_to('0123456789abcdef' || '|' || CAST(who AS text) || '|' || CAST(cell AS text) || '|' || CAST(twin AS text), 'UTF8')), 'hex') AS lot
+  SELECT who, cell, twin, encode(sha256(convert_to('0123456789abcdef' || '|' || CAST(who AS text) || '|' || CAST(cell AS text) || '|' || CAST(twin AS text), getdatabaseencoding())), 'hex') AS lot
   FROM fogline_twins
 ), fogline_ranked AS (
   SELECT cell, ROW_NUMBER() OVER (PARTITION BY who ORDER BY lot, cell, twin) AS place

@@ -1,6 +1,6 @@
 WITH fogline_numbers AS (
-  SELECT CASE WHEN typeof("age") IN ('integer', 'real') THEN CAST("age" AS REAL) END AS x0, CASE WHEN typeof("stay") IN ('integer', 'real') THEN CAST("stay" AS REAL) END AS x1, "person_id" AS who
-  FROM "clinic"."visits"
+  SELECT CASE WHEN typeof(`age`) IN ('integer', 'real') THEN CAST(`age` AS REAL) END AS x0, CASE WHEN typeof(`stay`) IN ('integer', 'real') THEN CAST(`stay` AS REAL) END AS x1, `person_id` AS who
+  FROM `clinic`.`visits`
 ), fogline_box AS (
   SELECT CASE WHEN x0 >= CAST(0 AS REAL) AND x0 <= CAST(125 AS REAL) THEN x0 ELSE CAST(0 AS REAL) END AS y0, CASE WHEN x1 >= (CAST(-3602879701896397 AS REAL) / CAST(36028797018963968 AS REAL)) AND x1 <= CAST(60 AS REAL) THEN x1 ELSE (CAST(-3602879701896397 AS REAL) / CAST(36028797018963968 AS REAL)) END AS y1, who
   FROM fogline_numbers

@@ -41,7 +41,7 @@ def cross_validated_bandwidth(
     bandwidths: tuple[float, ...] = BANDWIDTHS,
     random_state: int | np.random.Generator | None = None,
 ) -> float:
-    """Bandwidth of a Gaussian kernel, as a part of each side, with the greatest held-out likelihood.
+    """Bandwidth of a Gaussian kernel, as a part of each side, with the greatest left_out-out likelihood.
 
     Examples
     --------
@@ -60,8 +60,8 @@ def cross_validated_bandwidth(
     scores = []
     for bandwidth in bandwidths:
         kernel = np.exp(-0.5 * squares / bandwidth**2) / bandwidth ** rows.shape[1]
-        held = np.where(apart, kernel, 0.0).sum(axis=1) / apart.sum(axis=1)
-        scores.append(float(np.log(np.maximum(held, 1e-300)).mean()))
+        left_out = np.where(apart, kernel, 0.0).sum(axis=1) / apart.sum(axis=1)
+        scores.append(float(np.log(np.maximum(left_out, 1e-300)).mean()))
     return bandwidths[int(np.argmax(scores))]
 
 

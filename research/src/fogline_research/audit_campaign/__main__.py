@@ -269,8 +269,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{'ok  ' if line.passed else 'FAIL'} {spent:5.0f} s  {line.check:<60}  {line.found}", flush=True)
     table = "Left out."
     if trials is not None:
-        table, held = trials.result()
-        lines.append(Line("the ledger's trials", "see the table below", held, "nothing is overspent", "ledger"))
+        table, all_stood = trials.result()
+        lines.append(Line("the ledger's trials", "see the table below", all_stood, "nothing is overspent", "ledger"))
     failed = sum(not line.passed for line in lines)
     seconds = time.perf_counter() - start
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")

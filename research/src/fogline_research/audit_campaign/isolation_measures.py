@@ -6,14 +6,17 @@ also says which vector one item of the table is, according to the reference read
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import sys
+import tempfile
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,8 +31,10 @@ from fogline.density.spec import SketchSpec
 from fogline.estimators.strata import private_strata
 from fogline.mechanisms.randomness import Call, Query, Sample, use_provider
 from fogline.releases import leaf_release, profile
+from fogline.sources.counts_file import check_secret_file, read_counts
+from fogline.sources.warehouse import WarehouseQuery
 from fogline.testing import seeded_noise
-from fogline_research.audit_campaign.forms.base import Opened
+from fogline_research.audit_campaign.forms.base import NAMES, Opened
 from fogline_research.audit_campaign.reference_reader import NOBODY, NOWHERE, UNSURE, Item, cell_of
 
 __all__ = [
@@ -38,6 +43,7 @@ __all__ = [
     "LeafMeasure",
     "Measure",
     "NamedReleasesMeasure",
+    "PrintedMeasure",
     "ProfileMeasure",
     "RandomMeasure",
     "Reading",
@@ -147,6 +153,34 @@ class LeafMeasure(GridMeasure):
     def spec(self) -> CellSpec:
         """The leaves: 32 per axis."""
         return LeafSpec.plan([BOUNDS] * self.columns, leaves=[CELLS] * self.columns)
+
+
+@dataclass(frozen=True)
+class PrintedMeasure(LeafMeasure):
+    """Counts of public leaves by a printed query, as ``fogline release --counts`` reads them from the answer's file."""
+
+    def read(self, opened: Opened, public: Public, most: int) -> tuple[IntArray, Hashable]:  # noqa: ARG002
+        """Counts of all leaves, and what the answer bears beside them."""
+        unit = opened.keywords.get("unit")
+        query = WarehouseQuery.of(
+            self.spec,
+            NAMES[: self.columns],
+            dialect=opened.source.dialect,
+            table=opened.source.table,
+            unit=unit,
+            max_contributions=1 if unit is None else most,
+        )
+        names, rows = opened.source.run(query.sql(key=f"{KEY_SEED:x}"))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "counts.csv"
+            path.touch(mode=0o600)
+            with path.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file).writerows([names, *rows])
+            caution = check_secret_file(path)
+            cells, counts, grid = read_counts(path, self.spec)
+        vector = np.zeros(CELLS**self.columns, dtype=np.int64)
+        vector[cells] = counts
+        return vector, (tuple(names), grid == query.grid, caution)
 
 
 @dataclass(frozen=True)

@@ -234,11 +234,11 @@ class CellRadiusQuery:
 
         def take(rows: FloatArray) -> None:
             products = self.frame.vectors(drop_nonfinite(rows)) @ self.directions.T
-            for held, side in zip(keys, self.sides, strict=True):
-                held.append(keyed_hash(np.floor(products / side + self.shift) + 0.0, 0))
+            for kept, side in zip(keys, self.sides, strict=True):
+                kept.append(keyed_hash(np.floor(products / side + self.shift) + 0.0, 0))
 
         records.each(take)
-        counts = [np.unique(np.concatenate(held), return_counts=True)[1] for held in keys]
+        counts = [np.unique(np.concatenate(kept), return_counts=True)[1] for kept in keys]
         return np.array([count.max(initial=0) for count in counts], dtype=np.int64)
 
     def decode(self, values: IntArray, noise_scale: float) -> float | None:  # noqa: ARG002
@@ -713,4 +713,5 @@ def _spheres(plan: RecursivePlan, curator: Curator, parts: FirstBall) -> Mixture
         variance = min(sphere.sigma, plan.sigma_max) ** 2
         error = math.sqrt(variance / max(sphere.count, 1.0) + sphere.mean_sd**2)
         learnt.append(Gaussian(sphere.mean, variance * np.eye(d), sphere.count, sphere.count_sd, np.full(d, error)))
-    return gaussian_fit(learnt, curator, "halves", plan.n_components)
+    fit = gaussian_fit(learnt, curator, "halves", plan.n_components)
+    return replace(fit, composition={})  # it adds up what was asked of both halves, and no record paid for both

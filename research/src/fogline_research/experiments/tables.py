@@ -13,14 +13,14 @@ from fogline_research.experiments.hellinger import hellinger_cells, reproduce_he
 from fogline_research.experiments.modes import paper_cells, reproduce_modes
 from fogline_research.experiments.regression import regression_cells, reproduce_regression
 
-__all__ = ["TABLES", "Table", "reproduce_table"]
+__all__ = ["TABLES", "PaperTable", "reproduce_table"]
 
 RUNS = {"modes": 20, "regression": 20, "clusters": 20, "hellinger": 1000}
 """Runs that the papers report, by kind."""
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """One table of a paper.
 
     Attributes
@@ -60,42 +60,44 @@ def _hellinger(table: str) -> list[Any]:
 _EVERY = ("iris", "digits", "mnist")
 _PRIVATE = ("certified", "published", "dp_kmeans")
 
-TABLES: dict[str, Table] = {
-    "main-1": Table("DP-GRAMS, table 1: clusters at epsilon 1", "clusters", partial(_clusters, _EVERY, 1.0), METHODS),
-    "supplement-1": Table(
+TABLES: dict[str, PaperTable] = {
+    "main-1": PaperTable(
+        "DP-GRAMS, table 1: clusters at epsilon 1", "clusters", partial(_clusters, _EVERY, 1.0), METHODS
+    ),
+    "supplement-1": PaperTable(
         "supplement, table 1: modes of four Gaussians",
         "modes",
         partial(_modes, "gaussian4"),
         ("certified", "published", "mean_shift"),
     ),
-    "supplement-2": Table(
+    "supplement-2": PaperTable(
         "supplement, table 2: modes of five t laws",
         "modes",
         partial(_modes, "t5"),
         ("certified", "published", "mean_shift"),
     ),
-    "supplement-3": Table(
+    "supplement-3": PaperTable(
         "supplement, table 3: regression, three components",
         "regression",
         partial(_regression, "three_component"),
         ("certified", "published"),
     ),
-    "supplement-4": Table(
+    "supplement-4": PaperTable(
         "supplement, table 4: regression, two sinusoids",
         "regression",
         partial(_regression, "sinusoidal"),
         ("certified", "published"),
     ),
-    "supplement-5": Table("supplement, table 5: Iris", "clusters", partial(_clusters, ("iris",)), _PRIVATE),
-    "supplement-6": Table("supplement, table 6: Digits", "clusters", partial(_clusters, ("digits",)), _PRIVATE),
-    "supplement-7": Table(
+    "supplement-5": PaperTable("supplement, table 5: Iris", "clusters", partial(_clusters, ("iris",)), _PRIVATE),
+    "supplement-6": PaperTable("supplement, table 6: Digits", "clusters", partial(_clusters, ("digits",)), _PRIVATE),
+    "supplement-7": PaperTable(
         "supplement, table 7: MNIST in 50 components", "clusters", partial(_clusters, ("mnist",)), _PRIVATE
     ),
-    "supplement-8": Table(
+    "supplement-8": PaperTable(
         "supplement, table 8: clusters at epsilon 1", "clusters", partial(_clusters, _EVERY, 1.0), METHODS
     ),
     **{
-        f"e{number}": Table(
+        f"e{number}": PaperTable(
             f"Hellinger, table E.{number}",
             "hellinger",
             partial(_hellinger, f"E.{number}"),

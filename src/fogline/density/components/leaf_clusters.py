@@ -72,6 +72,8 @@ class ClusterReadingSettings:
     reading_factor : float
         What privacy and smoothing add to the error of a centre is multiplied by this: buckets spread their records
         alike, which draws do not know.
+    crossing : float
+        Beside a point mass at a wall, leaves are resolved where buckets that reach across hold at most this part.
     """
 
     background: float = 0.05
@@ -80,6 +82,7 @@ class ClusterReadingSettings:
     climb: int = 100
     smallest: float = 0.01
     reading_factor: float = 1.4
+    crossing: float = 0.01
 
 
 CLUSTER_READING = ClusterReadingSettings()
@@ -357,8 +360,10 @@ def _regions(posterior: Posterior, cells: LeafCells, model: Gaussians, groups: I
     covariances = np.einsum("bki,bkj->kij", offsets, offsets) / len(offsets)
     sampling = _sampling_variances(masses.estimate.ravel(), values, labels, mean, order) / float(count.value)
     covariances = _widened(covariances, sampling, CLUSTER_READING.reading_factor)
+    nearer, unknown = _beside_wall_heaps(posterior, values, labels, share, order)
+    covariances += np.einsum("ki,ij->kij", unknown, np.eye(d))
     return ClusterReading(
-        centres=mean[order],
+        centres=mean[order] - nearer,
         covariances=covariances,
         shares=share[order],
         share_errors=np.sqrt(np.mean((drawn[0][:, order] - share[order]) ** 2, axis=0)),
@@ -369,6 +374,34 @@ def _regions(posterior: Posterior, cells: LeafCells, model: Gaussians, groups: I
         count_error=float(count.standard_error),
         components=k,
     )
+
+
+def _beside_wall_heaps(
+    posterior: Posterior, values: FloatArray, labels: IntArray, share: FloatArray, order: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    r"""How much nearer to a wall with a point mass the centres may be: the middle of it, and its variance; (k, d).
+
+    Boxes with few records are not cut at the outermost leaf, so that a part of the point mass lies in buckets that
+    reach further, spread over them. With :math:`\delta` the way of a centre if all that lies in such buckets were at
+    the wall, the centre moves by :math:`\delta/2` and its variance grows by :math:`\delta^2/12`.
+    """
+    d, mass = posterior.d, posterior.masses().estimate.ravel()
+    nearer, unknown = np.zeros((len(order), d)), np.zeros((len(order), d))
+    for column in range(d if d > 1 else 0):
+        margin, axis = posterior.marginal(column), posterior.axes[column]
+        for atom in margin.atoms:
+            if atom.value not in axis.bounds:
+                continue
+            known = margin.resolved_edges(CLUSTER_READING.crossing)
+            low = atom.value == axis.bounds[0]
+            end = float(known[known >= atom.high][0] if low else known[known <= atom.low][-1])
+            inside = values[:, column] < end if low else values[:, column] > end
+            for row, g in enumerate(order.tolist()):
+                own = inside & (labels == g)
+                way = float(mass[own] @ (values[own, column] - atom.value)) / max(float(share[g]), 1e-300)
+                nearer[row, column] += way / 2
+                unknown[row, column] += way**2 / 12
+    return nearer, unknown
 
 
 def _sampling_variances(

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,8 @@ import numpy as np
 from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.components.leaf_cells import joined_groups
 from fogline.density.counted_records import is_nothing
+from fogline.density.hellinger.hidden_contamination import hidden_directions
+from fogline.density.hellinger.leaf_probabilities import leaf_probabilities
 from fogline.density.hellinger.outliers import ExcessMass
 from fogline.density.posterior.posterior import LeafMasses, Posterior
 from fogline.families import Family
@@ -50,42 +52,7 @@ __all__ = [
     "LeafFitTuning",
     "fit_column",
     "fit_posterior",
-    "leaf_probabilities",
 ]
-
-
-def leaf_probabilities(family: Family, theta: FloatArray, edges: Sequence[FloatArray]) -> FloatArray:
-    """Probabilities of cells under a family that is cut to the box, flat; they sum to one.
-
-    Parameters
-    ----------
-    family : Family
-    theta : array of shape (m,)
-    edges : sequence of arrays
-        Of the cells, one per axis.
-
-    Examples
-    --------
-    >>> from fogline.families import Normal
-    >>> leaf_probabilities(Normal(), np.array([0.0, 1.0]), [np.array([-1.0, 0.0, 1.0])])
-    array([0.5, 0.5])
-    """
-    if family.dimension == 1 and hasattr(family, "cdf"):
-        # A cell holds its lower end: a family with a mass at zero has all of it in the cell that begins there.
-        ends = np.append(np.nextafter(edges[0][:-1], -np.inf), edges[0][-1])
-        mass = np.diff(family.cdf(theta, ends))
-    else:
-        centres = [(e[1:] + e[:-1]) / 2 for e in edges]
-        points = np.stack([g.ravel() for g in np.meshgrid(*centres, indexing="ij")], axis=1)
-        # The mean density of a cell is nearly that of the family with the variance of the cell added.
-        widths = np.array([float(e[1] - e[0]) for e in edges]) / math.sqrt(12.0)
-        try:
-            mass = family.convolved(theta, points if family.dimension > 1 else points[:, 0], widths)
-        except ValueError:  # correlations within their bounds need not belong to a distribution
-            mass = np.zeros(len(points))
-    mass = np.maximum(np.nan_to_num(mass), 0.0)
-    total = float(mass.sum())
-    return np.asarray(mass / total if total > 0 else np.full(len(mass), 1e-300))
 
 
 @dataclass(frozen=True)
@@ -125,7 +92,8 @@ class LeafFitTuning:
     most_contamination : float
         Undetected contamination is taken to be at most this share.
     power : float
-        Noncentrality beyond which contamination counts as detected, in deviations.
+        Noncentrality beyond which contamination counts as detected, in deviations: the test of the fit then finds it
+        in about nine of ten releases.
     few : float
         With fewer records than this a message says that errors are rough.
     error_factor : float
@@ -151,7 +119,7 @@ class LeafFitTuning:
     windows: tuple[int, ...] = (16, 32, 64, 128, 256, 512)
     breakdown: float = 2.0
     most_contamination: float = 0.2
-    power: float = 3.5
+    power: float = 5.0
     few: float = 100.0
     error_factor: float = 1.12
     crossing: float = 0.2
@@ -196,7 +164,7 @@ class FitAssumption:
             told += (
                 f"; up to {100 * self.hidden:.2g}% of other records could hide in it and move an estimate by "
                 f"{self.shift:.1f} standard errors: for such contamination the intervals are no promise, "
-                "robust_intervals are"
+                "robust_intervals allow for it"
             )
         return told
 
@@ -579,16 +547,30 @@ def _informed_inverse(noise: FloatArray, wanted: FloatArray, count: float, param
 
 
 def _hidden(misfit: _Misfit, errors: FloatArray) -> tuple[FloatArray, float]:
-    """Largest shift of each parameter by contamination that would not be found, and its share of the records."""
+    r"""Largest shift of each parameter by contamination that would not be found, and its share of the records.
+
+    A share :math:`g_c \ge 0` of other records in each cell moves a parameter by :math:`a^\top g` and is found where the
+    noncentrality :math:`g^\top Q g` of the residuals that it leaves exceeds `power`, squared. The largest
+    :math:`a^\top g` below that is in the direction of
+
+    .. math:: \arg\min_{g \ge 0} \tfrac12 g^\top Q g - a^\top g,
+
+    a problem of nonnegative least squares: spread over many cells, contamination hides best. Single cells are looked at
+    too, since no share may exceed `most_contamination`.
+    """
     size = len(misfit.residual)
     moved = np.eye(size) - misfit.probability[:, None]
     # What the fit follows does not show: residuals after the parameters have moved.
     moved = moved - misfit.tangent @ misfit.influence.T
-    power = np.sqrt(np.maximum(np.einsum("ig,ij,jg->g", moved, misfit.covariance_inverse, moved), 1e-300))
-    share = np.minimum(LEAF_FIT.power / power, LEAF_FIT.most_contamination)
-    shifts = share[:, None] * np.abs(misfit.influence)
+    seen = moved.T @ misfit.covariance_inverse @ moved
+    power = np.sqrt(np.maximum(np.diag(seen), 1e-300))
+    alone = np.diag(np.minimum(LEAF_FIT.power / power, LEAF_FIT.most_contamination))
+    tried = np.concatenate(
+        [alone, hidden_directions(seen, misfit.influence, LEAF_FIT.power, LEAF_FIT.most_contamination)]
+    )
+    shifts = np.abs(tried @ misfit.influence)
     worst = int(np.argmax((shifts / np.maximum(errors, 1e-300)).max(axis=1)))
-    return np.asarray(shifts.max(axis=0)), float(share[worst])
+    return np.asarray(shifts.max(axis=0)), float(tried[worst].sum())
 
 
 def _widening(misfit: _Misfit) -> FloatArray:

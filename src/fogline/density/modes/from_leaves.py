@@ -151,7 +151,7 @@ def _with_areas(density: PrivateDensity, found: ModeTable) -> ModeTable:
     if not found.boundary_modes:
         return found
     bandwidth = np.min(found.bandwidths, axis=0) if len(found.positions) else None
-    areas = basins(density, found.positions, bandwidth, walls=[wall.position for wall in found.boundary_modes])
+    areas = basins(density, found.positions, bandwidth, boundary=[wall.position for wall in found.boundary_modes])
     pairs = zip(found.boundary_modes, areas.wall_shares.tolist(), strict=True)
     return replace(found, boundary_modes=tuple(replace(wall, share=share) for wall, share in pairs))
 

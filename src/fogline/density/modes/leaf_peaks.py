@@ -447,7 +447,7 @@ def rise_from_wall(
 
 def _clearest_rise(part: FloatArray, widths: FloatArray, counts: LeafCounts) -> float:
     """Chance of the clearest of several differences between stretches of slabs and those at the wall."""
-    best, tries = -np.inf, 0
+    best, tests = -np.inf, 0
     for length in (1, 2, 4):
         for start in range(length, 5 * length, length):
             stop = start + length
@@ -456,8 +456,8 @@ def _clearest_rise(part: FloatArray, widths: FloatArray, counts: LeafCounts) -> 
             weights = part[:, start:stop].sum(axis=1) / widths[start:stop].sum()
             weights = weights - part[:, :length].sum(axis=1) / widths[:length].sum()
             sd = math.sqrt(float(weights**2 @ counts.variance))
-            best, tries = max(best, float(weights @ counts.counts) / max(sd, 1e-300)), tries + 1
-    return min(1.0, tries * float(ndtr(-best))) if tries else 1.0
+            best, tests = max(best, float(weights @ counts.counts) / max(sd, 1e-300)), tests + 1
+    return min(1.0, tests * float(ndtr(-best))) if tests else 1.0
 
 
 # -- plateaus ------------------------------------------------------------------------------------------------

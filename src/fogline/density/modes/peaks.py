@@ -379,7 +379,8 @@ class Basins:
     shares : array of shape (k,)
         Share of the released mass in each basin.
     share_errors : array of shape (k,)
-        Standard error of each share, privacy and sampling together, for the region as drawn.
+        Standard error of each share, privacy and sampling together, for the region as drawn. There is no smoothing in
+        it, since counts are added up; that the region would be drawn elsewhere next time is not in it.
     wall_shares : array of shape (w,)
         Share in the area of each place at a wall that was given beside the modes.
     """
@@ -392,7 +393,7 @@ class Basins:
 
 
 def basins(
-    density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike = None, *, walls: ArrayLike = ()
+    density: PrivateDensity, modes: ArrayLike, bandwidth: BandwidthLike = None, *, boundary: ArrayLike = ()
 ) -> Basins:
     """Divide the box among the modes of a released density.
 
@@ -406,7 +407,7 @@ def basins(
         Where the modes are, such as ``PrivateModes.modes_``; k may be 0.
     bandwidth : optional
         As in :meth:`PrivateDensity.pdf`.
-    walls : array-like of shape (w, d)
+    boundary : array-like of shape (w, d)
         Places at walls that have areas of their own, such as those of ``PrivateModes.boundary_modes_``; releases on
         leaves only.
 
@@ -429,7 +430,7 @@ def basins(
     grid = reading.on_grid(BASIN_POINTS_PER_BANDWIDTH)
     places = np.asarray(modes, dtype=np.float64).reshape(-1, density.spec.d)
     if density.leaves is not None:
-        ends = np.asarray(walls, dtype=np.float64).reshape(-1, density.spec.d)
+        ends = np.asarray(boundary, dtype=np.float64).reshape(-1, density.spec.d)
         return _leaf_basins(density, grid, np.concatenate([places, ends]), len(places), reading.bandwidth)
     labels = _labels(grid, places, reading)
     shape = reading.grid_shape(BASIN_POINTS_PER_BANDWIDTH)
@@ -456,7 +457,9 @@ def _leaf_basins(density: PrivateDensity, grid: Grid, places: FloatArray, k: int
     smooth = reading.on_grid(BASIN_POINTS_PER_BANDWIDTH)
     labels = _labels(smooth, places, reading)
     left = max(1.0 - sum(heap.share for heap in found.heaps), 0.0)
-    shares, errors = _leaf_shares(density, grid, labels, len(places), found.in_order, left)
+    # Counts far out are noise around few records: they count for the hill that they lead up to, as all others do.
+    whole = _labels(smooth, places, reading, -np.inf)
+    shares, errors = _leaf_shares(density, grid, whole, len(places), found.in_order, left)
     return Basins(grid, np.where(labels < k, labels, -1), shares[:k], errors[:k], shares[k:])
 
 
@@ -492,11 +495,11 @@ def _leaf_shares(
     return shares * min(1.0, left / max(float(shares.sum()), 1e-300)), errors
 
 
-def _labels(grid: Grid, modes: FloatArray, reading: Reading | LeafReading) -> IntArray:
+def _labels(grid: Grid, modes: FloatArray, reading: Reading | LeafReading, floor: float = BASIN_FLOOR) -> IntArray:
     values = grid.values
     if not len(modes):
         return np.full(values.shape, -1, dtype=np.int64)
-    level = BASIN_FLOOR * reading.noise_sd
+    level = floor * reading.noise_sd
     peaks = find_peaks(values[None])
     basin = peaks.basin[0]
     home = basin[_nearest(grid, modes)]

@@ -59,7 +59,8 @@ class PointMass:
     share : float
         Part of the records that it holds beyond what its neighbours do.
     error : float
-        Standard error of the share: privacy noise and the draw of the records.
+        Standard error of the share: privacy noise, the sampling of the records and, at a wall, smoothing: what the
+        density beside the value puts into its cell is known by its neighbours only.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class ModeTable:
 
     @property
     def standard_errors(self) -> FloatArray:
-        """Standard error of each coordinate, shape (k, d)."""
+        """Standard error of each coordinate, shape (k, d): privacy, sampling and smoothing together."""
         return np.asarray(np.sqrt(np.einsum("kii->ki", self.covariances)))
 
 

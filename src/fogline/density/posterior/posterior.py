@@ -26,6 +26,7 @@ from fogline._typing import FloatArray
 from fogline._validation import check_count, check_level
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.point_masses import ColumnHeaps, column_heaps, heaps_of_contents
+from fogline.density.posterior.atom_cells import atom_value, cell_value, leaves_of, level_beside, wall_level
 from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cdf_at, mean_places, quantiles_of
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
 from fogline.density.posterior.fourier import FourierPosterior
@@ -248,13 +249,13 @@ class Posterior:
     def _heaps(self) -> Heaps:
         """Cells of a single column that hold one value and can be cut by a range; none where a leaf is one value."""
         known = self._column_heaps if self.d == 1 and self.axes[0].reach else ColumnHeaps()
-        atoms = [_leaves_of(self.axes[0], atom) for atom in self.atoms] if known.cells else []
+        atoms = [leaves_of(self.axes[0], atom) for atom in self.atoms] if known.cells else []
         told = {cell.start for cell in atoms if cell.stop - cell.start == 1}
         leaves = np.array(sorted(told | set(known.teeth)), dtype=np.int64)
-        values, masses = np.array([_atom_value(self.axes[0], int(leaf)) for leaf in leaves]), self.masses()
+        values, masses = np.array([atom_value(self.axes[0], int(leaf)) for leaf in leaves]), self.masses()
         beside = None
         if self._coarse:  # a wide leaf: what is beside the heap counts
-            beside = _wall_level(masses.estimate)[leaves] / np.maximum(masses.estimate[leaves], 1e-300)
+            beside = wall_level(masses.estimate)[leaves] / np.maximum(masses.estimate[leaves], 1e-300)
         return Heaps.of(self.axes[0], leaves, values, len(masses.draws), self._seed, beside=beside)
 
     @cached_property
@@ -456,9 +457,17 @@ class Posterior:
         return tuple(place), inside
 
     def band(
-        self, column: str | int | None = None, *, kind: str = "pdf", points: int = 256, level: float = 0.95
+        self,
+        column: str | int | None = None,
+        *,
+        kind: str = "pdf",
+        points: int = 256,
+        level: float = 0.95,
+        edges: FloatArray | None = None,
     ) -> Band:
         """Curve of one column's density or distribution function with a band that holds all of it at once.
+
+        It is read in at most `points` cells of equal width, or between `edges`, each moved to the nearest leaf's.
 
         Examples
         --------
@@ -472,12 +481,15 @@ class Posterior:
         axis, masses = self._margin(column, "population")
         group = max(1, len(axis.centres) // check_count(points, "points"))
         starts = np.arange(0, len(axis.centres), group)
+        if edges is not None:
+            inside = np.searchsorted(axis.centres, np.asarray(edges, dtype=float))
+            starts = np.unique([0, *inside[inside < len(axis.centres)]])
         sizes = np.diff(np.append(starts, len(axis.centres)))
         cells = [np.add.reduceat(part, starts, axis=-1) for part in (masses.estimate, masses.draws)]
         # what no draw shows may still be there: this many records in one of the cells
         unseen = self._unseen * math.log(len(starts) / (1 - level)) / self._count[0]
         if kind == "cdf":
-            x = axis.edges[np.minimum(starts + group, len(axis.centres))]
+            x = axis.edges[starts + sizes]
             value, draws = (np.cumsum(part, axis=-1) for part in cells)
             band = _band(x, value, draws, level, np.full(len(x), unseen))
             return replace(band, high=np.minimum(band.high, 1.0))
@@ -545,7 +557,7 @@ class Posterior:
         atoms = self.marginal(axis).atoms
         if not atoms:
             return self, ()
-        cells = [_leaves_of(self.axes[axis], atom) for atom in atoms]
+        cells = [leaves_of(self.axes[axis], atom) for atom in atoms]
         last = len(self.axes[axis].centres) - 1
 
         def level(part: FloatArray) -> FloatArray:
@@ -628,7 +640,7 @@ class Posterior:
             margin = self if self.d == 1 else self.marginal(k)
             for atom in margin.atoms:
                 inside = np.flatnonzero((points[:, k] >= atom.low) & (points[:, k] < atom.high))
-                whole = float(margin.masses().estimate[_leaves_of(margin.axes[0], atom)].sum())
+                whole = float(margin.masses().estimate[leaves_of(margin.axes[0], atom)].sum())
                 part = min(float(atom.share.value) / max(whole, 1e-300), 1.0)
                 points[inside[rng.random(len(inside)) < part], k] = atom.value
         return points
@@ -649,7 +661,7 @@ class Posterior:
             whole, drawn, even = (
                 part[..., start:stop].sum(axis=-1) for part in (masses.estimate, masses.draws, masses.even)
             )
-            levels = (_level_beside(part, start, stop) for part in (masses.estimate, masses.draws, masses.even))
+            levels = (level_beside(part, start, stop) for part in (masses.estimate, masses.draws, masses.even))
             beside, beside_drawn, beside_even = levels
             if start == 0 or stop == len(axis.centres):  # what neighbours say of a cell at a wall holds by half
                 beside, beside_drawn, beside_even = beside / 2, beside_drawn * factors, beside_even / 2
@@ -658,7 +670,7 @@ class Posterior:
                 float(whole - beside), drawn - beside_drawn, even - beside_even, spread, "population", 0.95
             )
             if not self._conditioned or share.value > 3 * float(share.standard_error):
-                value = _atom_value(axis, start) if stop - start == 1 else _cell_value(axis, start, stop)
+                value = atom_value(axis, start) if stop - start == 1 else cell_value(axis, start, stop)
                 found.append(Atom(value, float(axis.edges[start]), float(axis.edges[stop]), share))
         return tuple(found)
 
@@ -767,48 +779,3 @@ def _values_in(axis: LeafAxis, leaf: Any, rng: np.random.Generator) -> FloatArra
     if axis.step:
         within = axis.bounds[0] + np.round((within - axis.bounds[0]) / axis.step) * axis.step
     return np.asarray(np.clip(within, *axis.bounds))
-
-
-def _neighbour_level(part: FloatArray) -> FloatArray:
-    """Larger of the mean contents of a few leaves to either side."""
-    reach = 4
-    padded = np.concatenate([np.zeros((*part.shape[:-1], reach)), part, np.zeros((*part.shape[:-1], reach))], axis=-1)
-    n = part.shape[-1]
-    left = sum(padded[..., k : k + n] for k in range(reach)) / reach
-    right = sum(padded[..., reach + 1 + k : reach + 1 + k + n] for k in range(reach)) / reach
-    return np.maximum(left, right)
-
-
-def _wall_level(p: FloatArray) -> FloatArray:
-    """What neighbours would put into the outermost leaves; nothing for all others."""
-    out, around = np.zeros(len(p)), _neighbour_level(p)
-    out[[0, -1]] = around[[0, -1]]
-    return out
-
-
-def _level_beside(part: FloatArray, start: int, stop: int) -> FloatArray:
-    """What the denser side of a cell would put into it: the mean of up to four leaves there, for each of its leaves."""
-    sides = (part[..., max(start - 4, 0) : start], part[..., stop : stop + 4])
-    levels = [side.mean(axis=-1) for side in sides if side.shape[-1]]
-    return np.asarray(np.max(levels, axis=0) * (stop - start))
-
-
-def _atom_value(axis: LeafAxis, leaf: int) -> float:
-    if not axis.step and leaf == 0:
-        return axis.bounds[0]
-    if not axis.step and leaf == len(axis.centres) - 1:
-        return axis.bounds[1]
-    return float(axis.centres[leaf])
-
-
-def _leaves_of(axis: LeafAxis, atom: Atom) -> slice:
-    """Leaves of an atom's cell."""
-    start, stop = np.rint((np.array([atom.low, atom.high]) - axis.edges[0]) / axis.width).astype(int).tolist()
-    return slice(start, stop)
-
-
-def _cell_value(axis: LeafAxis, start: int, stop: int) -> float:
-    """Middle of a cell of several leaves; at a wall, the wall."""
-    if start == 0 or stop == len(axis.centres):
-        return axis.bounds[0] if start == 0 else axis.bounds[1]
-    return float((axis.edges[start] + axis.edges[stop]) / 2)

@@ -11,6 +11,7 @@ from fogline_research.audit_campaign.forms.arrays import ARRAY_FORMS
 from fogline_research.audit_campaign.forms.base import Form
 from fogline_research.audit_campaign.forms.files import FILE_FORMS
 from fogline_research.audit_campaign.forms.frames import FRAME_FORMS
+from fogline_research.audit_campaign.forms.printed import PRINTED_FORMS
 from fogline_research.audit_campaign.forms.servers import SERVER_FORMS
 from fogline_research.audit_campaign.hostile_tables import Shape
 
@@ -28,7 +29,7 @@ class Source:
     ----------
     name : str
     form : Form
-    state : {"grid", "leaves", "random", "strata", "release", "named releases", "profile", "profile found"}
+    state : {"grid", "leaves", "random", "strata", "release", "named releases", "profile", "profile found", "printed"}
     """
 
     name: str
@@ -68,6 +69,7 @@ def _measure(state: str, columns: int) -> Any:
         GridMeasure,
         LeafMeasure,
         NamedReleasesMeasure,
+        PrintedMeasure,
         ProfileMeasure,
         RandomMeasure,
         ReleaseMeasure,
@@ -83,6 +85,7 @@ def _measure(state: str, columns: int) -> Any:
         "named releases": NamedReleasesMeasure,
         "profile": ProfileMeasure,
         "profile found": partial(ProfileMeasure, found=True),
+        "printed": PrintedMeasure,
     }
     return kinds[state](columns)
 
@@ -107,6 +110,7 @@ def _all_sources() -> tuple[Source, ...]:
         *(Source(f"fogline.release, named densities: {form.name}", _verb(form), "named releases") for form in named),
         *(Source(f"fogline.profile: {form.name}", _verb(form), "profile") for form in profiled),
         *(Source(f"fogline.profile, ranges found: {form.name}", _verb(form), "profile found") for form in profiled),
+        *(Source(form.name, form, "printed") for form in PRINTED_FORMS),
     )
 
 

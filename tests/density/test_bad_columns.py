@@ -1,0 +1,97 @@
+"""Readings of columns that hold next to nothing: one value, walls, no records, bounds that are far too wide."""
+
+import numpy as np
+import pytest
+
+from fogline import DensitySketch
+from fogline.testing import seeded_noise
+
+RNG = np.random.default_rng(5)
+DAY = 86_400.0
+
+COLUMNS = {
+    "no record": (np.zeros(0), (0, 10), None),
+    "one record": (np.array([3.0]), (0, 10), None),
+    "ten records": (RNG.normal(5, 1, 10), (0, 10), None),
+    "fifty records": (RNG.normal(5, 1, 50), (0, 10), None),
+    "one value": (np.full(3000, 4.2), (0, 10), None),
+    "two values": (np.repeat([2.0, 7.0], 1500), (0, 10), None),
+    "all zeros": (np.zeros(3000), (0, 10), None),
+    "all at the upper wall": (np.full(3000, 10.0), (0, 10), None),
+    "one whole number": (np.full(3000, 4.0), (0, 10), 1.0),
+    "bounds far too wide": (RNG.normal(0.5, 0.1, 3000), (-1e6, 1e6), None),
+    "bounds that cut the data": (RNG.normal(5, 3, 3000), (4.5, 5.5), None),
+    "dates as numbers": (1.7e9 + DAY * RNG.normal(200, 40, 3000), (1.7e9, 1.7e9 + 400 * DAY), None),
+    "nothing inside the bounds": (np.full(3000, 99.0), (0, 10), None),
+    "nothing but gaps": (np.full(300, np.nan), (0, 10), None),
+}
+
+HEAPS = {"one value": 1, "two values": 2, "all zeros": 1, "all at the upper wall": 1, "one whole number": 1}
+"""Columns that are point masses and nothing else."""
+
+NORMAL = {"dates as numbers": (1.7e9 + 200 * DAY, 15 * DAY), "bounds far too wide": (0.5, 1e4)}
+"""Columns with one mode, and how far from it a reported one may be."""
+
+
+@pytest.fixture(scope="module", params=COLUMNS)
+def column(request):
+    values, bounds, step = COLUMNS[request.param]
+    sketch = DensitySketch([bounds], features="leaves", steps=None if step is None else [step])
+    sketch.update(np.asarray(values, dtype=float)[:, None])
+    with seeded_noise(3):
+        return request.param, bounds, sketch.release(epsilon=1.0)
+
+
+def test_modes(column):
+    name, (low, high), density = column
+    found = density.modes()
+    assert np.all((found.positions >= low) & (found.positions <= high))
+    assert np.all(found.standard_errors > 0)
+    assert np.all(found.p_values <= 0.05)
+    shares = [wall.share for wall in found.boundary_modes] + [heap.share for heap in found.point_masses]
+    assert sum(shares) <= 1 + 1e-9
+    if name in HEAPS:
+        assert len(found.positions) == 0
+        assert len(found.point_masses) == HEAPS[name]
+        assert sum(shares) > 0.9
+    elif name in NORMAL:
+        true, reach = NORMAL[name]
+        assert np.all(np.abs(found.positions - true) < reach)
+    elif not len(found.positions):
+        assert found.message
+
+
+def test_point_masses_are_those_of_the_posterior(column):
+    name, _, density = column
+    told = sorted(heap.value[0] for heap in density.modes().point_masses)
+    assert sorted(atom.value for atom in density.posterior.atoms) == pytest.approx(told, abs=0.05)
+    assert (len(told) > 0) == (name in HEAPS or name == "bounds far too wide")
+
+
+def test_quantiles_and_means(column):
+    _, (low, high), density = column
+    for found in (density.quantile([0.1, 0.5, 0.9]), density.mean()):
+        for part in (found.low, found.value, found.high):
+            assert np.all(np.isfinite(part))
+            assert np.all((np.asarray(part) >= low) & (np.asarray(part) <= high))
+        assert np.all(np.asarray(found.low) <= np.asarray(found.high))
+
+
+def test_clusters_and_mixtures(column):
+    _, (low, high), density = column
+    groups, model = density.clusters(), density.mixture(2)
+    assert groups.shares.sum() <= 1 + 1e-9
+    assert np.all((groups.centres >= low) & (groups.centres <= high))
+    assert np.all(np.isfinite(groups.centre_errors))
+    assert model.weights.sum() == pytest.approx(1)
+    assert np.all(np.isfinite(model.mean_errors))
+    assert np.all(np.linalg.eigvalsh(model.covariances) > 0)
+
+
+def test_a_fitted_family(column):
+    _, _, density = column
+    fit = density.fit("normal")
+    for low, high in (*fit.intervals.values(), *fit.robust_intervals.values()):
+        assert np.isfinite([low, high]).all()
+        assert low <= high
+    assert str(fit.assumption)
