@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 import warnings
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def errors(column: Column, n: int, run: int) -> dict[str, float]:
 def main(runs: int) -> None:
     """Measure all cells, write them and print the conclusion."""
     warnings.simplefilter("ignore")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for n in SIZES:
         for column in chosen():
             each = [errors(column, n, run) for run in range(runs)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -76,14 +77,64 @@ def test_a_recipe_does_it_all_and_spends_once(folder):
         ("epsilon = 1.0", "epsilon = 2.0", "was released with epsilon 1"),
         ('columns = ["age", "stay"]', 'columns = ["stay", "age"]', "holds the columns"),
         ("[0, 60]", "[0, 50]", "other bounds"),
+        ('file = "v.csv"', 'file = "v.csv"\nunit = "person"\nmax_contributions = 3', "max_contributions 1"),
+        ('file = "v.csv"', 'file = "v.csv"\nunit = "person"', "was released for the unit"),
+        ("epsilon = 1.0", 'epsilon = 1.0\nneighbours = "replace"', "was released with neighbours add-remove"),
     ],
 )
-def test_a_file_of_another_release_is_not_read_in_its_place(folder, old, new, said):
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_file_of_another_release_is_not_read_in_its_place(folder, old, new, said, noted):
+    assert old in SHORT
     for text in (SHORT, SHORT.replace(old, new)):
         (folder / "fogline.toml").write_text(text)
         if text == SHORT:
             run("run", folder / "fogline.toml")
+    if not noted:
+        (folder / "visits.fog.made").unlink()
+    told = run("run", folder / "fogline.toml", code=1)
+    assert "delete it first" in told
+    assert noted or said in told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('file = "v.csv"', 'file = "w.csv"', "another 'file'"),
+        ("[release", 'query = "SELECT * FROM v"\n[release', "query"),
+        ("epsilon = 1.0", "epsilon = 1.0\ndelta = 1e-6", "delta"),
+        ("steps", "# steps", "steps"),
+    ],
+)
+def test_a_note_beside_a_file_tells_which_question_it_answers(folder, old, new, said):
+    """What the file itself does not tell: of which table it is, and how that was read."""
+    (folder / "w.csv").write_text((folder / "v.csv").read_text())
+    (folder / "fogline.toml").write_text(SHORT)
+    run("run", folder / "fogline.toml")
+    (folder / "fogline.toml").write_text(SHORT.replace(old, new, 1))
     assert said in run("run", folder / "fogline.toml", code=1)
+
+
+def test_a_note_that_is_not_of_this_file_is_refused(folder):
+    (folder / "fogline.toml").write_text(SHORT)
+    run("run", folder / "fogline.toml")
+    note = folder / "visits.fog.made"
+    kept = note.read_text()
+    note.write_text(kept.replace('"sha256": "', '"sha256": "0'))
+    assert "is not the file that visits.fog.made tells of" in run("run", folder / "fogline.toml", code=1)
+    note.write_text("{}")
+    assert "is no note of fogline run" in run("run", folder / "fogline.toml", code=1)
+    note.write_text(kept)
+    assert "is there, and is read as it is" in run("run", folder / "fogline.toml")
+
+
+@pytest.mark.parametrize("labels", [["A/B", "C"], ["C,x=1"], ['f"g'], [" f"], [""]])
+def test_a_label_that_would_be_read_as_another_question_is_refused(labels, tmp_path):
+    content = {
+        "source": {"file": "v.csv"},
+        "profile": {"all": {"category": {"ward": labels}, "epsilon": 1.0, "delta": 1e-6}},
+    }
+    with pytest.raises(click.ClickException, match="cannot be a label"):
+        recipes.Recipe(content, tmp_path).steps()
 
 
 def test_with_a_ledger_it_is_asked_again_for_nothing(folder):

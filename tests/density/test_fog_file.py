@@ -1,12 +1,15 @@
 """A `.fog` file: nothing is lost, it says what it is, and nothing that was altered is opened."""
 
 import hashlib
+import io
 import json
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from fogline import DensitySketch, PrivateDensity, release
+from fogline import DensitySketch, Ledger, PrivateDensity, release
 from fogline.density.fog_file import decode_fog, encode_fog
 from fogline.density.release_card import card_text
 from fogline.releases.terms import ReleaseTerms
@@ -177,3 +180,67 @@ def test_the_card_in_plain_words():
     assert "Fourier sums" in card_text(fourier.card())
     paid = fourier.under(fourier.guarantee, {"commit": 7, "dataset": "d", "version": "1"})
     assert "entry 7, data set 'd'" in card_text(paid.card())
+
+
+# -- files that somebody else made -----------------------------------------------------------------------------
+
+
+def _with_text(density, change):
+    """The file of a release with another text in it, and a hash that agrees."""
+    header, arrays = decode_fog(density.to_fog())
+    change(header["exact"])
+    return encode_fog(header, arrays)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda exact: exact.update(columns=["\x1b]0;title\x07stay"]),
+        lambda exact: exact.update(columns=["stay\nCertified"]),
+        lambda exact: exact["guarantee"].update(unit="\x1b[8mperson"),
+        lambda exact: exact["guarantee"].update(mechanism="\u202enoise"),
+        lambda exact: exact.update(receipt={}),
+        lambda exact: exact.update(receipt="paid"),
+        lambda exact: exact.update(receipt={"dataset": "\x1b[2J", "commit": 1}),
+    ],
+)
+def test_a_text_that_a_terminal_would_obey_is_refused(change):
+    with seeded_noise(1):
+        density = release(np.linspace(0, 9, 50)[:, None], columns=["stay"], bounds=[(0, 10)], epsilon=1.0)
+    assert PrivateDensity.from_bytes(_with_text(density, lambda exact: None)) == density
+    with pytest.raises(ValueError, match=r"^path: this release was not written by fogline"):
+        PrivateDensity.from_bytes(_with_text(density, change))
+
+
+def test_a_name_that_cannot_be_printed_is_refused_before_anything_is_paid(tmp_path):
+    frame = pd.DataFrame({"a\x1b[8m": np.linspace(0, 1, 20)})
+    with Ledger.create(tmp_path / "budget.db", dataset="visits", epsilon=1.0, delta=0.0) as ledger:
+        with pytest.raises(ValueError, match="columns must be a text of 1 to 200 printable characters"):
+            release(frame, bounds=[(0, 1)], epsilon=1.0, ledger=ledger)
+        assert not [entry for entry in ledger.history() if entry.kind == "reserve"]
+
+
+def _earlier(header, **arrays):
+    file = io.BytesIO()
+    np.savez_compressed(file, header=np.array(json.dumps(header) if not isinstance(header, str) else header), **arrays)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["[1]", "[" * 100_000, "7", {"format": 1}, {"format": "fogline-density-1"}, {"format": "\x1b[2J"}],
+)
+def test_an_npz_that_is_no_release_is_refused_in_words(header):
+    with pytest.raises(ValueError, match=r"^path: "):
+        PrivateDensity.from_bytes(_earlier(header, released=np.zeros(3)))
+
+
+def test_a_small_npz_that_would_be_large_is_refused_before_it_is_unpacked():
+    density = PrivateDensity.load(Path(__file__).parent / "release_of_0_2_0.npz")
+    with np.load(io.BytesIO(density.to_bytes())) as content:
+        parts = {name: content[name] for name in content.files}
+    file = io.BytesIO()
+    np.savez_compressed(file, **parts, more=np.zeros(2**25 + 1))
+    assert len(file.getvalue()) < 2**20
+    with pytest.raises(ValueError, match=r"^path: not a release"):
+        PrivateDensity.from_bytes(file.getvalue())

@@ -218,8 +218,21 @@ def test_names_are_quoted_as_each_engine_wants():
     assert DIALECTS["bigquery"].quoted(odd) == '`a "b" \\`c\\` ]d`'
     assert DIALECTS["tsql"].quoted(odd) == '[a "b" `c` ]]d]'
     assert DIALECTS["oracle"].quoted("Age") == '"Age"'
+    assert DIALECTS["clickhouse"].quoted("a\\`) b") == "`a\\\\\\`) b`"
+    with pytest.raises(ValueError, match="quotes"):
+        DIALECTS["oracle"].quoted('a"b')
     select = counts_query(dialect="duckdb", table="SELECT 1 AS a -- one", columns=["a"], bounds=[(0, 1)])
     assert "(SELECT 1 AS a -- one\n  ) fogline_source" in select.sql()
+
+
+@pytest.mark.parametrize("name", ["age\\", "a\\`) AS x0, arrayJoin(range(100)) AS k --", "a`b", "a\\`"])
+def test_a_name_cannot_end_its_quotes_in_clickhouse(name):
+    """A backslash is an escape there, also inside quotes: a name could count one record a hundred times."""
+    chdb = pytest.importorskip("chdb")
+    table = f"SELECT 5.0 AS {DIALECTS['clickhouse'].quoted(name)}"
+    found = chdb.query(counts_query(dialect="clickhouse", table=table, columns=[name], bounds=[(0, 60)]).sql(), "CSV")
+    counted = [int(line.split(",")[1]) for line in str(found).strip().splitlines()]
+    assert sorted(counted) == [0, 1]
 
 
 def test_ids_of_any_bytes_are_cut_in_postgres(postgres):

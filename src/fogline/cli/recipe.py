@@ -2,13 +2,16 @@
 
 A recipe is TOML. It holds a source, perhaps a ledger; releases, profiles and strata by name; and readings of the
 releases. Each of them is one command of fogline, which ``fogline run --dry-run`` prints. Everything that can be refused
-is refused before the first record is read. What touches records is not made again where its file is there already: it
-is opened and compared with the recipe, so that running a recipe twice spends once.
+is refused before the first record is read. What touches records is not made again where its file is there already, so
+that running a recipe twice spends once. A note beside the file (``visits.fog.made``) says which question it answers:
+the source, its unit, the columns, the terms; where the recipe asks another one, it is refused. A file without a note
+is compared with the recipe as far as it tells.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import shlex
@@ -18,13 +21,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fogline._validation import nearest, unknown_key
 from fogline.cli import parse
 from fogline.cli.common import Command, need, writable, write
+
+if TYPE_CHECKING:
+    from fogline.accounting.guarantee import Guarantee
 
 __all__ = ["Recipe", "Step", "init", "run"]
 
@@ -61,6 +67,9 @@ WITHOUT_JSON = ("notebook",)
 
 FILES = ("out", "report", "json", "table", "picture", "save")
 """Keys whose values are files that are written."""
+
+NOT_ASKED = (*FILES, "expect_records", "level")
+"""Keys that do not change what is asked of the records."""
 
 
 @dataclass(frozen=True)
@@ -201,17 +210,17 @@ class Recipe:
 
     def steps(self) -> list[Step]:
         """All commands, those that touch records first."""
-        return [*(step for _, step in self.spending()), *map(self._reading, self.readings)]
+        return [*(step for _, step, _ in self.spending()), *map(self._reading, self.readings)]
 
-    def spending(self) -> list[tuple[Callable[[], None], Step]]:
-        """Commands that touch records, each with a check of the file that is there already."""
-        found: list[tuple[Callable[[], None], Step]] = []
-        for name in self.releases:
-            found.append((partial(self.agrees, name), self._release(name)))
-        for name in self.profiles:
-            found.append((partial(self.profile_agrees, name), self._profile(name)))
-        for name in self.strata:
-            found.append((partial(self.strata_agree, name), self._strata(name)))
+    def spending(self) -> list[tuple[Callable[[], None], Step, dict[str, Any]]]:
+        """Commands that touch records, each with a check of the file that is there already, and with its question."""
+        found: list[tuple[Callable[[], None], Step, dict[str, Any]]] = []
+        for name, part in self.releases.items():
+            found.append((partial(self.agrees, name), self._release(name), self.question("release", part)))
+        for name, part in self.profiles.items():
+            found.append((partial(self.profile_agrees, name), self._profile(name), self.question("profile", part)))
+        for name, part in self.strata.items():
+            found.append((partial(self.strata_agree, name), self._strata(name), self.question("strata", part)))
         return found
 
     def outputs(self) -> list[tuple[str, Path]]:
@@ -279,11 +288,19 @@ class Recipe:
         target = part.get("json")
         return Step((*words, *(["--json"] if target else [])), None if target is None else self.place(target))
 
+    def question(self, command: str, part: Mapping[str, Any]) -> dict[str, Any]:
+        """What is asked of which records, as a note beside the answer keeps it."""
+        asked = {key: value for key, value in part.items() if key not in NOT_ASKED}
+        source = {**self.source, "file": parse.masked(str(self.source["file"]))}  # an address may hold a password
+        found: dict[str, Any] = json.loads(json.dumps({"command": command, **source, **asked}, default=str))
+        return found
+
     def agrees(self, name: str) -> None:
         """Refuse a file of another release than the recipe's, which would be read in its place."""
         from fogline.cli.stored import open_release
 
         density, part, out = open_release(self.out(name)), self.releases[name], self.out(name)
+        self._same_terms(f"[release.{name}]", out, density.guarantee, part)
         bounds = part["bounds"]
         columns = part.get("columns", list(bounds) if isinstance(bounds, dict) else None)
         if columns is not None and density.columns != tuple(columns):
@@ -292,7 +309,23 @@ class Recipe:
 
         if [tuple(map(float, pair)) for pair in units.ranges(bounds, columns)] != list(density.spec.bounds):
             raise click.ClickException(f"[release.{name}]: {out} was released with other bounds: delete it first")
-        _same_epsilon(f"[release.{name}]", out, density.guarantee.epsilon, part["epsilon"])
+        _same_question(f"[release.{name}]", out, self.question("release", part))
+
+    def _same_terms(self, where: str, file: Path, found: Guarantee, part: Mapping[str, Any]) -> None:
+        """Refuse a file whose guarantee has other terms than the recipe."""
+        wanted: dict[str, Any] = {
+            "epsilon": float(part["epsilon"]),
+            "neighbours": part.get("neighbours", "add-remove"),
+            "max_contributions": int(self.source.get("max_contributions", 1)),
+        }
+        for name, value in wanted.items():
+            if getattr(found, name) != value:
+                shown = f"{getattr(found, name):g}" if name == "epsilon" else getattr(found, name)
+                raise click.ClickException(f"{where}: {file} was released with {name} {shown}: delete it first")
+        from fogline.accounting.guarantee import ROWS
+
+        if (found.unit in ROWS) != ("unit" not in self.source):
+            raise click.ClickException(f"{where}: {file} was released for the unit {found.unit!r}: delete it first")
 
     def profile_agrees(self, name: str) -> None:
         """Refuse the folder of another profile."""
@@ -306,7 +339,8 @@ class Recipe:
         columns = part.get("columns")
         if columns is not None and list(found) != list(columns):
             raise click.ClickException(f"[profile.{name}]: {file} holds the columns {list(found)}: delete it first")
-        _same_epsilon(f"[profile.{name}]", file, found.guarantee.epsilon, part["epsilon"])
+        self._same_terms(f"[profile.{name}]", file, found.guarantee, part)
+        _same_question(f"[profile.{name}]", file, self.question("profile", part))
 
     def strata_agree(self, name: str) -> None:
         """Refuse the file of other strata."""
@@ -320,12 +354,38 @@ class Recipe:
         missing = [label for label in map(str, part["categories"]) if label not in found.names]
         if missing:
             raise click.ClickException(f"[strata.{name}]: {file} holds no {missing[0]!r}: delete it first")
-        _same_epsilon(f"[strata.{name}]", file, found.guarantee.epsilon, part["epsilon"])
+        self._same_terms(f"[strata.{name}]", file, found.guarantee, part)
+        _same_question(f"[strata.{name}]", file, self.question("strata", part))
 
 
-def _same_epsilon(where: str, file: Path, found: float, wanted: Any) -> None:
-    if found != float(wanted):
-        raise click.ClickException(f"{where}: {file} was released with epsilon {found:g}: delete it first")
+# -- what a file answers -------------------------------------------------------------------------------------
+
+
+def _note(file: Path) -> Path:
+    return file.with_name(f"{file.name}.made")
+
+
+def _write_note(file: Path, question: Mapping[str, Any]) -> None:
+    """Keep which question a file answers, and by its hash that it is this file."""
+    kept = {"format": "fogline-made-1", "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "question": question}
+    _note(file).write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _same_question(where: str, file: Path, wanted: Mapping[str, Any]) -> None:
+    """Refuse a file whose note tells of another question; one without a note tells nothing here."""
+    note = _note(file)
+    if not note.exists():
+        return
+    try:
+        kept = json.loads(note.read_text(encoding="utf-8"))
+        found, digest = dict(kept["question"]), str(kept["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise click.ClickException(f"{where}: {note} is no note of fogline run: delete it and {file} first") from None
+    if digest != hashlib.sha256(file.read_bytes()).hexdigest():
+        raise click.ClickException(f"{where}: {file} is not the file that {note.name} tells of: delete both first")
+    other = [key for key in (*found, *wanted) if found.get(key) != wanted.get(key)]
+    if other:
+        raise click.ClickException(f"{where}: {file} was released with another {other[0]!r}: delete it first")
 
 
 def _known(content: Mapping[str, Any], keys: Collection[str], where: str) -> None:
@@ -369,12 +429,22 @@ def _declared(value: Any, between: str) -> str:
     ('sex=f/m,ward', 'day')
     """
     if not isinstance(value, Mapping):
-        return ",".join(map(str, value if isinstance(value, list) else [value]))
+        return ",".join(_plain_label(part, between) for part in (value if isinstance(value, list) else [value]))
     parts = []
     for name, listed in value.items():
-        words = between.join(map(str, listed)) if isinstance(listed, list) else ""
+        _plain_label(name, between)
+        words = between.join(_plain_label(label, between) for label in listed) if isinstance(listed, list) else ""
         parts.append(f"{name}={words}" if words else str(name))
     return ",".join(parts)
+
+
+def _plain_label(label: Any, between: str) -> str:
+    """A label as an option takes it; refused where it would be read as several, or as something else."""
+    text = str(label)
+    if any(sign in text for sign in (*',;="', between)) or text != text.strip() or not text:
+        signs = f', ; = " {between}'
+        raise click.ClickException(f"{text!r} cannot be a label in a recipe: it has one of {signs} or spaces around it")
+    return text
 
 
 def _text(value: Any, *, quote: bool = False) -> str:
@@ -393,7 +463,10 @@ def _pair(value: Any) -> str:
 
 
 def _name(name: str) -> str:
-    return f'"{name}"' if any(sign in name for sign in ',;="') else name
+    """A name as an option takes it: in quotes where it has signs that part names, which quotes cannot be."""
+    if '"' in name:
+        raise click.ClickException(f"{name!r} cannot be a name in a recipe: it has a quote")
+    return f'"{name}"' if any(sign in name for sign in ",;=") else name
 
 
 # -- commands ------------------------------------------------------------------------------------------------
@@ -422,12 +495,14 @@ def run(recipe: Path, dry_run: bool) -> None:
         writable(path, key, taken)
         taken.append(path)
     _check_questions(found)
-    for agrees, step in found.spending():
+    for agrees, step, question in found.spending():
         if step.out is not None and step.out.exists() and not found.ledger:
             agrees()
             click.echo(f"{step.words[0]}: {step.out} is there, and is read as it is")
         else:
             _run(step, recipe)
+            if step.out is not None:
+                _write_note(step.out, question)
     for step in found.steps()[len(found.spending()) :]:
         _run(step, recipe)
 

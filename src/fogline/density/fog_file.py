@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["VERSION", "decode_fog", "encode_fog", "is_fog"]
+__all__ = ["VERSION", "check_texts", "decode_fog", "encode_fog", "is_fog"]
 
 VERSION = 1
 """Version of the format that is written; all up to it are read."""
@@ -134,7 +134,30 @@ def _content(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.int64
         arrays[str(entry["name"])] = flat.reshape(entry["shape"][::-1]).T.astype(np.int64)
         place += size
     header["exact"] = _read(header["exact"])
+    check_texts(header)
     return header, arrays
+
+
+def check_texts(value: Any) -> None:
+    r"""Refuse texts that would do more in a terminal than be read: escapes, line ends, changes of direction.
+
+    Examples
+    --------
+    >>> check_texts({"columns": ["stay", "Länge"]})
+    >>> check_texts({"columns": ["stay\x1b[8m"]})
+    Traceback (most recent call last):
+    ValueError: a text that cannot be printed
+    """
+    if isinstance(value, str):
+        if not value.isprintable():
+            raise ValueError("a text that cannot be printed")
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            check_texts(key)
+            check_texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            check_texts(part)
 
 
 def _smallest_type(array: NDArray[Any]) -> str:

@@ -22,7 +22,7 @@ from fogline._validation import check_count, check_level
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.counted_records import check_expected, release_message
 from fogline.density.feature_reading import RandomReading
-from fogline.density.fog_file import VERSION, decode_fog, encode_fog, is_fog
+from fogline.density.fog_file import VERSION, check_texts, decode_fog, encode_fog, is_fog
 from fogline.density.grid_reading import Grid, Reading
 from fogline.density.leaf_reading import LeafReading
 from fogline.density.leaves import LeafRelease, LeafSpec
@@ -607,7 +607,7 @@ class PrivateDensity(Results):
             exact: dict[str, Any] = header["exact"]
             rest = {
                 "guarantee": Guarantee.from_dict(exact["guarantee"]),
-                "receipt": exact["receipt"] if receipt is None else receipt,
+                "receipt": checked_receipt(exact["receipt"]) if receipt is None else receipt,
                 "columns": exact["columns"],
                 "units": exact["units"],
             }
@@ -641,24 +641,50 @@ class PrivateDensity(Results):
         if is_fog(data):
             return cls._from_fog(data, receipt)
         try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as content:
-                header = json.loads(str(content["header"]))
-                known = header.get("format") in (FORMAT, LEAF_FORMAT)
-                arrays = {name: content[name] for name in content.files if name != "header"} if known else {}
-                released = content["released"] if header.get("format") == FORMAT else None
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
+            header, arrays = _earlier_file(data)
+        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, zipfile.BadZipFile):
             raise ValueError(f"path: not a release of fogline, and not a density of format {FORMAT}") from None
-        if not known:
+        if header.get("format") not in (FORMAT, LEAF_FORMAT):
             raise ValueError(f"path: not a density of format {FORMAT}: {header.get('format')!r}")
-        spec = spec_from_dict(header["spec"])
-        guarantee = Guarantee.from_dict(header["guarantee"])
-        receipt = header["receipt"] if receipt is None else receipt
-        names: Any = {name: header.get(name) for name in ("columns", "units")}
-        if released is None:
-            leaves = _leaves_from(spec, arrays)
-            return cls.from_leaves(leaves, guarantee=guarantee, receipt=receipt, **names)
-        scale = float.fromhex(header["scale"])
-        return cls(spec, released, scale=scale, guarantee=guarantee, receipt=receipt, **names)
+        try:
+            spec = spec_from_dict(header["spec"])
+            rest: dict[str, Any] = {
+                "guarantee": Guarantee.from_dict(header["guarantee"]),
+                "receipt": checked_receipt(header["receipt"]) if receipt is None else receipt,
+                **{name: header.get(name) for name in ("columns", "units")},
+            }
+            if header["format"] == LEAF_FORMAT:
+                return cls.from_leaves(_leaves_from(spec, arrays), **rest)
+            return cls(spec, arrays["released"], scale=float.fromhex(header["scale"]), **rest)
+        except (KeyError, TypeError, AttributeError, RecursionError):
+            raise ValueError("path: this release was not written by fogline: its content cannot be read") from None
+
+
+_MOST_BYTES = 2**28
+"""Most that a file of an earlier version may take, unpacked."""
+
+
+def _earlier_file(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Header and arrays of an ``.npz``, which has no hash: its size is looked at before anything is unpacked."""
+    with zipfile.ZipFile(io.BytesIO(data)) as members:
+        if sum(member.file_size for member in members.infolist()) > _MOST_BYTES:
+            raise ValueError("too large")
+    with np.load(io.BytesIO(data), allow_pickle=False) as content:
+        header = json.loads(str(content["header"]))
+        check_texts(header)
+        arrays = {name: content[name] for name in content.files if name != "header"}
+    if not isinstance(header, dict):
+        raise TypeError("no header")
+    return header, arrays
+
+
+def checked_receipt(receipt: Any) -> dict[str, Any] | None:
+    """Return a receipt that a page or a card can show, or None; refuse anything else."""
+    if receipt is None:
+        return None
+    if not isinstance(receipt, dict) or not {"dataset", "version", "commit"} <= set(receipt):
+        raise TypeError("no receipt")
+    return receipt
 
 
 def _leaves_from(spec: Spec, arrays: dict[str, NDArray[Any]]) -> LeafRelease:

@@ -187,6 +187,8 @@ def _release_groups(source: SourceLike, groups: dict[str, tuple[str, ...]], wish
     try:
         if not isinstance(source, Source) or source.columns is None:
             raise TypeError("columns: several densities need a source whose columns have names")
+        for name in source.columns:
+            _validation.check_name(name, "columns")
         if wishes.features not in ("auto", "leaves"):
             raise ValueError(f"features: several densities are released on leaves, got {wishes.features!r}")
         if not isinstance(wishes.bounds, Mapping):
@@ -267,8 +269,10 @@ def _is_array(source: Any) -> bool:
 def _names(source: SourceLike, columns: Any) -> tuple[str, ...] | None:
     """Names of the columns: those of the schema, or those that an array's are given."""
     names = names_of(source)
-    if names is not None or columns is None:
-        return names
+    if names is not None:  # a name with line ends or escapes would be printed by everybody who reads the release
+        return tuple(_validation.check_name(name, "columns") for name in names)
+    if columns is None:
+        return None
     given = _validation.check_columns(columns, list(columns))
     width = width_of(source)
     if width is not None and len(given) != width:

@@ -89,7 +89,8 @@ def read_counts(path: Path, spec: CellSpec) -> tuple[IntArray, IntArray, str]:
         raise ValueError(f"counts: the row with the cell {NO_CELL} must have no records, as the query gives it")
     for column in (cells, counts, totals):
         del column[marker]
-    if any(total != sum(counts) for total in totals):
+    whole = sum(counts)
+    if any(total != whole for total in totals):
         raise ValueError(
             f"counts: they do not add up to the total that every row bears: a row is missing or too many; {_CUT_SHORT}"
         )

@@ -102,8 +102,10 @@ class Dialect:
         if self.folds and re.fullmatch("[a-z][a-z0-9_]*", name):
             return name
         opened, closed = self.quotes[0], self.quotes[1]
-        if opened == "`" and self.name == "bigquery":  # which escapes by a backslash, and does not double
-            return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+        if self.name in ("bigquery", "clickhouse"):  # which take a backslash inside quotes as an escape
+            return opened + name.replace("\\", "\\\\").replace(closed, f"\\{closed}") + closed
+        if self.name == "oracle" and closed in name:
+            raise ValueError(f"columns: {self.title} has no names with quotes in them, got {name!r}")
         return opened + name.replace(closed, 2 * closed) + closed
 
     def relation(self, name: str) -> str:

@@ -158,6 +158,7 @@ class _Run:
         self._due: list[tuple[Event, Process]] = []
         self._put_off: list[tuple[Event, Process]] = []
         self._paying: set[Task | None] = set()
+        self._asking: dict[Task, int] = {}
         """Those who are between their reservation and their answer."""
         self._moments: Counter[str] = Counter()
         self._gone: set[tuple[int, str]] = set()
@@ -180,6 +181,9 @@ class _Run:
         self.trace.append(f"{self.machine.ticks:5d}  {line}")
 
     def _on_tick(self, what: str, process: Process) -> bool:
+        asked = None if self.machine.current is None else self._asking.get(self.machine.current)
+        if what == "unlocked" and asked is not None:  # others may ask the same now, whenever this process goes on
+            self.model.end(asked, process)
         self._moments[what] += 1
         self._moments["any"] += 1
         if what == "reserve begun":
@@ -319,6 +323,8 @@ class _Run:
     def _ask(self, slot: _Slot, opened: _Open, number: int) -> None:
         question, process, task = self._question(slot.code, number), slot.process, self.machine.current
         fingerprint = question.within(None)
+        if task is not None:
+            self._asking[task] = number
 
         def release() -> bytes:
             try:
