@@ -480,7 +480,7 @@ class UnitBuckets:
         self._taken += len(payload)
 
     def _wanted(self, usable: BoolArray, values: IntArray, kinds: NDArray[np.int8]) -> BoolArray:
-        wanted = usable & (kinds != MISSING)
+        wanted: BoolArray = usable & (kinds != MISSING)
         if self._parts > 1:
             wanted &= self._hashes(values, kinds) % np.uint64(self._parts) == np.uint64(self._part)
         return wanted
@@ -490,7 +490,8 @@ class UnitBuckets:
         nobody = np.zeros(0, dtype=bool)
         has_places = not isinstance(self._admit, CellSpec)
         tried = new_sampler(self._bound, has_places, 0)
-        tried.add(values, np.zeros(0, dtype=np.uint64 if has_places else np.uint32), nobody, 0)
+        marks: Digests = np.zeros(0, dtype=np.uint64) if has_places else np.zeros(0, dtype=np.uint32)
+        tried.add(values, marks, nobody, 0)
         if isinstance(self._admit, CellSpec):
             tried.add_cells(values, rows, self._admit, self._part, self._parts)
         tried.kept(None)
