@@ -6,8 +6,8 @@ by side, so that it touches one line of the cache. In the end each bucket is sor
 leaves a unit or two together, and these are told apart by the whole of it. Buckets have nothing to do with each other,
 so threads share them.
 
-A record is a row of a few words of 32 bits: two of its unit's word, one or two of its mark, and two of its place where
-places are asked for; twelve bytes for a cell of a grid.
+A record is a row of a few words of 32 bits: two of its unit's word, one or two of its digest, and two of its place
+where places are asked for; twelve bytes for a cell of a grid.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class FastSampler:
         )
 
     def add_cells(self, values: IntArray, rows: FloatArray, spec: CellSpec, part: int, parts: int) -> int:
-        """Take the records of a batch that lie in a cell and belong to a part of the units, with the cells as marks."""
+        """Take the records of a batch that lie in a cell and belong to a part of the units, with cells as digests."""
         self._make_room(len(values), np.dtype(np.uint32))
         ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
         lower, upper, widths, shift = grid_parts(spec)
@@ -183,7 +183,7 @@ def _scatter_cells(
     following: IntArray,
     after: Chain,
     used: int,
-    held: Halves,
+    stored: Halves,
 ) -> tuple[int, int]:
     """Put the records of a batch that lie in a cell into their buckets; chunks in use, and how many records it were.
 
@@ -200,8 +200,8 @@ def _scatter_cells(
             continue
         bucket = word >> np.uint64(64 - BUCKET_BITS)
         at = following[bucket]
-        held[at, 0], held[at, 1] = np.uint32(word >> _HALF), np.uint32(word & _LOW)
-        held[at, 2] = np.uint32(cell)
+        stored[at, 0], stored[at, 1] = np.uint32(word >> _HALF), np.uint32(word & _LOW)
+        stored[at, 2] = np.uint32(cell)
         taken += 1
         at += 1
         if at % CHUNK == 0:  # the chunk is full
@@ -223,24 +223,24 @@ def _scatter_to_buckets(
     following: IntArray,
     after: Chain,
     used: int,
-    held: Halves,
+    stored: Halves,
 ) -> int:
     """Put the wanted records of a batch into their buckets; returns the number of chunks in use."""
-    last = held.shape[1] - 1
+    last = stored.shape[1] - 1
     wide = last - 2 * has_places == 3
     for i in range(len(ids)):
         if not wanted[i]:
             continue
-        word, mark = _mixed(ids[i] ^ key), np.uint64(record_digests[i])
+        word, digest = _mixed(ids[i] ^ key), np.uint64(record_digests[i])
         bucket = word >> np.uint64(64 - BUCKET_BITS)
         at = following[bucket]
-        held[at, 0], held[at, 1] = np.uint32(word >> _HALF), np.uint32(word & _LOW)
-        held[at, 2] = np.uint32(mark & _LOW)
+        stored[at, 0], stored[at, 1] = np.uint32(word >> _HALF), np.uint32(word & _LOW)
+        stored[at, 2] = np.uint32(digest & _LOW)
         if wide:
-            held[at, 3] = np.uint32(mark >> _HALF)
+            stored[at, 3] = np.uint32(digest >> _HALF)
         if has_places:
             place = np.uint64(first + i)
-            held[at, last - 1], held[at, last] = np.uint32(place & _LOW), np.uint32(place >> _HALF)
+            stored[at, last - 1], stored[at, last] = np.uint32(place & _LOW), np.uint32(place >> _HALF)
         at += 1
         if at % CHUNK == 0:
             after[at // CHUNK - 1] = used
@@ -260,16 +260,16 @@ def _choose(
     name_hashes: WordArray,
     following: IntArray,
     after: Chain,
-    held: Halves,
+    stored: Halves,
     wide: bool,
     has_places: bool,
 ) -> tuple[WordArray, IntArray]:
     """Marks and places of what is kept of the units in some buckets."""
     total, largest = _sizes(following, after, low, high)
-    room = largest if has_places else 0
-    kept_marks, kept_places = np.empty(total + 1, np.uint64), np.empty(total + 1 if has_places else 0, np.int64)
-    words, marks, places = np.empty(largest, np.uint64), np.empty(largest, np.uint64), np.empty(room, np.int64)
-    own_marks, own_places = np.empty(largest, np.uint64), np.empty(room, np.int64)
+    n_places = largest if has_places else 0
+    kept_digests, kept_places = np.empty(total + 1, np.uint64), np.empty(total + 1 if has_places else 0, np.int64)
+    words, digests, places = np.empty(largest, np.uint64), np.empty(largest, np.uint64), np.empty(n_places, np.int64)
+    own_digests, own_places = np.empty(largest, np.uint64), np.empty(n_places, np.int64)
     ranks, positions = np.empty(WINDOW, np.int64), np.empty(WINDOW, np.int64)
     bits = 6
     while bits < 20 and (4 << bits) < largest:
@@ -277,36 +277,36 @@ def _choose(
     ends = np.empty((1 << bits) + 1, np.int32)
     filled = 0
     for bucket in range(low, high):
-        _sort_bucket(bucket, following[bucket], after, held, wide, has_places, bits, ends, words, marks, places)
+        _sort_bucket(bucket, following[bucket], after, stored, wide, has_places, bits, ends, words, digests, places)
         filled = _choose_in_bucket(
             ends,
             words,
-            marks,
+            digests,
             places,
-            (own_marks, own_places),
+            (own_digests, own_places),
             (ranks, positions),
             key,
             most,
             (names, name_hashes),
-            kept_marks,
+            kept_digests,
             kept_places,
             filled,
         )
-    return kept_marks[:filled], kept_places[: filled if has_places else 0]
+    return kept_digests[:filled], kept_places[: filled if has_places else 0]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _choose_in_bucket(
     ends: Chain,
     words: WordArray,
-    marks: WordArray,
+    digests: WordArray,
     places: IntArray,
     own: tuple[WordArray, IntArray],
     few: tuple[IntArray, IntArray],
     key: np.uint64,
     most: int,
     names: tuple[WordArray, WordArray],
-    kept_marks: WordArray,
+    kept_digests: WordArray,
     kept_places: IntArray,
     filled: int,
 ) -> int:
@@ -325,13 +325,13 @@ def _choose_in_bucket(
                     ranks[:] = _LARGEST
                     for i in range(size):
                         other |= words[first + i] ^ word
-                        ranks[i] = np.int64(_mixed(_mixed(unit + marks[first + i] * _STEP) + key) ^ _SIGN)
+                        ranks[i] = np.int64(_mixed(_mixed(unit + digests[first + i] * _STEP) + key) ^ _SIGN)
                 else:
                     for i in range(size):
                         other |= words[first + i] ^ word
                 together = other == 0
                 if not together:
-                    size = _bring_together(words, marks, places, first, last, *own)
+                    size = _bring_together(words, digests, places, first, last, *own)
             keep, total = size, 0
             if ranked:
                 if size <= HALF_WINDOW:  # loops of a fixed length, which become a few wide instructions
@@ -350,11 +350,11 @@ def _choose_in_bucket(
                     total += positions[i]
             # Without equal ranks there is exactly one at each position.
             if size > most and 2 * total != size * (size - 1):
-                _bring_forward(marks, places, first, size, unit, key, most)
+                _bring_forward(digests, places, first, size, unit, key, most)
                 keep = most
             start = filled
             for i in range(keep):
-                kept_marks[filled] = marks[first + i]
+                kept_digests[filled] = digests[first + i]
                 filled += keep <= most or positions[i] < most
             if has_places:
                 for i in range(keep):
@@ -382,24 +382,24 @@ def _sort_bucket(
     bucket: int,
     following: int,
     after: Chain,
-    held: Halves,
+    stored: Halves,
     wide: bool,
     has_places: bool,
     bits: int,
     ends: Chain,
     words: WordArray,
-    marks: WordArray,
+    digests: WordArray,
     places: IntArray,
 ) -> None:
     """Sort one bucket by some bits of its words, else as they came; ``ends`` are the ends of those with equal bits."""
     shift, mask = np.uint32(32 - BUCKET_BITS - bits), np.uint32((1 << bits) - 1)
-    end = held.shape[1] - 1
+    end = stored.shape[1] - 1
     ends[:] = 0
     chunk = bucket
     while chunk >= 0:
         stop = following if after[chunk] < 0 else (chunk + 1) * CHUNK
         for i in range(chunk * CHUNK, stop):
-            ends[((held[i, 0] >> shift) & mask) + np.uint32(1)] += 1
+            ends[((stored[i, 0] >> shift) & mask) + np.uint32(1)] += 1
         chunk = after[chunk]
     for j in range(len(ends) - 1):
         ends[j + 1] += ends[j]
@@ -407,33 +407,33 @@ def _sort_bucket(
     while chunk >= 0:
         stop = following if after[chunk] < 0 else (chunk + 1) * CHUNK
         for i in range(chunk * CHUNK, stop):
-            group = (held[i, 0] >> shift) & mask
+            group = (stored[i, 0] >> shift) & mask
             at = ends[group]
             ends[group] = at + 1
-            words[at] = (np.uint64(held[i, 0]) << _HALF) | np.uint64(held[i, 1])
-            marks[at] = np.uint64(held[i, 2])
+            words[at] = (np.uint64(stored[i, 0]) << _HALF) | np.uint64(stored[i, 1])
+            digests[at] = np.uint64(stored[i, 2])
             if wide:
-                marks[at] |= np.uint64(held[i, 3]) << _HALF
+                digests[at] |= np.uint64(stored[i, 3]) << _HALF
             if has_places:
-                places[at] = np.int64((np.uint64(held[i, end]) << _HALF) | np.uint64(held[i, end - 1]))
+                places[at] = np.int64((np.uint64(stored[i, end]) << _HALF) | np.uint64(stored[i, end - 1]))
         chunk = after[chunk]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _bring_together(
     words: WordArray,
-    marks: WordArray,
+    digests: WordArray,
     places: IntArray,
     first: int,
     last: int,
-    own_marks: WordArray,
+    own_digests: WordArray,
     own_places: IntArray,
 ) -> int:
     """Bring the records of the first one's unit to the front, all in the order in which they were; returns how many."""
     word, size, has_places = words[first], 0, len(places) > 0
     for i in range(first, last):
         if words[i] == word:
-            own_marks[size] = marks[i]
+            own_digests[size] = digests[i]
             if has_places:
                 own_places[size] = places[i]
             size += 1
@@ -441,11 +441,11 @@ def _bring_together(
     for i in range(last - 1, first - 1, -1):
         if words[i] != word:
             at -= 1
-            words[at], marks[at] = words[i], marks[i]
+            words[at], digests[at] = words[i], digests[i]
             if has_places:
                 places[at] = places[i]
     for i in range(size):
-        words[first + i], marks[first + i] = word, own_marks[i]
+        words[first + i], digests[first + i] = word, own_digests[i]
         if has_places:
             places[first + i] = own_places[i]
     return size
@@ -453,18 +453,18 @@ def _bring_together(
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _bring_forward(
-    marks: WordArray, places: IntArray, first: int, size: int, unit: np.uint64, key: np.uint64, most: int
+    digests: WordArray, places: IntArray, first: int, size: int, unit: np.uint64, key: np.uint64, most: int
 ) -> None:
     """Bring the records of one unit that have the smallest ranks to the front; there are more than are kept."""
-    own = marks[first : first + size].copy()
-    by_mark, ranks = _ordered(own), np.empty(size, np.uint64)
+    own = digests[first : first + size].copy()
+    by_digest, ranks = _ordered(own), np.empty(size, np.uint64)
     number = key
     for i in range(size):
-        mark = own[by_mark[i]]
-        number = number + np.uint64(1) if i > 0 and mark == own[by_mark[i - 1]] else key
-        ranks[i] = _mixed(_mixed(unit + mark * _STEP) + number)
-    best = by_mark[_ordered(ranks)[:most]]
-    marks[first : first + most] = own[best]
+        digest = own[by_digest[i]]
+        number = number + np.uint64(1) if i > 0 and digest == own[by_digest[i - 1]] else key
+        ranks[i] = _mixed(_mixed(unit + digest * _STEP) + number)
+    best = by_digest[_ordered(ranks)[:most]]
+    digests[first : first + most] = own[best]
     if len(places):
         places[first : first + most] = places[first + best]
 

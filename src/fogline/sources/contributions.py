@@ -490,8 +490,8 @@ class UnitBuckets:
         nobody = np.zeros(0, dtype=bool)
         has_places = not isinstance(self._admit, CellSpec)
         tried = new_sampler(self._bound, has_places, 0)
-        nothing: Digests = np.zeros(0, dtype=np.uint64) if has_places else np.zeros(0, dtype=np.uint32)
-        tried.add(values, nothing, nobody, 0)
+        no_digests: Digests = np.zeros(0, dtype=np.uint64) if has_places else np.zeros(0, dtype=np.uint32)
+        tried.add(values, no_digests, nobody, 0)
         if isinstance(self._admit, CellSpec):
             tried.add_cells(values, rows, self._admit, self._part, self._parts)
         tried.kept(None)
