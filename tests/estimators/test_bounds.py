@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fogline import Ledger, PrivateModes, private_bounds
 from fogline.audit import attack, canary_pairs, replay
+from fogline.density import columns as columns_module
 from fogline.estimators import bounds as bounds_module
 from fogline.ledger import LedgerRefused
 from fogline.queries import magnitudes
@@ -330,7 +331,7 @@ def test_a_column_may_have_any_name():
 
 def test_few_expected_records_give_the_range_half_of_the_budget():
     noise = magnitudes.counts_sensitivity("replace", 2) / np.sqrt(2 * 0.01)
-    few, many = int(0.9 * bounds_module.FEW * noise), int(1.1 * bounds_module.FEW * noise)
+    few, many = int(0.9 * columns_module.FEW * noise), int(1.1 * columns_module.FEW * noise)
     share = bounds_module.magnitude_share
     assert share(few, 0.01, "replace", 2) == Fraction(1, 2)
     assert share(many, 0.01, "replace", 2) == share(None, 0.01, "replace", 2) == Fraction(1, 3)

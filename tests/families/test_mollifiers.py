@@ -304,6 +304,7 @@ def test_lemma_18_differential_privacy_cannot_come_nearer_either(seed, epsilon, 
 
 
 @given(st.floats(1e-3, 100.0), st.integers(1, 40))
+@example(0.875, 60)
 def test_steps_stay_below_their_sum(epsilon, rounds):
     """Lemma 9: so that clamped outputs stay within epsilon/4."""
     assert step_sizes(epsilon, rounds).sum() * CLAMP <= epsilon / 4

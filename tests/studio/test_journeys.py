@@ -29,7 +29,7 @@ def browser():
 def place(tmp_path_factory):
     """A studio of these journeys, its address and its links; it has one release, whichever journey comes first."""
     port = free_port()
-    config = hospital_config(tmp_path_factory.mktemp("journeys"), port=port, cap=(60.0, 0.0))
+    config = hospital_config(tmp_path_factory.mktemp("journeys"), port=port, cap=(10.0, 0.0))
     studio = open_studio(config)
     app = make_app(studio)
     client = Client(app, host=f"127.0.0.1:{port}", origin=f"http://127.0.0.1:{port}")

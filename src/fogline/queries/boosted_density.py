@@ -100,7 +100,10 @@ def step_sizes(epsilon: float, rounds: int) -> FloatArray:
     array([0.5  , 0.25 , 0.125])
     """
     ratio = check_epsilon(epsilon) / (epsilon + 4.0 * CLAMP)
-    return ratio ** np.arange(1.0, check_count(rounds, "rounds") + 1.0)
+    sizes = ratio ** np.arange(1.0, check_count(rounds, "rounds") + 1.0)
+    while sizes.sum() * CLAMP > epsilon / 4.0:  # many rounds come as near to this bound as a double does
+        sizes = np.nextafter(sizes, 0.0)
+    return sizes
 
 
 def gamma(z: float) -> float:
