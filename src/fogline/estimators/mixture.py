@@ -389,7 +389,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         >>> import numpy as np
         >>> from fogline import DensitySketch, PrivateGaussianMixture
         >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(m, s, size=(4000, 1)) for m, s in ((20, 2), (35, 4))])
+        >>> X = np.concatenate([rng.normal(m, s, size=(4000, 1)) for m, s in ((20, 2), (40, 4))])
         >>> density = DensitySketch([(0, 60)], features="leaves").update(X).release(epsilon=1.0)
         >>> found = PrivateGaussianMixture(n_components=2).read(density)
         >>> np.sort(found.means_[:, 0]).round(-1).tolist()
