@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["VERSION", "check_texts", "decode_fog", "encode_fog", "is_fog"]
+__all__ = ["MOST_BYTES", "VERSION", "check_texts", "decode_fog", "encode_fog", "is_fog"]
 
 VERSION = 1
 """Version of the format that is written; all up to it are read."""
 
 _MAGIC = b"fogline release "
-_MOST_BYTES = 2**28
+MOST_BYTES = 2**28
 """Most bytes of arrays: far more than a release of any kind has."""
 
 _TYPES = tuple(f"<{sign}{size}" for size in (1, 2, 4, 8) for sign in "ui")
@@ -122,7 +122,7 @@ def _content(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.int64
             raise ValueError("no array of whole numbers")
         sizes.append(math.prod(shape) * int(entry["type"][2:]))
         unpacked += 8 * math.prod(shape)  # all numbers become 64 bits wide
-    if unpacked > _MOST_BYTES:
+    if unpacked > MOST_BYTES:
         raise ValueError("too large")
     unpacking = zlib.decompressobj()
     raw = unpacking.decompress(packed, sum(sizes) + 1)

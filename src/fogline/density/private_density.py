@@ -22,7 +22,7 @@ from fogline._validation import check_count, check_level
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.counted_records import check_expected, release_message
 from fogline.density.feature_reading import RandomReading
-from fogline.density.fog_file import VERSION, check_texts, decode_fog, encode_fog, is_fog
+from fogline.density.fog_file import MOST_BYTES, VERSION, check_texts, decode_fog, encode_fog, is_fog
 from fogline.density.grid_reading import Grid, Reading
 from fogline.density.leaf_reading import LeafReading
 from fogline.density.leaves import LeafRelease, LeafSpec
@@ -660,14 +660,10 @@ class PrivateDensity(Results):
             raise ValueError("path: this release was not written by fogline: its content cannot be read") from None
 
 
-_MOST_BYTES = 2**28
-"""Most that a file of an earlier version may take, unpacked."""
-
-
 def _earlier_file(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and arrays of an ``.npz``, which has no hash: its size is looked at before anything is unpacked."""
     with zipfile.ZipFile(io.BytesIO(data)) as members:
-        if sum(member.file_size for member in members.infolist()) > _MOST_BYTES:
+        if sum(member.file_size for member in members.infolist()) > MOST_BYTES:
             raise ValueError("too large")
     with np.load(io.BytesIO(data), allow_pickle=False) as content:
         header = json.loads(str(content["header"]))

@@ -420,13 +420,26 @@ def pgme(
     plan = RecursivePlan.checked(d=d, n_components=n_components, center=center, **bounds)
     curator = Curator(source, terms, width=d)
     del X, source
-    fit, guarantee, _ = curator.release(
+    return _released(
+        curator,
         lambda curator: _learn_terrific(plan, float(stretch), curator),
-        mechanism="above threshold, stable histogram and discrete Gaussian noise on terrific balls and their parts",
-        proof="separated-mixtures",
-        name="separated-mixtures-terrific",
-        code_version=CODE_VERSION,
+        by="terrific",
+        on="terrific balls and their parts",
         parameters={**plan.to_dict(), "stretch": float(stretch)},
+    )
+
+
+def _released(
+    curator: Curator, learn: Callable[[Curator], MixtureFit], *, by: str, on: str, parameters: dict[str, Any]
+) -> tuple[MixtureFit, Guarantee]:
+    """Release what is learnt, in the words of the one proof of both algorithms."""
+    fit, guarantee, _ = curator.release(
+        learn,
+        mechanism=f"above threshold, stable histogram and discrete Gaussian noise on {on}",
+        proof="separated-mixtures",
+        name=f"separated-mixtures-{by}",
+        code_version=CODE_VERSION,
+        parameters=parameters,
         max_payload=2**26,
     )
     return fit, guarantee
@@ -656,16 +669,13 @@ def pegme(
     plan = RecursivePlan.checked(d=d, n_components=n_components, center=center, **bounds)
     curator = _HalvedCurator(source, terms, width=d)
     del X, source
-    fit, guarantee, _ = curator.release(
+    return _released(
+        curator,
         lambda curator: _learn_halves(plan, cast("_HalvedCurator", curator)),
-        mechanism="above threshold, stable histogram and discrete Gaussian noise on halves of the records",
-        proof="separated-mixtures",
-        name="separated-mixtures-halves",
-        code_version=CODE_VERSION,
+        by="halves",
+        on="halves of the records",
         parameters=plan.to_dict(),
-        max_payload=2**26,
     )
-    return fit, guarantee
 
 
 def _learn_halves(plan: RecursivePlan, curator: _HalvedCurator) -> MixtureFit:

@@ -313,6 +313,11 @@ class ScaleTest:
         return find_peaks(self.released[None])
 
     @cached_property
+    def peaks_with_walls(self) -> Peaks:
+        """The same where nothing leads out of the box, so that a peak may stand at a wall."""
+        return find_peaks(self.released[None], outside=False)
+
+    @cached_property
     def standing(self) -> FloatArray:
         """Prominence of each peak over the deviation of the noise; none at a wall, or where buckets are too wide."""
         peaks = self.peaks
@@ -336,7 +341,7 @@ class ScaleTest:
 
     def wall_layer(self, scale: int) -> Layer:
         """Peaks at walls with their p-values; all others have 1."""
-        peaks = find_peaks(self.released[None], outside=False)
+        peaks = self.peaks_with_walls
         standing = np.where(peaks.interior, -np.inf, peaks.prominence / self.sd.ravel()[peaks.cell])
         p = np.where(peaks.interior, 1.0, self.wall.chance(standing, self.effective_tests))
         return self._layer(scale, peaks, p)

@@ -338,41 +338,10 @@ def _join_downward(
     ends = first.astype(np.int32), second.astype(np.int32)  # csgraph of scipy 1.15 takes no other type
     graph = coo_array((rank, ends), shape=(peaks + fields, peaks + fields)).tocsr()
     forest = minimum_spanning_tree(graph).tocoo()
-    passes = np.full(peaks + fields, -np.inf)
-    heap = np.concatenate([heights, np.full(fields, np.inf)])
-    standing = np.argsort(np.argsort(heap, kind="stable"))
-    a, b, order = forest.row.astype(np.int64), forest.col.astype(np.int64), forest.data.astype(np.int64)
-    level_of = np.concatenate([[-np.inf], level[descending]])
-    for _ in range(_ROUNDS):
-        # The highest pass out of a component is its key pass if it leads to a higher one; all such join at once.
-        best = np.full(peaks + fields, len(level) + 1)
-        np.minimum.at(best, a, order)
-        np.minimum.at(best, b, order)
-        is_best_of_a, is_best_of_b = best[a] == order, best[b] == order
-        up = standing[b] > standing[a]
-        into = np.arange(peaks + fields)
-        for lower, upper, joined in ((a, b, is_best_of_a & up), (b, a, is_best_of_b & ~up)):
-            passes[lower[joined]] = level_of[order[joined]]
-            into[lower[joined]] = upper[joined]
-        while not np.array_equal(into, into[into]):
-            into = into[into]
-        a, b = into[a], into[b]
-        apart = a != b
-        a, b, order = a[apart], b[apart], order[apart]
-    _join_one_by_one(passes, standing, level_of, a, b, order)
-    return passes[:peaks]
-
-
-_ROUNDS = 4
-"""After so many rounds few components are left, in chains of which each round would join one."""
-
-
-def _join_one_by_one(
-    passes: FloatArray, standing: IntArray, level_of: FloatArray, a: IntArray, b: IntArray, order: IntArray
-) -> None:
-    """Join what is left, the highest pass first."""
-    parent, top = list(range(len(passes))), standing.tolist()
-    downward = np.argsort(order)
+    order = np.argsort(forest.data)
+    parent = list(range(peaks + fields))
+    top = heights.tolist() + [np.inf] * fields
+    passes = np.full(peaks, -np.inf)
 
     def find(i: int) -> int:
         while parent[i] != i:
@@ -380,13 +349,14 @@ def _join_one_by_one(
             i = parent[i]
         return i
 
-    rows = zip(level_of[order[downward]].tolist(), a[downward].tolist(), b[downward].tolist(), strict=True)
-    for height, first, second in rows:
-        first, second = find(first), find(second)
-        if top[first] > top[second]:
-            first, second = second, first
-        passes[first] = height  # the lower of the two: its component ends here
-        parent[first] = second
+    highest_first = level[descending[forest.data[order].astype(int) - 1]].tolist()
+    for height, a, b in zip(highest_first, forest.row[order].tolist(), forest.col[order].tolist(), strict=True):
+        a, b = find(a), find(b)
+        if top[a] > top[b]:
+            a, b = b, a
+        passes[a] = height  # a is the lower of the two: its component ends here
+        parent[a] = b
+    return passes
 
 
 BASIN_POINTS_PER_BANDWIDTH = 4.0
