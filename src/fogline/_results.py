@@ -8,14 +8,16 @@ So a result does not import it: it calls it by name when a user asks, which is t
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Results"]
+__all__ = ["AnyReading", "Origin", "ReadingResults", "Results", "column_words", "read_from"]
 
 
 def _report() -> ModuleType:
@@ -98,3 +100,75 @@ class Results:
 
     def _require_results(self) -> None:
         """Raise an error where there is nothing to show yet."""
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where a reading comes from: the estimator that reads the same from the same density says and draws it.
+
+    Attributes
+    ----------
+    density : PrivateDensity
+    estimator : str
+        Name of the estimator's class.
+    parameters : dict
+        Of the estimator.
+    arguments : dict
+        Of its ``read``, beside the density.
+    """
+
+    density: Any
+    estimator: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+class ReadingResults(Results):
+    """Mixin of what a density's own methods return: modes, clusters, branches, fits, mixtures.
+
+    Examples
+    --------
+    >>> from fogline import DensitySketch
+    >>> density = DensitySketch([(0, 8)], features="leaves").update([[2.0]] * 900).release(epsilon=1.0)
+    >>> print(str(density.mixture(1).summary()).splitlines()[0].strip())
+    Gaussian mixture of column 1
+    """
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where the reading comes from; None for one that was put together by hand."""
+        found: Origin | None = self.__dict__.get("_origin")
+        return found
+
+    def _require_results(self) -> None:
+        if self.origin is None:
+            raise TypeError(
+                f"this {type(self).__name__} was not read from a density: ask the estimator that made it, "
+                "or a method of PrivateDensity"
+            )
+
+    def _repr_html_(self) -> str | None:
+        return None if self.origin is None else super()._repr_html_()
+
+
+AnyReading = TypeVar("AnyReading", bound=ReadingResults)
+
+
+def read_from(origin: Origin, reading: AnyReading) -> AnyReading:
+    """Note where a reading comes from, and return it."""
+    # readings are frozen values, and this is no part of their value: two readings of one release are the same
+    object.__setattr__(reading, "_origin", origin)
+    return reading
+
+
+def column_words(reading: ReadingResults, d: int) -> tuple[str, ...]:
+    """Names of the columns that a reading is of.
+
+    Examples
+    --------
+    >>> column_words(ReadingResults(), 2)
+    ('column 1', 'column 2')
+    """
+    origin = reading.origin
+    names: Sequence[str] = () if origin is None else origin.density.column_names
+    return tuple(names) if len(names) == d else tuple(f"column {k + 1}" for k in range(d))

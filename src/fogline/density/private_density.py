@@ -10,14 +10,14 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fogline._results import Results
+from fogline._results import AnyReading, Origin, Results, read_from
 from fogline._validation import check_count, check_level
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.counted_records import check_expected, release_message
@@ -361,7 +361,8 @@ class PrivateDensity(Results):
         """
         from fogline.density.branches.posterior_branches import read_posterior_branches
 
-        return read_posterior_branches(self.posterior, y)
+        origin = Origin(self, "PrivateModalRegression", arguments={"y": y})
+        return self._reading(origin, lambda: read_posterior_branches(self.posterior, y))
 
     def fit(self, family: Family | str, column: str | int | None = None, **options: Any) -> FamilyFit:
         """Fit a family to one column, or a normal to all of up to three, by least Hellinger distance.
@@ -370,7 +371,9 @@ class PrivateDensity(Results):
         """
         from fogline.density.hellinger.leaf_fit import fit_column
 
-        return fit_column(self.posterior, family, column, **options)
+        given = {"confidence" if name == "level" else name: value for name, value in options.items()}
+        origin = Origin(self, "PrivateHellinger", {"family": family, **given}, {"column": column})
+        return self._reading(origin, lambda: fit_column(self.posterior, family, column, **options))
 
     # -- clusters and mixtures ----------------------------------------------------------------------------
 
@@ -378,21 +381,15 @@ class PrivateDensity(Results):
         """Clusters of up to three columns, as :func:`fogline.density.components.leaf_clusters.read_clusters`; kept."""
         from fogline.density.components.leaf_clusters import read_clusters
 
-        key = ("clusters", n_clusters, level)
-        if key not in self._memory:
-            self._memory[key] = read_clusters(self.posterior, n_clusters, level=level)
-        found: ClusterReading = self._memory[key]
-        return found
+        origin = Origin(self, "PrivateModeClustering", {"n_clusters": n_clusters, "level": level})
+        return self._reading(origin, lambda: read_clusters(self.posterior, n_clusters, level=level))
 
     def mixture(self, n_components: int | None = None, *, sigma_min: float | ArrayLike | None = None) -> MixtureReading:
         """Gaussian mixture of up to three columns, as :func:`~fogline.density.components.leaf_mixture.read_mixture`."""
         from fogline.density.components.leaf_mixture import read_mixture
 
-        key = ("mixture", n_components, None if sigma_min is None else np.asarray(sigma_min).tobytes())
-        if key not in self._memory:
-            self._memory[key] = read_mixture(self.posterior, n_components, sigma_min=sigma_min)
-        found: MixtureReading = self._memory[key]
-        return found
+        origin = Origin(self, "PrivateGaussianMixture", {"n_components": n_components, "sigma_min": sigma_min})
+        return self._reading(origin, lambda: read_mixture(self.posterior, n_components, sigma_min=sigma_min))
 
     def compare(self, other: PrivateDensity, **options: Any) -> DensityComparison:
         """Distances to another release of the same columns, and whether they differ at all.
@@ -402,6 +399,14 @@ class PrivateDensity(Results):
         from fogline.density.distances import compare_densities
 
         return compare_densities(self, other, **options)
+
+    def _reading(self, origin: Origin, read: Callable[[], AnyReading]) -> AnyReading:
+        """Return a reading, kept for whoever asks for the same again; it remembers where it comes from."""
+        key = (origin.estimator, repr(origin.parameters), repr(origin.arguments))
+        if key not in self._memory:
+            self._memory[key] = read_from(origin, read())
+        found: AnyReading = self._memory[key]
+        return found
 
     # -- questions ----------------------------------------------------------------------------------------
 
@@ -485,16 +490,14 @@ class PrivateDensity(Results):
         """
         k = None if n_modes is None else check_count(n_modes, "n_modes")
         if self.leaves is not None:
-            from fogline.density.modes.from_leaves import read_leaf_modes
-
-            return read_leaf_modes(self, k, check_level(level), bandwidth)
-        if isinstance(self.spec, RandomSpec):
-            from fogline.density.modes.without_grid import read_modes_anywhere
-
-            return read_modes_anywhere(self, k, check_level(level), bandwidth)
-        from fogline.density.modes.on_grid import read_modes
-
-        return read_modes(self, k, check_level(level), bandwidth)
+            from fogline.density.modes.from_leaves import read_leaf_modes as read
+        elif isinstance(self.spec, RandomSpec):
+            from fogline.density.modes.without_grid import read_modes_anywhere as read
+        else:
+            from fogline.density.modes.on_grid import read_modes as read
+        checked = check_level(level)
+        origin = Origin(self, "PrivateModes", {"n_modes": k, "level": checked, "bandwidth": bandwidth})
+        return self._reading(origin, lambda: read(self, k, checked, bandwidth))
 
     def sample(self, k: int, *, bandwidth: float | ArrayLike | None = None, random_state: Any = None) -> FloatArray:
         """Draw k points; free, and as private as the density itself.

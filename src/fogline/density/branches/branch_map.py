@@ -8,13 +8,14 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fogline._results import ReadingResults, column_words
 from fogline._typing import FloatArray, IntArray
 
 __all__ = ["BranchMap", "Branches", "branches_at"]
 
 
-@dataclass(frozen=True, eq=False)
-class BranchMap:
+@dataclass(frozen=True, eq=False, repr=False)
+class BranchMap(ReadingResults):
     """Branches on a grid of x: K nodes, each a conditional mode.
 
     Attributes
@@ -74,21 +75,24 @@ class BranchMap:
         numbers = np.unique(self.branch)
         if not len(numbers):
             return self.message or "no branch"
+        names = list(column_words(self, len(self.axes) + 1))
+        response = names.pop(-1 if self.response is None else self.response)
         lines = []
         for number in numbers.tolist():
             own = np.flatnonzero(self.branch == number)
             index = np.unravel_index(self.place[own], tuple(len(axis) for axis in self.axes))
             ends = [(axis[i].min(), axis[i].max()) for axis, i in zip(self.axes, index, strict=True)]
-            x = " x ".join(f"{low:.4g} to {high:.4g}" for low, high in ends)
-            told = (
-                f"branch {number}: x from {x}, modes {self.positions[own].min():.4g} to {self.positions[own].max():.4g}"
-            )
+            where = ", ".join(f"{name} {low:.4g} to {high:.4g}" for name, (low, high) in zip(names, ends, strict=True))
+            modes = self.positions[own]
+            told = f"branch {number + 1}: {where}; modes of {response} {modes.min():.4g} to {modes.max():.4g}"
             if self.low is not None and self.high is not None:
                 told += f", 95% band ± {np.median(self.high[own] - self.low[own]) / 2:.2g}"
             if self.wall_sides is not None and np.mean(self.wall_sides[own] != 0) > 0.5:
-                told += f", at the {'lower' if np.median(self.wall_sides[own]) < 0 else 'upper'} wall of y"
+                told += f", at the {'lower' if np.median(self.wall_sides[own]) < 0 else 'upper'} wall of {response}"
             lines.append(told)
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import norm
 
+from fogline._results import ReadingResults, column_words
 from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_count, check_level
 from fogline.density.components.leaf_cells import LeafCells
@@ -88,8 +89,8 @@ class ClusterReadingSettings:
 CLUSTER_READING = ClusterReadingSettings()
 
 
-@dataclass(frozen=True, eq=False)
-class ClusterReading:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusterReading(ReadingResults):
     """Clusters of a release, the largest first.
 
     Attributes
@@ -142,6 +143,17 @@ class ClusterReading:
     def size_errors(self) -> FloatArray:
         """Standard errors of the sizes."""
         return np.hypot(self.share_errors * self.count, self.shares * self.count_error)
+
+    def __str__(self) -> str:
+        names = column_words(self, self.centres.shape[1])
+        lines = []
+        for k, centre in enumerate(self.centres):
+            rows = zip(names, centre, self.centre_errors[k], strict=True)
+            where = ", ".join(f"{name} {value:.4g} ± {error:.2g}" for name, value, error in rows)
+            lines.append(f"cluster {k + 1}: {self.shares[k]:.1%} ± {self.share_errors[k]:.1%}; centre {where}")
+        return "\n".join([*lines, *filter(None, [self.message])]) or "no cluster"
+
+    __repr__ = __str__
 
     def predict(self, points: FloatArray) -> IntArray:
         """Cluster of each point; outside the box that of the nearest leaf, -1 where a value is missing."""

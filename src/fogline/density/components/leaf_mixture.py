@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fogline._results import ReadingResults, column_words
 from fogline._typing import FloatArray
 from fogline._validation import check_count
 from fogline.density.components.leaf_cells import LeafCells
@@ -194,8 +195,8 @@ def shared_out(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     return top + np.log(total), terms
 
 
-@dataclass(frozen=True, eq=False)
-class MixtureReading:
+@dataclass(frozen=True, eq=False, repr=False)
+class MixtureReading(ReadingResults):
     """A Gaussian mixture read from a release, in data units; the heaviest component first.
 
     Attributes
@@ -228,6 +229,18 @@ class MixtureReading:
     def log_density(self, points: FloatArray) -> FloatArray:
         """Logarithm of the mixture's density at points of shape (p, d)."""
         return Gaussians(self.weights, self.means, self.covariances).log_density(points)
+
+    def __str__(self) -> str:
+        names = column_words(self, self.means.shape[1])
+        spreads = np.sqrt(np.einsum("kii->ki", self.covariances))
+        lines = []
+        for k, mean in enumerate(self.means):
+            rows = zip(names, mean, self.mean_errors[k], spreads[k], strict=True)
+            where = ", ".join(f"{name} {value:.4g} ± {error:.2g} (sd {sd:.3g})" for name, value, error, sd in rows)
+            lines.append(f"component {k + 1}: {self.weights[k]:.1%} ± {self.weight_errors[k]:.1%}; {where}")
+        return "\n".join([*lines, *filter(None, [self.message])])
+
+    __repr__ = __str__
 
 
 def read_mixture(

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from fogline._results import ReadingResults
 from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.components.leaf_cells import joined_groups
 from fogline.density.counted_records import is_nothing
@@ -169,8 +170,8 @@ class FitAssumption:
         return told
 
 
-@dataclass(frozen=True, eq=False)
-class FamilyFit:
+@dataclass(frozen=True, eq=False, repr=False)
+class FamilyFit(ReadingResults):
     """A family fitted to a released density; all of it read from released numbers.
 
     Attributes
@@ -245,6 +246,8 @@ class FamilyFit:
             lines.append(f"{name} {value:.4g} ± {error:.2g} ({100 * self.level:g}% interval {low:.4g} to {high:.4g})")
         lines.append(f"the family explains {100 * self.share:.0f}% ± {100 * self.share_error:.1f}% of the records")
         return "\n".join([*lines, str(self.assumption), *([self.message] if self.message else [])])
+
+    __repr__ = __str__
 
 
 class _Cells:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fogline._results import ReadingResults, column_words
 from fogline._typing import FloatArray
 
 __all__ = ["BoundaryMode", "ModeTable", "PointMass", "no_modes"]
@@ -75,8 +76,8 @@ class PointMass:
     error: float
 
 
-@dataclass(frozen=True)
-class ModeTable:
+@dataclass(frozen=True, repr=False)
+class ModeTable(ReadingResults):
     """Modes with their uncertainty, highest first.
 
     Attributes
@@ -118,6 +119,23 @@ class ModeTable:
     def standard_errors(self) -> FloatArray:
         """Standard error of each coordinate, shape (k, d): privacy, sampling and smoothing together."""
         return np.asarray(np.sqrt(np.einsum("kii->ki", self.covariances)))
+
+    def __str__(self) -> str:
+        names = column_words(self, self.positions.shape[1])
+        lines = []
+        for k, place in enumerate(self.positions):
+            pairs = zip(names, place, self.standard_errors[k], strict=True)
+            where = ", ".join(f"{name} {value:.4g} ± {error:.2g}" for name, value, error in pairs)
+            lines.append(f"mode {k + 1}: {where}; density {self.heights[k]:.3g}, p = {self.p_values[k]:.2g}")
+        for wall in self.boundary_modes:
+            lines.append(f"densest at {wall.words(names)}: {wall.share:.1%} of the records, p = {wall.p_value:.2g}")
+        for heap in self.point_masses:
+            pairs = [(name, value) for name, value in zip(names, heap.value, strict=True) if value is not None]
+            where = ", ".join(f"{name} = {value:.4g}" for name, value in pairs)
+            lines.append(f"point mass at {where}: {heap.share:.1%} ± {heap.error:.1%} of the records")
+        return "\n".join([*lines, *filter(None, [self.message])]) or "no mode"
+
+    __repr__ = __str__
 
 
 def no_modes(d: int, message: str) -> ModeTable:
