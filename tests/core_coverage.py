@@ -44,11 +44,14 @@ TESTS = [
     *("tests/mechanisms", "tests/accounting", "tests/ledger", "tests/federation", "tests/releases"),
     *(
         f"tests/queries/test_{name}.py"
-        for name in ("bucket_counts", "column_counts", "fourier", "histogram", "random_features")
+        for name in ("bucket_counts", "column_counts", "fourier", "histogram", "one_cluster", "random_features")
     ),
-    *(f"tests/estimators/test_{name}.py" for name in ("bounds", "profile", "strata")),
+    *(f"tests/estimators/test_{name}.py" for name in ("bounds", "profile", "regression", "strata")),
     *(f"tests/density/test_{name}.py" for name in ("core_limits", "random_density", "strata")),
-    *(f"tests/sources/test_{name}.py" for name in ("contributions", "feed", "tables", "twins", "typed_cells")),
+    *(
+        f"tests/sources/test_{name}.py"
+        for name in ("contributions", "core_guards", "feed", "tables", "twins", "typed_cells")
+    ),
     *(f"src/fogline/{part}" for part in ("mechanisms", "accounting", "ledger", "federation", "releases", "sources")),
     "src/fogline/queries",
 ]
