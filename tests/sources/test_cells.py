@@ -138,6 +138,21 @@ def test_texts_that_are_not_utf8_are_ids(made):
     assert counted(made(bad_texts(b"a", b"\xff\xfe", b"\xff\xfe", b"\xff"))._bounded(KEY)) == 3
 
 
+@pytest.mark.parametrize("kind", ["String", "Categorical"])
+@pytest.mark.parametrize("made", ["column", "series", "lazy"])
+def test_texts_of_polars_that_are_not_utf8_are_ids_and_print_nothing(made, kind, capfd):
+    # Polars checks no text that it takes from Arrow; as texts of Python it would print a panic and give none.
+    texts = pl.from_arrow(bad_texts(b"a", b"\xff\xfe", b"\xff\xfe", b"\xff")).cast(getattr(pl, kind)).alias("id")
+    frame = pl.DataFrame({"x": [5.0] * 4}).with_columns(texts)
+    source = {
+        "column": lambda: table(frame, ["x"], unit="id"),
+        "series": lambda: table(np.full(4, 5.0), unit=texts),
+        "lazy": lambda: table(frame.lazy(), ["x"], unit="id"),
+    }[made]()
+    assert counted(source._bounded(KEY)) == 3
+    assert capfd.readouterr() == ("", "")
+
+
 def test_texts_that_are_not_utf8_are_ids_in_parquet(tmp_path):
     frame = pa.table({"x": [5.0] * 4, "id": bad_texts(b"a", b"\xff\xfe", b"\xff\xfe", b"\xff")})
     pq.write_table(frame, tmp_path / "t.parquet")

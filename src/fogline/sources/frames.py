@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fogline._typing import FloatArray, Ids, SourceLike, is_arrow
 from fogline._validation import contained, records
 from fogline.sources.cell_sql import quoted
-from fogline.sources.contributions import cells_alone
+from fogline.sources.contributions import cells_alone, escaped
 from fogline.sources.files import IDS, NUMBERS, PLAIN_IDS, has_arrow, require_kind, scan_batches
 from fogline.sources.tables import (
     BATCH_ROWS,
@@ -242,11 +242,22 @@ def _listed(column: object) -> Ids:
     if on_arrow:
         cells: Ids = series.array.__arrow_array__()
         return cells
+    if str(series.dtype).split("(")[0] in POLARS_TEXTS and not hasattr(series, "iloc"):
+        return _polars_texts(series)
     place = getattr(series, "iloc", series)
     return cells_alone(series.to_list, range(len(series)), lambda i: place[i])
 
 
-TEXTS = ("String", "Categorical", "Enum", "Object")
+def _polars_texts(series: pl.Series) -> list[str | None]:
+    """Texts of polars by their bytes: one that is not UTF-8 would make polars print an error of its own."""
+    import polars as pl
+
+    cells = series.cast(pl.String).cast(pl.Binary).to_list()
+    return [None if cell is None else escaped(cell) for cell in cells]
+
+
+POLARS_TEXTS = ("String", "Categorical", "Enum")
+TEXTS = (*POLARS_TEXTS, "Object")
 
 
 class LazyTable(Source):
