@@ -270,7 +270,7 @@ def test_a_gigantic_line_contributes_nothing_and_moves_nobody(size, end):
     [
         (b"weight\n70,5\n1,234\n81\n", "weight", [np.nan, np.nan, 81]),  # no delimiter in the header: else 70 and 1
         (b"id,pay\n1,1,234\n2,1,234.50\n3,900\n", "pay", [np.nan, np.nan, 900]),
-        (b"pay,id,note\n7,1,a\n7,1,a,b\n7,1,\"a,b\"\n7,1\n", "pay", [7, np.nan, 7, 7]),
+        (b'pay,id,note\n7,1,a\n7,1,a,b\n7,1,"a,b"\n7,1\n', "pay", [7, np.nan, 7, 7]),
         (b'pay,id\n7,1,\n7,1, ,"",\t\n7,1,,"\n', "pay", [7, 7, np.nan]),  # empty cells beyond the names
     ],
 )
