@@ -107,8 +107,12 @@ class ListTable(Source):
     """
 
     def __init__(self, rows: Sequence[Any], ids: str | Ids | None = None, progress: Progress | None = None) -> None:
-        self._rows = rows
-        self._ids = _given_ids(ids, len(rows))
+        # A sequence that cannot be cut would fail with its first record, and pass without one.
+        unreadable = "X must be an array, a frame or a list of records"
+        self._rows = (
+            rows if isinstance(rows, list | tuple) else contained(lambda: list(rows), lambda: TypeError(unreadable))
+        )
+        self._ids = _given_ids(ids, len(self._rows))
         super().__init__(None, None, None if ids is None else "unit", progress)
 
     def _scan(self, take: Take) -> None:
@@ -152,6 +156,10 @@ class FrameTable(Source):
             self._frame: Any = nw.from_native(frame, eager_only=True)
         except TypeError:
             raise TypeError(f"X must be an array, a frame, a path or a table, got {type(frame).__name__}") from None
+        except nw.exceptions.NarwhalsError:
+            raise ValueError("X: names of columns must differ") from None
+        if any(isinstance(label, tuple) for label in self._frame.columns):
+            raise TypeError("X: names of columns must be texts, and not of several levels")
         names = [str(name) for name in self._frame.columns]
         self._column = nw.col
         # Errors and public facts use texts; the frame itself is asked by its own labels.
