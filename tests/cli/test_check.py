@@ -131,3 +131,11 @@ def test_a_delimiter_can_be_called_tab(tmp_path):
     path.write_text("1\t2\n")
     told = json.loads(run("check", path, "--delimiter", "tab", "--header", "a,b", "--json").stdout)
     assert told["delimiter"] == "\t"
+
+
+def test_a_header_writes_no_escapes_to_the_terminal(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"\x1b[31mred\x07,\xc2\x9bb,fine\n1,2,3\n")
+    told = run("check", tmp_path / "t.csv", "--columns", "fine")
+    assert told.exit_code == 0
+    assert all(line.isprintable() for line in told.stdout.splitlines())
+    assert "\\x1b[31mred\\x07, \\x9bb" in told.stdout

@@ -177,8 +177,9 @@ def test_the_words_follow_from_released_numbers():
     assert is_nothing(48.0, 16.0)
     assert not is_nothing(49.0, 16.0)
     assert count_words(49.0, 16.0) == ""
-    assert count_words(9950.0, 16.0, 20_000).endswith("are the bounds right?")
-    assert count_words(9960.0, 16.0, 20_000) == ""  # half, within the noise
+    assert count_words(15_950.0, 16.0, 20_000).endswith("are the bounds right?")
+    assert count_words(15_960.0, 16.0, 20_000) == ""  # four fifths, within the noise
+    assert "2808 ± 27 of the 5000" in count_words(2808.0, 27.0, 5000)  # thousands separators void the larger half
     assert count_words(40_040.0, 16.0, 20_000) == ""
     assert "repeated" in count_words(40_060.0, 16.0, 20_000)
     guarantee = DensitySketch([(0, 1)]).release(epsilon=1.0, delta=1e-6).guarantee

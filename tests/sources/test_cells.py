@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import UserList, deque
 from decimal import Decimal
 from fractions import Fraction
 
@@ -138,6 +139,21 @@ def test_texts_that_are_not_utf8_are_ids(made):
     assert counted(made(bad_texts(b"a", b"\xff\xfe", b"\xff\xfe", b"\xff"))._bounded(KEY)) == 3
 
 
+@pytest.mark.parametrize("kind", ["String", "Categorical"])
+@pytest.mark.parametrize("made", ["column", "series", "lazy"])
+def test_texts_of_polars_that_are_not_utf8_are_ids_and_print_nothing(made, kind, capfd):
+    # Polars checks no text that it takes from Arrow; as texts of Python it would print a panic and give none.
+    texts = pl.from_arrow(bad_texts(b"a", b"\xff\xfe", b"\xff\xfe", b"\xff")).cast(getattr(pl, kind)).alias("id")
+    frame = pl.DataFrame({"x": [5.0] * 4}).with_columns(texts)
+    source = {
+        "column": lambda: table(frame, ["x"], unit="id"),
+        "series": lambda: table(np.full(4, 5.0), unit=texts),
+        "lazy": lambda: table(frame.lazy(), ["x"], unit="id"),
+    }[made]()
+    assert counted(source._bounded(KEY)) == 3
+    assert capfd.readouterr() == ("", "")
+
+
 def test_texts_that_are_not_utf8_are_ids_in_parquet(tmp_path):
     frame = pa.table({"x": [5.0] * 4, "id": bad_texts(b"a", b"\xff\xfe", b"\xff\xfe", b"\xff")})
     pq.write_table(frame, tmp_path / "t.parquet")
@@ -165,6 +181,36 @@ def test_labels_that_are_not_utf8_or_of_any_type():
         with seeded_noise(0):
             found = private_strata(rows, labels, categories=["f", "m"], epsilon=1e6, delta=1e-6, bounds=[(0, 10)])
         assert abs(found["f"].count - 1) < 0.2
+
+
+class Raising:
+    """Objects of types that readers know, whose methods raise what is no Exception."""
+
+    @staticmethod
+    def stop(*_):
+        raise SystemExit("a record's own words")
+
+    kinds = (
+        type("Text", (str,), {"__str__": stop, "strip": stop})("f"),
+        type("Whole", (int,), {"__int__": stop, "__index__": stop, "__float__": stop})(5),
+        type("Double", (float,), {"__float__": stop, "is_integer": stop})(5.0),
+        type("Part", (Fraction,), {"__float__": stop})(5),
+    )
+
+
+@pytest.mark.filterwarnings("ignore::fogline.PrivacyWarning")  # next to no noise, so that counts can be told
+@pytest.mark.parametrize("odd", Raising.kinds, ids=lambda odd: type(odd).__name__)
+def test_a_cell_that_raises_anything_costs_its_own_record_alone(odd):
+    cells = np.array([5.0, 5.0, None], dtype=object)
+    cells[2] = odd
+    assert counted(table(list(cells))) in (2, 3)
+    assert counted(table([[cell] for cell in cells])) in (2, 3)
+    assert counted(table(cells)) in (2, 3)
+    assert kept([1, 2, odd]) in (2, 3)
+    with seeded_noise(0):
+        labels = ["f", "f", odd]
+        found = private_strata(np.full(3, 5.0), labels, categories=["f"], epsilon=1e6, delta=1e-6, bounds=[(0, 10)])
+    assert 1.8 < found["f"].count < 3.2
 
 
 # -- cells ------------------------------------------------------------------------------------------------------
@@ -443,3 +489,20 @@ def test_no_library_is_imported_for_a_list():
         "assert not {'pandas', 'polars', 'pyarrow', 'duckdb'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("records_of", [deque, UserList, lambda rows: memoryview(np.array(rows, dtype=float))])
+def test_a_sequence_that_cannot_be_cut_is_a_list(records_of):
+    for rows in ([], [5.0], [5.0, 6.0]):  # one that passed without records failed with the first
+        assert counted(table(records_of(rows))) == len(rows)
+
+
+def test_names_of_columns_that_cannot_be_told_apart_are_refused_by_the_closed_list():
+    twice = pd.DataFrame([[1.0, 2.0]], columns=["a", "a"])
+    levels = pd.DataFrame([[1.0, 2.0]], columns=pd.MultiIndex.from_tuples([("a", "b"), ("a", "c")]))
+    for frame in (twice, twice[:0]):
+        with pytest.raises(ValueError, match="names of columns must differ"):
+            table(frame, ["a"])
+    for frame in (levels, levels[:0]):
+        with pytest.raises(TypeError, match="several levels"):
+            table(frame)

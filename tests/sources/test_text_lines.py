@@ -107,11 +107,13 @@ def reference_number(cell, options=None):
         return sign * math.inf
 
 
-def reference_rows(content, places, unit=None, *, options=None, header=True, delimiter=44):
+def reference_rows(content, places, unit=None, *, options=None, header=True, delimiter=44, width=None):
     rows, ids = [], []
     for line in reference_lines(content)[header:]:
         kept = b"" if len(line) > MAX_LINE else line.removeprefix(b"\xef\xbb\xbf")
         cells = reference_cells(kept, delimiter)
+        if width is not None and b"".join(cells[width:]).strip(b" \t"):
+            cells = []
         cells += [b""] * (1 + max(places) + (unit or 0))
         rows.append([reference_number(cells[place], options) for place in places])
         name = None if unit is None else cells[unit]
@@ -173,8 +175,9 @@ def test_random_hostile_files_are_read_as_the_reference_reads_them(part):
         content = (b"a,b,c\n" if header else b"") + hostile(rng)
         unit = None if rng.integers(2) else int(rng.integers(3))
         places = [(0,), (1, 0), (2, 0), (1,)][rng.integers(4)]
-        layout = Layout(ReadingOptions(), ",", places, unit)
-        rows, ids = reference_rows(content, places, unit, header=header)
+        width = [None, 3, 3, 4][rng.integers(4)]
+        layout = Layout(ReadingOptions(), ",", places, unit, width=width)
+        rows, ids = reference_rows(content, places, unit, header=header, width=width)
         size = int(rng.choice([1, 2, 3, 5, 17, 2**20]))
         for fast in (True, False):
             got, names = engine_rows(content, layout, header=header, size=size, fast=fast)
@@ -191,7 +194,7 @@ def test_removing_a_line_removes_its_row_and_changes_no_other():
         lines = [hostile(rng, inner) for _ in range(rng.integers(1, 8))]
         ends = [[b"\n", b"\r\n", b"\r"][i] for i in rng.integers(3, size=len(lines))]
         where = int(rng.integers(len(lines)))
-        layout = Layout(ReadingOptions(), ",", (0, 1), 2)
+        layout = Layout(ReadingOptions(), ",", (0, 1), 2, width=3)
         for fast in (True, False):
             every = []
             for left_out in (None, where):
@@ -259,6 +262,24 @@ def test_a_gigantic_line_contributes_nothing_and_moves_nobody(size, end):
 
 
 # -- whole files: what was found ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize(
+    ("content", "column", "wanted"),
+    [
+        (b"weight\n70,5\n1,234\n81\n", "weight", [np.nan, np.nan, 81]),  # no delimiter in the header: else 70 and 1
+        (b"id,pay\n1,1,234\n2,1,234.50\n3,900\n", "pay", [np.nan, np.nan, 900]),
+        (b'pay,id,note\n7,1,a\n7,1,a,b\n7,1,"a,b"\n7,1\n', "pay", [7, np.nan, 7, 7]),
+        (b'pay,id\n7,1,\n7,1, ,"",\t\n7,1,,"\n', "pay", [7, 7, np.nan]),  # empty cells beyond the names
+    ],
+)
+def test_a_cell_beyond_the_names_voids_its_line(tmp_path, monkeypatch, content, column, wanted, fast):
+    monkeypatch.setattr("fogline.sources.text_lines.compiled_loops", lambda: fast)
+    (tmp_path / "t.csv").write_bytes(content)
+    seen = []
+    FileTable(tmp_path / "t.csv", [column]).each_batch(lambda rows: seen.extend(rows[:, 0].tolist()))
+    assert np.array_equal(seen, wanted, equal_nan=True)
 
 
 def states(path, spec, unit=None, **options):

@@ -282,7 +282,9 @@ def _row_cells(row: object, d: int) -> list[float]:
     """Return a row of d cells as floats, all of them missing where it has not d cells or an error of its own."""
     try:
         cells = (list(row) if len(row) == d else []) if _is_row(row) else [row] if d == 1 else []
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         cells = []
     return [_cell(cell) for cell in cells] if len(cells) == d else [math.nan] * d
 
@@ -295,5 +297,7 @@ def _cell(cell: object) -> float:
         if isinstance(cell, np.timedelta64):  # an integer to numpy, but a duration to whoever wrote it
             return math.nan
         return float(cell) if isinstance(cell, Real | Decimal | np.bool_) else math.nan
-    except Exception:  # beyond the doubles, a signalling NaN of decimals, a class with an error of its own
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # beyond the doubles, a signalling NaN of decimals, a class with any error of its own
         return math.nan

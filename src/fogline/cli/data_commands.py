@@ -389,7 +389,8 @@ def _show_check(found: FileCheck) -> None:
         rows += [("decimal mark", found.options.decimal), ("thousands", found.options.thousands or "none")]
         rows += [("encoding", found.options.encoding), ("null words", ", ".join(found.options.null) or "none")]
     for name, value in rows:
-        what.add_row(Text(name), Text(value))
+        # A header may hold what a terminal would obey.
+        what.add_row(Text(name), Text("".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in value)))
     console.print(what)
     if found.made_up:
         cells = Table(title=Text("What made-up cells would count as"), title_justify="left")

@@ -21,8 +21,11 @@ __all__ = ["check_expected", "count_words", "is_nothing", "joined", "nothing_cou
 DEVIATIONS = 3.0
 """A count within so many noise deviations of zero may stand for no record at all."""
 
-FAR = 2.0
-"""A count is far from what is expected where it is below or above that by more than this factor, and the noise."""
+FEW, MANY = 0.8, 2.0
+"""A count is far from what is expected where it is below or above this part of it by more than the noise.
+
+Fewer are told of sooner: thousands separators void the large values of a column and leave the small ones, often most.
+"""
 
 
 def check_expected(expect_records: object) -> int | None:
@@ -90,13 +93,13 @@ def count_words(
         return f"{told} records, which may be none: {numeric}, {right}?"
     if expect_records is None:
         return ""
-    if count + DEVIATIONS * sd < expect_records / FAR:
+    if count + DEVIATIONS * sd < FEW * expect_records:
         right = ", are the bounds right" if bounded else ""
         return (
             f"{told} of the {expect_records} records that you expect: is every value a plain number (thousands "
             f"separators, decimal mark){right}?"
         )
-    if count - DEVIATIONS * sd > expect_records * FAR:
+    if count - DEVIATIONS * sd > MANY * expect_records:
         return f"{told} records, far more than the {expect_records} that you expect: are records repeated?"
     return ""
 

@@ -25,8 +25,8 @@ __all__ = ["FastReader"]
 F = TypeVar("F", bound=Callable[..., object])
 ByteArray: TypeAlias = NDArray[np.uint8]
 Whole: TypeAlias = int | np.int64
-Places: TypeAlias = tuple[IntArray, IntArray, BoolArray]
-"""For each cell of a line the column of its number, or -1; that of its text, or -1; which signs end a line."""
+Places: TypeAlias = tuple[IntArray, IntArray, int]
+"""For each cell of a line the column of its number, or -1; that of its text, or -1; how many cells have a name."""
 
 Rule: TypeAlias = tuple[np.uint8, np.uint8, ByteArray, ByteArray, IntArray, bool]
 """Delimiter, decimal mark, thousands separator, null words one after the other and their ends, whether it is UTF-8."""
@@ -85,13 +85,11 @@ class FastReader:
         stops[[ord(layout.delimiter), _FEED, _RETURN]] = True
         null = sorted(rule.null)
         ends = np.cumsum([0, *map(len, null)])
-        line_ends = np.zeros(256, dtype=np.bool_)
-        line_ends[[_FEED, _RETURN]] = True
         # The unit's cell, if there is one, is the first of the texts.
         self._texts = (*(() if layout.unit is None else (layout.unit,)), *layout.texts)
         noted = np.full(layout.cells, -1, dtype=np.int64)
         noted[list(self._texts)] = np.arange(len(self._texts))
-        self._places = slots, noted, line_ends
+        self._places = slots, noted, MAX_LINE + 1 if layout.width is None else layout.width
         self._rule = (
             np.uint8(ord(layout.delimiter)),
             np.uint8(rule.decimal[0]),
@@ -168,7 +166,7 @@ def _read(
 
     Tuples are taken apart here, once: to do so for every line would count references for longer than it takes to read.
     """
-    slots, noted, line_ends = places
+    slots, noted, width = places
     delimiter, decimal, separator, words, ends, has_marks = rule
     has_null = len(ends) > 1
     row = 0
@@ -179,7 +177,7 @@ def _read(
             rows[row, j] = np.nan
         if has_marks and block[at] == 0xEF and block[at + 1] == 0xBB and block[at + 2] == 0xBF:
             at += 3
-        place = 0
+        place, fits = 0, True
         while place >= 0:
             slot, start, state, mine = slots[place], at, MISSING, noted[place]
             if slot >= 0 and mine < 0 and not has_null:
@@ -208,9 +206,10 @@ def _read(
             place = place + 1 if block[at] == delimiter else -1
             at += place >= 0
             if place == len(slots):
-                at, place = _next_stop(block, at, line_ends), -1
-        # Too long a line contributes nothing, so what was noted of it is taken back.
-        if at - begin > MAX_LINE:
+                at, fits = _rest(block, at, width - place, delimiter, stops)
+                place = -1
+        # Too long a line, or one with too many cells, contributes nothing: what was noted of it is taken back.
+        if not fits or at - begin > MAX_LINE:
             left = left_before
             for j in range(rows.shape[1]):
                 rows[row, j] = np.nan
@@ -254,6 +253,23 @@ def _read_cell(
         hard[left, 0], hard[left, 1], hard[left, 2], hard[left, 3] = row, slot, first, last
         left += 1
     return at, left
+
+
+@_compiled
+def _rest(block: ByteArray, at: Whole, named: Whole, delimiter: np.uint8, stops: BoolArray) -> tuple[Whole, bool]:
+    """Where a line ends of which cells are left, and whether all of them beyond those with a name are empty."""
+    fits = True
+    while True:
+        if named > 0 and block[at] != _QUOTE:
+            at = _next_stop(block, at, stops)
+        else:
+            first, last, at, _ = _find_cell(block, at, stops)
+            first, last = _trimmed(block, first, last)
+            fits &= named > 0 or first == last
+        if block[at] != delimiter:
+            return at, fits
+        at += 1
+        named -= 1
 
 
 @_compiled

@@ -83,7 +83,9 @@ class FileCheck:
         if self.compression is not None:
             found.append("The file is compressed: its beginning was decompressed up to the end of the header.")
         if self.header.delimiter == "," and self.options.decimal == ".":
-            found.append("A cell with a comma in it must be in quotes, else it is two cells.")
+            found.append(
+                "A cell with a comma in it must be in quotes, else it is two cells, and its line contributes nothing."
+            )
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:

@@ -372,7 +372,9 @@ def _identity(cell: object) -> int | str | None:
             # As many digits as it has: `str` has a limit of 4300, beyond which it raises an error.
             return str(cell) if isinstance(cell, str) else format(Decimal(found), "f")
         return str(cell) or None if isinstance(cell, str) else None
-    except Exception:  # of a class with errors of its own
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # of a class with errors of its own
         return None
 
 

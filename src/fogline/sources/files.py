@@ -350,7 +350,8 @@ class FileTable(Source):
         if not self._is_parquet:
             places = tuple(map(self._names.index, self.columns))
             unit = None if self.unit_column is None else self._names.index(self.unit_column)
-            scan_blocks(self._blocks(), Layout(self._options, self._header.delimiter, places, unit), take)
+            layout = Layout(self._options, self._header.delimiter, places, unit, width=len(self._names))
+            scan_blocks(self._blocks(), layout, take)
             return
         if self._unit_kind == "VARCHAR" and self.unit_column is not None:
             scan_text_ids(self._files, self.columns, self.unit_column, take)
@@ -370,7 +371,7 @@ class FileTable(Source):
         else:
             numbers, texts = (tuple(map(self._names.index, names)) for names in (self.columns, self.texts))
             unit = None if self.unit_column is None else self._names.index(self.unit_column)
-            layout = Layout(self._options, self._header.delimiter, numbers, unit, texts)
+            layout = Layout(self._options, self._header.delimiter, numbers, unit, texts, len(self._names))
             scan_typed_blocks(self._blocks(), layout, take)
 
     # -- Parquet ----------------------------------------------------------------------------------------------

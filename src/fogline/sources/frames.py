@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fogline._typing import FloatArray, Ids, SourceLike, is_arrow
 from fogline._validation import contained, records
 from fogline.sources.cell_sql import quoted
-from fogline.sources.contributions import cells_alone
+from fogline.sources.contributions import cells_alone, escaped
 from fogline.sources.files import IDS, NUMBERS, PLAIN_IDS, has_arrow, require_kind, scan_batches
 from fogline.sources.tables import (
     BATCH_ROWS,
@@ -107,8 +107,12 @@ class ListTable(Source):
     """
 
     def __init__(self, rows: Sequence[Any], ids: str | Ids | None = None, progress: Progress | None = None) -> None:
-        self._rows = rows
-        self._ids = _given_ids(ids, len(rows))
+        # A sequence that cannot be cut would fail with its first record, and pass without one.
+        unreadable = "X must be an array, a frame or a list of records"
+        self._rows = (
+            rows if isinstance(rows, list | tuple) else contained(lambda: list(rows), lambda: TypeError(unreadable))
+        )
+        self._ids = _given_ids(ids, len(self._rows))
         super().__init__(None, None, None if ids is None else "unit", progress)
 
     def _scan(self, take: Take) -> None:
@@ -152,6 +156,10 @@ class FrameTable(Source):
             self._frame: Any = nw.from_native(frame, eager_only=True)
         except TypeError:
             raise TypeError(f"X must be an array, a frame, a path or a table, got {type(frame).__name__}") from None
+        except nw.exceptions.NarwhalsError:
+            raise ValueError("X: names of columns must differ") from None
+        if any(isinstance(label, tuple) for label in self._frame.columns):
+            raise TypeError("X: names of columns must be texts, and not of several levels")
         names = [str(name) for name in self._frame.columns]
         self._column = nw.col
         # Errors and public facts use texts; the frame itself is asked by its own labels.
@@ -242,11 +250,22 @@ def _listed(column: object) -> Ids:
     if on_arrow:
         cells: Ids = series.array.__arrow_array__()
         return cells
+    if str(series.dtype).split("(")[0] in POLARS_TEXTS and not hasattr(series, "iloc"):
+        return _polars_texts(series)
     place = getattr(series, "iloc", series)
     return cells_alone(series.to_list, range(len(series)), lambda i: place[i])
 
 
-TEXTS = ("String", "Categorical", "Enum", "Object")
+def _polars_texts(series: pl.Series) -> list[str | None]:
+    """Texts of polars by their bytes: one that is not UTF-8 would make polars print an error of its own."""
+    import polars as pl
+
+    cells = series.cast(pl.String).cast(pl.Binary).to_list()
+    return [None if cell is None else escaped(cell) for cell in cells]
+
+
+POLARS_TEXTS = ("String", "Categorical", "Enum")
+TEXTS = (*POLARS_TEXTS, "Object")
 
 
 class LazyTable(Source):

@@ -236,7 +236,9 @@ def label_text(label: object) -> str | None:
     """
     try:
         return _label_text(label)
-    except Exception:  # an object with methods of its own may raise anything, and is no label
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # an object with methods of its own may raise anything, and is no label
         return None
 
 
@@ -287,8 +289,8 @@ class LabelledPass:
         cells = id_cells(labels)
         found = np.empty(len(cells), dtype=np.int64)
         for i, label in enumerate(cells):
-            # A subclass of str may define its own hash: only plain texts are looked up.
-            key = str(label) if isinstance(label, str) else label_text(label)
+            # A subclass of str may define its own hash, and its own text: only plain texts are looked up.
+            key = str.__str__(label) if isinstance(label, str) else label_text(label)
             if key not in known:
                 text = label_text(key)
                 known[key] = self._rest if text is None else self._index.get(text, self._rest)

@@ -4,7 +4,8 @@ A line ends at a line feed, at a carriage return, or at both together; nothing e
 end. Its cells stand between delimiters. A cell that begins with a double quote goes on to the next quote that is not
 doubled, or to the end of its line; where something other than a delimiter follows the closing quote the cell is what
 is written, quotes and all, and no number. What cells are worth is the rule of :mod:`fogline.sources.reading`. A line of
-more than :data:`MAX_LINE` bytes contributes nothing; a byte order mark at the beginning of any line is no part of it.
+more than :data:`MAX_LINE` bytes contributes nothing, nor does one with more cells than there are names, unless those
+beyond are empty; a byte order mark at the beginning of any line is no part of it.
 
 Every line gives exactly one row, an empty one too, so that no line moves another. The compiled loops of
 ``_lines_numba.py`` read the same numbers where numba is installed. The proof that a record cannot see its neighbours
@@ -33,7 +34,7 @@ import numpy as np
 from fogline._typing import FloatArray, Ids
 from fogline._validation import compiled_loops
 from fogline.sources.paths import COMPRESSED
-from fogline.sources.reading import NumberRule, ReadingOptions
+from fogline.sources.reading import BLANKS, NumberRule, ReadingOptions
 from fogline.sources.tables import Take, TypedTake
 
 if TYPE_CHECKING:
@@ -83,6 +84,9 @@ class Layout:
         Place of the cell that is an id.
     texts : tuple of int
         Places of the cells that are handed over as texts.
+    width : int or None
+        How many columns have a name. A line with a cell beyond them contributes nothing: a decimal comma or a thousands
+        separator that is no delimiter would else be read as one, and its number as another.
     """
 
     options: ReadingOptions
@@ -90,6 +94,7 @@ class Layout:
     numbers: tuple[int, ...]
     unit: int | None = None
     texts: tuple[int, ...] = ()
+    width: int | None = None
 
     @property
     def cells(self) -> int:
@@ -199,20 +204,22 @@ def _columns(lines: list[bytes], layout: Layout) -> Callable[[int], list[bytes]]
     delimiter, wanted = layout.delimiter.encode(), layout.cells
     text = delimiter.join(lines)
     most = len(lines[0].split(delimiter))
-    alike = most >= wanted and {line.count(delimiter) for line in lines} == {most - 1}
+    alike = wanted <= most <= (layout.width or most) and {line.count(delimiter) for line in lines} == {most - 1}
     # A shortcut for speed alone: its cells are those of the rule below, line by line.
     if alike and len(text) <= MAX_LINE and not (b'"' in text or BOM in text):
         cells = text.split(delimiter)
         return lambda place: cells[place::most]
-    table = [_line_cells(line, delimiter, layout.options) for line in lines]
+    table = [_line_cells(line, delimiter, layout) for line in lines]
     return lambda place: [cells[place] if place < len(cells) else b"" for cells in table]
 
 
-def _line_cells(line: bytes, delimiter: bytes, options: ReadingOptions) -> list[bytes]:
-    """Cells of one line, none if it is too long."""
+def _line_cells(line: bytes, delimiter: bytes, layout: Layout) -> list[bytes]:
+    """Cells of one line, none if it is too long or has more of them than there are names."""
     if len(line) > MAX_LINE:
         return []
-    return cells_of(line.removeprefix(BOM) if options.encoding == "utf-8" else line, delimiter)
+    cells = cells_of(line.removeprefix(BOM) if layout.options.encoding == "utf-8" else line, delimiter)
+    beyond = () if layout.width is None else cells[layout.width :]
+    return [] if any(cell.strip(BLANKS) for cell in beyond) else cells
 
 
 def ids_of(cells: Iterable[bytes], options: ReadingOptions, rule: NumberRule) -> list[str | None]:
