@@ -42,9 +42,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @click.command(cls=Command, epilog=STUDIO)
 @click.argument("data", type=click.Path(path_type=Path, exists=True))
 @click.option("--store", type=click.Path(path_type=Path, file_okay=False), help="Folder for releases and proposals.")
-@click.option(
-    "--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Ledger that pays; else in the store."
-)
+@click.option("--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Ledger that pays; else in the store.")
 @click.option("--high-water", type=click.Path(path_type=Path), help="Folder of the ledger's high-water mark.")
 @click.option("--budget", type=float, metavar="EPSILON", help="Cap per data set of a ledger that is not there yet.")
 @click.option("--host", help="Address to listen at; by default this machine alone.")
