@@ -13,7 +13,7 @@ from hospital import TOKENS, hospital_config, open_studio, released
 from fogline.report.interactive import write_interactive
 from fogline.studio.app import links, make_app
 
-PATIENCE = 60_000
+PATIENCE = 300_000
 """Milliseconds after which a page has not come; a bound for hanging, not for speed."""
 
 CONTRAST = Path(__file__).with_name("accessibility.js").read_text(encoding="utf-8")
