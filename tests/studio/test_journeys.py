@@ -144,6 +144,7 @@ def test_an_analyst_proposes_and_the_custodian_accepts(visitor, place):
     analyst.wait_for_selector("text=open")
     assert place[0].ledger.remaining("other-lab").pure == before
     custodian.reload()
+    custodian.get_by_role("link", name="One proposal waits for your decision.").click()
     custodian.locator("section[aria-labelledby=proposals] a").first.click()
     assert "For the spring report" in custodian.inner_text("main")
     custodian.get_by_role("link", name="Review it for release").click()
