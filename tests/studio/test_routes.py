@@ -250,6 +250,7 @@ def test_two_releases_are_compared(hospital, analyst):
     assert "Hellinger distance" in text
     assert "p = " in text
     assert "mean move of heart_rate" in text
+    assert ">Other laboratory</text>" in text  # a legend names the two by what they differ in
     assert analyst.get(f"/releases/{first}/compare?with={hospital[2]['visits']}").status == 200
 
 

@@ -603,7 +603,7 @@ class Views:
         other = next((one for one in alike if one.id == _one(fields, "with")), None)
         reading, refused = None, ""
         if other is not None:
-            second, names = store.density(other.id), (_label(stored), _label(other))
+            second, names = store.density(other.id), _told_apart(stored, other)
             same = other.dataset == stored.dataset
             key = (stored.id, "compare", other.id)
             reading, refused = self._reading(key, lambda: comparison(density, second, names, same_data=same))
@@ -645,6 +645,17 @@ def _last(fields: Fields) -> dict[str, str]:
 
 def _label(stored: StoredRelease) -> str:
     return f"{stored.title}, epsilon {stored.question.epsilon:g}, {stored.date[:16]}"
+
+
+def _told_apart(first: StoredRelease, second: StoredRelease) -> tuple[str, str]:
+    """Names of two releases for a legend, which has little room: what they differ in."""
+    both = (first, second)
+    epsilons = [one.question.epsilon for one in both]
+    if first.title != second.title:
+        return first.title, second.title
+    if epsilons[0] != epsilons[1]:
+        return f"ε = {epsilons[0]:g}", f"ε = {epsilons[1]:g}"
+    return f"{first.date[:16]} UTC", f"{second.date[:16]} UTC"
 
 
 def _text(value: Any) -> str:
