@@ -102,7 +102,7 @@ def _errors() -> str:
     _plot_errors(rows)
     covers = [100 * _f(row, f"{name}_cover") for row in rows for name in PARAMETERS]
     return (
-        f"{title}N(5, 2^2), mu known to lie in (-5, 15) and sigma in (0.5, 6), {rows[0]['runs']} runs a cell. Errors "
+        f"{title}N(5, 2^2), mu known to lie in (-5, 15) and sigma in (0.5, 6), {rows[0]['runs']} runs per cell. Errors "
         "are standard deviations over the runs; beside them the ratio to minimum Hellinger distance without privacy on "
         f"the same data, and how often the 95% intervals cover ({min(covers):.1f} to {max(covers):.1f}%; the paper's "
         "between 60 and 98%). 0.2-HDP is about (4.3, 1e-5)-DP and 0.6-HDP about (8.7, 1e-5)-DP: the two budgets in "

@@ -68,7 +68,7 @@ HALVES = {"tune": KINDS, "judge": JUDGED}
 
 
 def scored(method: str, kind: str, n: int, d: int, run: int) -> dict[str, Any]:
-    """One model: nats a record below one Gaussian without privacy, and below the single one of the same release."""
+    """One model: nats per record below one Gaussian without privacy, and below the single one of the same release."""
     X = (KINDS | JUDGED)[kind](np.random.default_rng([run, n, d, 7]), n + FRESH, d)
     train, fresh = np.clip(X[:n], 0, 10), X[n:]
     fresh = fresh[((fresh >= 0) & (fresh <= 10)).all(axis=1)]

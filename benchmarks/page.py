@@ -148,9 +148,9 @@ def _modes_table() -> str:
     worse = sum(b > 1.15 for b in beaten)
     return (
         "## Modes: the paper's table, number of modes known\n\n"
-        "Matching mean squared error, 20 runs a cell, delta 1e-5. Certified over published: geometric mean "
+        "Matching mean squared error, 20 runs per cell, delta 1e-5. Certified over published: geometric mean "
         f"**{mean:.3f}**, below 1 in **{sum(r < 1 for r in ratios)} of {len(ratios)}** cells. Against the authors' "
-        'later code ("successor", measured elsewhere on one data set a cell), where n times epsilon is at least 500: '
+        'later code ("successor", measured elsewhere on one data set per cell), where n times epsilon is at least 500: '
         f"at most 1.15 times its figure in {len(beaten) - worse} of {len(beaten)} cells, the largest ratio is "
         f"{max(beaten):.2f}.\n\n"
         "![ratios](benchmarks/modes_table.svg)\n\n" + markdown(shown)

@@ -24,7 +24,7 @@ def mixture_sections() -> str:
 
 
 def _target(n: str, d: str, k: str) -> float | None:
-    """Largest gap that was asked for at epsilon 1, in nats a record."""
+    """Largest gap that was asked for at epsilon 1, in nats per record."""
     if int(k) > 5:
         return None
     return {"10000": 0.06 if int(d) > 5 else 0.015, "100000": 0.005}.get(n)
@@ -39,7 +39,7 @@ def _ordinary() -> str:
     return (
         title
         + "Held-out log-likelihood gap of `PrivateGaussianMixture` (method `sketch`, number of components known) to "
-        "scikit-learn's GaussianMixture with five starts on the same records, in nats a record; median over the seeds, "
+        "scikit-learn's GaussianMixture with five starts on the same records, in nats per record; median over the seeds, "
         "delta 1e-6. Standard deviations from 0.5 to 1 within a component, means 3, 4.5 or 6 of the largest apart, the "
         "public ball of radius 25. DP-EM starts at random and measures all by the public radius; both contenders have "
         "the same records, budget and ball. " + _verdicts(cells) + "\n\n"
@@ -133,7 +133,7 @@ def _plot_ordinary(cells: Cells) -> str:
     axes[0].set_xscale("log")
     axes[0].set_yscale("log")
     axes[0].set_xlabel("records")
-    axes[0].set_ylabel("gap to scikit-learn, nats a record")
+    axes[0].set_ylabel("gap to scikit-learn, nats per record")
     axes[1].set_xlabel("columns (k = 5)")
     for axis, place in zip(axes, ("upper right", (0.02, 0.58)), strict=True):  # the second below its rivals
         axis.legend(frameon=False, fontsize=6.5, ncol=2, loc=place)

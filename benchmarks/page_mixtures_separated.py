@@ -212,7 +212,7 @@ def phase() -> str:
     return (
         title + "Three round components of equal weight, all pairs of means at least so far apart, epsilon 1, delta "
         "1e-6: share of the runs in which every component is recovered (total variation below "
-        f"{RECOVERED_TV}). {min(map(len, cells.values()))} to {max(map(len, cells.values()))} runs a cell, fewest of "
+        f"{RECOVERED_TV}). {min(map(len, cells.values()))} to {max(map(len, cells.values()))} runs per cell, fewest of "
         "sample-aggregate with many records; white: not measured. The public ball is one "
         "and a half times as wide as the means need. The table says from which distance on at least four of five runs "
         f"succeed.\n\n![phase diagrams]({name})\n\n" + markdown(_thresholds(cells, columns, sizes, apart))

@@ -8,7 +8,7 @@ Errors are `fogline_research.experiments.branch_error`: symmetric, so that a mis
 next one found, a spurious branch its distance to the next true one, and finding nothing the square of the public range
 of y. Beside it stands the error of what a method puts out, to the nearest true mode at its place: for DP-PMS and
 partial mean shift every point of their output, as the paper has it; for the certified estimator every mode at the
-queries. Coverage is that of the 90% prediction sets, on 2000 fresh records a run. LOWESS gives one value at each x and
+queries. Coverage is that of the 90% prediction sets, on 2000 fresh records per run. LOWESS gives one value at each x and
 is no modal method: it stands here as the paper has it, for reference.
 """
 
@@ -230,7 +230,7 @@ def plot() -> Path | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Modal regression on the paper's grid.")
     parser.add_argument("--quick", action="store_true", help="8 cells, 3 runs; printed only")
-    parser.add_argument("--runs", type=int, default=RUNS, help="runs a cell")
+    parser.add_argument("--runs", type=int, default=RUNS, help="runs per cell")
     parser.add_argument("--methods", default=",".join(METHODS), help="some of the methods, separated by commas")
     parser.add_argument("--fresh", action="store_true", help="forget the runs of before")
     parser.add_argument("--plot", action="store_true", help="only draw the figure")

@@ -80,12 +80,14 @@ def percentile(seconds: Sequence[float], part: float) -> float:
     return sorted(seconds)[min(len(seconds) - 1, int(part * len(seconds)))]
 
 
-def process(pid: int) -> tuple[float, float]:
-    """CPU seconds and megabytes of a process so far."""
+def process(pid: int) -> tuple[float, float, float]:
+    """CPU seconds of a process so far, and megabytes that it has now and had at most."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     ticks = os.sysconf("SC_CLK_TCK")
-    memory = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
-    return (int(fields[11]) + int(fields[12])) / ticks, int(memory[1] if memory else 0) / 1024
+    status = Path(f"/proc/{pid}/status").read_text()
+    now, most = (re.search(rf"{name}:\s+(\d+)", status) for name in ("VmRSS", "VmHWM"))
+    cpu = (int(fields[11]) + int(fields[12])) / ticks
+    return cpu, int(now[1] if now else 0) / 1024, int(most[1] if most else 0) / 1024
 
 
 def started(folder: Path, port: int) -> tuple[subprocess.Popen[str], str, float]:
@@ -216,9 +218,10 @@ def main() -> None:
             rows.append(row(f"{options.readers} readers, median", statistics.median(seen), "s"))
             rows.append(row(f"{options.readers} readers, 95%", percentile(seen, 0.95), "s"))
             rows.append(row(f"{options.readers} readers, pages per second", len(seen) / took, "1/s"))
-            cpu, memory = process(server.pid)
+            cpu, memory, most = process(server.pid)
             rows.append(row("CPU per page", 1000 * (cpu - before) / len(seen), "ms"))
             rows.append(row("memory of the server", memory, "MB"))
+            rows.append(row("memory of the server, at most", most, "MB"))
             rows += weights(visitor, place)
         finally:
             server.terminate()

@@ -3,8 +3,11 @@
     python tools/studio_pictures.py              the pictures of the page; needs the extras studio and dev, and chromium
     python tools/studio_pictures.py --all DIR    every page of the studio in light, dark, phone and print
     python tools/studio_pictures.py --pages DIR FILE.html ...    the same of pages that were written: reports, say
+    python tools/studio_pictures.py --site DIR [PART ...]    the same of what `make docs` built, first screens only
 
-The noise is the operating system's, so that the pictures differ from one time to the next.
+Beside each picture it prints what a script finds wrong with the page: text of too little contrast, fields, pictures and
+links without a name, headings out of order, complaints on the console, and pages wider than the screen. The noise is
+the operating system's, so that the pictures differ from one time to the next.
 """
 
 from __future__ import annotations
@@ -16,7 +19,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +30,8 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
+SITE = ROOT / "build" / "site"
+WRONG = (ROOT / "tests" / "studio" / "accessibility.js").read_text(encoding="utf-8")
 PORT = 18799
 CONFIG = """
 [studio]
@@ -116,8 +124,8 @@ def journey(browser: Any, link: str) -> None:
     save(phone.screenshot(full_page=True), "explore-phone", 1100)
 
 
-def looked_at(browser: Any, state: Any, address: str, name: str, folder: Path) -> None:
-    """Take one page in every way; say where it is wider than the screen, and what its console complains of."""
+def looked_at(browser: Any, state: Any, address: str, name: str, folder: Path, whole: bool = True) -> None:
+    """Take one page in every way, and say what is wrong with it."""
     for look, options in LOOKS.items():
         context = browser.new_context(storage_state=state, **options)
         page = context.new_page()
@@ -130,9 +138,10 @@ def looked_at(browser: Any, state: Any, address: str, name: str, folder: Path) -
         page.goto(address)
         page.wait_for_load_state("networkidle")
         width, seen = page.evaluate("() => [document.documentElement.scrollWidth, window.innerWidth]")
-        page.screenshot(path=folder / f"{name}-{look}.png", full_page=True)
-        wide = f", {width - seen} points too wide" if width > seen else ""
-        print(f"{name}-{look}{wide}{': ' if said else ''}{'; '.join(said)}", flush=True)
+        page.screenshot(path=folder / f"{name}-{look}.png", full_page=whole)
+        wide = [f"{width - seen} points too wide"] if width > seen else []
+        found = page.evaluate(WRONG) if look in ("light", "dark") else []
+        print(f"{name}-{look}: {'; '.join([*wide, *said, *found]) or 'nothing wrong'}", flush=True)
         context.close()
 
 
@@ -189,6 +198,28 @@ def every_page(browser: Any, links: dict[str, str], folder: Path) -> None:
         looked_at(browser, contexts[role].storage_state(), address, f"studio-{name}", folder)
 
 
+def site_pages(parts: list[str]) -> list[Path]:
+    """Pages of the site whose names begin with one of the parts; by default all but most of those made from code."""
+    pages = sorted(path.relative_to(SITE) for path in SITE.rglob("*.html"))
+    if parts:
+        return [page for page in pages if page.as_posix().startswith(tuple(parts))]
+    made = {folder: [page for page in pages if page.parts[0] == folder] for folder in ("files", "reference", "gallery")}
+    rest = [page for page in pages if page.parts[0] not in made]
+    return rest + [page for found in made.values() for page in found[:2]]
+
+
+def every_site_page(browser: Any, folder: Path, parts: list[str]) -> None:
+    """Look at pages of the site, from a server on this machine."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(SITE))
+    handler.func.log_message = lambda *_: None  # type: ignore[method-assign]
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for page in site_pages(parts):
+            name = f"site-{page.with_suffix('').as_posix().replace('/', '-')}"
+            looked_at(browser, None, f"http://127.0.0.1:{server.server_port}/{page}", name, folder, whole=False)
+        server.shutdown()
+
+
 def _kept(download: Any) -> str:
     """Address of a downloaded page under a name that says what it is."""
     place = Path(tempfile.mkdtemp()) / "page.html"
@@ -200,12 +231,14 @@ def main(words: list[str]) -> None:
     """Take the pictures that the words ask for."""
     from playwright.sync_api import sync_playwright
 
-    if words[:1] == ["--pages"]:
+    if words[:1] in (["--pages"], ["--site"]):
         folder = Path(words[1])
         folder.mkdir(parents=True, exist_ok=True)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-            for file in map(Path, words[2:]):
+            if words[0] == "--site":
+                every_site_page(browser, folder, words[2:])
+            for file in map(Path, words[2:] if words[0] == "--pages" else []):
                 looked_at(browser, None, file.resolve().as_uri(), file.stem, folder)
             browser.close()
         return

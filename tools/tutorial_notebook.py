@@ -21,7 +21,7 @@ import site_hooks
 
 PAGE = "docs/tutorial.md"
 NOTEBOOK = "notebooks/0_twenty_minutes.ipynb"
-ALONE = "The same as a [notebook]"
+ALONE = "This page is also a [notebook]"
 """Begin of the paragraph that has no place in the notebook itself."""
 
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
@@ -78,8 +78,12 @@ def cells(page: str) -> list[tuple[str, str]]:
 
 def notebook(root: Path = site_hooks.ROOT) -> str:
     """Text of the notebook that the page makes."""
+    page = (root / PAGE).read_text(encoding="utf-8")
+    for words in (ALONE, DOTS):
+        if words not in page:  # it would stand in the notebook, where its link leads nowhere
+            raise ValueError(f"{PAGE} has no longer the words {words!r}, which the notebook leaves out")
     made: list[dict[str, Any]] = []
-    for number, (kind, source) in enumerate(cells((root / PAGE).read_text(encoding="utf-8"))):
+    for number, (kind, source) in enumerate(cells(page)):
         cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": source.splitlines(keepends=True)}
         made.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}

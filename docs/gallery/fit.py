@@ -1,4 +1,4 @@
-"""Which law fits? A family with its own share of exact zeros, fitted to a release."""
+"""Which distribution fits? A family with its own share of exact zeros, fitted to a release."""
 
 import matplotlib.pyplot as plt
 import numpy as np

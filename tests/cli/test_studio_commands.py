@@ -84,7 +84,11 @@ def test_what_cannot_be_explored_is_refused(fog, tmp_path):
 
 def test_the_studio_refuses_what_it_cannot_serve(tmp_path):
     (tmp_path / "a.csv").write_text("x\n1\n")
-    assert "there is no ledger" in run("studio", tmp_path, "--store", tmp_path / "s").output
+    unpaid = run("studio", tmp_path, "--store", tmp_path / "s").output
+    assert "there is no ledger" in unpaid
+    assert "--budget 3" in unpaid
+    assert not (tmp_path / "s").exists()  # a refusal leaves nothing behind
+    assert "name the folder" in run("studio", tmp_path / "a.csv").output
     opened = run("studio", tmp_path, "--store", tmp_path / "s", "--budget", "1", "--host", "0.0.0.0").output
     assert "--allow-host" in opened
     (tmp_path / "studio.toml").write_text("[dataset.A]\nfile = 'a.csv'")
@@ -92,6 +96,19 @@ def test_the_studio_refuses_what_it_cannot_serve(tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "there is no data set" in run("studio", empty, "--store", tmp_path / "s").output
+
+
+def test_a_port_that_is_taken_is_said_before_a_link_is_shown(tmp_path):
+    import socket
+
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("studio", tmp_path, "--store", tmp_path / "s", "--budget", "1", "--port", port)
+    assert done.exit_code == 1
+    assert f"port {port} is in use" in done.output
+    assert "enter#" not in done.output
+    assert not (tmp_path / "s").exists()
 
 
 def test_the_studio_prints_its_links_once_and_answers(tmp_path):

@@ -31,11 +31,14 @@
     if (seen(field) && !named && !field.getAttribute("aria-label")) wrong.push(`no label: ${field.name || field.id}`);
   }
   for (const picture of document.querySelectorAll("svg")) {
-    const hidden = picture.getAttribute("aria-hidden") === "true";
+    // an icon within a link, a button or a label that has a name of its own says nothing more
+    const owner = picture.closest("a, button, label");
+    const named = owner && (owner.textContent.trim() || owner.getAttribute("aria-label") || owner.title);
+    const hidden = picture.getAttribute("aria-hidden") === "true" || named;
     if (!hidden && !(picture.getAttribute("role") === "img" && picture.getAttribute("aria-label"))) wrong.push("a picture without a name");
   }
   for (const link of document.querySelectorAll("a, button")) {
-    if (!link.textContent.trim() && !link.getAttribute("aria-label")) wrong.push("a link without a name");
+    if (!link.textContent.trim() && !link.getAttribute("aria-label") && !link.title) wrong.push("a link without a name");
   }
   if (!document.documentElement.lang) wrong.push("no language");
   if (!document.title) wrong.push("no title");

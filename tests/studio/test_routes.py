@@ -213,11 +213,27 @@ def test_slices_and_groups_are_read_from_the_release(hospital, analyst):
     assert "age from 70" in text
     assert "of the population" in text
     groups = analyst.get(f"{place}?column=stay&split=age&at=65").text
-    assert "age up to 65" in groups
+    assert "age below 65" in groups
     assert "age from 65" in groups
-    assert analyst.get(f"{place}?column=nonsense&points=7&split=age&at=x").status == 200
-    refused = analyst.get(f"{place}?column=stay&low.age=80&high.age=20").text
-    assert "must rise" in refused
+    shares = [float(share) for share in re.findall(r"with age (?:below|from) 65: ([\d.]+)%", groups)]
+    assert sum(shares) == pytest.approx(100, abs=0.3)  # nobody is in both groups, and nobody in none
+    within = analyst.get(f"{place}?column=stay&split=age&at=65&low.age=40").text
+    assert "age below 65 and age from 40" in within
+    assert sum(float(share) for share in re.findall(r"and age from 40: ([\d.]+)%", within)) < 90
+    assert analyst.get(f"{place}?column=nonsense&points=7").status == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("low.age=80&high.age=20", "Only where age lies: “from” is above “to”."),
+        ("low.age=ten", "“ten” is not a number."),
+        ("split=age", "Say at which value of age the two groups part."),
+        ("at=3", "Choose the column by which the two groups part."),
+    ],
+)
+def test_a_slice_that_cannot_be_read_says_why(hospital, analyst, query, words):
+    assert words in analyst.get(f"/releases/{hospital[2]['visits']}/curve?column=stay&{query}").text
 
 
 def test_questions_in_words_are_answered_or_explained(hospital, analyst):
@@ -234,6 +250,7 @@ def test_two_releases_are_compared(hospital, analyst):
     assert "Hellinger distance" in text
     assert "p = " in text
     assert "mean move of heart_rate" in text
+    assert ">Other laboratory</text>" in text  # a legend names the two by what they differ in
     assert analyst.get(f"/releases/{first}/compare?with={hospital[2]['visits']}").status == 200
 
 
@@ -260,6 +277,7 @@ def test_everything_can_be_taken_home(hospital, analyst):
     assert json.loads(found["card"].body)["columns"][0]["name"] == "heart_rate"
     assert found["report"].text.startswith("<!doctype html>")
     assert f'filename="{releases["lab"]}.fog"' in found["release"].header("content-disposition")
+    assert len({answer.header("content-disposition") for answer in found.values()}) == len(found)
     assert analyst.get(f"{place}/everything").status == 404
 
 

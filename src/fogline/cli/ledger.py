@@ -414,7 +414,7 @@ def verify(path: Path, high_water: Path | None, as_json: bool) -> None:
 @click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
 @high_water_option
 def export(path: Path, out: Path, high_water: Path | None) -> None:
-    """Write all entries to a new file OUT, one JSON object a line, without the answers."""
+    """Write all entries to a new file OUT, one JSON object per line, without the answers."""
     writable(out, "OUT")
     with opened(path, high_water) as open_ledger, refusals():
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from errno import EADDRINUSE
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @click.command(cls=Command, epilog=STUDIO)
 @click.argument("data", type=click.Path(path_type=Path, exists=True))
 @click.option("--store", type=click.Path(path_type=Path, file_okay=False), help="Folder for releases and proposals.")
-@click.option("--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Ledger that pays; by default in it.")
+@click.option("--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Ledger that pays; else in the store.")
 @click.option("--high-water", type=click.Path(path_type=Path), help="Folder of the ledger's high-water mark.")
 @click.option("--budget", type=float, metavar="EPSILON", help="Cap per data set of a ledger that is not there yet.")
 @click.option("--host", help="Address to listen at; by default this machine alone.")
@@ -61,12 +62,16 @@ def studio(data: Path, **options: Any) -> None:
         config = studio_config(data, options)
         if config.host not in LOOPBACK and not config.hosts:
             raise ConfigError("--host opens the studio to others: say by --allow-host under which name they reach it")
-        with refusals():
-            serve(config, lambda links: _announce(config, links))
     except ConfigError as error:
         raise click.ClickException(str(error)) from None
-    except OSError as error:
-        raise click.ClickException(f"the studio cannot be started: {error.strerror}") from None
+    with refusals():
+        try:
+            serve(config, lambda links: _announce(config, links))
+        except ConfigError as error:
+            raise click.ClickException(str(error)) from None
+        except OSError as error:
+            hint = f": port {config.port} is in use, choose another by --port" if error.errno == EADDRINUSE else ""
+            raise click.ClickException(f"the studio cannot be started{hint or f': {error.strerror}'}") from None
 
 
 def studio_config(data: Path, options: dict[str, Any]) -> StudioConfig:

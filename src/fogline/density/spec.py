@@ -71,7 +71,7 @@ def as_bandwidth(bandwidth: Any, widths: FloatArray, *, name: str = "bandwidth")
         with np.errstate(all="ignore"):  # any bits may come as a number: they are looked at below
             value = value * widths
     if value.shape != widths.shape:
-        raise ValueError(f"{name} must be a number or one value an axis ({len(widths)}), got shape {value.shape}")
+        raise ValueError(f"{name} must be a number or one value per axis ({len(widths)}), got shape {value.shape}")
     if not np.all(np.isfinite(value) & (value > 0) & (value <= widths)):
         raise ValueError(f"{name} must be positive and at most the width of the box, got {bandwidth!r}")
     if np.any(value < FINEST * widths):
@@ -105,7 +105,7 @@ def check_steps(steps: Any, widths: FloatArray) -> FloatArray:
         return np.zeros(len(widths))
     entries = list(steps) if isinstance(steps, Sequence | np.ndarray) and not isinstance(steps, str) else [steps]
     if len(entries) != len(widths):
-        raise ValueError(f"steps must have one value an axis ({len(widths)}), got {len(entries)}")
+        raise ValueError(f"steps must have one value per axis ({len(widths)}), got {len(entries)}")
     value = np.array([0.0 if s is None else float(_numbers(s, "steps")) for s in entries])
     if not np.all(np.isfinite(value) & (value >= 0) & (value < widths)):
         raise ValueError(f"steps must be None or positive and below the width of the axis, got {steps!r}")

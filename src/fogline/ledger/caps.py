@@ -73,7 +73,7 @@ class ApproximateCost:
 
 @dataclass(frozen=True)
 class IntegralCost:
-    """The price of draws from an integrally private model: epsilon a draw.
+    """The price of draws from an integrally private model: epsilon per draw.
 
     Examples
     --------

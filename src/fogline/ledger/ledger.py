@@ -101,7 +101,7 @@ def entries(store: Store) -> Iterator[Entry]:
 
 
 def write_lines(path: Path, listed: Iterable[Entry]) -> None:
-    r"""Write entries as JSON, one a line; each line's hash is that of the line before and its content.
+    r"""Write entries as JSON, one per line; each line's hash is that of the line before and its content.
 
     Examples
     --------

@@ -108,7 +108,7 @@ class RecordCounts:
             )
 
     def update(self, X: SourceLike) -> Self:
-        """Count more records; X has one row a record and one column an axis. Returns the sketch itself.
+        """Count more records; X has one row per record and one column per axis. Returns the sketch itself.
 
         Refused where the records that are in here were cut by a unit: nobody knows whose the new ones are.
         """
@@ -311,7 +311,7 @@ class DensitySketch(RecordCounts):
     bounds : array-like of shape (d, 2)
         The public box, one ``(low, high)`` an axis. Records outside it contribute nothing.
     bandwidths : "auto", float or list
-        Planned bandwidths. A number is a fraction of each axis's width, an array holds one value an axis in
+        Planned bandwidths. A number is a fraction of each axis's width, an array holds one value per axis in
         data units. From one release any bandwidth from a little below the smallest to somewhat above the largest
         can be read; ``spec.readable`` tells the range.
     features : {"auto", "grid", "random", "leaves"} or int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -24,10 +25,11 @@ __all__ = ["Studio", "links", "make_app", "open_ledger", "serve"]
 def open_ledger(config: StudioConfig) -> Ledger:
     """Open the ledger; make it, or add a data set to it, where the administrator gave a cap for that."""
     cap = config.cap
-    config.ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not config.ledger.exists():
         if cap is None:
-            raise ConfigError(f"there is no ledger {str(config.ledger)!r}: give the budget of a new one")
+            words = "say what may be spent of each data set in all, such as --budget 3, or epsilon in [ledger]"
+            raise ConfigError(f"there is no ledger {str(config.ledger)!r} yet: {words}")
+        config.ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         first = config.datasets[0]
         made = Ledger.create(config.ledger, dataset=first.account, **_terms(first, cap), high_water=config.high_water)
     else:
@@ -37,7 +39,8 @@ def open_ledger(config: StudioConfig) -> Ledger:
             if dataset.account in made.datasets:
                 continue
             if cap is None:
-                raise ConfigError(f"the ledger has no data set {dataset.account!r}: add it, or give a budget")
+                words = "add it by `fogline ledger add-dataset`, or say --budget 3"
+                raise ConfigError(f"the ledger has no data set {dataset.account!r}: {words}")
             made.add_dataset(dataset.account, **_terms(dataset, cap))
     except BaseException:
         made.close()
@@ -156,26 +159,37 @@ def serve(config: StudioConfig, announce: Callable[[dict[Role, str]], None]) -> 
     config : StudioConfig
     announce : callable
         Told the addresses with their tokens, once.
+
+    Raises
+    ------
+    OSError
+        If the port is taken: before a ledger is made or a token is shown.
     """
     import uvicorn
 
-    ledger = open_ledger(config)
-    tokens, told = Tokens.drawn()
-    app = make_app(Studio(config, ledger, tokens))
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            host=config.host,
-            port=config.port,
-            log_level="warning",
-            access_log=False,  # addresses hold questions
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=15,
-            limit_concurrency=400,
-            h11_max_incomplete_event_size=32 * 1024,
-            timeout_graceful_shutdown=5,
+    with _listening(config.host, config.port) as listening:
+        ledger = open_ledger(config)
+        tokens, told = Tokens.drawn()
+        app = make_app(Studio(config, ledger, tokens))
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                host=config.host,
+                port=config.port,
+                log_level="warning",
+                access_log=False,  # addresses hold questions
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=15,
+                limit_concurrency=400,
+                h11_max_incomplete_event_size=32 * 1024,
+                timeout_graceful_shutdown=5,
+            )
         )
-    )
-    announce(links(config, told))
-    server.run()
+        announce(links(config, told))
+        server.run(sockets=[listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=512)

@@ -169,6 +169,8 @@ def load_config(path: Path, **overrides: Any) -> StudioConfig:
     except OSError:
         raise ConfigError(f"{str(path)!r} cannot be read") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        if is_text(path) or is_parquet(path):
+            raise ConfigError(f"{str(path)!r} is a table: name the folder that it lies in") from None
         raise ConfigError(f"{str(path)!r} is no TOML: {error}") from None
     _known(content, ("studio", "ledger", "dataset"), "the configuration")
     studio = _table(content, "studio", _STUDIO)

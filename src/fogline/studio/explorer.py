@@ -14,6 +14,7 @@ from typing import Any
 from fogline.density.posterior.estimates import Estimate
 from fogline.density.posterior.posterior import Posterior
 from fogline.density.private_density import PrivateDensity
+from fogline.density.questions import Event
 from fogline.report._density_plots import DensityCurve, group_curves, posterior_curve
 from fogline.report._svg import tick_label
 from fogline.report.density import column_step, read_curve
@@ -74,22 +75,33 @@ class Memory:
             return found
 
 
-@dataclass(frozen=True)
-class Condition:
-    """A closed range of one column; None is an open end."""
-
-    column: str
-    low: float | None = None
-    high: float | None = None
+class Condition(Event):
+    """A range of one column, as in a question in words; None is an open end."""
 
     @property
     def words(self) -> str:
-        """For people."""
-        if self.low is None:
-            return f"{self.column} up to {tick_label(self.high or 0.0)}"
-        if self.high is None:
-            return f"{self.column} from {tick_label(self.low)}"
-        return f"{self.column} {tick_label(self.low)} to {tick_label(self.high)}"
+        """For people.
+
+        Examples
+        --------
+        >>> Condition("age", high=60.0, high_open=True).words, Condition("age", 20.0, 60.0).words
+        ('age below 60', 'age 20 to 60')
+        """
+        to = "below" if self.high_open else "up to" if self.low is None else "to"
+        low = "" if self.low is None else f" {tick_label(self.low)}" if self.high is not None else ""
+        high = "" if self.high is None else f" {to} {tick_label(self.high)}"
+        return f"{self.column}{low}{high}" if high else f"{self.column} from {tick_label(self.low or 0.0)}"
+
+
+def _ranges(posterior: Posterior, conditions: Sequence[Condition]) -> dict[str, tuple[float | None, float | None]]:
+    """Closed range of each column in which all conditions hold."""
+    axes = {axis.name: axis for axis in posterior.axes}
+    found: dict[str, tuple[float | None, float | None]] = {}
+    for one in conditions:
+        ends = zip(found.get(one.column, (None, None)), one.closed(axes[one.column]), strict=True)
+        low, high = ([end for end in pair if end is not None] for pair in ends)
+        found[one.column] = max(low, default=None), min(high, default=None)
+    return found
 
 
 @dataclass(frozen=True)
@@ -123,7 +135,7 @@ def _cells(name: str, estimate: Estimate, *more: str) -> tuple[str, ...]:
 
 def _slice(posterior: Posterior, column: str, conditions: Sequence[Condition]) -> Posterior:
     """Posterior of one column where others lie in ranges."""
-    ranges = {one.column: (one.low, one.high) for one in conditions}
+    ranges = _ranges(posterior, conditions)
     found = posterior.given(**ranges) if ranges else posterior
     return found.marginal(column) if found.d > 1 else found
 
@@ -158,7 +170,7 @@ def curve(
         told = [("mean", margin.mean()), *((q, quantiles[k]) for k, q in enumerate(QUANTILE_NAMES))]
         rows += [_cells(words, estimate, name) for words, estimate in told]
         if conditions:
-            ranges = {one.column: (one.low, one.high) for one in conditions}
+            ranges = _ranges(posterior, conditions)
             share = posterior.probability([ranges.get(axis.name, (None, None)) for axis in posterior.axes])
             notes.append(_share_words(name, share))
     notes += [_atom_words(name, one) for name, one in curves if one.atoms]
@@ -170,7 +182,7 @@ def curve(
 
 def _share_words(name: str, share: Estimate) -> str:
     low, value, high = (f"{100 * float(part):.3g}%" for part in (share.low, share.value, share.high))
-    return f"{name[0].upper()}{name[1:]}: {value} of the population ({low} to {high})."
+    return f"Share of the population with {name}: {value} ({low} to {high})."
 
 
 def _atom_words(name: str, found: DensityCurve) -> str:

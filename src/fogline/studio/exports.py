@@ -32,6 +32,8 @@ class Export:
     title, about : str
     make : callable
         Takes the release as it is stored, its data set and its numbers.
+    suffix : str
+        Of the file's name before its ending, so that no two exports of a release have one name.
     """
 
     ending: str
@@ -39,6 +41,7 @@ class Export:
     title: str
     about: str
     make: Callable[[StoredRelease, Dataset | None, PrivateDensity], bytes]
+    suffix: str = ""
 
 
 def _report(stored: StoredRelease, _: Dataset | None, density: PrivateDensity) -> bytes:
@@ -125,10 +128,12 @@ def _cells(stored: StoredRelease, entry: Dataset | None, density: PrivateDensity
 
 EXPORTS = {
     "report": Export(
-        "html", "text/html; charset=utf-8", "Report", "One page for readers: curves, numbers, guarantee.", _report
+        "html", "text/html; charset=utf-8", "Report", "One page for readers: curves, numbers, guarantee.", _report,
+        "-report",
     ),
     "explore": Export(
-        "html", "text/html; charset=utf-8", "Page to explore", "Slices and quantiles in any browser, offline.", _page
+        "html", "text/html; charset=utf-8", "Page to explore", "Slices and quantiles in any browser, offline.", _page,
+        "-explore",
     ),
     "release": Export(
         "fog", "application/octet-stream", "Release", "The released numbers, for fogline.",
@@ -147,7 +152,8 @@ EXPORTS = {
         lambda stored, entry, density: to_ipynb(_cells(stored, entry, density)).encode(),
     ),
     "card": Export(
-        "json", "application/json", "Registry card", "For an ethics board, or a registry of deployments.", _card
+        "json", "application/json", "Registry card", "For an ethics board, or a registry of deployments.", _card,
+        "-card",
     ),
 }  # fmt: skip
 """By the names that stand in addresses."""

@@ -17,7 +17,7 @@ from fogline.density.leaves import LeafSpec
 from fogline.studio.catalogue import as_reading
 from fogline.studio.config import Dataset
 
-__all__ = ["MOST_EPSILON", "ColumnWish", "Form", "Question", "parse_question", "question_fields"]
+__all__ = ["MOST_EPSILON", "ColumnWish", "Form", "Question", "parse_number", "parse_question", "question_fields"]
 
 MOST_COLUMNS = 3
 LEAST_EPSILON, MOST_EPSILON = 0.01, 20.0
@@ -176,7 +176,7 @@ def parse_question(dataset: Dataset, form: Form, known: Sequence[str]) -> tuple[
         faults["column"] = "A chosen column is not in the header. Choose again."
     columns = [] if "column" in faults else [_column(name, form, faults) for name in chosen]
     wished = [column for column in columns if column is not None]
-    epsilon = _float(_one(form, "epsilon") or "1")
+    epsilon = parse_number(_one(form, "epsilon") or "1")
     if epsilon is None or not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
         faults["epsilon"] = f"Choose an epsilon from {LEAST_EPSILON:g} to {MOST_EPSILON:g}."
     records = _whole(form, "records", dataset.expect_records or DEFAULT_RECORDS, MOST_RECORDS, faults)
@@ -195,7 +195,7 @@ def parse_question(dataset: Dataset, form: Form, known: Sequence[str]) -> tuple[
 def _column(name: str, form: Form, faults: dict[str, str]) -> ColumnWish | None:
     chosen = _one(form, f"range.{name}")
     step_text = _one(form, f"step.{name}")
-    step = _float(step_text) if step_text else None
+    step = parse_number(step_text) if step_text else None
     if chosen:
         if chosen not in units.names():
             faults[f"range.{name}"] = "There is no public range of that name."
@@ -203,7 +203,7 @@ def _column(name: str, form: Form, faults: dict[str, str]) -> ColumnWish | None:
         found = units.named(chosen)
         low, high, step = found[0], found[1], found.step if not step_text else step
     else:
-        ends = _float(_one(form, f"low.{name}")), _float(_one(form, f"high.{name}"))
+        ends = parse_number(_one(form, f"low.{name}")), parse_number(_one(form, f"high.{name}"))
         if ends[0] is None or ends[1] is None or not ends[0] < ends[1]:
             faults[f"range.{name}"] = (
                 "Give the lowest and the highest value that are possible, or choose a named range."
@@ -218,7 +218,7 @@ def _column(name: str, form: Form, faults: dict[str, str]) -> ColumnWish | None:
     except (ValueError, TypeError):
         faults[f"range.{name}"] = "The range and its rounding step do not fit together."
         return None
-    typical, spread = _float(_one(form, f"typical.{name}")), _float(_one(form, f"spread.{name}"))
+    typical, spread = parse_number(_one(form, f"typical.{name}")), parse_number(_one(form, f"spread.{name}"))
     guessed = typical is not None and spread is not None and low <= typical <= high and 0 < spread <= high - low
     return ColumnWish(name, low, high, chosen or None, step, typical if guessed else None, spread if guessed else None)
 
@@ -228,8 +228,14 @@ def _one(form: Form, name: str) -> str:
     return values[-1].strip()[:MOST_LETTERS] if values else ""
 
 
-def _float(text: str) -> float | None:
-    """Number that a person typed; None for what is none."""
+def parse_number(text: str) -> float | None:
+    """Return the number that a person typed; None for what is none.
+
+    Examples
+    --------
+    >>> parse_number("−2,5"), parse_number("1 000"), parse_number("ten")
+    (-2.5, 1000.0, None)
+    """
     try:
         value = float(text.replace("−", "-").replace(",", ".").replace(" ", ""))
     except ValueError:

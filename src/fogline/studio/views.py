@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode
@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from fogline import units
 from fogline._validation.parameters import Neighbours
+from fogline.accounting._rounding import digits_up
 from fogline.accounting.cautions import budget_cautions
 from fogline.accounting.guarantee import Guarantee
 from fogline.report._svg import significant
@@ -26,7 +27,7 @@ from fogline.studio.config import READING, Dataset
 from fogline.studio.explorer import POINTS, Condition, Reading, comparison, curve, in_words, kind_content
 from fogline.studio.exports import EXPORTS
 from fogline.studio.outlook import attacker_success, risk_rows
-from fogline.studio.questions import DEFAULT_RECORDS, Question, parse_question, question_fields
+from fogline.studio.questions import DEFAULT_RECORDS, Question, parse_number, parse_question, question_fields
 from fogline.studio.rendering import constant_page, fragment, page, static_files
 from fogline.studio.security import COOKIE, SESSION_SECONDS, Role, TooLarge
 from fogline.studio.store import StoredRelease
@@ -83,11 +84,7 @@ def _one(fields: Mapping[str, list[str]], name: str, most: int = MOST_WORDS) -> 
 
 
 def _number(fields: Mapping[str, list[str]], name: str) -> float | None:
-    try:
-        value = float(_one(fields, name, 40).replace("−", "-"))
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
+    return parse_number(_one(fields, name, 40))
 
 
 class Views:
@@ -263,10 +260,10 @@ class Views:
             check=facts.check,
             epsilon=_one(fields, "epsilon") or f"{_first_epsilon(statement):g}",
             records=_one(fields, "records") or str(dataset.expect_records or DEFAULT_RECORDS),
-            unit=dataset.unit or _one(fields, "unit"),
+            unit=dataset.unit or (_one(fields, "unit") if "unit" in fields else _usual_unit(statement)),
             unit_names=self.studio.catalogue.facts(dataset, None, as_reading(_last(fields))).columns,
             fixed_unit=statement.unit,
-            most=_one(fields, "most") or str(dataset.max_contributions),
+            most=_one(fields, "most") or str(_usual_contributions(dataset, statement)),
             slider=SLIDER,
             faults=faults if asked_before else {},
             outlook=Markup(self._outlook(dataset, question, faults, fields)),
@@ -317,7 +314,9 @@ class Views:
             "done": accuracy.done,
             "wanted": accuracy.wanted,
             "shape": accuracy.shape,
-            "risks": risk_rows(epsilon, neighbours),
+            "risks": [
+                (f"{100 * row.before:g}", digits_up(100 * row.after, 3)) for row in risk_rows(epsilon, neighbours)
+            ],
             "who": question.unit or "record",
             "figures": [Markup(one) for one in trade_off(CURVE_EPSILONS, lines, success, epsilon)],
             "cautions": budget_cautions(epsilon, 0.0),
@@ -551,9 +550,12 @@ class Views:
         at = _number(fields, "at")
         groups: tuple[tuple[Condition, ...], ...] = (conditions,) if not conditions else ((), conditions)
         if split in names and split != column and at is not None:
-            groups = ((Condition(split, high=at), *conditions), (Condition(split, low=at), *conditions))
+            below, above = Condition(split, high=at, high_open=True), Condition(split, low=at)
+            groups = ((below, *conditions), (above, *conditions))
         key = (stored.id, "curve", column, points, groups)
-        reading, refused = self._reading(key, lambda: curve(density, column, points, groups))
+        reading, refused = None, _slice_fault(fields, [name for name in names if name != column])
+        if not refused:
+            reading, refused = self._reading(key, lambda: curve(density, column, points, groups))
         others = [
             {"name": name, "bounds": bounds[j], **{end: _one(fields, f"{end}.{name}") for end in ("low", "high")}}
             for j, name in enumerate(names)
@@ -601,7 +603,7 @@ class Views:
         other = next((one for one in alike if one.id == _one(fields, "with")), None)
         reading, refused = None, ""
         if other is not None:
-            second, names = store.density(other.id), (_label(stored), _label(other))
+            second, names = store.density(other.id), _told_apart(stored, other)
             same = other.dataset == stored.dataset
             key = (stored.id, "compare", other.id)
             reading, refused = self._reading(key, lambda: comparison(density, second, names, same_data=same))
@@ -624,7 +626,7 @@ class Views:
         key = (stored.id, "export", kind.title)
         content: bytes = self.studio.memory.get(key, lambda: kind.make(stored, dataset, density))
         headers = {
-            "content-disposition": f'attachment; filename="{stored.id}.{kind.ending}"',
+            "content-disposition": f'attachment; filename="{stored.id}{kind.suffix}.{kind.ending}"',
             "content-security-policy": "default-src 'none'; sandbox",
         }
         return Response(content, media_type=kind.media, headers=headers)
@@ -645,6 +647,17 @@ def _label(stored: StoredRelease) -> str:
     return f"{stored.title}, epsilon {stored.question.epsilon:g}, {stored.date[:16]}"
 
 
+def _told_apart(first: StoredRelease, second: StoredRelease) -> tuple[str, str]:
+    """Names of two releases for a legend, which has little room: what they differ in."""
+    both = (first, second)
+    epsilons = [one.question.epsilon for one in both]
+    if first.title != second.title:
+        return first.title, second.title
+    if epsilons[0] != epsilons[1]:
+        return f"ε = {epsilons[0]:g}", f"ε = {epsilons[1]:g}"
+    return f"{first.date[:16]} UTC", f"{second.date[:16]} UTC"
+
+
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
@@ -655,6 +668,17 @@ def _first_epsilon(statement: Statement) -> float:
     """Where a slider begins: 1, or the last stop below what is left."""
     left = min(1.0, statement.remaining.pure)
     return max((stop for stop in SLIDER if stop <= left), default=SLIDER[0])
+
+
+def _usual_unit(statement: Statement) -> str:
+    """Column that says whose record a row is, where the ledger holds the data set to one."""
+    return "" if statement.unit is None or statement.unit.name == "record" else statement.unit.name
+
+
+def _usual_contributions(dataset: Dataset, statement: Statement) -> int:
+    """Records of each unit that count, as the ledger has it, or else the administrator."""
+    known = None if statement.unit is None else statement.unit.max_contributions
+    return dataset.max_contributions if known is None else known
 
 
 def _suggestion(dataset: Dataset, column: str) -> dict[str, list[str]]:
@@ -677,6 +701,22 @@ def _conditions(fields: Fields, names: tuple[str, ...], column: str) -> tuple[Co
         if name != column and (low is not None or high is not None):
             found.append(Condition(name, low, high))
     return tuple(found)
+
+
+def _slice_fault(fields: Fields, others: Sequence[str]) -> str:
+    """What is wrong with the form of a slice, in words; nothing if all is well."""
+    typed = [_one(fields, f"{end}.{name}") for name in others for end in ("low", "high")] + [_one(fields, "at")]
+    wrong = next((text for text in typed if text and parse_number(text) is None), "")
+    if wrong:
+        return f"“{wrong[:40]}” is not a number."
+    for name in others:
+        low, high = _number(fields, f"low.{name}"), _number(fields, f"high.{name}")
+        if low is not None and high is not None and low > high:
+            return f"Only where {name} lies: “from” is above “to”."
+    split, at = _one(fields, "split"), _number(fields, "at")
+    if split in others and at is None:
+        return f"Say at which value of {split} the two groups part."
+    return "Choose the column by which the two groups part." if at is not None and split not in others else ""
 
 
 def _accuracy_words(row: Any) -> dict[str, str]:
