@@ -130,10 +130,15 @@ CHANGES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def clean():
-    before = look_around([__name__])
-    yield
+@pytest.fixture(name="first_look", scope="module")
+def _first_look():
+    return look_around([__name__])
+
+
+@pytest.fixture(name="before", autouse=True)
+def _clean(first_look):
+    before = look_around([__name__], last=first_look)
+    yield before
     rewind(before)
     BUFFER[:] = b"public"
 
@@ -225,10 +230,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_look_that_carries_over_finds_what_a_full_look_finds(place):
-    first = look_around([__name__])
-    before = look_around([__name__], last=first)
-    assert changed_places(first, before) == []
+def test_a_look_that_carries_over_finds_what_a_full_look_finds(place, before):
     PLACES[place]()
     carried, full = look_around([__name__], last=before), look_around([__name__])
     found = changed_places(before, full)

@@ -81,8 +81,8 @@ from fogline.audit.noise_laws import (
     pooled_failures,
     same_values,
 )
-from fogline.audit.observation import differences, modules_of, observe
-from fogline.audit.surroundings import Surroundings, empty_caches, look_around, rewind, without_inspected
+from fogline.audit.observation import differences, look_before, modules_of, observe
+from fogline.audit.surroundings import Surroundings, empty_caches, look_around, rewind
 from fogline.mechanisms.randomness import (
     Call,
     EntropySource,
@@ -484,19 +484,13 @@ def replay(
     return ReplayReport(tuple(reports))
 
 
-_LAST: list[Surroundings] = []
-"""The first look of the last replay: what is as it was then need not be read again."""
-
-
 def _warm_up(audited: _Audited, pair: Pair) -> Surroundings:
     """Let imports and compilation happen before anything is compared, and put back all other state; return a look.
 
     Garbage of earlier work goes first: collected between two looks, it would show as a difference.
     """
     gc.collect()
-    modules = modules_of(audited.fit, audited.watched)
-    before = look_around(modules, inspected=audited.fit, last=_LAST[0] if _LAST else None)
-    _LAST[:] = [without_inspected(before)]
+    before = look_before(modules_of(audited.fit, audited.watched), audited.fit)
     with use_provider(RecordingProvider()):
         seen = observe(audited.fit, pair.D, watched=audited.watched, before=before)
     rewind(before, seen.after)
