@@ -237,3 +237,23 @@ def test_a_look_that_carries_over_finds_what_a_full_look_finds(place, before):
     assert any(path.startswith(f"{__name__}.{place}") for path in found), found
     assert changed_places(before, carried) == found
     assert changed_places(carried, full) == changed_places(full, carried) == []
+
+
+CHANGES_OF_A_CLASS = {
+    "a list": lambda patch: Thing.shared.append(1),
+    "an attribute": lambda patch: patch.setattr(Thing, "shared", (1,)),
+    "a new attribute": lambda patch: setattr(Thing, "more", 1),
+    "an attribute of a function": lambda patch: in_a_property(),
+    "other code": lambda patch: patch.setattr(Thing.__init__, "__code__", Slotted.__init__.__code__),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES_OF_A_CLASS)
+def test_a_class_that_was_read_before_is_read_again_when_it_changes(name, monkeypatch):
+    thing = Thing()
+    looks = [{}, {}, {}]
+    for leaves in looks[:2]:
+        flatten(thing, "x", leaves)
+    CHANGES_OF_A_CLASS[name](monkeypatch)
+    flatten(thing, "x", looks[2])
+    assert looks[0] == looks[1] != looks[2]

@@ -349,8 +349,12 @@ def _rational(values: NDArray[Any], lowest: bool) -> list[Any]:
     return [Fraction(value) if np.isfinite(value) else None for value in flat.tolist()]
 
 
-_LOOKED_AT = 8
-"""Pairs around which the state of the process is looked at; later ones only now and then."""
+_LOOKED_AT = frozenset({0, 1, 2, 5, 10, 15, 20, 25, 30})
+"""Pairs around which the state of the process is looked at; later ones only now and then.
+
+Spread over the list of canaries, whose kinds of records come one after the other: corners, steps across the bounds,
+missing and infinite values, data that are all the same.
+"""
 
 _NOW_AND_THEN = 16
 
@@ -434,7 +438,7 @@ def replay(
     seed : int or None
         Of the recorded noise. None: the operating system's entropy.
     thorough : bool
-        Look at the state of the process around every pair, not only around the first eight and each sixteenth.
+        Look at the state of the process around every pair, not only around nine of the first 31 and each sixteenth.
     until_failure : bool
         Leave out the pairs after the first that fails: the verdict is the same, the list of failures is not complete.
 
@@ -470,7 +474,7 @@ def replay(
         relation = check_neighbours(pair.neighbours if neighbours is None else neighbours)
         provider: NoiseProvider = SystemProvider() if seed is None else SeededProvider(_mixed(seed, number))
         recorder = RecordingProvider(provider)
-        look = thorough or number < _LOOKED_AT or number % _NOW_AND_THEN == 0
+        look = thorough or number in _LOOKED_AT or number % _NOW_AND_THEN == 0
         before = _look_before(audited, last) if look else None
         last = last if before is None else before
         reports.append(_replay_pair(audited, pair, relation, recorder, before))
