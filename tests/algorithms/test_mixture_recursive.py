@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from canaries import few_corners
+from canaries import by_turns, few_corners
 
 from fogline.algorithms import mixture_recursive as method
 from fogline.algorithms.mixture_recursive import RecursivePlan, learn_recursive
@@ -179,7 +179,8 @@ def released(relation, **more):
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_replay(relation):
-    pairs = few_corners(canary_pairs([(0.0, 10.0)] * 5, neighbours=relation, n=40, block=None))
+    pairs = canary_pairs([(0.0, 10.0)] * 5, neighbours=relation, n=40, block=None)
+    pairs = by_turns(few_corners(pairs), relation)
     report = replay(released(relation), pairs, neighbours=relation)
     assert report.passed, str(report)
 

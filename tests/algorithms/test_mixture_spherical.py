@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from canaries import few_corners
+from canaries import by_turns, few_corners
 
 from fogline.algorithms.mixture_recursive import RecursivePlan
 from fogline.algorithms.mixture_spherical import PROOF, learn_spherical
@@ -55,7 +55,8 @@ def test_one_sphere_is_not_cut():
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_replay(relation):
-    pairs = few_corners(canary_pairs([(0.0, 10.0)] * 4, neighbours=relation, n=40, block=None))
+    pairs = canary_pairs([(0.0, 10.0)] * 4, neighbours=relation, n=40, block=None)
+    pairs = by_turns(few_corners(pairs), relation)
 
     def release(data):
         public = {"n_components": 2, "radius": 12.0, "sigma_min": 0.1, "sigma_max": 3.0}

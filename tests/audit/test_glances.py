@@ -130,10 +130,15 @@ CHANGES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def clean():
-    before = look_around([__name__])
-    yield
+@pytest.fixture(name="first_look", scope="module")
+def _first_look():
+    return look_around([__name__])
+
+
+@pytest.fixture(name="before", autouse=True)
+def _clean(first_look):
+    before = look_around([__name__], last=first_look)
+    yield before
     rewind(before)
     BUFFER[:] = b"public"
 
@@ -225,13 +230,30 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_look_that_carries_over_finds_what_a_full_look_finds(place):
-    first = look_around([__name__])
-    before = look_around([__name__], last=first)
-    assert changed_places(first, before) == []
+def test_a_look_that_carries_over_finds_what_a_full_look_finds(place, before):
     PLACES[place]()
     carried, full = look_around([__name__], last=before), look_around([__name__])
     found = changed_places(before, full)
     assert any(path.startswith(f"{__name__}.{place}") for path in found), found
     assert changed_places(before, carried) == found
     assert changed_places(carried, full) == changed_places(full, carried) == []
+
+
+CHANGES_OF_A_CLASS = {
+    "a list": lambda patch: Thing.shared.append(1),
+    "an attribute": lambda patch: patch.setattr(Thing, "shared", (1,)),
+    "a new attribute": lambda patch: setattr(Thing, "more", 1),
+    "an attribute of a function": lambda patch: in_a_property(),
+    "other code": lambda patch: patch.setattr(Thing.__init__, "__code__", Slotted.__init__.__code__),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES_OF_A_CLASS)
+def test_a_class_that_was_read_before_is_read_again_when_it_changes(name, monkeypatch):
+    thing = Thing()
+    looks = [{}, {}, {}]
+    for leaves in looks[:2]:
+        flatten(thing, "x", leaves)
+    CHANGES_OF_A_CLASS[name](monkeypatch)
+    flatten(thing, "x", looks[2])
+    assert looks[0] == looks[1] != looks[2]

@@ -268,9 +268,15 @@ INSIDE = {
 }
 
 
+@pytest.fixture(name="first_look", scope="module")
+def _first_look():
+    return look_around([__name__])
+
+
 @pytest.fixture(autouse=True)
-def clean():
-    before, state, numpy_state, error = look_around([__name__]), random.getstate(), np.random.get_state(), np.geterr()
+def clean(first_look):
+    before = look_around([__name__], last=first_look)
+    state, numpy_state, error = random.getstate(), np.random.get_state(), np.geterr()
     yield
     OPEN.set()
     vars(LOCAL).clear()

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from canaries import by_turns, few_corners
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -220,6 +221,7 @@ def test_a_ledger_pays_once_and_remembers(learn, tmp_path):
 @pytest.mark.parametrize("learn", [private_gaussian, private_spherical_gaussian])
 def test_replay(learn, relation):
     pairs = canary_pairs([(0.0, 10.0)] * 3, neighbours=relation, n=40, block=None)
+    pairs = by_turns(few_corners(pairs), relation)
 
     def release(data):
         found, guarantee = learn(data, epsilon=1.0, delta=1e-5, radius=12.0, neighbours=relation)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from canaries import by_turns, few_corners
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -227,6 +228,7 @@ def released(search, **more):
 @pytest.mark.parametrize("search", [one_cluster, terrific_ball])
 def test_replay(search, relation):
     pairs = canary_pairs([(0.0, 10.0)] * 3, neighbours=relation, n=40, block=None)
+    pairs = by_turns(few_corners(pairs), relation)
     report = replay(released(search, neighbours=relation), pairs, neighbours=relation)
     assert report.passed, str(report)
 

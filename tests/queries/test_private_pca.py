@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from canaries import by_turns, few_corners
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,7 +106,7 @@ def test_bad_input_is_named_and_free(tmp_path):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_replay(relation):
     box = [(0.0, 10.0)] * 4
-    pairs = canary_pairs(box, neighbours=relation, n=40, block=None)
+    pairs = by_turns(few_corners(canary_pairs(box, neighbours=relation, n=40, block=None)), relation)
 
     def release(data):
         found, guarantee = private_pca(data, epsilon=1.0, delta=1e-5, bounds=box, neighbours=relation)

@@ -136,8 +136,15 @@ def flatten(
     >>> list(leaves)
     ['x', "x['a']", "x['a'][0]", "x['a'][1]"]
     """
-    if type(value) in _PLAIN:
-        leaves[path] = (type(value).__name__, value)
+    kind = type(value)
+    if kind in _PLAIN:
+        leaves[path] = (kind.__name__, value)
+        return
+    if kind is float:
+        leaves[path] = ("float", _AS_BYTES(value))
+        return
+    if glance is None and kind is np.ndarray and _stands_alone(value):
+        leaves[path] = ("ndarray", _leaf(value), [])
         return
     known: set[int] = set() if met is None else met
     if isinstance(known, Apart) and isinstance(value, types.FunctionType) and _is_bare(value):
@@ -162,6 +169,13 @@ def flatten(
     if name in ALLOWED_OPAQUE or name.split(".")[0] in ALLOWED_OPAQUE:
         leaves[path] = ("allowed", name)
         return
+    if glance is None and isinstance(value, type) and not isinstance(known, Apart) and _has_a_name(value):
+        if id(value) in known:
+            leaves[path] = (kind.__qualname__, leaf, [])
+        else:
+            known.add(id(value))
+            leaves.update((path + below, one) for below, one in _class_leaves(value).items())
+        return
     children = _children(value, known)
     if children is None:
         if glance is not None:
@@ -176,6 +190,22 @@ def flatten(
     above = (*_above, id(value))
     for name, child in listed:
         flatten(child, path + name, leaves, met=known, glance=glance, _above=above)
+
+
+_CLASSES: dict[int, tuple[type, dict[str, Any], Glance]] = {}
+"""Classes that have been read, with their leaves and what these depend on."""
+
+
+def _class_leaves(value: type) -> dict[str, Any]:
+    """Return the leaves of a class by their paths from it, read anew if anything has changed since the last time.
+
+    Every result of an estimator leads to its classes, whose code is most of what there is to read of a small result.
+    """
+    last = _CLASSES.get(id(value))
+    if last is None or not last[2].holds():
+        last = _CLASSES[id(value)] = (value, {}, Glance())
+        flatten(value, "", last[1], met=set(), glance=last[2])
+    return {**last[1], "": (type(value).__qualname__, _leaf(value), last[1][""][2])}
 
 
 class Apart(set[int]):
@@ -281,6 +311,8 @@ _CLOSED = frozenset(
 _PLAIN = frozenset({int, str, bool, type(None)})
 """The most frequent leaves, which are kept as they are."""
 
+_AS_BYTES = struct.Struct("<1d").pack
+
 _IMMUTABLE = frozenset({Fraction, Decimal, re.Pattern, type(Path()), types.UnionType, types.GenericAlias})
 
 
@@ -296,12 +328,22 @@ def _leaf(value: object) -> Leaf | None:
         # As bytes: -0.0 equals 0.0 and a NaN equals nothing, but their bits can carry a secret.
         return (type(value).__name__, struct.pack(f"<{len(parts)}d", *parts))
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-        return ("array", str(value.dtype), value.shape, _short(np.asarray(value).tobytes()))
+        return ("array", _dtype_name(value.dtype), value.shape, _short(np.asarray(value).tobytes()))
     if isinstance(value, np.generic):
-        return ("scalar", str(value.dtype), value.tobytes())
+        return ("scalar", _dtype_name(value.dtype), value.tobytes())
     if isinstance(value, (type, *_BUILT_IN, np.dtype, type(Ellipsis), type(NotImplemented))):
         return (type(value).__name__, ADDRESS.sub("0x", str(value)))
     return None
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return what tells one type of array from another; numpy takes long to write one out."""
+    return dtype.str if dtype.isbuiltin == 1 else str(dtype)
+
+
+def _stands_alone(value: NDArray[Any]) -> bool:
+    """Say whether an array is no view, and holds numbers and nothing else."""
+    return value.base is None and value.dtype.isbuiltin == 1 and not value.dtype.hasobject
 
 
 def _plain(value: object) -> int | str:

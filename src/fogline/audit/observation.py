@@ -25,9 +25,16 @@ import numpy as np
 
 from fogline._typing import SourceLike
 from fogline.audit.leaves import ADDRESS, flatten, opaque_paths
-from fogline.audit.surroundings import Surroundings, changed_places, look_around, opaque_additions, watch_writes
+from fogline.audit.surroundings import (
+    Surroundings,
+    changed_places,
+    look_around,
+    opaque_additions,
+    watch_writes,
+    without_inspected,
+)
 
-__all__ = ["Observation", "differences", "flatten", "modules_of", "observe"]
+__all__ = ["Observation", "differences", "flatten", "look_before", "modules_of", "observe"]
 
 _PATIENCE = 0.5
 """Seconds for which a thread that is about to end is waited for."""
@@ -118,7 +125,7 @@ def observe(
     'rows: 3\n'
     """
     modules = modules_of(function, watched)
-    seen = Observation(before=look_around(modules, inspected=function) if look and before is None else before)
+    seen = Observation(before=look_before(modules, function) if look and before is None else before)
     running = threading.enumerate()
     printed, context, records = io.StringIO(), contextvars.copy_context(), list[logging.LogRecord]()
     with (
@@ -149,6 +156,24 @@ def observe(
     seen.context = _context_values(context)
     if not seen.exception:
         _look_at_result(seen)
+    return seen
+
+
+_LAST: list[Surroundings] = []
+"""The first look of the last run that was observed: what is as it was then need not be read again."""
+
+
+def look_before(modules: Iterable[str], function: Callable[[Any], Any]) -> Surroundings:
+    """Look at the process before a function runs, beginning from the look before the last one.
+
+    Examples
+    --------
+    >>> one, other = look_before([], print), look_before([], print)
+    >>> changed_places(one, other)
+    []
+    """
+    seen = look_around(modules, inspected=function, last=_LAST[0] if _LAST else None)
+    _LAST[:] = [without_inspected(seen)]
     return seen
 
 

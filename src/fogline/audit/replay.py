@@ -81,8 +81,8 @@ from fogline.audit.noise_laws import (
     pooled_failures,
     same_values,
 )
-from fogline.audit.observation import differences, modules_of, observe
-from fogline.audit.surroundings import Surroundings, empty_caches, look_around, rewind, without_inspected
+from fogline.audit.observation import differences, look_before, modules_of, observe
+from fogline.audit.surroundings import Surroundings, empty_caches, look_around, rewind
 from fogline.mechanisms.randomness import (
     Call,
     EntropySource,
@@ -349,8 +349,12 @@ def _rational(values: NDArray[Any], lowest: bool) -> list[Any]:
     return [Fraction(value) if np.isfinite(value) else None for value in flat.tolist()]
 
 
-_LOOKED_AT = 8
-"""Pairs around which the state of the process is looked at; later ones only now and then."""
+_LOOKED_AT = frozenset({0, 1, 2, 5, 10, 15, 20, 25, 30})
+"""Pairs around which the state of the process is looked at; later ones only now and then.
+
+Spread over the list of canaries, whose kinds of records come one after the other: corners, steps across the bounds,
+missing and infinite values, data that are all the same.
+"""
 
 _NOW_AND_THEN = 16
 
@@ -434,7 +438,7 @@ def replay(
     seed : int or None
         Of the recorded noise. None: the operating system's entropy.
     thorough : bool
-        Look at the state of the process around every pair, not only around the first eight and each sixteenth.
+        Look at the state of the process around every pair, not only around nine of the first 31 and each sixteenth.
     until_failure : bool
         Leave out the pairs after the first that fails: the verdict is the same, the list of failures is not complete.
 
@@ -470,7 +474,7 @@ def replay(
         relation = check_neighbours(pair.neighbours if neighbours is None else neighbours)
         provider: NoiseProvider = SystemProvider() if seed is None else SeededProvider(_mixed(seed, number))
         recorder = RecordingProvider(provider)
-        look = thorough or number < _LOOKED_AT or number % _NOW_AND_THEN == 0
+        look = thorough or number in _LOOKED_AT or number % _NOW_AND_THEN == 0
         before = _look_before(audited, last) if look else None
         last = last if before is None else before
         reports.append(_replay_pair(audited, pair, relation, recorder, before))
@@ -484,19 +488,13 @@ def replay(
     return ReplayReport(tuple(reports))
 
 
-_LAST: list[Surroundings] = []
-"""The first look of the last replay: what is as it was then need not be read again."""
-
-
 def _warm_up(audited: _Audited, pair: Pair) -> Surroundings:
     """Let imports and compilation happen before anything is compared, and put back all other state; return a look.
 
     Garbage of earlier work goes first: collected between two looks, it would show as a difference.
     """
     gc.collect()
-    modules = modules_of(audited.fit, audited.watched)
-    before = look_around(modules, inspected=audited.fit, last=_LAST[0] if _LAST else None)
-    _LAST[:] = [without_inspected(before)]
+    before = look_before(modules_of(audited.fit, audited.watched), audited.fit)
     with use_provider(RecordingProvider()):
         seen = observe(audited.fit, pair.D, watched=audited.watched, before=before)
     rewind(before, seen.after)

@@ -274,7 +274,7 @@ def look_around(
     live = {
         name: vars(module)
         for name, module in list[tuple[str, Any]](sys.modules.items())
-        if isinstance(module, types.ModuleType) and not ("." in name and name.split(".")[0] in _LARGE)
+        if isinstance(module, types.ModuleType) and not _in_large_package(name)
     }
     known = {} if last is None else last.names
     calm = last.calm if last is not None and last.calm is not None and last.calm.holds(live) else None
@@ -311,6 +311,11 @@ def without_inspected(seen: Surroundings) -> Surroundings:
     1
     """
     return replace(seen, modules={name: look for name, look in seen.modules.items() if name != _INSPECTED})
+
+
+@functools.cache
+def _in_large_package(name: str) -> bool:
+    return "." in name and name.split(".")[0] in _LARGE
 
 
 def _snapshot(now: Mapping[str, Any], last: dict[str, Any] | None) -> dict[str, Any]:
@@ -357,18 +362,22 @@ def _watched(names: Iterable[str], further: Iterable[str]) -> list[str]:
     asked = {name for name in further if is_own_code(name)} | {"__main__"}
     found = []
     for name in names:
-        own = name == "fogline" or name.startswith("fogline.")
-        own = own and not name.startswith(_SHALLOW)
-        if not name.startswith(_NOT_WATCHED) and (own or name in asked or _from_nowhere(name)):
+        if _is_fogline(name) or name in asked or _from_nowhere(name):
             found.append(name)
-    return found
+    return [name for name in found if not name.startswith(_NOT_WATCHED)]
+
+
+@functools.cache
+def _is_fogline(name: str) -> bool:
+    return (name == "fogline" or name.startswith("fogline.")) and not name.startswith(_SHALLOW)
 
 
 def _from_nowhere(name: str) -> bool:
     """Say whether a module was made by hand since the audit was imported."""
+    if name in _PRESENT:
+        return False
     module = sys.modules.get(name)
-    made = getattr(module, "__spec__", None) is None and not hasattr(module, "__file__")
-    return made and name not in _PRESENT
+    return getattr(module, "__spec__", None) is None and not hasattr(module, "__file__")
 
 
 _PRESENT = frozenset(sys.modules)

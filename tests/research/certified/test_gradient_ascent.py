@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from canaries import by_turns
 
 from fogline import Ledger
 from fogline.audit import attack, canary_pairs, replay
@@ -96,6 +97,7 @@ def test_a_records_vector_does_not_depend_on_its_batch():
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 def test_neighbours_cannot_be_told_apart(neighbours):
     pairs = canary_pairs([(-8.0, 8.0)] * 2, neighbours=neighbours, n=40, block=None)
+    pairs = by_turns(pairs, neighbours)
     options = SETTINGS | {"n_steps": 3, "n_starts": 4, "neighbours": neighbours}
     report = replay(lambda rows: gradient_ascent_modes(rows, **options), pairs)
     assert report.passed, str(report)

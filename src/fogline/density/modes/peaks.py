@@ -343,15 +343,13 @@ def _join_downward(
     top = heights.tolist() + [np.inf] * fields
     passes = np.full(peaks, -np.inf)
 
-    def find(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
     highest_first = level[descending[forest.data[order].astype(int) - 1]].tolist()
     for height, a, b in zip(highest_first, forest.row[order].tolist(), forest.col[order].tolist(), strict=True):
-        a, b = find(a), find(b)
+        # Written out twice: a call of a function costs more than the few steps to the root.
+        while parent[a] != a:
+            parent[a] = a = parent[parent[a]]
+        while parent[b] != b:
+            parent[b] = b = parent[parent[b]]
         if top[a] > top[b]:
             a, b = b, a
         passes[a] = height  # a is the lower of the two: its component ends here

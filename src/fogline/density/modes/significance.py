@@ -274,9 +274,10 @@ def _folding_of(line: _Axis, points: bytes, reach: int, fading: float) -> Comple
     """Compute the matrix of `_folding` from public numbers alone; not to be written to."""
     axis, h = np.frombuffer(points), line.bandwidth
     low, width, period = line.lower, line.width, line.period
-    omega = 2 * np.pi / period * np.arange(-reach, reach + 1)
-    offset = low - line.origin
-    folding = np.exp(1j * np.outer(axis - low + offset, omega)) * np.exp(-0.5 * (h * omega) ** 2)
+    # The other half of the frequencies has the conjugate waves.
+    omega = 2 * np.pi / period * np.arange(reach + 1)
+    angles = np.outer(axis - line.origin, omega)
+    folding = (np.cos(angles) + 1j * np.sin(angles)) * np.exp(-0.5 * (h * omega) ** 2)
     gap = period - width
     size = max(4 * (2 * reach + 1), int(np.ceil(8 * period / h)))
     steps = period * np.arange(size) / size
@@ -286,11 +287,12 @@ def _folding_of(line: _Axis, points: bytes, reach: int, fading: float) -> Comple
     for weight, (image, places, outside) in zip(weights, rules, strict=True):
         # A smooth fade keeps high frequencies, of which there is mostly noise, out of the images.
         fade = ndtr(fading * (1 - 2 * np.clip(outside / gap, 0.0, 1.0)))
-        waves = np.exp(1j * np.outer(places + offset, omega)) * (fade * period / size)[:, None]
         near = weight > 0
-        kernel = np.exp(-0.5 * ((image[near, None] - places) / h) ** 2) / (np.sqrt(2 * np.pi) * h)
-        folding[near] += weight[near, None] * (kernel @ waves)
-    kept: ComplexArray = np.asarray(folding)
+        kernel = np.exp(-0.5 * ((image[near, None] - places) / h) ** 2) * (fade * period / size)
+        # A rule goes once around in equal steps, so that its sums over waves are a Fourier transform, up to a phase.
+        sums = np.fft.rfft(kernel / (np.sqrt(2 * np.pi) * h), axis=1)[:, : reach + 1].conj()
+        folding[near] += weight[near, None] * sums * np.exp(1j * (places[0] + low - line.origin) * omega)
+    kept: ComplexArray = np.concatenate([folding[:, :0:-1].conj(), folding], axis=1)
     kept.flags.writeable = False
     return kept
 
