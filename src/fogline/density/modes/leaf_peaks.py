@@ -29,7 +29,6 @@ from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.leaves import LeafRelease, LeafSpec, Noise
 from fogline.density.modes.peaks import (
     Peaks,
-    find_peaks,
     find_peaks_both_ways,
     line_prominences,
     wall_prominences,
@@ -308,14 +307,18 @@ class ScaleTest:
         return max(plain, self.ridge.quantile(level, LEAF_PEAKS.ridges * self.effective_tests))
 
     @cached_property
+    def _both_ways(self) -> tuple[Peaks, Peaks]:
+        return find_peaks_both_ways(self.released[None])
+
+    @property
     def peaks(self) -> Peaks:
         """Peaks of the released density; walls are ways out."""
-        return find_peaks(self.released[None])
+        return self._both_ways[0]
 
-    @cached_property
+    @property
     def peaks_with_walls(self) -> Peaks:
         """The same where nothing leads out of the box, so that a peak may stand at a wall."""
-        return find_peaks(self.released[None], outside=False)
+        return self._both_ways[1]
 
     @cached_property
     def standing(self) -> FloatArray:
