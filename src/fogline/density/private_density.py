@@ -11,6 +11,7 @@ import json
 import math
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 from fogline._results import Results
 from fogline._validation import check_count, check_level
 from fogline.accounting.guarantee import Guarantee
-from fogline.density.counted_records import check_expected, release_message
+from fogline.density.counted_records import (
+    check_expected,
+    count_words,
+    is_nothing,
+    joined,
+    release_message,
+    rounded_words,
+)
 from fogline.density.feature_reading import RandomReading
 from fogline.density.fog_file import MOST_BYTES, VERSION, check_texts, decode_fog, encode_fog, is_fog
 from fogline.density.grid_reading import Grid, Reading
@@ -301,6 +309,32 @@ class PrivateDensity(Results):
         found: Posterior = self._memory["posterior"]
         return found
 
+    @property
+    def _shape(self) -> tuple[Posterior, str]:
+        """Posterior for readings that look for shapes, and what to beware of.
+
+        A column that is rounded without having been declared so is read on its lattice: else every value would be a
+        group of its own, and no family would fit.
+        """
+        if "shape" not in self._memory:
+            from fogline.density.point_masses import lattice_of
+            from fogline.density.posterior.posterior import Posterior
+
+            words = count_words(self.count, self.count_sd, columns=self.spec.d) if self._may_be_none else ""
+            rounded = None if self.leaves is None else lattice_of(self.leaves)
+            if rounded is None:
+                self._memory["shape"] = self.posterior, words
+            else:
+                lattice = rounded[0]
+                told = rounded_words(self.column_names[0], lattice.spec.steps[0])
+                self._memory["shape"] = Posterior.of_leaves(lattice, self.column_names), joined(told, words)
+        found: tuple[Posterior, str] = self._memory["shape"]
+        return found
+
+    @property
+    def _may_be_none(self) -> bool:
+        return is_nothing(self.count, self.count_sd)
+
     def probability(self, box: Sequence[Ends] | None = None, **options: Any) -> Estimate:
         """Probability of a box, as :meth:`Posterior.probability`."""
         return self.posterior.probability(box, **options)
@@ -370,7 +404,9 @@ class PrivateDensity(Results):
         """
         from fogline.density.hellinger.leaf_fit import fit_column
 
-        return fit_column(self.posterior, family, column, **options)
+        posterior, words = self._shape
+        fit = fit_column(posterior, family, column, **options)
+        return replace(fit, message=joined(fit.message, words))
 
     # -- clusters and mixtures ----------------------------------------------------------------------------
 
@@ -380,7 +416,9 @@ class PrivateDensity(Results):
 
         key = ("clusters", n_clusters, level)
         if key not in self._memory:
-            self._memory[key] = read_clusters(self.posterior, n_clusters, level=level)
+            posterior, words = self._shape
+            read = read_clusters(posterior, n_clusters, level=level)
+            self._memory[key] = replace(read, message=joined(read.message, words))
         found: ClusterReading = self._memory[key]
         return found
 
@@ -390,7 +428,9 @@ class PrivateDensity(Results):
 
         key = ("mixture", n_components, None if sigma_min is None else np.asarray(sigma_min).tobytes())
         if key not in self._memory:
-            self._memory[key] = read_mixture(self.posterior, n_components, sigma_min=sigma_min)
+            posterior, words = self._shape
+            read = read_mixture(posterior, n_components, sigma_min=sigma_min)
+            self._memory[key] = replace(read, message=joined(read.message, words))
         found: MixtureReading = self._memory[key]
         return found
 
