@@ -1,7 +1,8 @@
 """Columns and pairs of columns whose modes are known, in two halves, for the study of modes.
 
 The half "tune" may be looked at while the search is made (it holds all kinds of earlier studies), the half "judge" only
-to report: it was written down before the search was changed, with other families or other parameters.
+to report: it was written down before the search was changed, with other families or other parameters. The kinds "new"
+were written down after the search was finished, and nothing was changed after they had been run.
 """
 
 from __future__ import annotations
@@ -261,5 +262,30 @@ def _judged_with() -> list[Kind]:
     ]  # fmt: skip
 
 
-KINDS = {kind.name: kind for kind in (*_tuned_without(), *_tuned_with(), *_judged_without(), *_judged_with())}
+# -- new -----------------------------------------------------------------------------------------------------
+
+
+def _new() -> list[Kind]:
+    return [
+        _without("valley between two walls", "new", (0, 10),
+                 lambda n, r: np.where(r.random(n) < 0.7, r.exponential(1.0, n), 10 - r.exponential(0.5, n))),
+        _without("exponential from the high wall", "new", (0, 50), lambda n, r: 50 - r.exponential(4, n)),
+        _without("log-uniform", "new", (0, 1000), lambda n, r: np.exp(r.uniform(0, np.log(1000), n))),
+        _without("five rising stairs", "new", (0, 5),
+                 lambda n, r: r.choice(5, n, p=[0.05, 0.12, 0.2, 0.28, 0.35]) + r.random(n)),
+        _without("exponential with a cap", "new", (0, 10), lambda n, r: np.minimum(r.exponential(3, n), 8.0)),
+        _without("geometric, steps not declared", "new", (0, 40), lambda n, r: r.geometric(0.15, n).astype(float) - 1),
+        _without("two values, nothing between", "new", (0, 10), lambda n, r: np.where(r.random(n) < 0.3, 3.0, 8.0)),
+        _without("digits that heap at tens", "new", (0, 99),
+                 lambda n, r: np.where(r.random(n) < 0.5, 10.0 * r.integers(0, 10, n), r.integers(0, 100, n)), 1.0),
+        _pair("valley and exponential", "new", [(0, 1), (0, 20)],
+              lambda n, r: np.c_[r.beta(0.6, 0.5, n), r.exponential(3, n)]),
+        _mixture("gamma(1.7)", "new", (0, 30), (1.0, stats.gamma(1.7, scale=2)), group="wall"),
+        _mixture("beta(7, 1.6)", "new", (0, 1), (1.0, stats.beta(7, 1.6)), group="wall"),
+        _mixture("normal at the high wall", "new", (0, 200), (1.0, stats.norm(190, 5)), group="wall"),
+        _mixture("lognormal(0.8)", "new", (0, 20), (1.0, stats.lognorm(0.8)), group="wall"),
+    ]  # fmt: skip
+
+
+KINDS = {kind.name: kind for kind in (*_tuned_without(), *_tuned_with(), *_judged_without(), *_judged_with(), *_new())}
 """All kinds by name."""

@@ -19,6 +19,10 @@ COLUMNS = {
     "all zeros": (np.zeros(3000), (0, 10), None),
     "all at the upper wall": (np.full(3000, 10.0), (0, 10), None),
     "one whole number": (np.full(3000, 4.0), (0, 10), 1.0),
+    "zeros and ones": (np.repeat([0.0, 1.0], 1500), (0, 1), None),
+    "zeros and ones, declared": (np.repeat([0.0, 1.0], 1500), (0, 1), 1.0),
+    "whole numbers": (RNG.poisson(7, 3000).astype(float), (0, 30), None),
+    "whole numbers, declared": (RNG.poisson(7, 3000).astype(float), (0, 30), 1.0),
     "bounds far too wide": (RNG.normal(0.5, 0.1, 3000), (-1e6, 1e6), None),
     "bounds that cut the data": (RNG.normal(5, 3, 3000), (4.5, 5.5), None),
     "dates as numbers": (1.7e9 + DAY * RNG.normal(200, 40, 3000), (1.7e9, 1.7e9 + 400 * DAY), None),
@@ -26,8 +30,17 @@ COLUMNS = {
     "nothing but gaps": (np.full(300, np.nan), (0, 10), None),
 }
 
-HEAPS = {"one value": 1, "two values": 2, "all zeros": 1, "all at the upper wall": 1, "one whole number": 1}
+HEAPS = {
+    "one value": 1,
+    "two values": 2,
+    "zeros and ones": 2,
+    "all zeros": 1,
+    "all at the upper wall": 1,
+    "one whole number": 1,
+}
 """Columns that are point masses and nothing else."""
+
+NUMBERS = ("whole numbers", "whole numbers, declared")
 
 NORMAL = {"dates as numbers": (1.7e9 + 200 * DAY, 15 * DAY), "bounds far too wide": (0.5, 1e4)}
 """Columns with one mode, and how far from it a reported one may be."""
@@ -54,6 +67,9 @@ def test_modes(column):
         assert len(found.positions) == 0
         assert len(found.point_masses) == HEAPS[name]
         assert sum(shares) > 0.9
+    elif name in NUMBERS:
+        assert len(found.positions) == 1
+        assert abs(found.positions[0, 0] - 6.5) < 3 * found.standard_errors[0, 0]
     elif name in NORMAL:
         true, reach = NORMAL[name]
         assert np.all(np.abs(found.positions - true) < reach)
@@ -70,7 +86,10 @@ def test_point_masses_are_those_of_the_posterior(column):
 
 def test_quantiles_and_means(column):
     _, (low, high), density = column
-    for found in (density.quantile([0.1, 0.5, 0.9]), density.mean()):
+    quantiles = density.quantile([0.1, 0.5, 0.9])
+    # the interval of a quantile reaches to the ends of its leaf, and so does the error
+    assert np.all(quantiles.high - quantiles.low <= 6 * np.asarray(quantiles.standard_error) + 1e-9 * (high - low))
+    for found in (quantiles, density.mean()):
         for part in (found.low, found.value, found.high):
             assert np.all(np.isfinite(part))
             assert np.all((np.asarray(part) >= low) & (np.asarray(part) <= high))
@@ -88,10 +107,50 @@ def test_clusters_and_mixtures(column):
     assert np.all(np.linalg.eigvalsh(model.covariances) > 0)
 
 
+def test_numbers_of_groups(column):
+    """A value is a group where there are two of them, not where there are thirty."""
+    name, _, density = column
+    groups, model = density.clusters(), density.mixture(2)
+    if name in NUMBERS:
+        assert len(groups.shares) == 1
+        assert np.all(model.covariances > 1)
+    if name.startswith("zeros and ones") or name == "two values":
+        assert len(groups.shares) == len(model.weights) == 2
+        np.testing.assert_allclose(groups.shares, 0.5, atol=0.1)
+    assert ("steps=" in groups.message) == ("steps=" in model.message) == (name == "whole numbers")
+
+
+def test_few_records_are_told(column):
+    name, _, density = column
+    nothing = name in ("no record", "one record", "ten records", "nothing inside the bounds", "nothing but gaps")
+    for found in (density.clusters(), density.mixture(), density.fit("normal")):
+        assert ("may be none" in found.message) >= nothing
+
+
 def test_a_fitted_family(column):
-    _, _, density = column
+    name, (low_bound, high_bound), density = column
     fit = density.fit("normal")
     for low, high in (*fit.intervals.values(), *fit.robust_intervals.values()):
         assert np.isfinite([low, high]).all()
-        assert low <= high
+        assert low < high
     assert str(fit.assumption)
+    if name in HEAPS or name == "zeros and ones, declared":
+        assert fit.assumption.untold
+        low, high = fit.intervals["mu"]
+        assert high - low >= high_bound - low_bound
+    if name == "dates as numbers":
+        low, high = fit.intervals["mu"]
+        assert low < 1.7e9 + 200 * DAY < high < low + 10 * DAY
+        assert "1.717" in str(density.quantile(0.5))
+        assert len(str(density.quantile(0.5)).split(" ")[0]) > len("1.717e+09")
+
+
+def test_bounds_that_are_too_wide_are_named():
+    sketch = DensitySketch([(0, 10_000)], features="leaves")
+    sketch.update(np.random.default_rng(1).gamma(3.0, 2.0, (3000, 1)))
+    with seeded_noise(3):
+        density = sketch.release(epsilon=1.0)
+    assert "only narrower bounds would show more" in density.modes().message
+    # the mean of one component is the mean of the column, and as uncertain
+    error = float(density.mixture(1).mean_errors[0, 0])
+    assert 0.5 * float(density.mean().standard_error) < error < 2 * float(density.mean().standard_error)

@@ -16,7 +16,15 @@ from fogline.accounting.guarantee import Guarantee
 if TYPE_CHECKING:
     from fogline.density.private_density import PrivateDensity
 
-__all__ = ["check_expected", "count_words", "is_nothing", "joined", "nothing_counted", "release_message"]
+__all__ = [
+    "check_expected",
+    "count_words",
+    "is_nothing",
+    "joined",
+    "nothing_counted",
+    "release_message",
+    "rounded_words",
+]
 
 DEVIATIONS = 3.0
 """A count within so many noise deviations of zero may stand for no record at all."""
@@ -114,6 +122,17 @@ def nothing_counted(density: PrivateDensity) -> str:
     if not is_nothing(density.count, density.count_sd):
         return ""
     return joined("nothing stands above the fog", count_words(density.count, density.count_sd, columns=density.spec.d))
+
+
+def rounded_words(column: str, step: float) -> str:
+    """Say that a column that was declared continuous is rounded.
+
+    Examples
+    --------
+    >>> rounded_words("age", 1.0)
+    'age looks rounded to multiples of about 1: say so with steps=, if that is public'
+    """
+    return f"{column} looks rounded to multiples of about {step:.3g}: say so with steps=, if that is public"
 
 
 def release_message(

@@ -11,8 +11,9 @@ import json
 import math
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 from fogline._results import AnyReading, Origin, Results, read_from
 from fogline._validation import check_count, check_level
 from fogline.accounting.guarantee import Guarantee
-from fogline.density.counted_records import check_expected, release_message
+from fogline.density.counted_records import (
+    check_expected,
+    count_words,
+    is_nothing,
+    joined,
+    release_message,
+    rounded_words,
+)
 from fogline.density.feature_reading import RandomReading
 from fogline.density.fog_file import MOST_BYTES, VERSION, check_texts, decode_fog, encode_fog, is_fog
 from fogline.density.grid_reading import Grid, Reading
@@ -41,6 +49,9 @@ if TYPE_CHECKING:
     from fogline.density.posterior.posterior import Ends, Posterior
     from fogline.density.questions import Answer
     from fogline.families import Family
+
+Told = TypeVar("Told", "FamilyFit", "ClusterReading", "MixtureReading")
+"""Readings that have a message."""
 
 __all__ = ["PrivateDensity"]
 
@@ -301,6 +312,32 @@ class PrivateDensity(Results):
         found: Posterior = self._memory["posterior"]
         return found
 
+    @property
+    def _shape(self) -> tuple[Posterior, str]:
+        """Posterior for readings that look for shapes, and what to beware of.
+
+        A column that is rounded without having been declared so is read on its lattice: else every value would be a
+        group of its own, and no family would fit.
+        """
+        if "shape" not in self._memory:
+            from fogline.density.point_masses import lattice_of
+            from fogline.density.posterior.posterior import Posterior
+
+            words = count_words(self.count, self.count_sd, columns=self.spec.d) if self._may_be_none else ""
+            rounded = None if self.leaves is None else lattice_of(self.leaves)
+            if rounded is None:
+                self._memory["shape"] = self.posterior, words
+            else:
+                lattice = rounded[0]
+                told = rounded_words(self.column_names[0], lattice.spec.steps[0])
+                self._memory["shape"] = Posterior.of_leaves(lattice, self.column_names), joined(told, words)
+        found: tuple[Posterior, str] = self._memory["shape"]
+        return found
+
+    @property
+    def _may_be_none(self) -> bool:
+        return is_nothing(self.count, self.count_sd)
+
     def probability(self, box: Sequence[Ends] | None = None, **options: Any) -> Estimate:
         """Probability of a box, as :meth:`Posterior.probability`."""
         return self.posterior.probability(box, **options)
@@ -373,7 +410,7 @@ class PrivateDensity(Results):
 
         given = {"confidence" if name == "level" else name: value for name, value in options.items()}
         origin = Origin(self, "PrivateHellinger", {"family": family, **given}, {"column": column})
-        return self._reading(origin, lambda: fit_column(self.posterior, family, column, **options))
+        return self._reading(origin, lambda: self._told(lambda shape: fit_column(shape, family, column, **options)))
 
     # -- clusters and mixtures ----------------------------------------------------------------------------
 
@@ -382,14 +419,16 @@ class PrivateDensity(Results):
         from fogline.density.components.leaf_clusters import read_clusters
 
         origin = Origin(self, "PrivateModeClustering", {"n_clusters": n_clusters, "level": level})
-        return self._reading(origin, lambda: read_clusters(self.posterior, n_clusters, level=level))
+        return self._reading(origin, lambda: self._told(lambda shape: read_clusters(shape, n_clusters, level=level)))
 
     def mixture(self, n_components: int | None = None, *, sigma_min: float | ArrayLike | None = None) -> MixtureReading:
         """Gaussian mixture of up to three columns, as :func:`~fogline.density.components.leaf_mixture.read_mixture`."""
         from fogline.density.components.leaf_mixture import read_mixture
 
         origin = Origin(self, "PrivateGaussianMixture", {"n_components": n_components, "sigma_min": sigma_min})
-        return self._reading(origin, lambda: read_mixture(self.posterior, n_components, sigma_min=sigma_min))
+        return self._reading(
+            origin, lambda: self._told(lambda shape: read_mixture(shape, n_components, sigma_min=sigma_min))
+        )
 
     def compare(self, other: PrivateDensity, **options: Any) -> DensityComparison:
         """Distances to another release of the same columns, and whether they differ at all.
@@ -399,6 +438,12 @@ class PrivateDensity(Results):
         from fogline.density.distances import compare_densities
 
         return compare_densities(self, other, **options)
+
+    def _told(self, read: Callable[[Posterior], Told]) -> Told:
+        """Read from the shape, and say in the message what was done to see it."""
+        shape, words = self._shape
+        found = read(shape)
+        return replace(found, message=joined(found.message, words))
 
     def _reading(self, origin: Origin, read: Callable[[], AnyReading]) -> AnyReading:
         """Return a reading, kept for whoever asks for the same again; it remembers where it comes from."""

@@ -452,9 +452,9 @@ def read_posterior_branches(posterior: Posterior, y: str | int | None = None) ->
     shape = tuple(len(a) for a in slices.grid)
     branch = _joined(found, shape)
     kept = _reported(found, branch)
-    message = _message(posterior, found, kept, chosen)
+    message = _message(posterior, found, kept, chosen, bool(atoms))
     if atoms:
-        listed = ", ".join(f"{name} {atom.value:.4g} ({100 * float(atom.share.value):.2g}%)" for atom in atoms[:3])
+        listed = ", ".join(f"{name} {atom.value:.4g} ({float(atom.share.value):.0%})" for atom in atoms[:3])
         words = f"single values hold many records: {listed}; they are point masses, and branches are those of the rest"
         message = "; ".join(filter(None, [message, words]))
     return _branch_map(slices, places, chosen, found, branch, kept, response, message)
@@ -509,13 +509,13 @@ def _branch_map(
     )
 
 
-def _message(posterior: Posterior, found: _Found, kept: BoolArray, chosen: _Chosen) -> str:
+def _message(posterior: Posterior, found: _Found, kept: BoolArray, chosen: _Chosen, beside: bool) -> str:
     """What would help where there is no branch."""
     if kept.any():
         return ""
     count = posterior.count
     if is_nothing(float(count.value), float(count.standard_error)):
-        return "no branch: hardly a record was counted"
+        return "no branch: hardly a record was counted" + (" beside single values" if beside else "")
     if not chosen.known.any():
         return "no branch: at no x there are records enough; more records or epsilon would help"
     best = float(found.z.max(initial=0.0))

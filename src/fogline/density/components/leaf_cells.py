@@ -4,6 +4,9 @@ The leaves of each axis are joined to groups, narrow where there is much mass an
 such groups keeps its mass :math:`p_c`, its mean :math:`x_c` and its covariance :math:`W_c` about it, so that the
 moments of any union of cells are those of its leaves. Coordinates are scaled by the released mean and spread of each
 column: columns in grams and in millimetres then count alike.
+
+A value of a lattice stands for its step: its records are spread evenly over it, and no shape is narrower. Else every
+whole number would be a group of its own, of no width. Only a column of two or three values has nothing but them.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import numpy as np
 from fogline._typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from fogline.density.posterior.axes import LeafAxis
     from fogline.density.posterior.posterior import Posterior
 
 __all__ = ["CELLS", "CellSettings", "LeafCells", "group_starts", "joined_groups"]
@@ -38,6 +42,8 @@ class CellSettings:
         Cells with less mass than this, in the estimate and in the draws, are left out.
     narrowest : float
         Least spread of a column, as a fraction of its public range.
+    few_values : int
+        A lattice with at most so many values is a list of them: each may be a group.
     """
 
     groups: tuple[int, int, int] = (320, 48, 20)
@@ -45,6 +51,7 @@ class CellSettings:
     tail: float = 5e-4
     least: float = 1e-6
     narrowest: float = 1e-4
+    few_values: int = 3
 
 
 CELLS = CellSettings()
@@ -120,7 +127,7 @@ class LeafCells:
         """
         masses, d = posterior.masses(), posterior.d
         margins = [masses.estimate.sum(axis=tuple(k for k in range(d) if k != axis)) for axis in range(d)]
-        within_leaf = np.array([axis.reach * (axis.reach + axis.step) / 3 for axis in posterior.axes])
+        within_leaf = np.array([_variance_inside(axis, settings) for axis in posterior.axes])
         values = [posterior.places(axis) for axis in range(d)]  # zeros count as zeros, not as the middle of their leaf
         centre = np.array([float(m @ value) for m, value in zip(margins, values, strict=True)])
         spread = [float(m @ (value - c) ** 2) for m, value, c in zip(margins, values, centre, strict=True)]
@@ -149,6 +156,13 @@ class LeafCells:
             floor=floor,
             count=float(posterior.count.value),
         )
+
+
+def _variance_inside(axis: LeafAxis, settings: CellSettings) -> float:
+    """Variance of mass that is spread evenly over one leaf; a value of a lattice stands for its whole step."""
+    if axis.step and len(axis.centres) > settings.few_values:
+        return axis.width**2 / 12
+    return axis.reach * (axis.reach + axis.step) / 3
 
 
 def group_starts(margin: FloatArray, groups: int, settings: CellSettings = CELLS) -> IntArray:

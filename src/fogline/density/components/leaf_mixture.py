@@ -53,6 +53,9 @@ __all__ = [
 MOST_COMPONENTS = 32
 """Most components that can be asked for."""
 
+LARGEST_SCORE = 8.0
+"""About the score of a covariance four deviations out."""
+
 MOST_PLACES = 128
 """Places at which a further component is tried."""
 
@@ -428,8 +431,16 @@ def _floored(covariances: FloatArray, floor: FloatArray) -> FloatArray:
 
 
 def evidence(cells: LeafCells, simple: Gaussians, rich: Gaussians) -> tuple[float, float]:
-    """What a richer model gains, in nats per record, and how many records without noise would know it as well."""
-    ratio = rich.log_density(cells.places, cells.within) - simple.log_density(cells.places, cells.within)
+    """What a richer model gains, in nats per record, and how many records without noise would know it as well.
+
+    Half a record is spread evenly over the box in both models: what noise leaves far from narrow components would
+    otherwise have a say without bound.
+    """
+    even = -float(np.log(cells.upper - cells.lower).sum()) + math.log(0.5 / max(cells.count, 1.0))
+    rich_density, simple_density = (
+        np.logaddexp(model.log_density(cells.places, cells.within), even) for model in (rich, simple)
+    )
+    ratio = rich_density - simple_density
     gain = float(cells.mass @ ratio)
     error = float(np.std(cells.draws @ ratio))
     if gain <= 0 or error <= 0:
@@ -531,7 +542,9 @@ def parameter_draws(cells: LeafCells, model: Gaussians) -> FloatArray:
     curvature = _curvature(cells, model, size)
     curvature = (curvature + curvature.T) / 2
     # where the curvature says less than the spread of the scores there is no clear top: errors must not explode
-    spread = scores.T @ (cells.mass[:, None] * scores)
+    # (what lies far out of a long tail spreads the scores a million times further, and says nothing of the top)
+    near = np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)
+    spread = near.T @ (cells.mass[:, None] * near)
     values, vectors = np.linalg.eigh(spread + 1e-9 * np.trace(spread) / size * np.eye(size))
     root = vectors / np.sqrt(values)
     inner, turned = np.linalg.eigh(root.T @ curvature @ root)

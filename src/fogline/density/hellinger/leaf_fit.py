@@ -95,6 +95,8 @@ class LeafFitTuning:
     power : float
         Noncentrality beyond which contamination counts as detected, in deviations: the test of the fit then finds it
         in about nine of ten releases.
+    single_values : float
+        Where point masses hold more than this part of the records, a family has nothing to be fitted to.
     few : float
         With fewer records than this a message says that errors are rough.
     error_factor : float
@@ -121,6 +123,7 @@ class LeafFitTuning:
     breakdown: float = 2.0
     most_contamination: float = 0.2
     power: float = 5.0
+    single_values: float = 0.9
     few: float = 100.0
     error_factor: float = 1.12
     crossing: float = 0.2
@@ -146,6 +149,8 @@ class FitAssumption:
     breakdown : float
         Where the family does not fit: how many times as far from the records as the best parameters the true ones are
         allowed to be.
+    untold : str
+        Why the records do not tell the parameters at all; else empty.
     """
 
     holds: bool
@@ -153,8 +158,11 @@ class FitAssumption:
     hidden: float
     shift: float
     breakdown: float
+    untold: str = ""
 
     def __str__(self) -> str:
+        if self.untold:
+            return f"{self.untold}: the intervals are the bounds of the parameters"
         if not self.holds:
             return (
                 f"the family does not fit all of the records (p = {self.p_value:.1g}): intervals are widened to "
@@ -285,7 +293,9 @@ class _Cells:
     def scales(self, theta: FloatArray) -> FloatArray:
         """Steps of numerical derivatives at a point: relative for positive parameters, whose boxes may be wide."""
         positive = np.array([limit[0] == 0.0 for limit in self.family.limits])
-        return np.where(positive, 1e-4 * np.maximum(np.abs(theta), 1e-12), np.minimum(self.steps, 1e-3))
+        # A step must not drown in the rounding of numbers as large as dates in seconds.
+        most = max(1e-3, *(1e-6 * (axis.bounds[1] - axis.bounds[0]) for axis in self.axes))
+        return np.where(positive, 1e-4 * np.maximum(np.abs(theta), 1e-12), np.minimum(self.steps, most))
 
     def root_jacobian(self, theta: FloatArray) -> FloatArray:
         """Derivatives of the roots of the probabilities in the parameters, shape (cells, m)."""
@@ -457,8 +467,12 @@ def _influence(cells: _Cells, theta: FloatArray, kept: BoolArray) -> FloatArray:
     share = _root_share(cells.p, q, kept)
     jacobian = np.where(kept[:, None], share * cells.root_jacobian(theta), 0.0)
     full = np.column_stack([jacobian, np.where(kept, np.sqrt(q), 0.0)])
-    hessian = full.T @ full
-    inverse = np.linalg.pinv(hessian, rcond=1e-13, hermitian=True)
+    # In units of their own slopes: parameters of dates in seconds move the roots by a millionth of what a share does.
+    size = np.linalg.norm(full, axis=0)
+    unit = np.where(size > 1e-100, 1 / np.maximum(size, 1e-100), 0.0)
+    inverse = np.linalg.pinv((full * unit).T @ (full * unit), rcond=1e-13, hermitian=True) * np.multiply.outer(
+        unit, unit
+    )
     # Where the records are fewer than the family, a root has a steep slope that belongs to noise alone.
     slope = np.where(kept, 0.5 / np.sqrt(np.maximum(np.maximum(cells.p, share**2 * q), 1e-300)), 0.0)
     weights = (full * slope[:, None]) @ inverse[:, :-1]
@@ -635,9 +649,12 @@ def _ends(
 
 def _default_box(posterior: Posterior, family: Family) -> FloatArray:
     """Wide bounds of the parameters around those with the released moments: post-processing, and so free."""
+    # As far as the column reaches and no less than the box of old: dates in seconds are beyond 1e9.
+    far = max(1e9, *(10 * abs(end) for axis in posterior.axes for end in axis.bounds))
+    positive = [min(1e-6, far / 1e15), max(1e6, far / 1e3)]
     wide = np.array(
         [
-            [1e-6, 1e6] if low == 0.0 and high == math.inf else [max(low, -1e9), min(high, 1e9)]
+            positive if low == 0.0 and high == math.inf else [max(low, -far), min(high, far)]
             for low, high in family.limits
         ]
     )
@@ -753,7 +770,10 @@ def _result(
     p_value = float(chdtrc(misfit.degrees, misfit.statistic))
     holds = p_value >= LEAF_FIT.level
     shifts, hidden = _hidden(misfit, errors)
+    untold = _untold(posterior, cells, errors)
     own = np.zeros((len(theta), 2)) if holds else _widening(misfit)
+    if untold:
+        holds, own = False, np.full((len(theta), 2), np.inf)
     robust = np.maximum(own, shifts[:, None])
     shift = float((shifts / np.maximum(errors, 1e-300)).max())
     share, share_error = _explained(misfit, cells, kept)
@@ -772,7 +792,7 @@ def _result(
         share=share,
         share_error=share_error,
         lumps=_lumps(cells, theta, kept),
-        assumption=FitAssumption(holds, p_value, hidden, shift, LEAF_FIT.breakdown),
+        assumption=FitAssumption(holds, p_value, hidden, shift, LEAF_FIT.breakdown, untold),
         message=_message(posterior, cells, theta, share),
         box=cells.box,
         widening=own,
@@ -780,11 +800,24 @@ def _result(
     )
 
 
+def _untold(posterior: Posterior, cells: _Cells, errors: FloatArray) -> str:
+    """Why the records cannot tell the parameters of the family; empty where they can."""
+    if len(cells.p) <= len(errors):
+        return f"a column of {len(cells.p)} values does not tell {len(errors)} parameters"
+    if posterior.d == 1 and "zero" not in cells.family.parameters:
+        atoms = sum(float(atom.share.value) for atom in posterior.atoms)
+        if atoms > LEAF_FIT.single_values:
+            return f"{100 * min(atoms, 1.0):.0f}% of the records are single values, and a family has no shape there"
+    if not np.all(np.isfinite(errors) & (errors > 0)):
+        return "the family is nowhere near the records"
+    return ""
+
+
 def _message(posterior: Posterior, cells: _Cells, theta: FloatArray, share: float) -> str:
     """What to beware of, from released values."""
     count = posterior.count
     if is_nothing(float(count.value), float(count.standard_error)):
-        return "the estimates are of noise alone"
+        return "the estimates may be of noise alone"
     told = []
     if cells.count < LEAF_FIT.few:
         told.append(f"there are only about {cells.count:.0f} records: errors are rough")

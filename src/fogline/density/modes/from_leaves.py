@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
-from fogline.density.counted_records import joined, nothing_counted
+from fogline.density.counted_records import joined, nothing_counted, rounded_words
 from fogline.density.modes.leaf_peaks import (
     ScaleGrid,
     ScaleTest,
@@ -44,6 +44,12 @@ BEST_LEVELS = (0.05, 0.2, 0.5)
 
 MOST_IN_HEAPS = 0.9
 """Where point masses hold more than this part of the records, nobody is told to look for peaks among the rest."""
+
+LEAST_VALUES = 3
+"""A column with fewer values has no place that is off both walls."""
+
+UNRESOLVED = 4
+"""Where so few leaves at a wall hold half of the records, a mode among them would not be seen."""
 
 NEAR_WALL = 2.0
 """Bandwidths from a wall within which a peak at another wall may stand in the corner."""
@@ -426,15 +432,18 @@ def _beside(search: LeafSearch, ends: Sequence[BoundaryMode], plateaus: Sequence
             f"records are densest at {wall.words(search.names)}, around {_place_words(search, wall.position)}: what "
             "leans on a wall is not counted as a mode, and neither more records nor more epsilon would make it one"
         )
+        if near := _unresolved(search, wall):
+            said.append(f"half of the records lie within {near:.3g} of it: only narrower bounds would show more")
     heaps = search.heaps[:3]
     if heaps:
         listed = ", ".join(f"{_heap_words(search, heap)} ({heap.share:.0%})" for heap in heaps)
         said.append(f"single values hold many records: {listed}; they are point masses, not modes")
+        if heaps[0].share > MOST_IN_HEAPS and "somewhere in" in _heap_words(search, heaps[0]):
+            said.append(
+                "if these records are not all equal, the bounds are far too wide: narrower ones would show more"
+            )
     if search.counts.spacing:
-        said.append(
-            f"{search.names[0]} looks rounded to multiples of about {search.counts.spacing:.3g}: say so with steps=, "
-            "if that is public"
-        )
+        said.append(rounded_words(search.names[0], search.counts.spacing))
     for place in plateaus[:1]:
         said.append(
             f"around {_place_words(search, place)} the density is flat on top: a plateau has no mode, and more records "
@@ -443,16 +452,30 @@ def _beside(search: LeafSearch, ends: Sequence[BoundaryMode], plateaus: Sequence
     return joined(*said)
 
 
+def _unresolved(search: LeafSearch, wall: BoundaryMode) -> float:
+    """Width of a few leaves at a wall that hold half of the records of a single column; 0 where they do not."""
+    counts = search.counts
+    if counts.d > 1 or counts.spec.leaves[0] <= 2 * UNRESOLVED or counts.spec.steps[0]:
+        return 0.0
+    boxes = counts.boxes[:, 0].astype(np.float64)
+    boxes = boxes if wall.ends[0][1] == "low" else counts.spec.leaves[0] - boxes[:, ::-1]
+    part = np.clip((UNRESOLVED - boxes[:, 0]) / (boxes[:, 1] - boxes[:, 0]), 0.0, 1.0)
+    within = float(UNRESOLVED * counts.spec.cell_widths[0])
+    return within if float(part @ counts.counts) > 0.5 * counts.count else 0.0
+
+
 def _shortfall(search: LeafSearch, level: float, plateaus: Sequence[FloatArray]) -> str:
     """Say what was looked for, how near it came, and what would help."""
+    if sum(heap.share for heap in search.heaps) > MOST_IN_HEAPS:
+        return f"{NOTHING} beside single values, and there is hardly a record beside them"
+    if max(search.counts.spec.leaves) < LEAST_VALUES:
+        return f"{NOTHING}: a column of {max(search.counts.spec.leaves)} values has no inside"
     if plateaus:
         where = _place_words(search, plateaus[0])
         return (
             f"{NOTHING}: the highest peak, at {where}, is too flat to be told from a plateau; more records or epsilon "
             "would show a mode only if it is round on top"
         )
-    if sum(heap.share for heap in search.heaps) > MOST_IN_HEAPS:
-        return f"{NOTHING} beside single values, and there is hardly a record beside them"
     factor, nearest = np.inf, search.tests[-1]
     place: FloatArray | None = None
     for test in search.tests:

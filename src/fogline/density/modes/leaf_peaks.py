@@ -29,7 +29,6 @@ from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.leaves import LeafRelease, LeafSpec, Noise
 from fogline.density.modes.peaks import (
     Peaks,
-    find_peaks,
     find_peaks_both_ways,
     line_prominences,
     wall_prominences,
@@ -261,10 +260,12 @@ def find_heaps(release: LeafRelease) -> tuple[LeafCounts, tuple[PointMass, ...]]
     spec, stage = found.release.spec, found.release.counts
     rest = max(release.total - float(stage.counts.sum() - found.kept.sum()), 1.0)
     counts = LeafCounts(spec, stage.boxes, found.kept, stage.noise, rest, found.spacing)
-    return counts, tuple(_point_mass(spec, heap) for heap in found.heaps)
+    # Noise may put more into the values than there is in all.
+    most = max(1.0, sum(heap.share for heap in found.heaps))
+    return counts, tuple(_point_mass(spec, heap, most) for heap in found.heaps)
 
 
-def _point_mass(spec: LeafSpec, heap: Heap) -> PointMass:
+def _point_mass(spec: LeafSpec, heap: Heap, most: float) -> PointMass:
     value: list[float | None] = []
     low, high = [], []
     for axis, (start, stop) in enumerate(heap.box.tolist()):
@@ -277,7 +278,7 @@ def _point_mass(spec: LeafSpec, heap: Heap) -> PointMass:
         at_wall = start == 0 or stop == spec.leaves[axis]
         middle = float(wall if at_wall else np.clip((edges[start] + edges[stop]) / 2, *bounds))
         value.append(middle if heap.axis in (None, axis) else None)
-    return PointMass(tuple(value), tuple(low), tuple(high), float(min(heap.share, 1.0)), float(heap.error))
+    return PointMass(tuple(value), tuple(low), tuple(high), float(heap.share / most), float(heap.error))
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,14 +309,18 @@ class ScaleTest:
         return max(plain, self.ridge.quantile(level, LEAF_PEAKS.ridges * self.effective_tests))
 
     @cached_property
+    def _both_ways(self) -> tuple[Peaks, Peaks]:
+        return find_peaks_both_ways(self.released[None])
+
+    @property
     def peaks(self) -> Peaks:
         """Peaks of the released density; walls are ways out."""
-        return find_peaks(self.released[None])
+        return self._both_ways[0]
 
-    @cached_property
+    @property
     def peaks_with_walls(self) -> Peaks:
         """The same where nothing leads out of the box, so that a peak may stand at a wall."""
-        return find_peaks(self.released[None], outside=False)
+        return self._both_ways[1]
 
     @cached_property
     def standing(self) -> FloatArray:

@@ -2,9 +2,9 @@ r"""Peaks, basins and prominences of fields on a grid.
 
 Every grid point climbs to its highest neighbour until it stands on a local maximum: the points that end on the
 same one are its *basin*. Two basins meet at a *pass*, the highest of the lower ends of the steps between them.
-Joining basins over passes from the highest down (a maximum spanning tree) gives each peak the pass over which
-it first meets a higher one; its *prominence* is its height above that pass. The outside of the box can be made
-a neighbour of the edge: a peak whose basin drains over the edge first is measured against the edge.
+Joining basins over passes from the highest down gives each peak the pass over which it first meets a higher one; its
+*prominence* is its height above that pass. The outside of the box can be made a neighbour of the edge: a peak whose
+basin drains over the edge first is measured against the edge.
 
 All fields of a batch are handled in one go: simulations of the noise need hundreds.
 
@@ -29,8 +29,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import fft as scipy_fft
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import minimum_spanning_tree
 
 from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.grid_reading import Grid, Reading
@@ -87,50 +85,35 @@ def find_peaks(fields: FloatArray, *, outside: bool = True) -> Peaks:
     Without an ``outside`` the box has no way out: a peak at a wall is measured against what lies inside, and the
     highest of all against the lowest place.
     """
-    return _measured(fields, *_climbed(fields), outside)
+    return find_peaks_both_ways(fields)[0 if outside else 1]
 
 
 def find_peaks_both_ways(fields: FloatArray) -> tuple[Peaks, Peaks]:
     """Peaks with a way out and without one, as of :func:`find_peaks`."""
-    climbed = _climbed(fields)
-    return _measured(fields, *climbed, True), _measured(fields, *climbed, False)
+    summits, basin = _climbed(fields)
+    flat = fields.reshape(len(fields), -1)
+    size = flat.shape[1]
+    heights = flat.ravel()[summits]
+    found = []
+    for passes in _key_passes(fields, basin, heights):
+        prominence = heights - passes
+        highest = np.isinf(prominence)
+        prominence[highest] = heights[highest] - flat.min(axis=1)[summits[highest] // size]
+        interior = ~_edge(fields.shape[1:]).ravel()[summits % size]
+        found.append(Peaks(summits // size, summits % size, heights, prominence, interior, basin))
+    return found[0], found[1]
 
 
 def _climbed(fields: FloatArray) -> tuple[IntArray, IntArray]:
     """Summits, as indices of the flat batch, and the number of the summit that each point climbs to."""
     size = int(np.prod(fields.shape[1:]))
     uphill = _uphill(fields).reshape(len(fields), size)
-    root = (uphill + size * np.arange(len(fields))[:, None]).ravel()
-    while True:  # pointer jumping: the paths halve in every round
-        further = root[root]
-        if np.array_equal(further, root):
-            break
-        root = further
+    root = _jumped((uphill + size * np.arange(len(fields))[:, None]).ravel())
     # Fields of the batch keep apart since their points have numbers of their own.
     summits = np.flatnonzero(root == np.arange(len(root)))
     number = np.empty(len(root), dtype=np.int64)
     number[summits] = np.arange(len(summits))
     return summits, number[root].reshape(fields.shape)
-
-
-def _measured(fields: FloatArray, summits: IntArray, basin: IntArray, outside: bool) -> Peaks:
-    flat = fields.reshape(len(fields), -1)
-    size = flat.shape[1]
-    heights = flat.ravel()[summits]
-    edge = _edge(fields.shape[1:])
-    way_out = edge if outside else np.zeros_like(edge)
-    prominence = heights - _key_passes(fields, basin, heights, way_out)
-    if not outside:
-        highest = np.isinf(prominence)
-        prominence[highest] = heights[highest] - flat.min(axis=1)[summits[highest] // size]
-    return Peaks(
-        field=summits // size,
-        cell=summits % size,
-        height=heights,
-        prominence=prominence,
-        interior=~edge.ravel()[summits % size],
-        basin=basin,
-    )
 
 
 def line_prominences(fields: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
@@ -290,71 +273,59 @@ def _uphill(fields: FloatArray) -> IntArray:
     for offset in _offsets(fields.ndim - 1):
         for a, b in (_slices(offset), _slices(offset)[::-1]):
             higher = fields[b] > best[a]
-            best[a] = np.where(higher, fields[b], best[a])
-            to[a] = np.where(higher, index[b], to[a])
+            np.copyto(best[a], fields[b], where=higher)
+            np.copyto(to[a], index[b], where=higher)
     return to
 
 
-def _key_passes(fields: FloatArray, basin: IntArray, heights: FloatArray, edge: BoolArray) -> FloatArray:
-    """Height of the pass over which each peak first meets a higher one, or the outside."""
-    peaks = len(heights)
-    low: list[FloatArray] = []
-    ends: list[IntArray] = []
+def _key_passes(fields: FloatArray, basin: IntArray, heights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Height of the pass over which each peak first meets a higher one: or the outside; and where there is no way out.
+
+    In rounds, all peaks at once. A peak whose highest pass leads to a higher peak is done: that is its pass, and its
+    basin becomes a part of the other's. At least the lower end of the highest pass of all is done in each round, and
+    most often more than half of the peaks are. A basin that reaches the edge at height e and is joined at height p
+    gives the one that it joins a way out of :math:`\min(e, p)`.
+    """
+    peaks, edge = len(heights), _edge(fields.shape[1:])
+    levels, ends = [], []
     for offset in np.eye(fields.ndim - 1, dtype=int).tolist():  # passes lead over faces: a third of the pairs or less
         a, b = _slices(tuple(offset))
         differ = basin[a] != basin[b]
-        low.append(np.minimum(fields[a][differ], fields[b][differ]))
+        levels.append(np.minimum(fields[a][differ], fields[b][differ]))
         ends.append(np.stack([basin[a][differ], basin[b][differ]]))
-    # Whoever reaches the edge can leave the box: the outside is one more neighbour, higher than all.
-    onto_edge = basin[:, edge]
-    outside = np.broadcast_to((peaks + np.arange(len(fields)))[:, None], onto_edge.shape)
-    low.append(fields[:, edge].ravel())
-    ends.append(np.stack([onto_edge.ravel(), outside.ravel()]))
-    level = np.concatenate(low)
-    if not len(level):  # a single peak and no way out
-        return np.full(peaks, -np.inf)
-    first, second = np.concatenate(ends, axis=1)
-    stride = peaks + len(fields)
-    pair = np.minimum(first, second) * stride + np.maximum(first, second)
-    order = np.argsort(pair, kind="stable")  # keep the highest pass of each pair
-    pair = pair[order]
-    begin = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]]))
-    highest = np.maximum.reduceat(level[order], begin)
-    return _join_downward(highest, pair[begin] // stride, pair[begin] % stride, heights, len(fields))
+    level, (first, second) = np.concatenate(levels), np.concatenate(ends, axis=1)
+    out, closed = np.full(peaks, -np.inf), np.full(peaks, -np.inf)
+    np.maximum.at(out, basin[:, edge].ravel(), fields[:, edge].ravel())
+    order = np.empty(peaks, dtype=np.int64)  # of the heights: of two that are equal, the later one counts as higher
+    order[np.argsort(heights, kind="stable")] = np.arange(peaks)
+    way_out = out.copy()
+    while len(level):
+        highest = np.full(peaks, -np.inf)
+        np.maximum.at(highest, first, level)
+        np.maximum.at(highest, second, level)
+        onto = np.arange(peaks)
+        for here, there in ((first, second), (second, first)):
+            done = (level == highest[here]) & (order[there] > order[here])
+            onto[here[done]] = there[done]
+        joined = np.flatnonzero(onto != np.arange(peaks))
+        closed[joined] = highest[joined]
+        way_out[joined] = np.maximum(highest[joined], out[joined])
+        onto = _jumped(onto)
+        np.maximum.at(out, onto[joined], np.minimum(highest[joined], out[joined]))
+        first, second = onto[first], onto[second]
+        apart = first != second
+        level, first, second = level[apart], first[apart], second[apart]
+    # Those that no higher one is left to meet can only leave.
+    return np.where(np.isneginf(closed), out, way_out), closed
 
 
-def _join_downward(
-    level: FloatArray, first: IntArray, second: IntArray, heights: FloatArray, fields: int
-) -> FloatArray:
-    """Join basins over the passes, highest first; the outside counts as infinitely high.
-
-    Only the passes of a maximum spanning forest matter: the others lead back into what is joined already.
-    """
-    peaks = len(heights)
-    descending = np.argsort(-level, kind="stable")
-    # Ranks instead of heights: a weight of zero would be no edge of the graph.
-    rank = np.empty(len(level))
-    rank[descending] = np.arange(1, len(level) + 1)
-    ends = first.astype(np.int32), second.astype(np.int32)  # csgraph of scipy 1.15 takes no other type
-    graph = coo_array((rank, ends), shape=(peaks + fields, peaks + fields)).tocsr()
-    forest = minimum_spanning_tree(graph).tocoo()
-    order = np.argsort(forest.data)
-    parent = list(range(peaks + fields))
-    top = heights.tolist() + [np.inf] * fields
-    passes = np.full(peaks, -np.inf)
-
-    highest_first = level[descending[forest.data[order].astype(int) - 1]].tolist()
-    for height, a, b in zip(highest_first, forest.row[order].tolist(), forest.col[order].tolist(), strict=True):
-        # Written out twice: a call of a function costs more than the few steps to the root.
-        while parent[a] != a:
-            parent[a] = a = parent[parent[a]]
-        while parent[b] != b:
-            parent[b] = b = parent[parent[b]]
-        if top[a] > top[b]:
-            a, b = b, a
-        passes[a] = height  # a is the lower of the two: its component ends here
-        parent[a] = b
-    return passes
+def _jumped(onto: IntArray) -> IntArray:
+    """Where each path ends that leads from every number to the next: it halves in every round."""
+    while True:
+        further = onto[onto]
+        if np.array_equal(further, onto):
+            return onto
+        onto = further
 
 
 BASIN_POINTS_PER_BANDWIDTH = 4.0

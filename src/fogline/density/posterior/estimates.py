@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,10 +10,24 @@ import numpy as np
 
 from fogline._typing import FloatArray
 
-__all__ = ["TARGETS", "Atom", "Band", "Estimate", "Target"]
+__all__ = ["TARGETS", "Atom", "Band", "Estimate", "Target", "told"]
 
 Target = Literal["population", "records"]
 TARGETS: tuple[Target, ...] = ("population", "records")
+
+
+def told(value: float | FloatArray, error: float) -> str:
+    """A number with four digits, or as many as its error leaves known: large numbers may have small errors.
+
+    Examples
+    --------
+    >>> told(2.9134, 0.05), told(18_998.2, 0.96), told(18_998.0, 0.0)
+    ('2.913', '18998.2', '18998')
+    """
+    size = abs(float(value))
+    known = 0.0 if size == 0 or error <= 0 else math.floor(math.log10(size)) - math.floor(math.log10(error)) + 2
+    whole = len(str(round(size))) if error <= 0 and size == round(size) < 1e12 else 0
+    return f"{float(value):.{int(min(max(4, known, whole), 12))}g}"
 
 
 @dataclass(frozen=True)
@@ -60,10 +75,8 @@ class Estimate:
         if np.ndim(self.value):
             return "\n".join(str(self[i]) for i in range(len(np.asarray(self.value))))
         parts = f"privacy {self.privacy:.2g}, sampling {self.sampling:.2g}, smoothing {self.smoothing:.2g}"
-        return (
-            f"{self.value:.4g} ± {self.standard_error:.2g} "
-            f"({100 * self.level:g}% interval {self.low:.4g} to {self.high:.4g}; {parts})"
-        )
+        value, low, high = (told(part, float(self.standard_error)) for part in (self.value, self.low, self.high))
+        return f"{value} ± {self.standard_error:.2g} ({100 * self.level:g}% interval {low} to {high}; {parts})"
 
     def __getitem__(self, index: int) -> Estimate:
         names = ("value", "standard_error", "low", "high", "privacy", "sampling", "smoothing")

@@ -358,7 +358,10 @@ class Posterior:
             value = np.where(np.isnan(place), value, place)
         low = np.minimum(np.where(heavy[first], axis.first(first), low), value)
         high = np.maximum(np.where(heavy[last], axis.last(last), high), value)
-        return replace(found, value=value, low=low, high=high)
+        # Where in its leaf a quantile lies, nobody knows: even over it, as far as anybody can tell.
+        inside = np.where(heavy[axis.leaf_of(value)] & (low < high), axis.reach / math.sqrt(3), 0.0)
+        error, smoothing = (np.hypot(part, inside) for part in (found.standard_error, found.smoothing))
+        return replace(found, value=value, low=low, high=high, standard_error=error, smoothing=smoothing)
 
     def mean(self, column: str | int | None = None, *, target: Target = "population", level: float = 0.95) -> Estimate:
         """Mean of one column; the interval allows for where in heavy leaves the records are.
