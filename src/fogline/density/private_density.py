@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from fogline._results import Results
 from fogline._validation import check_count, check_level
 from fogline.accounting.guarantee import Guarantee
-from fogline.density.counted_records import check_expected, release_message
+from fogline.density.counted_records import check_expected, narrow_words, release_message
 from fogline.density.feature_reading import RandomReading
 from fogline.density.fog_file import MOST_BYTES, VERSION, check_texts, decode_fog, encode_fog, is_fog
 from fogline.density.grid_reading import Grid, Reading
@@ -542,7 +542,8 @@ class PrivateDensity(Results):
     def message(self) -> str:
         """What the released count and the budget give cause to say, such as that hardly a record was counted."""
         expected = self._memory.get("expected")
-        return release_message("", self.guarantee, self.count, self.count_sd, expected, columns=self.spec.d)
+        found = "" if self.leaves is None else narrow_words(self.leaves, self.column_names)
+        return release_message(found, self.guarantee, self.count, self.count_sd, expected, columns=self.spec.d)
 
     def card(self, *, date: str | None = None) -> dict[str, Any]:
         """What this release is, for an ethics board or a registry; see :mod:`fogline.density.release_card`."""
