@@ -149,9 +149,9 @@ def narrow_words(release: LeafRelease, columns: Sequence[str]) -> str:
         if sums[first] > NEARLY_ALL * release.total:
             low, high = spec.edges(axis)[[first, int(stop[narrow & (start == first)].max())]]
             said.append(
-                f"{name}: nearly all records lie within {high - low:.3g}, between {low:.6g} and {high:.6g}, which is too "
-                "narrow a part of the range to look into: unless they are one value, narrower bounds would show more "
-                "(fogline bounds finds them privately)"
+                f"{name}: nearly all records lie within {high - low:.3g}, between {low:.6g} and {high:.6g}, which is "
+                "too narrow a part of the range to look into: unless they are one value, narrower bounds would show "
+                "more (fogline bounds finds them privately)"
             )
     return joined(*said)
 

@@ -130,7 +130,7 @@ class BucketPosterior:
         return np.asarray(np.maximum(expected + change, expected * (1 - free)))
 
     def _rest(self, expected: FloatArray) -> tuple[FloatArray, float, float]:
-        """How freely each bucket was shrunk, from 0 to 1; the sum of what was lost there, and the variance of its noise."""
+        """How freely each bucket was shrunk, from 0 to 1, the sum of what that lost and the variance of its noise."""
         stage = self.release.counts
         free = 1 - (1 - self.fit.empty) * expected / (expected + stage.noise.sd)
         return free, float(free @ (stage.counts - expected)), float(free @ free) * stage.noise.variance

@@ -253,8 +253,9 @@ class Posterior:
             return found
         count, low, high = self._count[0], np.asarray(found.low), np.asarray(found.high)
         # counted from none and from all, since the number of all records is known with noise only
-        low = np.maximum(np.floor(low * count), count - np.ceil((1 - low) * count)) / count
-        high = np.minimum(np.ceil(high * count), count - np.floor((1 - high) * count)) / count
+        near = 1e-6  # of a record: what rounding may leave
+        low = np.maximum(np.floor(low * count + near), count - np.ceil((1 - low) * count - near)) / count
+        high = np.minimum(np.ceil(high * count - near), count - np.floor((1 - high) * count + near)) / count
         ends = np.minimum(np.maximum(low, 0.0), found.value), np.maximum(np.minimum(high, 1.0), found.value)
         return replace(found, low=_like(found.low, ends[0]), high=_like(found.high, ends[1]))
 
