@@ -2,19 +2,23 @@
 
 Releases go through the public API with seeded noise. Records are nested (the first 300 of the first 1000 ...), and the
 noise of a run has the same seed at every epsilon, so that "more records" and "more epsilon" are compared in pairs.
-Writes calibration.csv (coverage) and calibration_order.csv (errors along n and epsilon) in docs/benchmarks.
+Outcomes go to build/calibration.csv, one row per release and question, so that runs add up; from all of them are
+written calibration.csv (coverage) and calibration_order.csv (errors along n and epsilon) in docs/benchmarks.
 
     python benchmarks/calibration.py                          both halves, all cells, one run: some minutes on two cores
+    python benchmarks/calibration.py --half judge --first 40 --runs 8 --workers 1        eight more, with fresh seeds
     python benchmarks/calibration.py --half tune --sizes 1000 --epsilons 1 --show
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +33,8 @@ __all__ = ["Outcome", "coverage_rows", "judge_release", "order_rows"]
 Array = NDArray[np.float64]
 SIZES = (300, 1000, 10_000, 100_000)
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
-LEVELS = (0.95, 0.8)
+LEVELS = (0.95,)
+RAW = Path(__file__).resolve().parent.parent / "build" / "calibration.csv"
 QUANTILES = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
 BOXES = 4
 BAND_POINTS = 64
@@ -197,6 +202,47 @@ def errors_of(posterior: Any, column: Column) -> dict[str, float]:
     return {"hellinger": hellinger, "w1": float(np.mean(np.abs(np.cumsum(truth - estimate))))}
 
 
+# -- outcomes that are kept ----------------------------------------------------------------------------------------
+
+PLACE = ("half", "kind", "name", "n", "epsilon", "run")
+OUTCOME = ("question", "target", "level", "intervals", "right", "length")
+ERRORS = ("hellinger", "w1")
+
+
+def keep(found: Sequence[Judgement]) -> None:
+    """Append outcomes to the file of all runs."""
+    fresh = not RAW.exists()
+    RAW.parent.mkdir(parents=True, exist_ok=True)
+    with RAW.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if fresh:
+            writer.writerow((*PLACE, *OUTCOME, *ERRORS))
+        for one in found:
+            place, errors = (getattr(one, name) for name in PLACE), [f"{one.errors[name]:.6g}" for name in ERRORS]
+            head = tuple(place)
+            writer.writerows((*head, *(getattr(part, name) for name in OUTCOME), *errors) for part in one.outcomes)
+
+
+def kept() -> list[Judgement]:
+    """All outcomes so far."""
+    rows: dict[tuple[str, ...], list[dict[str, str]]] = defaultdict(list)
+    with RAW.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            rows[tuple(row[name] for name in PLACE)].append(row)
+    found = []
+    for (half, kind, name, n, epsilon, run), own in rows.items():
+        outcomes = tuple(
+            Outcome(
+                row["question"], row["target"], float(row["level"]), int(row["intervals"]), int(row["right"]),
+                float(row["length"]),
+            )
+            for row in own
+        )  # fmt: skip
+        errors = {metric: float(own[0][metric]) for metric in ERRORS}
+        found.append(Judgement(half, kind, name, int(n), float(epsilon), int(run), outcomes, errors))
+    return found
+
+
 # -- tables -------------------------------------------------------------------------------------------------------
 
 
@@ -234,7 +280,9 @@ def order_rows(found: Sequence[Judgement]) -> list[dict[str, Any]]:
         steps = [("epsilon", (n, larger)) for larger in epsilons[epsilons.index(epsilon) + 1 :][:1]]
         steps += [("n", (larger, epsilon)) for larger in sizes[sizes.index(n) + 1 :][:1]]
         for more, (next_n, next_epsilon) in steps:
-            other = errors[(half, kind, name, run, next_n, next_epsilon)]
+            other = errors.get((half, kind, name, run, next_n, next_epsilon))
+            if other is None:
+                continue
             for metric, value in own.items():
                 ratios[(half, kind, more, n, epsilon, metric)].append(
                     math.log(max(other[metric], 1e-6) / max(value, 1e-6))
@@ -262,7 +310,10 @@ def show(rows: Sequence[dict[str, Any]], half: str, level: float) -> str:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=("tune", "judge"), help="both by default")
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first run: another one has other seeds")
+    parser.add_argument("--runs", type=int, default=1, help="0 to make the tables from what was kept")
+    parser.add_argument("--workers", type=int, choices=(1, 2), default=2)
+    parser.add_argument("--names", nargs="+", help="only these columns")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
     parser.add_argument("--show", action="store_true", help="print only; write no table")
@@ -273,8 +324,21 @@ def main() -> None:
     options = arguments()
     sizes, epsilons = tuple(sorted(options.sizes)), tuple(sorted(options.epsilons))
     columns = [column for column in COLUMNS if options.half in (None, column.half)]
-    jobs = [(column.name, run, sizes, epsilons) for run in range(options.runs) for column in columns]
-    found = [one for part in spread_over_cores(run_job, jobs, label="calibration") for one in part]
+    columns = [column for column in columns if not options.names or column.name in options.names]
+    runs = range(options.first, options.first + options.runs)
+    jobs = [(column.name, run, sizes, epsilons) for run in runs for column in columns]
+    found: list[Judgement] = []
+    if options.workers == 1:
+        for job in jobs:
+            part = run_job(job)
+            found += part
+            if not options.show:
+                keep(part)
+    else:
+        found = [one for part in spread_over_cores(run_job, jobs, label="calibration") for one in part]
+        if not options.show:
+            keep(found)
+    found = found if options.show else kept()
     rows, order = coverage_rows(found), order_rows(found)
     for half in sorted({one.half for one in found}):
         for level in LEVELS:
@@ -285,7 +349,8 @@ def main() -> None:
         print("  " + ", ".join(f"{key} {value}" for key, value in row.items()))
     if not options.show:
         write_csv("calibration", rows)
-        write_csv("calibration_order", order)
+        if order:
+            write_csv("calibration_order", order)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ released values and public parameters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fogline._validation import check_count
@@ -14,6 +15,7 @@ from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
 
 if TYPE_CHECKING:
+    from fogline.density.leaves import LeafRelease
     from fogline.density.private_density import PrivateDensity
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "count_words",
     "is_nothing",
     "joined",
+    "narrow_words",
     "nothing_counted",
     "release_message",
     "rounded_words",
@@ -34,6 +37,9 @@ FEW, MANY = 0.8, 2.0
 
 Fewer are told of sooner: thousands separators void the large values of a column and leave the small ones, often most.
 """
+
+NARROW, NEARLY_ALL = 1024, 0.95
+"""Where one part in so many of a column's range holds this share of the records, nothing inside it can be told."""
 
 
 def check_expected(expect_records: object) -> int | None:
@@ -110,6 +116,48 @@ def count_words(
     if count - DEVIATIONS * sd > MANY * expect_records:
         return f"{told} records, far more than the {expect_records} that you expect: are records repeated?"
     return ""
+
+
+def narrow_words(release: LeafRelease, columns: Sequence[str]) -> str:
+    """Say which columns have nearly all of their records in a place too narrow to look into; empty if none has.
+
+    Parameters
+    ----------
+    release : LeafRelease
+    columns : sequence of str
+        Names of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
+    >>> spec = LeafSpec.plan([(0, 1e6)])
+    >>> boxes = np.array([[[0, 1]], [[1, 2048]], [[2048, 4096]]])
+    >>> stage = BucketCounts(boxes, np.array([5000, 3, -1]), Noise("laplace", 1.0))
+    >>> narrow_words(LeafRelease(spec, stage, stage), ["cost"])
+    'cost: nearly all records lie within 244, between 0 and 244, which is too narrow a part of the range to look into:
+    unless they are one value, narrower bounds would show more (fogline bounds finds them privately)'
+    """
+    import numpy as np  # here: the count's words alone need nothing
+
+    stage, spec, said = release.counts, release.spec, []
+    if is_nothing(release.total, release.total_sd):
+        return ""
+    for axis, name in enumerate(columns):
+        start, stop = stage.boxes[:, axis, 0], stage.boxes[:, axis, 1]
+        narrow = stop - start <= max(spec.leaves[axis] // NARROW, 1)
+        if spec.steps[axis] or not narrow.any():
+            continue
+        sums = np.bincount(start[narrow], stage.counts[narrow])
+        first = int(np.argmax(sums))
+        if sums[first] > NEARLY_ALL * release.total:
+            low, high = spec.edges(axis)[[first, int(stop[narrow & (start == first)].max())]]
+            said.append(
+                f"{name}: nearly all records lie within {high - low:.3g}, between {low:.6g} and {high:.6g}, which is "
+                "too narrow a part of the range to look into: unless they are one value, narrower bounds would show "
+                "more (fogline bounds finds them privately)"
+            )
+    return joined(*said)
 
 
 def nothing_counted(density: PrivateDensity) -> str:

@@ -26,6 +26,7 @@ from fogline.density.counted_records import (
     count_words,
     is_nothing,
     joined,
+    narrow_words,
     release_message,
     rounded_words,
 )
@@ -590,7 +591,8 @@ class PrivateDensity(Results):
     def message(self) -> str:
         """What the released count and the budget give cause to say, such as that hardly a record was counted."""
         expected = self._memory.get("expected")
-        return release_message("", self.guarantee, self.count, self.count_sd, expected, columns=self.spec.d)
+        found = "" if self.leaves is None else narrow_words(self.leaves, self.column_names)
+        return release_message(found, self.guarantee, self.count, self.count_sd, expected, columns=self.spec.d)
 
     def card(self, *, date: str | None = None) -> dict[str, Any]:
         """What this release is, for an ethics board or a registry; see :mod:`fogline.density.release_card`."""

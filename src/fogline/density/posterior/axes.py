@@ -15,7 +15,7 @@ import numpy as np
 
 from fogline._typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["HEAVY_LEAF", "Ends", "Heaps", "LeafAxis", "cdf_at", "mean_places", "quantiles_of"]
+__all__ = ["HEAVY_LEAF", "Ends", "Heaps", "LeafAxis", "cdf_at", "cut_shares", "mean_places", "quantiles_of"]
 
 Ends = tuple[float | None, float | None]
 
@@ -25,6 +25,9 @@ HEAVY_LEAF = 1e-3
 AT_EDGE = 0.25
 """How often a drawn heap lies at the lower end of its leaf, where round numbers are."""
 
+EVENNESS = {False: 64.0, True: 8.0}
+"""Concentration of the share of a leaf that a range cuts off: in a continuous column, and in one of whole values, of
+which the leaf holds several."""
 
 BESIDE = (-1.0, 1.5)
 """How much of a wide leaf at a wall is no heap, in units of what neighbours would put there. Below zero: some of the
@@ -250,10 +253,40 @@ def mean_places(
     """Where the mass of heavy leaves may lie on average, per draw: offsets from its place, shape (draws, leaves).
 
     They follow the arcsine law: where one leaf holds all, an interval comes near both ends of the leaf; where there are
-    many, offsets average out. A place off the middle is that of a heap at a wall: it may be wrong by as far as it is
-    from the wall.
+    many, offsets average out. A place off the middle is that of a heap at a wall. Half of the draws believe in the heap
+    and are wrong by as far as it is from the wall; the others hold that the leaf is no heap at all, and put its mass
+    anywhere in it: data that lie in less than a leaf beside the wall look just like zeros.
     """
     heavy = np.flatnonzero(estimate > HEAVY_LEAF) if axis.reach else np.empty(0, dtype=np.int64)
-    angles = np.random.default_rng([seed, 7]).uniform(-np.pi / 2, np.pi / 2, (draws, len(heavy)))
-    reach = axis.reach - np.abs(places - axis.centres)[heavy]
-    return heavy, np.asarray(reach * np.sin(angles))
+    rng = np.random.default_rng([seed, 7])
+    angles = rng.uniform(-np.pi / 2, np.pi / 2, (draws, len(heavy)))
+    shift = (axis.centres - places)[heavy]
+    offsets = (axis.reach - np.abs(shift)) * np.sin(angles)
+    anywhere = shift + axis.reach * rng.uniform(-1, 1, offsets.shape)
+    doubted = (np.abs(shift) > 0) & (rng.random(offsets.shape) < 0.5)
+    return heavy, np.asarray(np.where(doubted, anywhere, offsets))
+
+
+def cut_shares(axis: LeafAxis, weights: FloatArray, draws: int, seed: int) -> tuple[IntArray, FloatArray]:
+    """How much of the leaves that a range cuts lies inside it, per draw: those leaves, and shares (draws, leaves).
+
+    The estimate takes a leaf to be even inside. Its slope is not known, and where a leaf holds much, that counts.
+
+    Parameters
+    ----------
+    axis : LeafAxis
+    weights : array of shape (leaves,)
+        Part of each leaf that the range covers.
+    draws, seed : int
+
+    Examples
+    --------
+    >>> axis = LeafAxis("stay", np.array([0.0, 2.0, 4.0]), 0.0, (0.0, 4.0))
+    >>> leaves, shares = cut_shares(axis, axis.overlap((1, 4)), 1000, 0)
+    >>> leaves.tolist(), round(float(shares.mean()), 1)
+    ([0], 0.5)
+    """
+    leaves = np.flatnonzero((weights > 1e-6) & (weights < 1 - 1e-6))
+    evenness, part = EVENNESS[bool(axis.step)], weights[leaves]
+    rng = np.random.default_rng([seed, 13])
+    return leaves, np.asarray(rng.beta(evenness * part, evenness * (1 - part), (draws, len(leaves))))

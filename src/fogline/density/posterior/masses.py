@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.special import log_ndtr, ndtri, ndtri_exp
 
 from fogline._typing import FloatArray, IntArray
 from fogline.density.leaves import LeafRelease
@@ -56,6 +58,8 @@ class MassSettings:
         the slab's content reach across.
     wall_contrast : float
         A wall whose leaf is this many times denser than the next holds a heap.
+    background : float
+        Probability, before the counts are seen, that buckets which look empty hold a little together.
     """
 
     draws: int = 400
@@ -66,6 +70,7 @@ class MassSettings:
     evidence: float = 10.0
     crossing: float = 0.1
     wall_contrast: float = 4.0
+    background: float = 0.05
 
 
 _SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=3), 3: MassSettings(draws=80, levels=2)}
@@ -117,14 +122,18 @@ class BucketPosterior:
         was records or noise: by the excess of its square over the variance of the noise. It goes to where the field
         that knows of no emptiness would have it.
         """
-        stage = self.release.counts
-        free = 1 - (1 - self.fit.empty) * expected / (expected + stage.noise.sd)
-        rest, variance = float(free @ (stage.counts - expected)), float(free @ free) * stage.noise.variance
+        free, rest, variance = self._rest(expected)
         if rest**2 < self.settings.evidence * variance:
             return expected
         shape = free * self.fit.unthinned
         change = rest * (1 - variance / rest**2) * shape / max(float(free @ shape), 1e-300)
         return np.asarray(np.maximum(expected + change, expected * (1 - free)))
+
+    def _rest(self, expected: FloatArray) -> tuple[FloatArray, float, float]:
+        """How freely each bucket was shrunk, from 0 to 1, the sum of what that lost and the variance of its noise."""
+        stage = self.release.counts
+        free = 1 - (1 - self.fit.empty) * expected / (expected + stage.noise.sd)
+        return free, float(free @ (stage.counts - expected)), float(free @ free) * stage.noise.variance
 
     @property
     def noise_ratio(self) -> float:
@@ -150,15 +159,74 @@ class BucketPosterior:
         _occupy_one(full, self.mesh.volumes, rng)
         return self.fit.base[:, None] * np.exp(log_relative) * full, smooth
 
+    @cached_property
+    def _background(self) -> FloatArray:
+        """What buckets that are taken to be empty may hold together, shape (buckets, draws).
+
+        One count says that its bucket is empty, and a hundred that say so have a sum with the noise of all of them:
+        records may be there, a few in each. The sum of what the counts have beyond the estimate is normal around that
+        many records. A part `background` of all columns have some, of the size of the noise in the sum; draws follow
+        what the sum says about that.
+        """
+        rng = public_generator(self.release.counts.counts, np.array([4]))
+        draws, none = self._population[0].shape[1], np.zeros((self.mesh.size, 1))
+        free, rest, variance = self._rest(self.expected)
+        shape = free * self.fit.unthinned
+        if not self.settings.background or not variance > 0 or not shape.sum() > 0:
+            return none
+        odds = self.settings.background / (1 - self.settings.background)
+        z = rest / math.sqrt(variance)  # prior and noise have the same variance: half of the sum is believed
+        log_odds = math.log(2 * odds) - 0.5 * math.log(2) + z * z / 4 + float(log_ndtr(z / math.sqrt(2)))
+        present = rng.random(draws) < 1 / (1 + math.exp(-min(log_odds, 700.0)))
+        mean, sd = rest / 2, math.sqrt(variance / 2)
+        size = mean - sd * ndtri_exp(np.log(rng.random(draws)) + log_ndtr(mean / sd))
+        return np.asarray(np.outer(shape / shape.sum(), np.where(present, np.maximum(size, 0.0), 0.0)))
+
     def bucket_draws(self, target: str) -> FloatArray:
         """Drawn contents of buckets, shape (buckets, draws): intensities, or numbers of records."""
-        # Recentred for both: an intensity far out in a heavy tail would be taken for thousands of records.
-        intensity = _recentred(self._population[0], self.expected)
+        # Recentred for both: an intensity far out in a heavy tail would be taken for thousands of records. The estimate
+        # is thinned more than by the probability of being empty; a draw in which a bucket is not empty is whole.
+        kept = (1 - self.fit.empty) ** (self.settings.thinning - 1)
+        intensity = _recentred(self._population[0], self.expected / np.maximum(kept, 0.05)) + self._background
         if target == "population":
             return intensity
         rng = public_generator(self.release.counts.counts, np.array([2]))
         counts = self.release.counts.counts.astype(np.float64)
-        return _records_given(counts, intensity, self.law, rng)
+        return self._seen_by_pilot(_records_given(counts, intensity, self.law, rng), rng)
+
+    @cached_property
+    def _pilot_regions(self) -> tuple[IntArray, IntArray]:
+        """Region of each of the pilot's boxes and of each bucket: the least ones that both stages counted."""
+        pilot = label_leaves(self.release.pilot.boxes, self.release.spec.leaves).ravel()
+        boxes = int(pilot.max()) + 1
+        pairs = np.unique(pilot * self.mesh.size + self.label)
+        ends = pairs // self.mesh.size, boxes + pairs % self.mesh.size
+        size = boxes + self.mesh.size
+        _, region = connected_components(sparse.coo_matrix((np.ones(len(pairs)), ends), shape=(size, size)), False)
+        return region[:boxes].astype(np.int64), region[boxes:].astype(np.int64)
+
+    def _seen_by_pilot(self, records: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draws of numbers of records, given also what the pilot released.
+
+        A region of many buckets has the noise of each of them in its sum, and the pilot's count of it has one. Draws
+        are moved towards the pilot by the variances of both, each with noise of its own, so that they spread as the
+        posterior of both stages does (a Kalman step on draws); buckets share a move by their variances.
+        """
+        pilot, (boxes, buckets) = self.release.pilot, self._pilot_regions
+        regions = int(max(boxes.max(), buckets.max())) + 1
+        seen = np.bincount(boxes, pilot.counts, minlength=regions)
+        noise = np.bincount(boxes, minlength=regions) * pilot.noise.variance
+        own = records.var(axis=1)
+        gather = sparse.coo_matrix(
+            (np.ones(len(buckets)), (buckets, np.arange(len(buckets)))), shape=(regions, len(buckets))
+        ).tocsr()
+        sums = gather @ records
+        variance = sums.var(axis=1)
+        gain = variance / np.maximum(variance + noise, 1e-300)
+        drawn = seen[:, None] + np.sqrt(noise)[:, None] * rng.standard_normal(sums.shape)
+        moves = gain[:, None] * (drawn - sums)
+        part = own / np.maximum(np.bincount(buckets, own, minlength=regions), 1e-300)[buckets]
+        return np.asarray(np.maximum(records + part[:, None] * moves[buckets], 0.0))
 
     # -- leaves --------------------------------------------------------------------------------------------
 
@@ -284,9 +352,10 @@ def _records_given(counts: FloatArray, intensity: FloatArray, law: CountLaw, rng
     below = (v / 2 / b + v - y) / b + log_ndtr((y - low_mean) / sd)
     above = (v / 2 / b - v + y) / b + log_ndtr((high_mean - y) / sd)
     is_below = rng.random(v.shape) < 1 / (1 + np.exp(np.clip(above - below, -700, 700)))
-    u = rng.random(v.shape)
-    low = low_mean + sd * ndtri(np.clip(u * ndtr((y - low_mean) / sd), 1e-300, 1))
-    high = high_mean - sd * ndtri(np.clip(u * ndtr((high_mean - y) / sd), 1e-300, 1))
+    # The cut lies v / b**2 deviations out, where a full bucket's tail underflows: logarithms throughout.
+    log_u = np.log(np.maximum(rng.random(v.shape), 1e-300))
+    low = low_mean + sd * ndtri_exp(log_u + log_ndtr((y - low_mean) / sd))
+    high = high_mean - sd * ndtri_exp(log_u + log_ndtr((high_mean - y) / sd))
     drawn = np.where(is_below, np.minimum(low, y), np.maximum(high, y))
     return np.where(intensity > 0, np.maximum(drawn, 0.0), 0.0)
 

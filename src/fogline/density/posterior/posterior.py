@@ -27,7 +27,16 @@ from fogline._validation import check_count, check_level
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.point_masses import ColumnHeaps, column_heaps, heaps_of_contents
 from fogline.density.posterior.atom_cells import atom_value, cell_value, leaves_of, level_beside, wall_level
-from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cdf_at, mean_places, quantiles_of
+from fogline.density.posterior.axes import (
+    HEAVY_LEAF,
+    Ends,
+    Heaps,
+    LeafAxis,
+    cdf_at,
+    cut_shares,
+    mean_places,
+    quantiles_of,
+)
 from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
 from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior, LeafMasses, crossing_shares, resolved_slabs
@@ -220,19 +229,35 @@ class Posterior:
             for axis, pair in zip(self.axes, ends, strict=True):
                 axis.range(pair)  # refused here if it falls
             named = dict(zip(self.columns, ends, strict=True))
-            return Conditions(self).share(named, target=target, level=level)
+            return self._whole_records(Conditions(self).share(named, target=target, level=level))
         (weights,) = self._weights(box, ranges)
         masses = self.masses(target)
         value, draws, even = (part @ weights for part in (masses.estimate, masses.draws, masses.even))
-        if len(self._heaps.leaves):  # a heap lies in the range or it does not
-            leaves, cut = self._heaps.leaves, weights[self._heaps.leaves]
+        heaps = self._heaps.leaves
+        leaves, shares = cut_shares(self.axes[0], weights, len(draws), self._seed)
+        shares[:, np.isin(leaves, heaps)] = weights[leaves[np.isin(leaves, heaps)]]
+        draws = draws + (masses.draws[:, leaves] * (shares - weights[leaves])).sum(axis=1)
+        if len(heaps):  # a heap lies in the range or it does not
+            leaves, cut = heaps, weights[heaps]
             estimated, drawn = self._heaps.weights(*self.axes[0].range(ends[0]), 1e-6 * self.axes[0].step, cut)
             value = value + float(masses.estimate[leaves] @ (estimated - cut))
             draws = draws + (masses.draws[:, leaves] * (drawn - cut)).sum(axis=1)
             even = even + masses.even[:, leaves] @ (estimated - cut)
         share = min(max(float(value), 0.0), 1.0)
         spread = math.sqrt(max(share * (1 - share), 0.0))
-        return self._estimate(share, np.clip(draws, 0.0, 1.0), even, spread, target, level)
+        return self._whole_records(self._estimate(share, np.clip(draws, 0.0, 1.0), even, spread, target, level))
+
+    def _whole_records(self, found: Estimate) -> Estimate:
+        """Move the ends of an interval for the records' share outward to whole records: a table has no halves."""
+        if found.target != "records":
+            return found
+        count, low, high = self._count[0], np.asarray(found.low), np.asarray(found.high)
+        # counted from none and from all, since the number of all records is known with noise only
+        near = 1e-6  # of a record: what rounding may leave
+        low = np.maximum(np.floor(low * count + near), count - np.ceil((1 - low) * count - near)) / count
+        high = np.minimum(np.ceil(high * count - near), count - np.floor((1 - high) * count + near)) / count
+        ends = np.minimum(np.maximum(low, 0.0), found.value), np.maximum(np.minimum(high, 1.0), found.value)
+        return replace(found, low=_like(found.low, ends[0]), high=_like(found.high, ends[1]))
 
     def _weights(self, box: Sequence[Ends] | None, ranges: Mapping[str, Ends]) -> list[FloatArray]:
         return [axis.overlap(pair) for axis, pair in zip(self.axes, self._ends(box, ranges), strict=True)]
@@ -309,7 +334,7 @@ class Posterior:
             cdf_at(axis, part, points, leaves, *places) for part, places in zip(parts, kinds, strict=True)
         )
         spread = np.sqrt(np.clip(value * (1 - value), 0, None))
-        return self._estimate(value, draws, even, spread, target, level)
+        return self._whole_records(self._estimate(value, draws, even, spread, target, level))
 
     def quantile(
         self,
@@ -732,6 +757,11 @@ def _as_wide_as_normal(found: Estimate, least: float, most: float) -> Estimate:
     reach = -float(ndtri((1 - found.level) / 2)) * found.standard_error
     low, high = max(float(found.value - reach), least), min(float(found.value + reach), most)
     return replace(found, low=min(float(found.low), low), high=max(float(found.high), high))
+
+
+def _like(before: float | FloatArray, after: FloatArray) -> float | FloatArray:
+    """A number where there was a number."""
+    return after if np.ndim(before) else float(after)
 
 
 def _check_target(target: str) -> None:

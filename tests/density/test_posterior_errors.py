@@ -1,0 +1,172 @@
+"""What the draws of a posterior must allow for: full buckets, whole records, cut leaves, walls, faint backgrounds."""
+
+import numpy as np
+import pytest
+
+from fogline import DensitySketch
+from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
+from fogline.density.posterior.likelihood import CountLaw
+from fogline.density.posterior.masses import BucketPosterior, _records_given
+from fogline.density.posterior.posterior import Posterior
+from fogline.testing import seeded_noise
+
+LAPLACE = Noise("laplace", 1.2)
+
+
+def stage_of(edges, counts, noise=LAPLACE):
+    edges = np.asarray(edges)
+    boxes = np.stack([edges[:-1], edges[1:]], axis=1)[:, None, :]
+    return BucketCounts(boxes, np.asarray(counts, dtype=np.int64), noise)
+
+
+def read(counts, *, pilot=None, leaves=None, bounds=(0.0, 1.0), noise=LAPLACE):
+    """Posterior of counts in buckets of equal size; the pilot says nothing unless it is given."""
+    size = leaves or len(counts)
+    spec = LeafSpec.plan([bounds], leaves=[size])
+    stage = stage_of(np.linspace(0, size, len(counts) + 1).astype(int), counts, noise)
+    nothing = stage_of([0, size], [sum(counts)], Noise("laplace", 1e6))
+    return LeafRelease(spec, pilot or nothing, stage)
+
+
+# -- records given released counts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intensity", [20.0, 3000.0, 1e6])
+def test_records_given_a_count_have_the_law_of_the_noise(intensity):
+    """Where sampling says nothing beside the count, records lie around it as the noise does: for full buckets too."""
+    law, rng = CountLaw(LAPLACE), np.random.default_rng(0)
+    drawn = _records_given(np.array([intensity]), np.full((1, 20_000), intensity), law, rng)[0]
+    if intensity > 1000:
+        expected = LAPLACE.sd
+    else:  # the product of both laws, by brute force
+        n = np.arange(200.0)
+        log_p = -((n - intensity) ** 2) / (2 * intensity) - np.abs(n - intensity) / law.scale
+        weights = np.exp(log_p) / np.exp(log_p).sum()
+        expected = np.sqrt(weights @ (n - intensity) ** 2)
+    assert drawn.std() == pytest.approx(expected, rel=0.06)
+    assert drawn.mean() == pytest.approx(intensity, abs=0.1)
+
+
+def test_intervals_for_a_large_table_are_not_points():
+    posterior = Posterior.of_leaves(read([25_000, 40_000, 9000, 21_000, 5000]))
+    found = posterior.probability([(0.0, 0.2)], target="records")
+    assert 2e-5 < found.high - found.low < 3e-4
+
+
+def test_ends_for_the_records_are_whole_records():
+    posterior = Posterior.of_leaves(read([300, 450, 200, 50, 1, 0, 0, 0], leaves=64))
+    count = posterior.count.value
+    for found in (posterior.probability([(0.5, 0.7)], target="records"), posterior.cdf([0.3, 0.6], target="records")):
+        for end in (found.low, found.high):
+            off = [
+                np.abs(whole - np.round(whole)) for whole in (np.asarray(end) * count, (1 - np.asarray(end)) * count)
+            ]
+            assert np.minimum(*off).max() < 1e-6
+    assert posterior.probability(target="records").interval == (1.0, 1.0)
+    assert posterior.probability([(0.75, 0.8)], target="records").low == 0.0
+
+
+# -- the pilot ------------------------------------------------------------------------------------------------------
+
+
+def test_a_pilot_that_knows_corrects_the_sum_of_many_buckets():
+    counts = np.full(64, 103)  # each has three records of noise, all of one sign: their sum is off by 192
+    exact = stage_of([0, 32, 64], [3200, 3200], Noise("laplace", 0.5))
+    for pilot, total in ((None, 64 * 103), (exact, 6400)):
+        buckets = BucketPosterior(read(counts, pilot=pilot))
+        assert buckets.bucket_draws("records").sum(axis=0).mean() == pytest.approx(total, abs=6)
+    spread = [BucketPosterior(read(counts, pilot=p)).bucket_draws("records").sum(axis=0).std() for p in (None, exact)]
+    assert spread[1] < 0.25 * spread[0]
+
+
+def test_a_pilot_with_much_noise_moves_nothing():
+    counts = np.full(16, 100)
+    noisy = stage_of([0, 8, 16], [0, 9000], Noise("laplace", 1e5))
+    records = [BucketPosterior(read(counts, pilot=p)).bucket_draws("records").mean(axis=1) for p in (None, noisy)]
+    assert np.allclose(*records, atol=0.5)
+
+
+def test_pilot_regions_are_the_least_that_both_stages_counted():
+    spec = LeafSpec.plan([(0.0, 1.0)], leaves=[16])
+    pilot, counts = stage_of([0, 4, 8, 12, 16], [1, 1, 1, 1]), stage_of([0, 8, 9, 12, 14, 16], [2, 1, 0, 0, 1])
+    boxes, buckets = BucketPosterior(LeafRelease(spec, pilot, counts))._pilot_regions
+    assert boxes[0] == boxes[1] == buckets[0]  # a bucket of two of the pilot's cells
+    assert boxes[2] == buckets[1] == buckets[2] != buckets[0]  # a cell of two buckets
+    assert boxes[3] == buckets[3] == buckets[4]
+    assert len(set(boxes)) == 3
+
+
+# -- inside a leaf --------------------------------------------------------------------------------------------------
+
+
+def test_a_cut_leaf_that_holds_much_is_not_taken_to_be_even():
+    counts = np.zeros(64, dtype=int)
+    counts[20:26] = 20_000
+    posterior = Posterior.of_leaves(read(counts))
+    cut, whole = (posterior.probability([(0.0, end / 64)], target="records") for end in (22.5, 22.0))
+    assert cut.high - cut.low > 0.02  # six parts in a hundred of a sixth, twice to either side
+    assert whole.high - whole.low < 0.001
+
+
+def test_data_within_a_leaf_of_the_wall_may_be_no_heap():
+    """All lie in the first leaf: zeros, or an exponential far narrower than it; the mean allows for both."""
+    x = np.random.default_rng(2).exponential(20.0, 20_000)
+    with seeded_noise(4):
+        density = DensitySketch([(0, 1e6)], features="leaves").update(x[:, None]).release(epsilon=1.0)
+    width = 1e6 / 4096
+    assert (x < width).all()
+    found = density.mean(target="records")
+    assert found.low <= 1.0
+    assert 0.8 * width < found.high < 1.5 * width
+
+
+# -- buckets that look empty ----------------------------------------------------------------------------------------
+
+
+def test_many_buckets_that_look_empty_may_hold_a_little_together():
+    counts = np.zeros(128, dtype=int)
+    counts[0] = 300
+    counts[1:] = np.tile([1, 0, 1, -1, 0, 2, 0], 19)[:127]  # a sum of 54 where the noise has a deviation of 18
+    buckets = BucketPosterior(read(counts))
+    assert buckets.fit.empty[10:].min() > 0.5
+    share = Posterior.of_leaves(read(counts)).probability([(0.25, 1.0)])
+    assert share.value < 0.05
+    assert share.high > 0.05
+
+
+def test_a_draw_that_is_not_empty_is_whole():
+    """The estimate is thinned beyond the probability of being empty; the mean of the draws is not."""
+    rng = np.random.default_rng(8)
+    counts = np.round(900 * np.exp(-np.arange(40) / 5.0) + rng.laplace(0, 12, 40)).astype(int)
+    buckets = BucketPosterior(read(counts, noise=Noise("laplace", 12.0)))
+    doubtful = (buckets.fit.empty > 0.3) & (buckets.fit.empty < 0.9)
+    assert doubtful.sum() >= 3
+    drawn = buckets.bucket_draws("population").mean(axis=1)
+    assert (drawn > 1.1 * buckets.expected)[doubtful].all()
+
+
+# -- what is said ---------------------------------------------------------------------------------------------------
+
+
+def test_a_range_far_too_wide_is_told_with_the_way_out():
+    rng = np.random.default_rng(3)
+    for values, bounds, told in (
+        (rng.normal(0.5, 0.1, 3000), (-1e6, 1e6), True),
+        (np.zeros(3000), (0.0, 10.0), True),
+        (rng.normal(0.5, 0.1, 3000), (0.0, 1.0), False),
+        (np.where(rng.random(3000) < 0.6, 0.0, rng.random(3000)), (0.0, 1.0), False),
+    ):
+        with seeded_noise(1):
+            density = DensitySketch([bounds], features="leaves").update(values[:, None]).release(epsilon=1.0)
+        assert ("fogline bounds" in density.message) == told
+
+
+def test_a_budget_too_small_to_see_anything_says_so_and_covers():
+    x = np.random.default_rng(5).normal(5, 1, 1000)
+    with seeded_noise(3):
+        density = DensitySketch([(0, 10)], features="leaves").update(x[:, None]).release(epsilon=1e-4)
+    assert "may be none" in density.message
+    share, mean = density.probability([(4, 6)]), density.mean()
+    assert share.low < 0.68 < share.high
+    assert mean.low < 5 < mean.high
+    assert mean.high - mean.low > 5
