@@ -95,7 +95,7 @@ def risk_panel() -> Panel:
     panel.ticks([0, 0.5, 1], [0, 0.5, 1], "chance of being right before")
     panel.legend(
         [("from epsilon and delta", HUES[2]), ("from rho", HUES[1]), ("from mu", HUES[0]), ("before", "#8fa1ac")],
-        160,
+        140,
         210,
     )
     return panel

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fogline import DensitySketch, PrivateModes
+from fogline.accounting import gdp
 from fogline.accounting.guarantee import Guarantee
 from fogline.audit import attack, likelihood_ratio, sketch_attack, vector_attack
 from fogline.audit.attack import best_events
@@ -15,6 +16,7 @@ from fogline.datasets.simulated import gaussian_mixture4
 from fogline.density.spec import SketchSpec
 from fogline.mechanisms import add_gaussian, add_laplace
 from fogline.mechanisms.randomness import SystemSource
+from fogline.releases.terms import ReleaseTerms
 from fogline.testing import SeededSource, seeded_noise
 
 SURE = 1 - 1e-6
@@ -31,22 +33,45 @@ def pair(relation):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_the_likelihood_ratio_has_power_and_stays_below_the_claim(relation, epsilon):
-    spec = SketchSpec.plan([(0, 10)], [0.05])
-    assert 30 <= spec.n_coefficients <= 120
+    spec = SketchSpec.plan([(0, 10)], [0.3])
+    assert 10 <= spec.n_coefficients <= 40  # the ratio has the same law however many there are, and draws cost less
     report = sketch_attack(
         spec,
         *pair(relation),
         epsilon=epsilon,
         delta=1e-5,
         neighbours=relation,
-        runs=160_000 if epsilon == 1 else 60_000,
+        runs=500_000 if epsilon == 1 else 80_000,
         source=SeededSource(np.random.default_rng(11)),
         confidence=SURE,
     )
     print(f"{relation}, epsilon {epsilon}: mu_lower / mu = {report.mu_lower / report.mu:.3f}. {report}")
     assert not report.broken
-    assert 0.8 * report.mu <= report.mu_lower <= report.mu
+    assert 0.9 * report.mu <= report.mu_lower <= report.mu
     assert "stands" in report.verdict
+
+
+@pytest.mark.parametrize(("share", "runs"), [(1.0, 120_000), (0.8, 64_000)])
+def test_the_attack_on_a_release_by_the_curve_has_power(share, runs):
+    """Nine attacks of ten show an epsilon of 0.8 where 1 is claimed, and call noise of four fifths of its scale false.
+
+    Of 40 attacks by other seeds all did; with 90 000 and 48 000 runs 32 and 33 of them.
+    """
+    terms, step = ReleaseTerms.checked(1.0, 1e-5, "add-remove", 1), 2**22
+    assert terms.accounting == "gaussian"
+
+    def release(n):
+        return terms.add_noise(lambda: np.array([n * step]), size=1, sensitivity=share * step)
+
+    reports = [
+        vector_attack(release, 0, 1, claim=terms.guarantee(), runs=runs, source=SeededSource(rng), confidence=SURE)
+        for rng in np.random.default_rng(21).spawn(10)
+    ]
+    if share == 1.0:
+        assert not any(report.broken for report in reports)
+        assert sum(report.mu_lower >= gdp.mu_of(0.8, 1e-5) for report in reports) >= 9
+    else:
+        assert sum(report.broken for report in reports) >= 9
 
 
 def test_the_default_sketch_and_the_systems_noise():
