@@ -10,6 +10,7 @@ import importlib.util
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,11 @@ def check_published_fits(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG
     rng = np.random.default_rng([seed, 3])
     plain = np.random.default_rng(0).normal(5.0, 2.0, size=20_000)
     odd = _replaced(plain, 1e6)
-    methods: tuple[tuple[str, Callable[..., Any], list[float]], ...] = (("pgd", pgd, [2, 1]), ("pnr", pnr, [3, 1]))
+    methods: tuple[tuple[str, Callable[..., Any], list[float]], ...] = (
+        ("pgd", pgd, [2, 1]),
+        # With the guard of the printed tables: as printed, it seldom arrives, whatever the records are.
+        ("pnr", partial(pnr, floor=0.2), [3, 1]),
+    )
     for name, method, start in methods:
         # 0.02-HDP by Gaussian noise is (1.17, 1e-5)-DP. Without the far record the fit arrives; with it, it wanders.
         release = lambda x, method=method, start=start: method(x, start=start, hdp=0.02, random_state=rng)  # noqa: E731
