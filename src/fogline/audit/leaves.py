@@ -143,7 +143,7 @@ def flatten(
     if kind is float:
         leaves[path] = ("float", _AS_BYTES(value))
         return
-    if glance is None and kind is np.ndarray and _stands_alone(value):
+    if glance is None and type(value) is np.ndarray and _stands_alone(value):
         leaves[path] = ("ndarray", _leaf(value), [])
         return
     known: set[int] = set() if met is None else met
