@@ -167,14 +167,17 @@ def calibration() -> str:
         for row in read_csv("calibration")
         if (row["n"], row["level"], row["kind"], row["half"]) == ("all", "0.95", "all", "judge")
     ]
-    at = {row["question"]: float(row["coverage"]) for row in rows if row["target"] == "population"}
+    at = {(row["target"], row["question"]): float(row["coverage"]) for row in rows}
     words = {"box": "shares of boxes", "quantile": "quantiles", "mean": "means", "variance": "variances"}
-    shown = ", ".join(f"{word} {at[name]:.0%}" for name, word in words.items())
-    narrow = [word for name, word in words.items() if at[name] < 0.93]
+    shown, table = (
+        ", ".join(f"{word} {at[target, name]:.0%}" for name, word in words.items())
+        for target in ("population", "records")
+    )
+    narrow = [f"{words[name]} of the {target}" for target, name in at if name in words and at[target, name] < 0.93]
     chance = math.sqrt(0.95 * 0.05 / int(rows[0]["releases"]))
     return (
         f"Of intervals that state 95%, on data that nothing was tuned on, this share holds the population's value: "
-        f"{shown}. "
+        f"{shown}; and the table's own: {table}. "
         + (f"Intervals of {' and '.join(narrow)} are too narrow. " if narrow else "")
         + f"Each figure rests on {rows[0]['releases']} releases, so that chance alone moves it by about {chance:.0%}."
     )
