@@ -11,6 +11,7 @@ import json
 import math
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -487,14 +488,16 @@ class PrivateDensity(Results):
         if self.leaves is not None:
             from fogline.density.modes.from_leaves import read_leaf_modes
 
-            return read_leaf_modes(self, k, check_level(level), bandwidth)
-        if isinstance(self.spec, RandomSpec):
+            found = read_leaf_modes(self, k, check_level(level), bandwidth)
+        elif isinstance(self.spec, RandomSpec):
             from fogline.density.modes.without_grid import read_modes_anywhere
 
-            return read_modes_anywhere(self, k, check_level(level), bandwidth)
-        from fogline.density.modes.on_grid import read_modes
+            found = read_modes_anywhere(self, k, check_level(level), bandwidth)
+        else:
+            from fogline.density.modes.on_grid import read_modes
 
-        return read_modes(self, k, check_level(level), bandwidth)
+            found = read_modes(self, k, check_level(level), bandwidth)
+        return replace(found, names=tuple(self.column_names))
 
     def sample(self, k: int, *, bandwidth: float | ArrayLike | None = None, random_state: Any = None) -> FloatArray:
         """Draw k points; free, and as private as the density itself.

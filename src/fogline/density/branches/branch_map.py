@@ -42,6 +42,8 @@ class BranchMap:
         -1 and 1 for modes at the lower and upper wall of y, 0 for others.
     response : int, optional
         Column of the density that is y, where the branches come from a posterior.
+    names : tuple of str
+        Of the columns of x, then of y, where they are known.
     """
 
     axes: tuple[FloatArray, ...]
@@ -60,6 +62,7 @@ class BranchMap:
     high: FloatArray | None = None
     wall_sides: IntArray | None = None
     response: int | None = None
+    names: tuple[str, ...] = ()
 
     def at(self, x: ArrayLike) -> Branches:
         """Conditional modes at places x of shape (rows, dx); a list of numbers where there is one column of x."""
@@ -79,16 +82,17 @@ class BranchMap:
             own = np.flatnonzero(self.branch == number)
             index = np.unravel_index(self.place[own], tuple(len(axis) for axis in self.axes))
             ends = [(axis[i].min(), axis[i].max()) for axis, i in zip(self.axes, index, strict=True)]
-            x = " x ".join(f"{low:.4g} to {high:.4g}" for low, high in ends)
-            told = (
-                f"branch {number}: x from {x}, modes {self.positions[own].min():.4g} to {self.positions[own].max():.4g}"
-            )
+            *given, y = self.names or (*(f"x{j + 1}" for j in range(len(ends))), "y")
+            x = ", ".join(f"{name} from {low:.4g} to {high:.4g}" for name, (low, high) in zip(given, ends, strict=True))
+            told = f"branch {number}: {x}, {y} from {self.positions[own].min():.4g} to {self.positions[own].max():.4g}"
             if self.low is not None and self.high is not None:
                 told += f", 95% band ± {np.median(self.high[own] - self.low[own]) / 2:.2g}"
             if self.wall_sides is not None and np.mean(self.wall_sides[own] != 0) > 0.5:
-                told += f", at the {'lower' if np.median(self.wall_sides[own]) < 0 else 'upper'} wall of y"
+                told += f", at the {'lower' if np.median(self.wall_sides[own]) < 0 else 'upper'} wall of {y}"
             lines.append(told)
         return "\n".join(lines)
+
+    __repr__ = __str__  # what a reader of a session sees: words, not a thousand nodes
 
 
 @dataclass(frozen=True, eq=False)

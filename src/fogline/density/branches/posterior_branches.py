@@ -506,6 +506,7 @@ def _branch_map(
         high=np.minimum(position + reach, axis.bounds[1]),
         wall_sides=wall,
         response=response,
+        names=(*(given.name for given in slices.x_axes), axis.name),
     )
 
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_count, check_level
@@ -43,6 +43,7 @@ from fogline.density.components.leaf_mixture import (
     parameter_scores,
     shared_out,
 )
+from fogline.density.spec import places_in_words
 
 if TYPE_CHECKING:
     from fogline.density.posterior.posterior import Posterior
@@ -112,6 +113,8 @@ class ClusterReading:
         Components of the mixture that the clusters are made of.
     message : str
         What to know about the number of clusters; else empty.
+    names : tuple of str
+        Of the columns.
 
     All standard errors contain privacy noise, sampling of the records and smoothing.
     """
@@ -127,6 +130,15 @@ class ClusterReading:
     count_error: float
     components: int
     message: str = ""
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        shares = (f"{s:.1%} ± {e:.1%} of the population" for s, e in zip(self.shares, self.share_errors, strict=True))
+        rows = zip(places_in_words(self.names, self.centres, self.centre_errors), shares, strict=True)
+        lines = [f"cluster {j}: centre at {place}; {share}" for j, (place, share) in enumerate(rows)]
+        return "\n".join([*lines, *filter(None, [self.message])]) or "no cluster"
+
+    __repr__ = __str__  # what a reader of a session sees: words, not a thousand labels
 
     @property
     def centre_errors(self) -> FloatArray:
@@ -282,7 +294,7 @@ def _groups(cells: LeafCells, model: Gaussians, level: float, settings: ClusterR
     for _ in range(len(group)):  # a component that prevails at another's summit climbs on from there
         group = group[group]
     pairs, depth, error = _dips(cells, model, settings.points)
-    joined = depth - norm.isf(level) * error < settings.dip
+    joined = depth + ndtri(level) * error < settings.dip
     heads = set(group.tolist())
     for (i, j), together in zip(pairs, joined.tolist(), strict=True):
         if together and i in heads and j in heads:
@@ -373,6 +385,7 @@ def _regions(posterior: Posterior, cells: LeafCells, model: Gaussians, groups: I
         count=float(count.value),
         count_error=float(count.standard_error),
         components=k,
+        names=tuple(posterior.columns),
     )
 
 
@@ -456,4 +469,5 @@ def _empty(posterior: Posterior, message: str) -> ClusterReading:
         *counted,
         0,
         message,
+        tuple(posterior.columns),
     )

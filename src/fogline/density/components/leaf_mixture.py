@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike
 from fogline._typing import FloatArray
 from fogline._validation import check_count
 from fogline.density.components.leaf_cells import LeafCells
+from fogline.density.spec import places_in_words
 
 if TYPE_CHECKING:
     from fogline.density.posterior.posterior import Posterior
@@ -211,6 +212,8 @@ class MixtureReading:
         Released number of records.
     message : str
         Why there are fewer components than asked for; else empty.
+    names : tuple of str
+        Of the columns.
 
     All errors contain privacy noise, sampling of the records and smoothing.
     """
@@ -224,6 +227,23 @@ class MixtureReading:
     criteria: dict[int, float]
     count: float
     message: str = ""
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        deviations = np.sqrt(np.einsum("kii->ki", self.covariances))
+        rows = zip(
+            zip(self.weights, self.weight_errors, strict=True),
+            places_in_words(self.names, self.means, self.mean_errors),
+            places_in_words(self.names, deviations),
+            strict=True,
+        )
+        lines = [
+            f"component {j}: {w:.1%} ± {e:.1%} of the population, mean at {mean}; deviations {spread}"
+            for j, ((w, e), mean, spread) in enumerate(rows)
+        ]
+        return "\n".join([*lines, *filter(None, [self.message])]) or "no component"
+
+    __repr__ = __str__  # what a reader of a session sees: words, not a thousand labels
 
     def log_density(self, points: FloatArray) -> FloatArray:
         """Logarithm of the mixture's density at points of shape (p, d)."""
@@ -271,7 +291,7 @@ def read_mixture(
             f"{wanted} components were asked for, but the release cannot tell more than {chosen} apart: "
             "more would describe its noise"
         )
-    return _in_data_units(cells, found, criteria, words)
+    return replace(_in_data_units(cells, found, criteria, words), names=tuple(posterior.columns))
 
 
 # -- fitting ---------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fogline._typing import FloatArray
+from fogline.density.spec import default_names, places_in_words
 
 __all__ = ["BoundaryMode", "ModeTable", "PointMass", "no_modes"]
 
@@ -97,6 +98,8 @@ class ModeTable:
         Where the density is highest at a wall; no modes, since nobody knows what would come behind the wall.
     point_masses : tuple of PointMass
         Values that hold a share of the records by themselves, the largest first; no modes of a density.
+    names : tuple of str
+        Of the columns, where they are known.
     """
 
     positions: FloatArray
@@ -108,6 +111,20 @@ class ModeTable:
     message: str
     boundary_modes: tuple[BoundaryMode, ...] = ()
     point_masses: tuple[PointMass, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        places = zip(places_in_words(self.names, self.positions, self.standard_errors), self.p_values, strict=True)
+        lines = [f"mode {j}: {place} (p = {p:.2g})" for j, (place, p) in enumerate(places)]
+        known = self.names or default_names(self.positions.shape[1])
+        lines += [
+            f"at a wall: {places_in_words(known, np.array([mode.position]))[0]}, {mode.words(known)}"
+            f" ({mode.share:.0%} of the records; p = {mode.p_value:.2g})"
+            for mode in self.boundary_modes
+        ]
+        return "\n".join([*lines, *filter(None, [self.message])]) or "no mode"
+
+    __repr__ = __str__  # what a reader of a session sees: words, not a thousand labels
 
     @property
     def covariances(self) -> FloatArray:

@@ -31,6 +31,8 @@ class Estimate:
         Whether the true value is that of the density behind the records, or that of the table itself.
     privacy, sampling, smoothing : float or array
         Parts of the standard error; their squares add up to its square as nearly as they can be told apart.
+    message : str
+        What to know of it, such as that a range lies outside the released bounds; mostly empty.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class Estimate:
     privacy: float | FloatArray
     sampling: float | FloatArray
     smoothing: float | FloatArray
+    message: str = ""
 
     @property
     def interval(self) -> tuple[float | FloatArray, float | FloatArray]:
@@ -63,6 +66,7 @@ class Estimate:
         return (
             f"{self.value:.4g} ± {self.standard_error:.2g} "
             f"({100 * self.level:g}% interval {self.low:.4g} to {self.high:.4g}; {parts})"
+            f"{f' [{self.message}]' if self.message else ''}"
         )
 
     def __getitem__(self, index: int) -> Estimate:
