@@ -418,4 +418,7 @@ def test_outside_the_bounds_there_is_nothing(skewed):
     for ends in ((70, 90), (-5, -1), (None, -0.5)):
         found = skewed.probability(x=ends)
         assert (found.value, found.low, found.high) == (0, 0, 0)
+        assert "lies outside the released bounds 0 to" in found.message
+        assert found.message in str(found)
+    assert not skewed.probability(x=(-5, 3)).message
     assert skewed.probability(x=(-10, 100)).value == pytest.approx(1)

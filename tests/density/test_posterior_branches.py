@@ -172,6 +172,9 @@ def test_the_smoother_keeps_mass_and_walls():
     slices = Slices(known_posterior(np.ones((8, 32)), [(0.0, 1.0), (0.0, 1.0)]), 1)
     matrix = slices.smoother(0.1)
     assert matrix.sum(axis=0) == pytest.approx(1.0)
+    at = np.arange(32)
+    images = [np.exp(-0.5 * ((at[:, None] - image) / 3.2) ** 2) for image in (at, -1 - at, 63 - at)]
+    assert matrix == pytest.approx(sum(images) / sum(images).sum(axis=0), rel=1e-12)
     falling = np.exp(-np.arange(32) / 4)
     assert np.argmax(matrix @ falling) == 0
     assert matrix @ np.ones(32) == pytest.approx(1.0, rel=1e-6)

@@ -206,7 +206,8 @@ class Answer:
         rows = []
         for row in self.rows:
             number = {} if row.estimate is None else asdict(row.estimate)
-            number = {name: float(value) if name not in ("target",) else value for name, value in number.items()}
+            number.pop("message", None)  # the note says it
+            number = {name: value if name == "target" else float(value) for name, value in number.items()}
             rows.append({"label": row.label, "note": row.note, "estimate": number or None})
         return {"question": self.question.words, "unit": self.unit, "answers": rows}
 
@@ -298,7 +299,8 @@ class _Parser:
             ]
             hint = f"did you mean {near[0]!r}? " if near else ""
             there = ", ".join(self.columns)
-            raise ValueError(f"question: there is no column {name!r} in {self.words!r}; {hint}Released are {there}")
+            told = f"{hint}Released are {there}" if hint else f"released are {there}"
+            raise ValueError(f"question: there is no column {name!r} in {self.words!r}; {told}")
         self.place += 1
         return name
 

@@ -40,6 +40,7 @@ __all__ = [
     "check_stored",
     "default_names",
     "lift_to_steps",
+    "places_in_words",
     "require_same",
     "wanted_bandwidths",
 ]
@@ -62,6 +63,26 @@ def default_names(d: int) -> tuple[str, ...]:
     ('x1', 'x2')
     """
     return tuple(f"x{j + 1}" for j in range(d))
+
+
+def places_in_words(names: Sequence[str], places: FloatArray, errors: FloatArray | None = None) -> list[str]:
+    """Write places of shape (k, d) with the names of their columns, and with standard errors if there are any.
+
+    Examples
+    --------
+    >>> places_in_words(["age", "stay"], np.array([[40.0, 3.14159]]), np.array([[0.5, 0.021]]))
+    ['age 40 ± 0.5, stay 3.142 ± 0.021']
+    >>> places_in_words([], np.array([[40.0]]))
+    ['x1 40']
+    """
+    known = tuple(names) or default_names(places.shape[1])
+    told = [[f"{name} {value:.4g}" for name, value in zip(known, place, strict=True)] for place in places]
+    if errors is not None:
+        told = [
+            [f"{words} ± {error:.2g}" for words, error in zip(row, own, strict=True)]
+            for row, own in zip(told, errors, strict=True)
+        ]
+    return [", ".join(row) for row in told]
 
 
 def as_bandwidth(bandwidth: Any, widths: FloatArray, *, name: str = "bandwidth") -> FloatArray:

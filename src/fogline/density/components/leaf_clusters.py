@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from fogline._results import ReadingResults, column_words
 from fogline._typing import FloatArray, IntArray
@@ -44,6 +44,7 @@ from fogline.density.components.leaf_mixture import (
     parameter_scores,
     shared_out,
 )
+from fogline.density.spec import places_in_words
 
 if TYPE_CHECKING:
     from fogline.density.posterior.posterior import Posterior
@@ -145,12 +146,11 @@ class ClusterReading(ReadingResults):
         return np.hypot(self.share_errors * self.count, self.shares * self.count_error)
 
     def __str__(self) -> str:
-        names = column_words(self, self.centres.shape[1])
-        lines = []
-        for k, centre in enumerate(self.centres):
-            rows = zip(names, centre, self.centre_errors[k], strict=True)
-            where = ", ".join(f"{name} {value:.4g} ± {error:.2g}" for name, value, error in rows)
-            lines.append(f"cluster {k + 1}: {self.shares[k]:.1%} ± {self.share_errors[k]:.1%}; centre {where}")
+        centres = places_in_words(column_words(self, self.centres.shape[1]), self.centres, self.centre_errors)
+        lines = [
+            f"cluster {k + 1}: {self.shares[k]:.1%} ± {self.share_errors[k]:.1%}; centre {place}"
+            for k, place in enumerate(centres)
+        ]
         return "\n".join([*lines, *filter(None, [self.message])]) or "no cluster"
 
     __repr__ = __str__
@@ -294,7 +294,7 @@ def _groups(cells: LeafCells, model: Gaussians, level: float, settings: ClusterR
     for _ in range(len(group)):  # a component that prevails at another's summit climbs on from there
         group = group[group]
     pairs, depth, error = _dips(cells, model, settings.points)
-    joined = depth - norm.isf(level) * error < settings.dip
+    joined = depth + ndtri(level) * error < settings.dip
     heads = set(group.tolist())
     for (i, j), together in zip(pairs, joined.tolist(), strict=True):
         if together and i in heads and j in heads:

@@ -34,6 +34,7 @@ from fogline._results import ReadingResults, column_words
 from fogline._typing import FloatArray
 from fogline._validation import check_count
 from fogline.density.components.leaf_cells import LeafCells
+from fogline.density.spec import places_in_words
 
 if TYPE_CHECKING:
     from fogline.density.posterior.posterior import Posterior
@@ -235,12 +236,12 @@ class MixtureReading(ReadingResults):
 
     def __str__(self) -> str:
         names = column_words(self, self.means.shape[1])
-        spreads = np.sqrt(np.einsum("kii->ki", self.covariances))
-        lines = []
-        for k, mean in enumerate(self.means):
-            rows = zip(names, mean, self.mean_errors[k], spreads[k], strict=True)
-            where = ", ".join(f"{name} {value:.4g} ± {error:.2g} (sd {sd:.3g})" for name, value, error, sd in rows)
-            lines.append(f"component {k + 1}: {self.weights[k]:.1%} ± {self.weight_errors[k]:.1%}; {where}")
+        means = places_in_words(names, self.means, self.mean_errors)
+        spreads = places_in_words(names, np.sqrt(np.einsum("kii->ki", self.covariances)))
+        lines = [
+            f"component {k + 1}: {self.weights[k]:.1%} ± {self.weight_errors[k]:.1%}; mean {mean}; deviations {spread}"
+            for k, (mean, spread) in enumerate(zip(means, spreads, strict=True))
+        ]
         return "\n".join([*lines, *filter(None, [self.message])])
 
     __repr__ = __str__

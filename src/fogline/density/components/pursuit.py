@@ -48,7 +48,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from fogline._typing import FloatArray
 from fogline.density.private_density import PrivateDensity
@@ -222,7 +222,7 @@ def number_of_groups(
         return k
     # Only neighbours can be two parts of one cluster with a tail.
     pairs = _near_pairs(best[k + 1 :].reshape(k, -1))
-    needed = float(norm.isf(level / (2 * len(pairs)))) ** 2
+    needed = float(ndtri(level / (2 * len(pairs)))) ** 2
     joined = np.zeros((k, k), dtype=bool)
     for a, b in pairs:
         # The tail may belong to either end; the better explanation counts, in favour of one cluster.

@@ -8,6 +8,7 @@ import numpy as np
 
 from fogline._results import ReadingResults, column_words
 from fogline._typing import FloatArray
+from fogline.density.spec import places_in_words
 
 __all__ = ["BoundaryMode", "ModeTable", "PointMass", "no_modes"]
 
@@ -122,11 +123,10 @@ class ModeTable(ReadingResults):
 
     def __str__(self) -> str:
         names = column_words(self, self.positions.shape[1])
-        lines = []
-        for k, place in enumerate(self.positions):
-            pairs = zip(names, place, self.standard_errors[k], strict=True)
-            where = ", ".join(f"{name} {value:.4g} ± {error:.2g}" for name, value, error in pairs)
-            lines.append(f"mode {k + 1}: {where}; density {self.heights[k]:.3g}, p = {self.p_values[k]:.2g}")
+        lines = [
+            f"mode {k + 1}: {place}; density {self.heights[k]:.3g}, p = {self.p_values[k]:.2g}"
+            for k, place in enumerate(places_in_words(names, self.positions, self.standard_errors))
+        ]
         for wall in self.boundary_modes:
             lines.append(f"densest at {wall.words(names)}: {wall.share:.1%} of the records, p = {wall.p_value:.2g}")
         for heap in self.point_masses:

@@ -113,6 +113,17 @@ class LeafAxis:
             raise ValueError(f"{self.name}: the range must rise, got {low} to {high}")
         return low, high
 
+    def outside(self, ends: Ends) -> str:
+        """Say that a range lies outside the bounds, where nothing was counted; else nothing."""
+        (low, high), (first, last) = self.range(ends), self.bounds
+        if low <= last and high >= first:
+            return ""
+        if math.isinf(low) or math.isinf(high):
+            where = f"{self.name} above {low:g}" if math.isinf(high) else f"{self.name} below {high:g}"
+        else:
+            where = f"{self.name} from {low:g} to {high:g}"
+        return f"{where} lies outside the released bounds {first:g} to {last:g}, where nothing was counted"
+
 
 @dataclass(frozen=True, eq=False)
 class Heaps:

@@ -46,6 +46,8 @@ class Estimate:
         Whether the true value is that of the density behind the records, or that of the table itself.
     privacy, sampling, smoothing : float or array
         Parts of the standard error; their squares add up to its square as nearly as they can be told apart.
+    message : str
+        What to know of it, such as that a range lies outside the released bounds; mostly empty.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Estimate:
     privacy: float | FloatArray
     sampling: float | FloatArray
     smoothing: float | FloatArray
+    message: str = ""
 
     @property
     def interval(self) -> tuple[float | FloatArray, float | FloatArray]:
@@ -76,7 +79,8 @@ class Estimate:
             return "\n".join(str(self[i]) for i in range(len(np.asarray(self.value))))
         parts = f"privacy {self.privacy:.2g}, sampling {self.sampling:.2g}, smoothing {self.smoothing:.2g}"
         value, low, high = (told(part, float(self.standard_error)) for part in (self.value, self.low, self.high))
-        return f"{value} ± {self.standard_error:.2g} ({100 * self.level:g}% interval {low} to {high}; {parts})"
+        said = f" [{self.message}]" if self.message else ""
+        return f"{value} ± {self.standard_error:.2g} ({100 * self.level:g}% interval {low} to {high}; {parts}){said}"
 
     def __getitem__(self, index: int) -> Estimate:
         names = ("value", "standard_error", "low", "high", "privacy", "sampling", "smoothing")

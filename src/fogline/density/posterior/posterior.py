@@ -213,16 +213,33 @@ class Posterior:
     ) -> Estimate:
         """Probability of a box: closed ranges by name, ``(40, 60)`` or ``(10, None)``, or a list with one per column.
 
-        Outside the bounds there is nothing: a range that leaves them is cut. A heap in a leaf lies in the range as a
-        whole or not at all, and the interval allows for both where the leaf is cut.
+        Outside the bounds there is nothing: a range that leaves them is cut, and one that lies outside has the
+        probability 0 and a message. A heap in a leaf lies in the range as a whole or not at all, and the interval
+        allows for both where the leaf is cut.
 
         Examples
         --------
         >>> share = example_posterior().probability(stay=(0, 2))
         >>> bool(share.low < 0.7 < share.high)
         True
+        >>> print(example_posterior().probability(stay=(20, 30)).message)
+        stay from 20 to 30 lies outside the released bounds 0 to 8, where nothing was counted
         """
         ends = self._ends(box, ranges)
+        outside = [axis.outside(pair) for axis, pair in zip(self.axes, ends, strict=True)]
+        found = self._share(box, ranges, ends, target=target, level=level)
+        return replace(found, message="; ".join(words for words in outside if words))
+
+    def _share(
+        self,
+        box: Sequence[Ends] | None,
+        ranges: Mapping[str, Ends],
+        ends: Sequence[Ends],
+        *,
+        target: Target,
+        level: float,
+    ) -> Estimate:
+        """Probability of a box whose ends are known per column."""
         if self.d > 1 or self._coarse:  # wide leaves: one at a wall may be cut
             from fogline.density.posterior.conditions import Conditions
 
