@@ -62,7 +62,7 @@ __all__ = ["PrivateHellinger"]
 
 
 PROOF = "hellinger"
-CODE_VERSION = "hellinger-4"
+CODE_VERSION = "hellinger-5"
 METHODS = ("sketch", "gradient", "newton")
 
 
