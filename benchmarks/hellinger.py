@@ -24,6 +24,7 @@ import common
 from fogline.families import Exponential, Gamma, Logistic, Lognormal, Normal, StudentT, Weibull
 from fogline.families.family import UnivariateFamily
 from fogline_research.as_published import pgd, pnr
+from fogline_research.as_published.hellinger import aberrant
 from fogline_research.experiments import HellingerCell, hellinger_cells, reproduce_hellinger
 from fogline_research.experiments.hellinger import DRAWS, FLOOR, PARAMETER_BOUNDS, START, bandwidth, sample
 
@@ -81,6 +82,49 @@ def _published(job: tuple[str, float, int, int]) -> Row:
 def _difference(cell: HellingerCell, mu: float, runs: int) -> float:
     """Return how many standard errors our mean is from the printed one, by the *paper's* spread."""
     return (mu - cell.mu) * math.sqrt(runs) / cell.mu_sd
+
+
+READINGS: dict[str, dict[str, Any]] = {
+    "start (3, 1), step 1, floor 0.2 (ours)": {"start": (3.0, 1.0), "step": 1.0, "floor": 0.2},
+    "start (3, 1), step 0.5, floor 0.2": {"start": (3.0, 1.0), "step": 0.5, "floor": 0.2},
+    "start (4, 2), step 0.5, floor 0.1": {"start": (4.0, 2.0), "step": 0.5, "floor": 0.1},
+    "start (5, 5), step 0.5, floor 0.1": {"start": (5.0, 5.0), "step": 0.5, "floor": 0.1},
+    "start (5, 5), step 0.4, floor 0.1": {"start": (5.0, 5.0), "step": 0.4, "floor": 0.1},
+    "start (5, 5), step 0.4, no floor": {"start": (5.0, 5.0), "step": 0.4, "floor": None},
+}
+"""Readings of Newton's open settings; the paper prints none of the three."""
+
+
+def readings(runs: int) -> None:
+    """Newton's clean HDP columns under several readings, with the uncorrected coverage that the paper prints."""
+    cells = [c for c in hellinger_cells() if c.algorithm == "newton" and c.power == -0.5 and not math.isnan(c.sigma)]
+    rows = [_reading(cell, name, min(runs, 100)) for name in READINGS for cell in cells]
+    common.write_csv("hellinger_readings", rows)
+
+
+def _reading(cell: HellingerCell, name: str, runs: int) -> Row:
+    hits, found = [], []
+    for run in range(runs):
+        x = sample(cell.n, 0, np.random.default_rng([SEED, 19, cell.n, run]))
+        fit = pnr(
+            x,
+            bandwidth=bandwidth(cell.n),
+            draws=DRAWS,
+            random_state=np.random.default_rng([SEED, 20, run]),
+            **READINGS[name],
+            **cell.privacy,
+        )
+        if not (cell.thresholded and aberrant(fit.params["mu"], x.mean(), x.std())):
+            found.append(list(fit.params.values()))
+        plain = fit.intervals(corrected=False).values()
+        hits.append([low <= truth <= high for truth, (low, high) in zip(TRUTH.values(), plain, strict=True)])
+    means, spreads, covered = np.mean(found, axis=0), np.std(found, axis=0), np.mean(hits, axis=0)
+    printed = (cell.mu, cell.mu_sd, cell.sigma, cell.sigma_sd, cell.mu_plain_cover, cell.sigma_plain_cover)
+    ours = (means[0], spreads[0], means[1], spreads[1], *covered)
+    names = ("mu", "mu_sd", "sigma", "sigma_sd", "mu_plain_cover", "sigma_plain_cover")
+    row = {"reading": name, "n": cell.n, "epsilon": cell.epsilon, "runs": runs, "kept": len(found) / runs}
+    row |= {key: float(f"{value:.5g}") for key, value in zip(names, ours, strict=True)}
+    return row | {f"paper_{key}": value for key, value in zip(names, printed, strict=True)}
 
 
 # -- PrivateHellinger -------------------------------------------------------------------------------------------
@@ -283,6 +327,7 @@ def paths(runs: int) -> None:
 
 PARTS: dict[str, Callable[[int], None]] = {
     "published": as_published,
+    "readings": readings,
     "certified": certified,
     "limits": limits,
     "families": families,

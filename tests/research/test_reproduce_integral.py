@@ -28,6 +28,9 @@ def test_truth_and_bases_are_densities(name):
 def test_the_cells():
     assert {cell.problem for cell in integral_cells()} == {"ring", "three", "random-5"}
     assert set(integral_cells("small")) < set(integral_cells())
+    placed = integral_cells("placed")
+    assert {cell.problem for cell in placed} == {f"random{kind}-{m}" for kind in ("", "-2d") for m in range(1, 11)}
+    assert {cell.epsilon for cell in placed} == {0.5, 2.0, 10.0}
 
 
 def test_rows_have_means_and_spreads():

@@ -26,9 +26,11 @@ def reproduce() -> None:
     """Rerun tables of the papers, beside the figures that they print."""
 
 
-def _options(runs: int, cells: str, what: str, as_published: str | None, baselines: str) -> Callable[[Any], Any]:
+def _options(
+    runs: int, cells: str, what: str, as_published: str | None, baselines: str, kinds: Sequence[str] = ("small", "all")
+) -> Callable[[Any], Any]:
     """Give a command the options that all reruns have; `as_published` where something can be run as published."""
-    choice = click.Choice(["small", "all"])
+    choice = click.Choice(list(kinds))
     target = click.Path(path_type=Path, dir_okay=False)
     options = [
         click.option("--runs", type=int, default=runs, show_default=True, help=what),
@@ -124,10 +126,11 @@ def hellinger_command(ctx: click.Context, /, **options: Any) -> None:
 @reproduce.command("integral", cls=Command, epilog=_epilog("integral"))
 @_options(
     4,
-    "6 or all 21 cells.",
+    "6 or all 21 cells, or 60 of 1 to 10 Gaussians placed on the line and in the plane.",
     "Fresh data sets a cell.",
     "Run MBDE with the paper's network and Metropolis beside it (not certified; minutes a run).",
     "Run the Bernstein mechanism and, with seeded noise, a private GAN beside it.",
+    ("small", "all", "placed"),
 )
 @click.pass_context
 def integral_command(ctx: click.Context, /, **options: Any) -> None:

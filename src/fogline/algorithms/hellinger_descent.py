@@ -3,7 +3,7 @@ r"""Where a Hellinger descent starts: the parameters nearest to noisy counts of 
 With the noise variance v of a count, :math:`\sqrt{\text{count} + v}` has a variance near 1/4, of which
 :math:`v/(n p_b + v)` is privacy's and the rest sampling's, so least squares of such roots is efficient, and its errors
 are known. Counts have the sensitivity of one record; steps of a descent, through a root, that of
-:math:`\sqrt{n}` of them: the start is worth half the budget.
+:math:`\sqrt{nh}` of them at a bandwidth h: the start is worth half the budget.
 
 Private descent on the Hellinger distance: a few noisy steps of the records themselves, under replacement.
 
@@ -59,13 +59,13 @@ __all__ = [
     "checked_guess",
     "data_box",
     "descend",
+    "descent_bandwidth",
     "expected_descent",
     "expected_fit",
     "nearest",
     "plan_descent",
     "plan_sketch",
     "planned_errors",
-    "smallest_bandwidth",
     "start_at",
     "start_of",
     "start_variance",
@@ -96,6 +96,8 @@ class DescentTuning:
         Mass that the planned box of a univariate family may leave out at either end: the first with which the
         finest bandwidth tells the narrowest law, or the last. What lies outside is cut off the family as well
         and biases nothing.
+    shrinking_from : int
+        From so many rows on the planned bandwidth of a descent shrinks with the root of their number.
     blurred : float
         A plan whose finest bandwidth is this many times the greatest scale of the family would show nothing of
         it.
@@ -110,6 +112,7 @@ class DescentTuning:
     ratio: float = 6.0
     finest: Mapping[int, float] = field(default_factory=lambda: {1: 1 / 1500, 2: 1 / 48, 3: 1 / 16})
     tails: tuple[float, ...] = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)
+    shrinking_from: int = 100
     blurred: float = 4.0
 
 
@@ -284,13 +287,12 @@ def planned_errors(plan: DescentPlan, rho: float, theta: FloatArray) -> tuple[Fl
     # In whitened coordinates the noise of a gradient is the same in all directions.
     back = np.linalg.pinv(local.whitening, hermitian=True)
     portions = _portions(plan)
-    noise = 2.0 * grid.sensitivity / math.sqrt(2.0 * float(portions["gradient"]) * rho)
+    noise = grid.furthest(2.0 * local.first) / math.sqrt(2.0 * float(portions["gradient"]) * rho)
     for _ in range(plan.iterations):
         before = back @ _bounded(belief.privacy, plan.box) @ back
         doubt = _doubt(before)
         if plan.newton:
-            norm = float(np.linalg.norm(local.second, 2))
-            seen = norm * grid.sensitivity / math.sqrt(2.0 * float(portions["hessian"]) * rho)
+            seen = grid.furthest(local.second) / math.sqrt(2.0 * float(portions["hessian"]) * rho)
             doubt *= seen**2 / (doubt + seen**2)
         error = local.whitening @ (noise**2 * np.eye(len(theta)) + _remainder(before, doubt)) @ local.whitening.T
         belief = belief.after(belief.gain(error), error)
@@ -327,7 +329,8 @@ def _step(
         curvature = axes @ np.diag(np.clip(values, *DESCENT.curvatures)) @ axes.T
         doubt = trust * noise**2
     seen, noise = curator.ask(RootQuery(grid, 2.0 * local.first), portions["gradient"], "gradient")
-    move = np.linalg.solve(curvature, seen - local.public_gradient)
+    # The family's own records would fall short of its mass by the bias, and a small bandwidth makes it large.
+    move = np.linalg.solve(curvature, seen - local.public_gradient + local.bias)
     error = noise**2 * np.eye(m) + _remainder(before, doubt)
     spread = local.whitening @ np.linalg.inv(curvature)
     return theta + local.whitening @ move, np.asarray(spread @ error @ spread.T)
@@ -459,14 +462,20 @@ def plan_sketch(
         raise ValueError(f"parameter_bounds or bounds are too wide: {error}") from None
 
 
-def smallest_bandwidth(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: BandwidthLike) -> float:
-    """Public bandwidth of a descent, in data units."""
+def descent_bandwidth(family: Family, box: FloatArray, bounds: FloatArray, bandwidth: BandwidthLike, n: int) -> float:
+    """Public bandwidth of a descent over n rows, in data units.
+
+    The noise of a step goes with the root of the bandwidth (``queries/hellinger_descent.proof.md``). What a small one
+    costs, a bias of order 1/(nh), is known and taken off; with h of order 1/sqrt(n) it stays a fixed part of
+    the sampling error.
+    """
     if not isinstance(bandwidth, str):
         return float(as_bandwidth(bandwidth, bounds[:, 1] - bounds[:, 0])[0])
     if bandwidth != "auto":
         raise ValueError(f"bandwidth must be 'auto', a number or one value per axis, got {bandwidth!r}")
     middle, factors = _factors(family, box, bounds)
-    return float(factors[0] * middle[0])
+    shrunk = factors[0] * middle[0] * math.sqrt(min(1.0, DESCENT.shrinking_from / max(n, 1)))
+    return float(max(shrunk, DESCENT.finest[1] * (bounds[0, 1] - bounds[0, 0])))
 
 
 def _factors(family: Family, box: FloatArray, bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -551,7 +560,7 @@ def plan_descent(asked: DescentSettings, family: Family, box: FloatArray, bounds
         family=family,
         box=box,
         bounds=(float(bounds[0, 0]), float(bounds[0, 1])),
-        bandwidth=smallest_bandwidth(family, box, bounds, asked.bandwidth),
+        bandwidth=descent_bandwidth(family, box, bounds, asked.bandwidth, n),
         iterations=DESCENT.iterations if asked.iterations is None else check_count(asked.iterations, "iterations"),
         newton=asked.method == "newton",
         n=n,

@@ -62,7 +62,7 @@ __all__ = ["PrivateHellinger"]
 
 
 PROOF = "hellinger"
-CODE_VERSION = "hellinger-4"
+CODE_VERSION = "hellinger-5"
 METHODS = ("sketch", "gradient", "newton")
 
 
@@ -92,8 +92,9 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
     confidence : float, default 0.95
         Level of ``confidence_intervals_``.
     bandwidth : "auto", float or array-like of shape (d,)
-        Kernel bandwidth: planned from the bounds and read as small as the noise allows, larger where there are no
-        lumps, or fixed. A number is a fraction of each column's range, an array is in data units.
+        Kernel bandwidth: planned from the bounds (of a descent from the number of rows, too) and read as small as the
+        noise allows, larger where there are no lumps, or fixed. A number is a fraction of each column's range, an array
+        is in data units.
     iterations : int, optional
         Steps of a descent, 4 by default.
     steps : None, float or list

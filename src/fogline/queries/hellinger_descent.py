@@ -2,8 +2,9 @@ r"""The public grid of a Hellinger descent, all that is public at one parameter,
 
 On a grid with weight w per point, with the kernel estimate :math:`g = \frac1n\sum_i k_i`, each record's mass
 :math:`\sum_q w\,k_i(x_q) \le 1`, and the family :math:`m_\theta` smoothed by the same kernel, gradient and Hessian of
-the distance are linear in :math:`\sqrt{g}`: what multiplies it is made here. The proof is
-in ``hellinger_descent.proof.md`` beside this file.
+the distance are linear in :math:`\sqrt{g}`: what multiplies it is made here. A replaced record moves such a product by
+at most a multiple of :math:`\sqrt{h/n}`, h the bandwidth, so a bandwidth that shrinks with the public n takes
+noise away. The proof is in ``hellinger_descent.proof.md`` beside this file.
 """
 
 from __future__ import annotations
@@ -32,11 +33,16 @@ class QuadratureTuning:
         Most bins of the counts from which a descent starts.
     negligible : float
         Points where the smoothed family is below this part of its peak are left out of the quadrature.
+    angles, face : int
+        Directions of a half circle, and those along an edge of a face of the cube, in which the move of a query is
+        bounded: more of them bound it a little closer.
     """
 
     cells_per_bandwidth: int = 4
     start_bins: int = 48
     negligible: float = 1e-12
+    angles: int = 16
+    face: int = 8
 
 
 TUNING = QuadratureTuning()
@@ -50,6 +56,12 @@ COUNT_STEPS = 2.0**20
 
 STEPS_OF_SENSITIVITY = 2.0**24
 """The lattice is so fine that neighbours are at most about this many steps apart."""
+
+FINEST_UNIT = 2.0**-39
+"""Least unit of a lattice in units of the matrix's norm: doubles are off by less than half of it."""
+
+LEAST_STEPS = 2.0**14
+"""Least sensitivity in lattice steps: from here on the discrete Gaussian is as good as the continuous one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +92,9 @@ class Local:
         The same of :math:`W(u u^\top + 2\,\partial u)W`, upper triangles with the root of 2 off the diagonal.
     public_gradient, public_hessian : arrays
         What the mass of the family adds.
+    bias : array of shape (m,)
+        What the records' part of the gradient falls short of ``public_gradient`` in the mean, if n records are the
+        family's: the root of an estimate is less than that of its mean.
     """
 
     whitening: FloatArray
@@ -87,6 +102,7 @@ class Local:
     second: FloatArray
     public_gradient: FloatArray
     public_hessian: FloatArray
+    bias: FloatArray
 
 
 class Quadrature:
@@ -102,11 +118,30 @@ class Quadrature:
         kernel = np.exp(-0.5 * ((self.points[:, None] - self.points[None]) / plan.bandwidth) ** 2)
         # A column is one record: its mass on the grid is at most 1, whatever rounding does.
         self.kernel = kernel / (kernel.sum(axis=0) * self.width) * (1.0 - 1e-12)
+        self.root_kernel = np.sqrt(self.width * self.kernel)
 
     @property
     def sensitivity(self) -> float:
         """Greatest Hellinger distance between the kernel estimates of neighbours."""
         return math.sqrt(2.0 * self.plan.max_contributions / max(self.plan.n, 1))
+
+    def furthest(self, matrix: FloatArray) -> float:
+        """How far the products of a public matrix with the roots of neighbours can be apart: the lesser bound."""
+        norm = float(np.linalg.norm(matrix, 2))
+        return min(self.sensitivity * norm, self.furthest_by_root(matrix))
+
+    def furthest_by_root(self, matrix: FloatArray) -> float:
+        r"""The bound of order :math:`\sqrt{h/n}`: records that leave push one way, those that enter the other."""
+        size = matrix.shape[1]
+        scale = self.plan.max_contributions / math.sqrt(max(self.plan.n, 1))
+        if size > 3:
+            # Directions of more than three axes are too many to look at; lengths of rows bound all of them.
+            return 2.0 * scale * float((np.linalg.norm(matrix, axis=1) @ self.root_kernel).max())
+        directions, cosine = _directions(size)
+        along = directions @ matrix.T
+        entering = (np.maximum(along, 0.0) @ self.root_kernel).max(axis=1)
+        leaving = (np.maximum(-along, 0.0) @ self.root_kernel).max(axis=1)
+        return scale * float((entering + leaving).max()) / cosine
 
     def bins(self) -> tuple[int, IntArray]:
         """Number of the wide bins of the start, and the bin of each cell."""
@@ -160,7 +195,23 @@ class Quadrature:
             second=_packed(second),
             public_gradient=2.0 * w * whitening @ slope.sum(axis=0),
             public_hessian=2.0 * w * whitening @ bend.sum(axis=0) @ whitening,
+            bias=2.0 * first.T @ (np.sqrt(w * np.where(used, model, 0.0)) - self.mean_root(density)),
         )
+
+    def mean_root(self, masses: FloatArray) -> FloatArray:
+        r"""Mean of ``root`` over n records of a law with these masses of the cells; public, and an approximation.
+
+        What n records add up to at a point is taken for a multiple :math:`\kappa` of a Poisson number. Where many add
+        up, :math:`\kappa` is variance over mean; where one is alone, the mean of its root decides.
+        """
+        shares = self.width * self.kernel
+        n = max(self.plan.n, 1)
+        mean = np.maximum(n * (shares @ masses), 1e-300)
+        crowd = n * (shares**2 @ masses) / mean
+        alone = (mean / np.maximum(n * (self.root_kernel @ masses), 1e-300)) ** 2
+        many = mean / np.maximum(crowd, 1e-300)
+        kappa = np.maximum((alone + many * crowd) / (1.0 + many), 1e-300)
+        return np.asarray(np.sqrt(kappa / n) * _root_of_poisson(mean / kappa))
 
     def sampling_covariance(self, theta: FloatArray) -> FloatArray:
         """Covariance of the estimate from the draw of the records, if they are the family's."""
@@ -227,15 +278,21 @@ class RootQuery:
     ----------
     unit : float
         Of the lattice that the product is rounded to; made once, before any record is seen.
+    apart : float
+        How many units the exact products of neighbours can be apart.
     """
 
     grid: Quadrature
     matrix: FloatArray
     unit: float = field(init=False)
+    apart: float = field(init=False)
 
     def __post_init__(self) -> None:
         norm = max(float(np.linalg.norm(self.matrix, 2)), 1e-12)
-        object.__setattr__(self, "unit", self.grid.sensitivity * norm / STEPS_OF_SENSITIVITY)
+        furthest = self.grid.furthest(self.matrix)
+        unit = max(furthest / STEPS_OF_SENSITIVITY, FINEST_UNIT * norm)
+        object.__setattr__(self, "unit", unit)
+        object.__setattr__(self, "apart", max(furthest / unit, LEAST_STEPS))
 
     @property
     def size(self) -> int:
@@ -248,7 +305,7 @@ class RootQuery:
         if max_contributions > self.grid.plan.max_contributions:
             raise ValueError("max_contributions must not exceed that of the plan")
         # On either side rounding moves an entry by half a step, and floating-point sums by less than another half.
-        return STEPS_OF_SENSITIVITY * (1.0 + 1e-9) + 2.0 * math.sqrt(self.size)
+        return self.apart * (1.0 + 1e-9) + 2.0 * math.sqrt(self.size)
 
     def exact(self, records: Records) -> IntArray:
         """Secret: the product, in lattice steps."""
@@ -257,6 +314,32 @@ class RootQuery:
     def decode(self, values: IntArray, noise_scale: float) -> tuple[FloatArray, float]:
         """The product and the deviation of its noise."""
         return values.astype(np.float64) * self.unit, noise_scale * self.unit
+
+
+def _directions(size: int) -> tuple[FloatArray, float]:
+    """Unit vectors such that any other, or its opposite, has an angle with one of them of at least the cosine."""
+    if size == 1:
+        return np.ones((1, 1)), 1.0
+    if size == 2:
+        angles = math.pi / TUNING.angles * np.arange(TUNING.angles)
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1), math.cos(0.5 * math.pi / TUNING.angles)
+    middles = (np.arange(TUNING.face) + 0.5) * (2.0 / TUNING.face) - 1.0
+    one, two = (part.ravel() for part in np.meshgrid(middles, middles))
+    faces = [np.insert(np.stack([one, two], axis=1), axis, 1.0, axis=1) for axis in range(3)]
+    vectors = np.concatenate(faces)
+    # On a face a point is at most 1/face off in either coordinate, and the face is at least 1 away from the origin.
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True), math.sqrt(1.0 - 2.0 / TUNING.face**2)
+
+
+def _root_of_poisson(mean: FloatArray) -> FloatArray:
+    """Mean of the root of a Poisson number."""
+    from scipy.special import gammaln
+
+    number = np.arange(1.0, 200.0)
+    small = np.minimum(mean, 80.0)[:, None]
+    summed = np.exp(number * np.log(np.maximum(small, 1e-300)) - small - gammaln(number + 1.0)) @ np.sqrt(number)
+    large = np.maximum(mean, 80.0)
+    return np.asarray(np.where(mean > 80.0, np.sqrt(large) * (1.0 - 0.125 / large - 7.0 / 128.0 / large**2), summed))
 
 
 def _whitening(information: FloatArray, box: FloatArray) -> FloatArray:

@@ -320,3 +320,16 @@ def test_bad_input_names_the_parameter(sample, change, kind, message):
 def test_bad_records(X):
     with pytest.raises(ValueError, match="X must"):
         dp_grams(X, **PRIVACY)
+
+
+def test_the_largest_step_of_the_theorem_is_a_constant_over_the_squared_bandwidth():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    shared = {"epsilon": 1.0, "delta": 1e-5, "bandwidth": 0.5, "random_state": 3}
+    fixed, scaled, other = (
+        dp_grams(X, **shared, **step).raw_modes
+        for step in ({"step_size": 0.4}, {"step_constant": 0.1}, {"step_constant": 0.2})
+    )
+    np.testing.assert_array_equal(fixed, scaled)
+    assert not np.array_equal(fixed, other)
+    with pytest.raises(ValueError, match="step_constant"):
+        dp_grams(X, **shared, step_constant=0.0)

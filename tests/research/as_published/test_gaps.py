@@ -5,6 +5,7 @@ Each test is one sentence of that page: a slip that stands, a claim that holds a
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from pathlib import Path
@@ -31,7 +32,7 @@ from fogline_research.as_published.dp_grams import choose_regime, clip_norm, ker
 from fogline_research.as_published.hellinger import aberrant, sharp_sensitivity
 from fogline_research.baselines.bernstein import BernsteinDensity, _iterated, _positive
 from fogline_research.cli import reproduce
-from fogline_research.experiments import branch_error
+from fogline_research.experiments import branch_error, hellinger_cells
 from fogline_research.experiments.hellinger import bandwidth
 from fogline_research.metrics import matching_mse
 
@@ -475,3 +476,104 @@ def test_every_withdrawal_names_its_paper_and_what_is_right():
         assert paper.split(",")[0] in ("Hellinger", "Mixtures", "DP-GRAMS-C", "DP-GRAMS", "DP-PMS", "MBDE")
         assert said
         assert len(right) > 10
+
+
+# -- what the papers' pages count -------------------------------------------------------------------------------
+
+
+BENCHMARKS = Path(__file__).parents[3] / "docs" / "benchmarks"
+
+
+def ratios_of(name, ours, paper, **wanted):
+    """Ratios of a measured number to the printed one, where there is one."""
+    if not BENCHMARKS.exists():
+        pytest.skip("the pages are not beside this installation")
+    with (BENCHMARKS / f"{name}.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if all(row[key] == value for key, value in wanted.items())]
+    return [float(row[ours]) / float(row[paper]) for row in rows if row[paper] != "nan"]
+
+
+def near_rows():
+    yield "supplement 1", ratios_of("modes_table", "mse", "paper_mse", method="published", mixture="gaussian4")
+    yield "supplement 2", ratios_of("modes_table", "mse", "paper_mse", method="published", mixture="t5")
+    for table, dataset in (("supplement 3", "three_component"), ("supplement 4", "sinusoidal")):
+        yield table, ratios_of("regression", "paper_measure", "paper_mse", method="published", dataset=dataset)
+    for name, algorithm in (("PGD", "gradient_descent"), ("PNR", "newton")):
+        for number, column in (("mean of", ""), ("spread of", "_sd")):
+            for parameter in ("mu", "sigma"):
+                both = (f"{parameter}{column}", f"paper_{parameter}{column}")
+                yield f"{name} | {number} {parameter}", ratios_of("hellinger_published", *both, algorithm=algorithm)
+
+
+def test_the_page_says_how_near_the_reruns_come():
+    told = {}
+    for line in (BENCHMARKS.parent / "papers.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
+        if len(cells) == 6 and cells[2].isdigit():
+            told[f"{cells[0]} | {cells[1]}"] = cells[2:]
+    for key, ratios in near_rows():
+        (found,) = [value for name, value in told.items() if key in name]
+        worst = max(max(ratio, 1 / ratio) for ratio in ratios)
+        within = sum(max(ratio, 1 / ratio) <= 1.5 for ratio in ratios)
+        mean = math.exp(float(np.mean(np.log(ratios))))
+        assert found == [str(len(ratios)), str(within), f"{mean:.2f}", f"{worst:.2f}"], key
+
+
+def test_printed_newton_rows_contradict_each_other():
+    """One experiment that is printed twice, and spreads that the coverage of the same runs does not bear out."""
+    cells = hellinger_cells()
+    shared = {"algorithm": "newton", "n": 1000, "power": -0.5, "epsilon": 0.2, "contamination": 0}
+    twice = [c for c in cells if all(getattr(c, key) == value for key, value in shared.items())]
+    assert sorted(c.table for c in twice) == ["E.1", "E.4"]
+    assert max(c.mu_sd for c in twice) > 7 * min(c.mu_sd for c in twice)
+    ratios = {True: [], False: []}
+    for c in cells:
+        if c.algorithm == "newton" and not math.isnan(c.mu_plain_cover):
+            bulk = 1.96 * 2 / math.sqrt(c.n) / norm.ppf(0.5 + 0.5 * c.mu_plain_cover)
+            ratios[math.isinf(c.epsilon)].append(c.mu_sd / bulk)
+    assert min(ratios[True]) > 0.95
+    assert max(ratios[True]) < 1.02
+    assert min(ratios[False]) > 1.35
+
+
+def test_without_privacy_the_printed_spreads_of_newton_and_descent_differ_by_one_factor_for_each_parameter():
+    plain = {(c.algorithm, c.n): c for c in hellinger_cells() if math.isinf(c.epsilon) and not math.isnan(c.sigma)}
+    for n in (200, 300, 500, 1000):
+        newton, descent = plain["newton", n], plain["gradient_descent", n]
+        assert newton.mu_sd / descent.mu_sd == pytest.approx(0.964, abs=0.005)
+        assert newton.sigma_sd / descent.sigma_sd == pytest.approx(1.32, abs=0.02)
+
+
+STATEMENTS = {
+    "Theorem": "1.1 2.14 3.1 3.3 3.6 4.1 4.2 4.4 4.11 4.16 5 5.1 5.8 5.18 5.19 5.20 6 6.1 6.2 6.4 7 8 11 24 25 27 29 "
+    "A.1 B.1",
+    "Lemma": "1 2 3 4 5 6 7 8 9 10 11 12 14 15 16 17 18 2.6 2.8 2.9 2.11 2.12 2.13 2.15 2.16 2.17 3.1 3.2 4.3 4.7 4.8 "
+    "4.9 4.10 4.12 4.14 4.17 5.7 5.21 6.1 6.2 6.3 6.4 6.5 6.6 A.1 A.2 A.3 A.4 B.1 B.2 B.3 D.1 D.2 D.3 D.4 D.5 D.6",
+    "Proposition": "3.4 4.3 5.10 5.11 10 12 13 14 15 16 17 18 19 20 23",
+    "Claim": "4.13 4.15 5.4 5.5 5.12 5.13 5.14 5.16 5.17 5.22",
+    "Corollary": "5.15 9",
+    "Condition": "2.5 4.5 4.6",
+    "Algorithm": "1 2 3 4 5 6",
+    "Remark": "3.1 5 5.3",
+}
+"""Numbers of all that the papers number, by kind."""
+
+
+def numbers_after(kind, text):
+    """Numbers that the page names after a word, with lists and ranges: "Lemmas 2, 3 and 5 to 7"."""
+    plural = {"Lemma": "Lemmas?", "Corollary": "Corollar(?:y|ies)"}.get(kind, f"{kind}s?")
+    number = r"(?:[A-D]\.)?\d+(?:\.\d+)?"
+    found = set()
+    for match in re.finditer(rf"{plural} ({number}(?:(?:, | and | to |,? and ){number})*)", text):
+        for part in re.split(r", and | and |, ", match.group(1)):
+            ends = part.split(" to ")
+            head = ends[0].rpartition(".")[0]
+            first, last = (int(end.rpartition(".")[2]) for end in (ends[0], ends[-1]))
+            found |= {f"{head}.{i}" if head else str(i) for i in range(first, last + 1)}
+    return found
+
+
+def test_the_papers_page_names_everything_that_the_papers_number():
+    page = " ".join((BENCHMARKS.parent / "papers.md").read_text().split())
+    missing = {kind: set(told.split()) - numbers_after(kind, page) for kind, told in STATEMENTS.items()}
+    assert missing == {kind: set() for kind in STATEMENTS}

@@ -522,6 +522,7 @@ def dp_grams(
     density_filter: float | None = None,
     p_min: float | None = None,
     step_size: float = 0.5,
+    step_constant: float | None = None,
     batch_size: int | None = None,
     n_steps: int | None = None,
     starts: str | ArrayLike = "bernoulli",
@@ -556,6 +557,9 @@ def dp_grams(
         Lower bound of the density near the modes, for C*. None: clip at :math:`h^{1-d}`.
     step_size : float
         eta. Ours: 0.5.
+    step_constant : float, optional
+        C of the largest step that Theorem 4.2 allows, eta = C/h^2, instead of `step_size`. The paper prints no C; from
+        C = h^2 on a step leads beyond the mean.
     batch_size, n_steps : int, optional
         m and T; by default ``ceil(n / log n)`` and ``ceil(log n)``, as in section 5.
     starts : {"bernoulli", "fixed"} or array-like of shape (s, d)
@@ -591,6 +595,7 @@ def dp_grams(
     n, d = records.shape
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     step_size = check_positive(step_size, "step_size")
+    step_constant = None if step_constant is None else check_positive(step_constant, "step_constant")
     merge_factor = check_positive(merge_factor, "merge_factor")
     n_modes = None if n_modes is None else check_count(n_modes, "n_modes")
     gamma = None if density_filter is None else check_fraction(density_filter, "density_filter")
@@ -599,6 +604,7 @@ def dp_grams(
     regime = choose_regime(n=n, d=d, m=m, n_steps=T, epsilon=epsilon, delta=delta)
     chosen = regime.rate * BANDWIDTH_SCALE * data_scale(records)
     h = chosen if bandwidth is None else check_positive(bandwidth, "bandwidth")
+    eta = step_size if step_constant is None else step_constant / h**2
     clip = clip_norm(bandwidth=h, d=d, p_min=p_min)
     sigma = noise_scale(clip=clip, n=n, m=m, n_steps=T, epsilon=epsilon, delta=delta)
 
@@ -611,7 +617,7 @@ def dp_grams(
     for _ in range(T):
         mean = _mean_clipped_terms(points, records, bandwidth=h, clip=clip, m=m, rng=rng)
         noise = sigma * (factor @ rng.standard_normal((factor.shape[1], d)))
-        points = points + step_size * (mean + noise)
+        points = points + eta * (mean + noise)
     return DPGramsResult(
         modes=frozen_array(merge(points, n_modes=n_modes, radius=merge_factor * h)),
         raw_modes=frozen_array(points),
@@ -684,6 +690,7 @@ def dp_grams_c(
     density_filter: float | None = None,
     p_min: float | None = None,
     step_size: float = 0.5,
+    step_constant: float | None = None,
     merge_factor: float = 1.0,
     random_state: int | np.random.Generator | None = None,
 ) -> DPGramsCResult:
@@ -714,7 +721,7 @@ def dp_grams_c(
         h of that mean shift. Ours: Silverman's rule on what it averages.
     n_refinements : int, optional
         Steps of mean shift. Ours: ``ceil(log n)``, as the paper has it for mean shift.
-    density_filter, p_min, step_size
+    density_filter, p_min, step_size, step_constant
         As for `dp_grams`.
     merge_factor : float
         Without `n_clusters`, modes linked by steps of at most this many bandwidths are one. Ours: 1.
@@ -750,6 +757,7 @@ def dp_grams_c(
         density_filter=density_filter,
         p_min=p_min,
         step_size=step_size,
+        step_constant=step_constant,
         random_state=random_state,
     )
     refined = private.raw_modes

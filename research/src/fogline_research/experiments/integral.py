@@ -125,10 +125,14 @@ def problem(name: str, places: int = 0) -> Problem:
 
 
 RECORDS = 10_000
+SMALL_DRAWS = 1000
+"""Draws of each class in a round of the small form of MBDE as published; the paper has as many as records."""
 GAN_DELTA = 0.1
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 PLACED = 5
 """Gaussians placed at random where their number is not varied."""
+PLACED_EPSILONS = (0.5, 2.0, 10.0)
+MOST_PLACED = 10
 
 _UNIFORM_SHARE = 0.01
 _COLUMNS = ("nll", "coverage", "gain", "best_gain", "drawable_gain", "seconds")
@@ -226,17 +230,30 @@ def _mbde(base: str, drawing: str = "rejection") -> Fit:
     return fit
 
 
-def _published(X: Array, task: Problem, epsilon: float, seed: int) -> Callable[[], Array]:
-    from fogline.queries.boosted_density import CLAMP
-    from fogline_research.as_published import mbde
+def _published(training_draws: int, clamped: bool = True) -> Fit:
+    """MBDE with the paper's network, from so many draws of each class in a round."""
 
-    found = mbde(X, epsilon=epsilon, n_samples=100, clamp=CLAMP, chains=100, random_state=seed)
+    def fit(X: Array, task: Problem, epsilon: float, seed: int) -> Callable[[], Array]:
+        from fogline.queries.boosted_density import CLAMP
+        from fogline_research.as_published import mbde
 
-    def density() -> Array:
-        values = task.base("normal") * np.exp(found.log_ratio(task.rule.nodes))
-        return np.asarray(values / float(task.rule.weights @ values))
+        found = mbde(
+            X,
+            epsilon=epsilon,
+            n_samples=100,
+            clamp=CLAMP if clamped else math.inf,
+            chains=100,
+            training_draws=training_draws,
+            random_state=seed,
+        )
 
-    return density
+        def density() -> Array:
+            values = task.base("normal") * np.exp(found.log_ratio(task.rule.nodes))
+            return np.asarray(values / float(task.rule.weights @ values))
+
+        return density
+
+    return fit
 
 
 def _bernstein(sensitivity: Any) -> Fit:
@@ -266,7 +283,9 @@ _FITS: dict[str, tuple[Fit, str]] = {
     "certified": (_mbde("normal"), "normal"),
     "certified_box": (_mbde("uniform"), "uniform"),
     "certified_cells": (_mbde("uniform", "cells"), "uniform"),
-    "published": (_published, "normal"),
+    "published": (_published(RECORDS), "normal"),
+    "published_small": (_published(SMALL_DRAWS), "normal"),
+    "published_small_free": (_published(SMALL_DRAWS, clamped=False), "normal"),
     "bernstein": (_bernstein("sum"), ""),
     "bernstein_sup": (_bernstein("sup"), ""),
     "dpgan": (_gan, ""),
@@ -302,7 +321,8 @@ def measure(name: str, epsilon: float, method: str, *, seed: int, places: int = 
     method : str
         "certified" has the paper's standard normal base; "certified_box" a base that is uniform on the public box that
         DPB is given; "certified_cells" has that base and draws from cells, whose normaliser is known; "published" the
-        paper's network, three rounds, and Metropolis; "bernstein" the right sensitivity and "bernstein_sup" the
+        paper's network, three rounds, and Metropolis; "published_small" the same from a tenth of the draws, and
+        "published_small_free" without the clamp of log 2; "bernstein" the right sensitivity and "bernstein_sup" the
         original's; "dpgan" its density by a kernel estimate of 5000 draws with 1% of uniform.
     seed : int
         Of the records.
@@ -343,13 +363,18 @@ def _ideal_gains(name: str, places: int, base: str, epsilon: float) -> tuple[flo
 def integral_cells(which: str = "all") -> list[IntegralCell]:
     """Cells of the rerun: three problems over epsilon; "small" has two of seven epsilons.
 
+    With "placed" they are one to ten Gaussians, placed at random on the line and in the plane, at three epsilons.
+
     Examples
     --------
-    >>> len(integral_cells()), len(integral_cells("small"))
-    (21, 6)
+    >>> len(integral_cells()), len(integral_cells("small")), len(integral_cells("placed"))
+    (21, 6, 60)
     """
-    if which not in ("small", "all"):
-        raise ValueError(f'cells must be "small", "all" or a list of cells, got {which!r}')
+    if which not in ("small", "all", "placed"):
+        raise ValueError(f'cells must be "small", "all", "placed" or a list of cells, got {which!r}')
+    if which == "placed":
+        names = [f"{kind}-{count}" for kind in ("random", "random-2d") for count in range(1, MOST_PLACED + 1)]
+        return [IntegralCell(name, epsilon) for name in names for epsilon in PLACED_EPSILONS]
     epsilons = EPSILONS if which == "all" else (1.0, 10.0)
     return [IntegralCell(name, epsilon) for name in ("ring", "three", f"random-{PLACED}") for epsilon in epsilons]
 
@@ -368,7 +393,7 @@ def reproduce_integral(
     ----------
     runs : int
         Fresh data sets a cell; Gaussians placed at random are placed anew.
-    cells : "small", "all" or sequence of IntegralCell
+    cells : "small", "all", "placed" or sequence of IntegralCell
     methods : sequence of str
         As for `measure`.
     seed : int, optional
