@@ -190,3 +190,9 @@ def test_a_script_of_the_gallery_draws(name, n):
 def test_the_gallery_shows_every_script():
     assert (DOCS / "gallery.md").read_text("utf-8") == draw_gallery.page()
     assert len(SCRIPTS) == 20
+
+
+def test_buttons_of_the_theme_have_names():
+    page = "".join(f"{label}<svg></svg></label>" for label in site_hooks.NAMES)
+    named = site_hooks.on_post_page(page, None, None)
+    assert named.count("aria-label=") == len(site_hooks.NAMES)

@@ -243,3 +243,18 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str: 
     """Rewrite the links of pages in ``docs/``; those of made pages were rewritten when they were made."""
     place = page.file.src_uri
     return markdown if place.startswith(("files/", "reference/")) else for_the_site(f"{DOCS}/{place}", markdown)
+
+
+NAMES = {
+    '<label class="md-header__button md-icon" for="__drawer">': "Menu",
+    '<label class="md-header__button md-icon" for="__search">': "Search",
+    '<label class="md-search__icon md-icon" for="__search">': "Search",
+}
+"""Buttons of the theme that are a picture and nothing else, and what they do."""
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:  # noqa: ARG001
+    """Give a name to the theme's buttons that have none, for those who hear a page."""
+    for label, name in NAMES.items():
+        output = output.replace(label, f'{label[:-1]} title="{name}" aria-label="{name}">')
+    return output

@@ -32,7 +32,7 @@
   }
   for (const picture of document.querySelectorAll("svg")) {
     // an icon within a link, a button or a label that has a name of its own says nothing more
-    const owner = picture.closest("a, button, label");
+    const owner = picture.closest("a, button, label, [role=button]");
     const named = owner && (owner.textContent.trim() || owner.getAttribute("aria-label") || owner.title);
     const hidden = picture.getAttribute("aria-hidden") === "true" || named;
     if (!hidden && !(picture.getAttribute("role") === "img" && picture.getAttribute("aria-label"))) wrong.push("a picture without a name");
