@@ -14,6 +14,9 @@ README := .venv-readme
 # dbt, whose wishes about other packages' versions are not ours
 DBT    := .venv-dbt
 DBT_STAMP := $(DBT)/.ready
+# Sail, a server of Spark Connect, which takes older clients than Spark itself
+CONNECT := .venv-connect
+CONNECT_STAMP := $(CONNECT)/.ready
 # the arithmetic here is many small problems: one thread each is fastest and makes timings comparable
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
@@ -21,7 +24,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # the tests that `make quick` runs, for pytest: only files in which something is marked are collected
 QUICK   = -m quick $(shell grep -rlF 'pytest.mark.quick' tests --include='test_*.py' | sort)
 
-.PHONY: api browser docs matrix dist demo quick test test-bare test-dbt test-readme coverage coverage-core lint format bench audit clean setup
+.PHONY: api browser docs matrix dist demo quick test test-bare test-connect test-dbt test-readme coverage coverage-core lint format bench audit clean setup
 
 setup: $(STAMP)
 
@@ -71,6 +74,17 @@ $(DBT_STAMP):
 # the macro of docs/scale.md, run by dbt itself
 test-dbt: $(STAMP) $(DBT_STAMP)
 	FOGLINE_DBT=$(CURDIR)/$(DBT) $(BIN)/python -m pytest -q tests/sources/test_recipes.py -k dbt
+
+$(CONNECT_STAMP): pyproject.toml research/pyproject.toml
+	@test -x $(CONNECT)/bin/python || $(PYTHON) -m venv $(CONNECT)
+	@echo "setting up $(CONNECT)"
+	@$(CONNECT)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[arrow,cli,fast,test-bare]' -e research \
+		pandas pysail 'pyspark-client>=4.0,<4.2' grpcio grpcio-status googleapis-common-protos zstandard
+	@touch $(CONNECT_STAMP)
+
+# tables of Spark Connect, counted by Sail
+test-connect: $(CONNECT_STAMP)
+	$(CONNECT)/bin/python -m pytest -q tests/sources/test_connect.py
 
 # the README from top to bottom, in an environment with what its own line installs and nothing else; the package itself is
 # installed anew each time, as the README says: a copy, not a link to the sources
@@ -133,4 +147,4 @@ audit: $(STAMP)
 	$(BIN)/python -m fogline_research.audit_campaign
 
 clean:
-	rm -rf src/fogline/cli/site.zip $(VENV) $(DOCS) $(BARE) $(DBT) $(README) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info research/src/*.egg-info research/build
+	rm -rf src/fogline/cli/site.zip $(VENV) $(DOCS) $(BARE) $(CONNECT) $(DBT) $(README) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info research/src/*.egg-info research/build
