@@ -11,6 +11,12 @@ DOCS   := .venv-docs
 DOCS_STAMP := $(DOCS)/.ready
 # what the README installs and no more, for the README's own commands
 README := .venv-readme
+# dbt, whose wishes about other packages' versions are not ours
+DBT    := .venv-dbt
+DBT_STAMP := $(DBT)/.ready
+# Sail, a server of Spark Connect, which takes older clients than Spark itself
+CONNECT := .venv-connect
+CONNECT_STAMP := $(CONNECT)/.ready
 # the arithmetic here is many small problems: one thread each is fastest and makes timings comparable
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
@@ -18,7 +24,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # the tests that `make quick` runs, for pytest: only files in which something is marked are collected
 QUICK   = -m quick $(shell grep -rlF 'pytest.mark.quick' tests --include='test_*.py' | sort)
 
-.PHONY: api browser docs matrix dist demo quick test test-bare test-readme coverage coverage-core lint format bench audit clean setup
+.PHONY: api browser docs matrix dist demo quick test test-bare test-connect test-dbt test-readme coverage coverage-core lint format bench audit clean setup
 
 setup: $(STAMP)
 
@@ -57,6 +63,28 @@ $(BARE_STAMP): pyproject.toml research/pyproject.toml
 test-bare: $(BARE_STAMP)
 	@! $(BARE)/bin/python -c 'import pyarrow' 2>/dev/null || { echo "pyarrow is in $(BARE)"; exit 1; }
 	$(BARE)/bin/python -m pytest -q -n 2 --dist worksteal tests/sources tests/isolation
+
+# dbt before 1.11: later versions fetch a binary from GitHub when they are installed
+$(DBT_STAMP):
+	@test -x $(DBT)/bin/python || $(PYTHON) -m venv $(DBT)
+	@echo "setting up $(DBT)"
+	@$(DBT)/bin/python -m pip install --quiet --disable-pip-version-check 'dbt-core<1.11' 'dbt-duckdb<1.11'
+	@touch $(DBT_STAMP)
+
+# the macro of docs/scale.md, run by dbt itself
+test-dbt: $(STAMP) $(DBT_STAMP)
+	FOGLINE_DBT=$(CURDIR)/$(DBT) $(BIN)/python -m pytest -q tests/sources/test_recipes.py -k dbt
+
+$(CONNECT_STAMP): pyproject.toml research/pyproject.toml
+	@test -x $(CONNECT)/bin/python || $(PYTHON) -m venv $(CONNECT)
+	@echo "setting up $(CONNECT)"
+	@$(CONNECT)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[arrow,cli,fast,test-bare]' -e research \
+		pandas pysail 'pyspark-client>=4.0,<4.2' grpcio grpcio-status googleapis-common-protos zstandard
+	@touch $(CONNECT_STAMP)
+
+# tables of Spark Connect, counted by Sail
+test-connect: $(CONNECT_STAMP)
+	$(CONNECT)/bin/python -m pytest -q tests/sources/test_connect.py
 
 # the README from top to bottom, in an environment with what its own line installs and nothing else; the package itself is
 # installed anew each time, as the README says: a copy, not a link to the sources
@@ -119,4 +147,4 @@ audit: $(STAMP)
 	$(BIN)/python -m fogline_research.audit_campaign
 
 clean:
-	rm -rf src/fogline/cli/site.zip $(VENV) $(DOCS) $(BARE) $(README) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info research/src/*.egg-info research/build
+	rm -rf src/fogline/cli/site.zip $(VENV) $(DOCS) $(BARE) $(CONNECT) $(DBT) $(README) .venv-matrix out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info research/src/*.egg-info research/build

@@ -140,6 +140,42 @@ def test_threads_choose_the_same_records(monkeypatch):
         assert np.array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("most", [1, 3, 40])
+def test_counts_of_cells_are_those_of_the_records_that_are_kept(most, texts):
+    """Counted as they are chosen, or from a list of them; compiled, or in numpy; from one thread or several."""
+    fast = pytest.importorskip("fogline.sources._contributions_numba")
+    rng = np.random.default_rng(most)
+    who, cells = rng.integers(0, 2000, 20_000), rng.integers(0, 300, 20_000).astype(np.uint32)
+    who[:3000] = 7
+    names = rng.integers(0, 2**63, 2000).astype(np.uint64) if texts else None
+    found = []
+    for many in (10**9, 0, None):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fast, "MANY", many)
+            for way in ("counted", "listed"):
+                bound = ContributionBound(most, KEY)
+                sampler = PlainSampler(bound) if many is None else new_sampler(bound, False, 2**16)
+                sampler.add(who, cells, np.ones(20_000, dtype=bool), 0)
+                total = np.zeros(300, dtype=np.int64)
+                if way == "counted":
+                    sampler.count_kept(names, total)
+                else:
+                    total += np.bincount(sampler.kept(names)[0].astype(np.int64), minlength=300)
+                found.append(total)
+    assert all(np.array_equal(total, found[0]) for total in found)
+    assert found[0].sum() == np.minimum(np.bincount(who), most).sum()
+
+
+def test_a_grid_that_is_too_large_for_an_array_counts_the_same(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows, ids = rng.uniform(0, 10, (500, 1)), rng.integers(0, 50, 500)
+    whole = state(rows, ids, 2)
+    monkeypatch.setattr("fogline.queries.fourier_sums.DENSE_CELLS", 1)
+    for mine, theirs in zip(state(rows, ids, 2), whole, strict=True):
+        assert np.array_equal(mine, theirs)
+
+
 def test_the_choice_is_a_uniform_draw_of_records():
     """Heaps count by their size: a person with nine records here and one there is kept here nine times of ten."""
     people = np.repeat(np.arange(20_000), 10)

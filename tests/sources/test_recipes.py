@@ -88,18 +88,48 @@ def test_a_warehouse_of_ones_own(tmp_path):
     assert not (tmp_path / "counts.csv").exists()
 
 
-def test_a_model_of_dbt(tmp_path):
+def dbt_project(folder):
+    """A project of dbt with the visits as its seed, and the macro and model that the recipe writes; what is kept."""
+    for part in ("models", "macros", "seeds"):
+        (folder / part).mkdir()
+    in_shell("dbt", folder)
+    frame = visits()
+    frame.to_csv(folder / "seeds" / "visits.csv", index=False)
+    return frame[frame.weight.between(30, 150)].groupby("person_id").size().clip(upper=2).sum()
+
+
+def test_a_macro_of_dbt(tmp_path):
+    """As Jinja renders it; ``make test-dbt`` has dbt itself run it."""
     duckdb = pytest.importorskip("duckdb")
     jinja2 = pytest.importorskip("jinja2")
-    (tmp_path / "models").mkdir()
-    in_shell("dbt", tmp_path)
-    model = jinja2.Template((tmp_path / "models" / "fogline_counts.sql").read_text())
-    frame = visits()
+    kept = dbt_project(tmp_path)
+    parts = [(tmp_path / part / "fogline_counts.sql").read_text() for part in ("macros", "models")]
+    query = jinja2.Template("".join(parts)).render(ref=lambda name: f"clinic_{name}")
     with duckdb.connect() as database:
-        database.register("clinic_visits", frame)
-        rows = database.execute(model.render(ref=lambda name: f"clinic_{name}")).fetchall()
-    kept = frame[frame.weight.between(30, 150)].groupby("person_id").size().clip(upper=2).sum()
-    assert sum(row[1] for row in rows) == kept
+        database.register("clinic_visits", visits())
+        assert sum(row[1] for row in database.execute(query).fetchall()) == kept
+
+
+DBT = Path(os.environ.get("FOGLINE_DBT", Path(__file__).parents[2] / ".venv-dbt")) / "bin"
+
+
+@pytest.mark.skipif(not (DBT / "dbt").exists(), reason="dbt has an environment of its own: make test-dbt")
+def test_dbt_runs_the_macro(tmp_path):
+    kept = dbt_project(tmp_path)
+    (tmp_path / "dbt_project.yml").write_text("name: clinic\nprofile: clinic\n")
+    target = "{type: duckdb, path: clinic.duckdb, threads: 1}"
+    (tmp_path / "profiles.yml").write_text(f"clinic: {{target: here, outputs: {{here: {target}}}}}\n")
+    quiet = {**os.environ, "DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DBT_VERSION_CHECK": "false"}
+    subprocess.run([DBT / "dbt", "build", "--profiles-dir", "."], cwd=tmp_path, env=quiet, check=True)
+    export = "COPY (SELECT * FROM fogline_counts) TO 'counts.csv' (HEADER)"
+    read = f"import duckdb; duckdb.connect('clinic.duckdb').execute({export!r})"
+    subprocess.run([DBT / "python", "-c", read], cwd=tmp_path, umask=0o077, check=True)
+    rows = pd.read_csv(tmp_path / "counts.csv")
+    assert rows.records.sum() == kept
+    question = "--columns weight --bounds 30:150 --unit person_id --max-contributions 2 --epsilon 1 --out visits.fog"
+    release = [sys.executable, "-m", "fogline.cli", "release", "--counts", "counts.csv", *question.split()]
+    told = subprocess.run(release, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert "one person_id (at most 2 records, as declared, not enforced)" in told
 
 
 def test_files_from_the_shell(tmp_path):

@@ -13,8 +13,10 @@ where places are asked for; twelve bytes for a cell of a grid.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from threading import Lock
+from typing import Any, TypeAlias, TypeVar
 
 import numba
 import numpy as np
@@ -26,6 +28,7 @@ from fogline.queries._numba import Axes, cell_of, grid_parts, writeable
 
 __all__ = ["FastSampler"]
 
+T = TypeVar("T")
 Digests: TypeAlias = NDArray[np.uint32] | WordArray
 Halves: TypeAlias = NDArray[np.uint32]
 Chain: TypeAlias = NDArray[np.int32]
@@ -108,26 +111,42 @@ class FastSampler:
         """Marks and places of what is kept."""
         if not self._used:
             return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
+        parts = self._each_task(names, lambda marks, places: (marks.astype(self._digest_type, copy=False), places))
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def count_kept(self, names: WordArray | None, counts: IntArray) -> None:
+        """Add what is kept to the counts of the cells, where marks are cells.
+
+        Each task's are counted as soon as they are chosen: a list of all of them would be as large as the records.
+        """
+        one_by_one = Lock()
+
+        def add(marks: WordArray, places: IntArray) -> None:  # noqa: ARG001
+            with one_by_one:
+                _count_marks(marks, counts)
+
+        if self._used:
+            self._each_task(names, add)
+
+    def _each_task(self, names: WordArray | None, use: Callable[[WordArray, IntArray], T]) -> list[T]:
+        """Hand over marks and places of what is kept, for each share of the buckets; what the user made of them."""
         hashes = np.zeros(0, dtype=np.uint64) if names is None else names
         words = _words(np.arange(len(hashes), dtype=np.uint64), self._key[0])
         # Sorted once, so that a unit's hash is found by bisection.
         order = np.argsort(words)
         words, hashes = words[order], hashes[order]
 
-        def choose(task: int) -> tuple[WordArray, IntArray]:
+        def choose(task: int) -> T:
             low, high = (2**BUCKET_BITS * t // TASKS for t in (task, task + 1))
             wide = self._digest_type.itemsize == 8
             chain = (self._next, self._after, self._held, wide, self._has_places)
-            return _choose(low, high, self._key[1], self._most, words, hashes, *chain)
+            return use(*_choose(low, high, self._key[1], self._most, words, hashes, *chain))
 
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if self._used * CHUNK < MANY + 2**BUCKET_BITS * CHUNK or threads == 1:
-            parts = [choose(task) for task in range(TASKS)]
-        else:
-            with ThreadPoolExecutor(min(threads, TASKS)) as pool:
-                parts = list(pool.map(choose, range(TASKS)))
-        record_digests = np.concatenate([part[0].astype(self._digest_type, copy=False) for part in parts])
-        return record_digests, np.concatenate([part[1] for part in parts])
+            return [choose(task) for task in range(TASKS)]
+        with ThreadPoolExecutor(min(threads, TASKS)) as pool:
+            return list(pool.map(choose, range(TASKS)))
 
     def _make_room(self, records: int, digest_type: np.dtype[Any]) -> None:
         if not self._used:
@@ -293,6 +312,12 @@ def _choose(
             filled,
         )
     return kept_digests[:filled], kept_places[: filled if has_places else 0]
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _count_marks(marks: WordArray, counts: IntArray) -> None:
+    for mark in marks:
+        counts[np.int64(mark)] += 1
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

@@ -52,7 +52,7 @@ from fogline._validation import records
 from fogline.density.random_spec import CellSpec, RandomSpec, Spec
 from fogline.mechanisms.randomness import current_provider
 from fogline.queries.exact_counts import exact_counts
-from fogline.queries.fourier_sums import row_cells
+from fogline.queries.fourier_sums import CellCounts, row_cells
 from fogline.sources.tables import BATCH_ROWS, Source, State, Take
 
 if TYPE_CHECKING:
@@ -168,6 +168,9 @@ class ContributionSampler(Protocol):
     def kept(self, names: WordArray | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept; with `names`, values are numbers of texts, whose hashes these are."""
 
+    def count_kept(self, names: WordArray | None, counts: IntArray) -> None:
+        """Add what is kept to the counts of the cells, where marks are cells; `names` as above."""
+
 
 def new_sampler(bound: ContributionBound, has_places: bool, most_bytes: int) -> ContributionSampler:
     """A choice by compiled loops where the ``fast`` extra is installed, else by numpy: of the same records.
@@ -215,6 +218,11 @@ class PlainSampler:
         hashes = unit_hashes(units.view(np.uint64), self._bound.key) if names is None else names[units]
         chosen = kept_records(people, hashes, record_digests, self._bound)
         return record_digests[chosen], places[chosen]
+
+    def count_kept(self, names: WordArray | None, counts: IntArray) -> None:
+        """Add what is kept to the counts of the cells."""
+        here = np.bincount(self.kept(names)[0].astype(np.int64))
+        counts[: len(here)] += here
 
 
 @cache
@@ -496,12 +504,12 @@ class UnitBuckets:
         tried.add(values, no_digests, nobody, 0)
         if isinstance(self._admit, CellSpec):
             tried.add_cells(values, rows, self._admit, self._part, self._parts)
+            tried.count_kept(None, np.zeros(1, dtype=np.int64))
         tried.kept(None)
 
     def kept(self) -> tuple[Digests, FloatArray | None]:
         """Marks of the records that are kept, and what is to be handed over of them."""
-        numbers = np.arange(len(self._identities.texts))
-        names = self._hashes(numbers, np.full(len(numbers), TEXT, dtype=np.int8))
+        names = self._names()
         found = [sampler.kept(names if kind == TEXT else None) for kind, sampler in self._samplers.items()]
         self._samplers = {}
         if not found:
@@ -511,6 +519,19 @@ class UnitBuckets:
             return record_digests, None
         order = np.argsort(places)
         return record_digests[order], np.concatenate(self._payloads)[places[order]]
+
+    def counted(self, cells: int) -> IntArray:
+        """How many of the records that are kept lie in each cell of a grid, without a list of them."""
+        names, counts = self._names(), np.zeros(cells, dtype=np.int64)
+        while self._samplers:
+            kind, sampler = self._samplers.popitem()
+            sampler.count_kept(names if kind == TEXT else None, counts)
+        return counts
+
+    def _names(self) -> WordArray:
+        """Keyed hashes of the texts, by their numbers."""
+        numbers = np.arange(len(self._identities.texts))
+        return self._hashes(numbers, np.full(len(numbers), TEXT, dtype=np.int8))
 
     def _sampler(self, kind: int, has_places: bool) -> ContributionSampler:
         if kind not in self._samplers:
@@ -569,16 +590,29 @@ def kept_state(spec: Spec, bound: ContributionBound, scan: Callable[[Take], None
     counts = exact_counts(spec)
     if isinstance(spec, RandomSpec):
         admit = _rows_within(spec.lower, spec.upper, bound)
-        _each_part(admit, bound, scan, rereadable, lambda _, rows: counts.add_rows(records(rows, spec.d)))
+        take_rows = _with_rows(lambda rows: counts.add_rows(records(rows, spec.d)))
+        _each_part(admit, bound, scan, rereadable, take_rows)
         return counts.state()
+    is_dense, total = isinstance(counts, CellCounts) and counts.is_dense, math.prod(spec.cells)
 
-    def count(cells: Digests) -> None:
-        here = np.bincount(cells.astype(np.int64))
+    def count(buckets: UnitBuckets) -> None:
+        here = buckets.counted(total) if is_dense else np.bincount(buckets.kept()[0].astype(np.int64))
         keys = np.flatnonzero(here)
         counts.add_state(*counts.checked(keys, here[keys]))
 
-    _each_part(spec, bound, scan, rereadable, lambda cells, _: count(cells))
+    _each_part(spec, bound, scan, rereadable, count)
     return counts.state()
+
+
+def _with_rows(take: Callable[[FloatArray], object]) -> Callable[[UnitBuckets], None]:
+    """What hands over the rows that are kept, if there are any."""
+
+    def use(buckets: UnitBuckets) -> None:
+        rows = buckets.kept()[1]
+        if rows is not None and len(rows):
+            take(rows)
+
+    return use
 
 
 def _each_part(
@@ -586,7 +620,7 @@ def _each_part(
     bound: ContributionBound,
     scan: Callable[[Take], None],
     rereadable: bool,
-    use: Callable[[Digests, Any], object],
+    use: Callable[[UnitBuckets], object],
     part: int = 0,
     parts: int = 1,
 ) -> None:
@@ -610,9 +644,7 @@ def _each_part(
             # The residue modulo the finer number refines the coarser one: together the parts are exactly this part.
             _each_part(admit, bound, scan, rereadable, use, part + smaller * parts, parts * SPLIT)
         return
-    record_digests, rows = buckets.kept()
-    if len(record_digests):
-        use(record_digests, rows)
+    use(buckets)
 
 
 class _TooMuch(Exception):
@@ -666,13 +698,13 @@ class BoundedTable(Source):
         return kept_state(spec, self._bound, table._counted_scan, self.rereadable)
 
     def _scan(self, take: Take) -> None:
-        def hand_over(_: Digests, rows: FloatArray) -> None:
+        def hand_over(rows: FloatArray) -> None:
             for start in range(0, len(rows), BATCH_ROWS):
                 take(rows[start : start + BATCH_ROWS], None)
 
         finite_values = float(np.finfo(np.float64).max)
         admit = _rows_within(-finite_values, finite_values, self._bound)
-        _each_part(admit, self._bound, self._table._counted_scan, self.rereadable, hand_over)
+        _each_part(admit, self._bound, self._table._counted_scan, self.rereadable, _with_rows(hand_over))
 
 
 class ClusterTable(Source):
