@@ -139,3 +139,11 @@ def test_a_header_writes_no_escapes_to_the_terminal(tmp_path):
     assert told.exit_code == 0
     assert all(line.isprintable() for line in told.stdout.splitlines())
     assert "\\x1b[31mred\\x07, \\x9bb" in told.stdout
+
+
+def test_a_column_whose_name_cannot_be_printed_is_refused_before_anything_is_paid(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"\x1b[31mred,fine\n1,2\n")
+    told = run("bounds", tmp_path / "t.csv", *BUDGET)
+    assert told.exit_code == 2
+    assert "printable" in told.stderr
+    assert "\x1b" not in told.output

@@ -162,7 +162,7 @@ LAYOUTS = {
     "line break within quotes": ('a,b,c\n1,2,"x\ny"\n3,4,z\n', GOOD),
     "doubled quote": ('a,b,c\n1,2,"say ""no"""\n3,4,z\n', GOOD),
     "unnamed index column": (",a,b\n0,1,2\n1,3,4\n", GOOD),
-    "extra field": ("a,b\n1,2,9\n3,4\n", GOOD),
+    "extra field": ("a,b\n1,2\n5,6,9\n3,4\n", GOOD),  # a decimal comma or thousands separator, for all one knows
     "missing field": ("a,b\n1,2\n5\n3,4\n", GOOD),
     "only delimiters": ("a,b\n,\n1,2\n,,,,\n3,4\n", GOOD),
     "stray quote": ('a,b\n1,2\n5,6"7\n3,4\n', GOOD),

@@ -143,11 +143,15 @@ def source_table(options: dict[str, Any], columns: list[str] | None) -> Source:
     ValueError, TypeError, OSError
         For what is wrong with the schema; the message begins with the parameter's name.
     """
+    from fogline._validation import check_name
     from fogline.sources.registry import table
 
-    return table(
+    found = table(
         options["file"], columns, query=options["query"], unit=options.get("unit"), **reading_keywords(options)
     )
+    for name in found.columns or ():  # it will be printed, and a terminal would obey what is no text
+        check_name(name, "columns")
+    return found
 
 
 MANY_RECORDS = 500_000

@@ -265,7 +265,8 @@ def _rest(block: ByteArray, at: Whole, named: Whole, delimiter: np.uint8, stops:
         else:
             first, last, at, _ = _find_cell(block, at, stops)
             first, last = _trimmed(block, first, last)
-            fits &= named > 0 or first == last
+            if named <= 0 and first < last:
+                fits = False
         if block[at] != delimiter:
             return at, fits
         at += 1
