@@ -77,10 +77,20 @@ def test_encodings_name_columns_and_ids(tmp_path, either):
 
 def test_names_can_be_stated(tmp_path, either):
     path = written(tmp_path, "1,2\n3,4\n5,6")
-    assert values(FileTable(path, ["b"], header=["a", "b"])) == [2.0, 4.0, 6.0]
-    assert values(CountedFile(path, ["b"], rows=2, header=["a", "b"])) == [2.0, 4.0]
+    assert values(FileTable(path, ["b"], header=["a", "b"], delimiter=",")) == [2.0, 4.0, 6.0]
+    assert values(CountedFile(path, ["b"], rows=2, header=["a", "b"], delimiter=",")) == [2.0, 4.0]
     tabs = written(tmp_path, "1\t2\n", "t.tsv")
     assert values(FileTable(tabs, ["b"], header=["a", "b"])) == [2.0]
+    assert values(FileTable(written(tmp_path, "1\n3"), header=["a"])) == [1.0, 3.0]
+
+
+def test_a_delimiter_is_not_guessed_where_no_line_shows_it(tmp_path, either):
+    """As two cells between commas, the weight of `p1;70,5` would be 5."""
+    path = written(tmp_path, "p1;70,5\np2;81,0\n")
+    with pytest.raises(ValueError, match=r"delimiter must be given beside header"):
+        table(path, ["weight"], header=["person", "weight"])
+    read = table(path, ["weight"], header=["person", "weight"], delimiter=";", decimal=",")
+    assert values(read) == [70.5, 81.0]
 
 
 @pytest.mark.parametrize(

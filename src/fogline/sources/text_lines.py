@@ -343,7 +343,14 @@ def read_header(file: Path, options: ReadingOptions) -> Header:
     """Names and delimiter from stated options, or from the first line alone."""
     if options.header is not None:
         stem = Path(file.stem) if file.suffix.lower() in COMPRESSED else file
-        usual = "\t" if stem.suffix.lower() == ".tsv" else ","
+        is_tsv = stem.suffix.lower() == ".tsv"
+        if options.delimiter is None and not is_tsv and len(options.header) > 1:
+            # A guess would read "p1;70,5" as two cells, of which the second is 5.
+            raise ValueError(
+                "delimiter must be given beside header: a file without a line of names does not show what stands "
+                "between its cells (delimiter=',' or --delimiter ,)"
+            )
+        usual = "\t" if is_tsv else ","
         return Header(options.header, options.check_delimiter(options.delimiter or usual))
     line, line_end = _first_line(file)
     # In UTF-16 a line feed is a part of other characters: lines could not be cut.
