@@ -63,7 +63,6 @@ def test_modes_by_default(d, relation):
     [
         {"n_modes": 2},
         {"steps": [0.5]},
-        {"bandwidth": 0.1},
         {"max_contributions": 2, "n_modes": 1},
     ],
     ids=lambda options: ",".join(options),
