@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from fogline import PrivateHellinger, PrivateModes
+from fogline.accounting import analytic_gaussian, zcdp
 from fogline.ledger import Ledger, LedgerRefused, ProtectedUnit
+from fogline.ledger.accounts import UNITS
 from fogline.sources.registry import table
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -49,6 +51,22 @@ def test_every_old_question_is_answered_for_free(ledger):
     old = json.loads(ledger.answer(5).receipt.to_dict().__repr__().replace("'", '"').replace("None", "null"))
     assert old["unit"] is None
     assert old["code_version"] == "density-1"
+
+
+def test_entries_that_do_not_say_whether_their_noise_was_gaussian_count_in_zcdp(ledger):
+    """The noise was Gaussian, but no entry says so: they are counted in the loosest currency, and cannot change it."""
+    spent = {
+        name: sum(
+            entry.content["amount"]
+            for entry in ledger.history()
+            if entry.kind == "reserve" and entry.content["asked"]["dataset"] == name
+        )
+        for name in ledger.datasets
+    }
+    for name, rho in spent.items():
+        assert (ledger.lane(name), ledger.spending(name).rho) == ("zcdp", rho)
+        epsilon, left = zcdp.epsilon_of(rho / UNITS, 1e-6), analytic_gaussian.epsilon_of(rho / UNITS, 1e-6)
+        assert epsilon > left > 0
 
 
 def test_it_goes_on_and_then_knows_its_marks(folder):

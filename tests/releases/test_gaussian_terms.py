@@ -8,13 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fogline import DensitySketch, PrivateGaussianMixture, PrivateModes
+from fogline import DensitySketch, PrivateGaussianMixture, PrivateModeClustering, PrivateModes
 from fogline.accounting import Cost, GaussianCost, gdp, zcdp
-from fogline.accounting.analytic_gaussian import UNIT_DISTANCE, pure_of
+from fogline.accounting.analytic_gaussian import UNIT_DISTANCE, pure_of, rounding_distance, slack_of
 from fogline.accounting.costs import gaussian_release, release_rho
 from fogline.audit import canary_pairs, replay
+from fogline.audit.replay import MechanismStep, RecordingProvider
 from fogline.density.leaves import LeafSpec
+from fogline.estimators import private_bounds, private_gaussian, private_pca, private_strata
 from fogline.ledger import Charge, Ledger
+from fogline.mechanisms.randomness import use_provider
 from fogline.queries.lattice import RecordLattice
 from fogline.queries.moments import SpreadQuery
 from fogline.releases.curator import Curator
@@ -134,6 +137,39 @@ def test_staged_fits_in_the_lane(ledger):
     assert fitted.guarantee_.mu == pytest.approx(gdp.mu_of(1.0, 1e-5), rel=1e-6)
     assert ledger.history()[-2].content["currency"] == "gaussian"
     assert ledger.plan(PrivateModes(**BOX, ledger=ledger)).fits
+
+
+SPREAD = np.random.default_rng(0).normal(0, 0.3, (300, 5)).clip(-1, 1)
+DEFAULTS = {
+    **{
+        f"a sketch of {d} columns": lambda terms, d=d: (
+            DensitySketch([(-1, 1)] * d).update(SPREAD[:, :d]).release(**terms)
+        )
+        for d in (1, 2, 3, 5)
+    },
+    "bounds": lambda terms: private_bounds(SPREAD[:, :1], **terms),
+    "principal components": lambda terms: private_pca(SPREAD, components=2, bounds=(-1, 1), **terms),
+    "a Gaussian": lambda terms: private_gaussian(SPREAD[:, :2], radius=2.0, **terms),
+    "a mixture": lambda terms: PrivateGaussianMixture(n_components=2, bounds=[(-1, 1)] * 2, **terms).fit(SPREAD[:, :2]),
+    "strata": lambda terms: private_strata(
+        SPREAD[:, :1], np.arange(300) % 2, categories=[0, 1], bounds=[(-1, 1)], **terms
+    ),
+    "clusters": lambda terms: PrivateModeClustering(bounds=(-1, 1), n_clusters=2, **terms).fit(SPREAD),
+}
+
+
+@pytest.mark.parametrize("name", list(DEFAULTS))
+def test_the_slack_of_every_default_is_far_below_one_percent_of_delta(name):
+    """Reckoned anew from the noise that is drawn: distances of all numbers of all stages."""
+    provider = RecordingProvider()
+    with use_provider(provider):
+        DEFAULTS[name]({"epsilon": 1.0, "delta": 1e-6})
+    steps = [step for step in provider.steps if isinstance(step, MechanismStep)]
+    assert {step.call.mechanism for step in steps} == {"gaussian"}
+    distance = sum(step.exact.size * rounding_distance(step.call.event.scale) for step in steps)
+    assert 0 < distance <= UNIT_DISTANCE
+    assert slack_of(1.0, distance) <= 0.01 * 1e-6
+    assert slack_of(1.0, UNIT_DISTANCE) <= 0.01 * 1e-6  # what the accounting sets aside, whatever is used
 
 
 # -- where nobody pays ------------------------------------------------------------------------------------------
