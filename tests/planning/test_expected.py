@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -43,6 +45,25 @@ def test_more_epsilon_finds_more_and_errs_less(two):
     assert two.rows[2].smallest_share < two.rows[1].smallest_share < two.rows[0].smallest_share
     assert two.modes == pytest.approx(mixture_modes(TWO), abs=1e-6)
     assert max(row.spurious for row in two.rows) < 0.2
+
+
+def test_more_epsilon_never_looks_worse(two):
+    """Few simulated fits may say by chance that noise helps: such rows are pooled, others stay as they are."""
+    assert module.never_worse(two.rows)[2].privacy_errors == pytest.approx(two.rows[2].privacy_errors)
+    low, middle, high = two.rows
+    found = np.array([0.75, 0.5])
+    changed = (
+        replace(low, detected=found, spurious=0.1, smallest_share=0.5),
+        replace(middle, detected=found[::-1], spurious=0.4, smallest_share=0.2, privacy_errors=2 * low.privacy_errors),
+        replace(high, detected=np.ones(2), spurious=0.0, smallest_share=0.3),
+    )
+    rows = module.never_worse(changed)
+    assert [row.detected.tolist() for row in rows] == [[0.625, 0.5], [0.625, 0.75], [1.0, 1.0]]
+    assert [row.spurious for row in rows] == pytest.approx([0.25, 0.25, 0.0])
+    assert [row.smallest_share for row in rows] == pytest.approx([0.5, 0.25, 0.25])
+    for earlier, later in pairwise(rows):
+        worse = later.privacy_errors > earlier.privacy_errors * (1 + 1e-12)
+        assert not worse.any()
 
 
 def test_expected_errors_are_those_that_fits_make(two):

@@ -14,7 +14,7 @@ makes a peak of height :math:`p / \prod_j \sqrt{2\pi}\,h_j`, so the smallest sha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -32,7 +32,7 @@ from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.scenarios import Guess, ModeSettings, Setting, ShapeLike, guess_of, width_of
 from fogline.releases.density_sketch import lattice_sensitivity
 
-__all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error", "tried_epsilons"]
+__all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error", "monotone", "never_worse", "tried_epsilons"]
 
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -106,6 +106,7 @@ class ExpectedError:
     runs : int
         Simulated fits per epsilon.
     rows : tuple of AtEpsilon
+        More epsilon never looks worse: rows that say so by chance are pooled (:func:`never_worse`).
     """
 
     n: int
@@ -267,8 +268,58 @@ def _simulated(setting: Setting, guess: Guess, epsilons: tuple[float, ...]) -> E
         level=setting.level,
         neighbours=setting.neighbours,
         runs=setting.runs,
-        rows=tuple(rows),
+        rows=never_worse(rows),
     )
+
+
+def never_worse(rows: Sequence[AtEpsilon]) -> tuple[AtEpsilon, ...]:
+    """Rows of rising epsilon in which nothing gets worse: a few simulated fits say otherwise only by chance.
+
+    With more epsilon the same release can be made noisier by anybody, so that what is expected cannot get worse. Rows
+    that contradict this are pooled (isotonic regression).
+
+    Parameters
+    ----------
+    rows : sequence of AtEpsilon
+        By rising epsilon.
+    """
+    if not rows:
+        return ()
+    found = [row.detected for row in rows]
+    parts: dict[str, FloatArray] = {
+        "detected": -monotone(-np.array(found)),
+        "privacy_errors": np.sqrt(monotone(np.square([row.privacy_errors for row in rows]))),
+        "sampling_errors": np.sqrt(monotone(np.square([row.sampling_errors for row in rows]))),
+        "spurious": monotone(np.array([row.spurious for row in rows])),
+        "smallest_share": monotone(np.array([row.smallest_share for row in rows])),
+    }
+    single = ("spurious", "smallest_share")
+    return tuple(
+        replace(row, **{name: float(part[k]) if name in single else part[k] for name, part in parts.items()})
+        for k, row in enumerate(rows)
+    )
+
+
+def monotone(values: FloatArray) -> FloatArray:
+    """Nearest values that do not rise along the first axis; missing ones stay missing.
+
+    Examples
+    --------
+    >>> monotone(np.array([3.0, 1.0, 2.0, np.nan, 0.5])).tolist()
+    [3.0, 1.5, 1.5, nan, 0.5]
+    """
+    out = np.asarray(values, dtype=np.float64).copy()
+    columns = out.reshape(len(out), -1)
+    for column in columns.T:
+        known = np.flatnonzero(np.isfinite(column))
+        blocks: list[tuple[float, int]] = []
+        for value in column[known].tolist():
+            blocks.append((value, 1))
+            while len(blocks) > 1 and blocks[-1][0] > blocks[-2][0]:
+                (last, size), (before, more) = blocks.pop(), blocks.pop()
+                blocks.append(((last * size + before * more) / (size + more), size + more))
+        column[known] = [value for value, size in blocks for _ in range(size)]
+    return columns.reshape(out.shape)
 
 
 def _at_epsilon(

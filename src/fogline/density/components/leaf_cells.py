@@ -142,7 +142,10 @@ class LeafCells:
             width = np.diff(np.append(axis.edges[start], axis.edges[-1])) / s
             widths = np.multiply.outer(widths, width)
         kept = np.maximum(mass, drawn.mean(axis=0)) > settings.least
-        floor = np.maximum(within_leaf, (1e-6 * ranges) ** 2) / scale**2
+        floor = np.maximum(within_leaf, (1e-6 * ranges) ** 2)
+        # A column that is narrower than the buckets may be one value: no group of records is told by its width there.
+        alike = np.array(spread) <= np.square([posterior.bucket_side(axis) for axis in range(d)])
+        floor = np.where(alike & (d > 1), np.maximum(floor, np.array(spread) + within_leaf), floor) / scale**2
         return cls(
             mass=mass[kept] / mass[kept].sum(),
             draws=drawn[:, kept] / np.maximum(drawn[:, kept].sum(axis=1, keepdims=True), 1e-300),

@@ -74,6 +74,8 @@ class ClusterReadingSettings:
     reading_factor : float
         What privacy and smoothing add to the error of a centre is multiplied by this: buckets spread their records
         alike, which draws do not know.
+    most_in_atoms : float
+        Point masses of a column are left out of the search if they hold at most this part of the records.
     crossing : float
         Beside a point mass at a wall, leaves are resolved where buckets that reach across hold at most this part.
     """
@@ -84,6 +86,7 @@ class ClusterReadingSettings:
     climb: int = 100
     smallest: float = 0.01
     reading_factor: float = 1.4
+    most_in_atoms: float = 0.5
     crossing: float = 0.01
 
 
@@ -197,9 +200,11 @@ def read_clusters(
     wanted = None if n_clusters is None else check_count(n_clusters, "n_clusters")
     if wanted is not None and wanted > MOST_CLUSTERS:
         raise ValueError(f"n_clusters must be at most {MOST_CLUSTERS}, got {wanted}")
-    # Zeros of one column, whatever the others are, are no cluster; zeros of several at once may well be one.
+    # Zeros of one column, whatever the others are, are no cluster; zeros of several at once may well be one, and so may
+    # the values of a column that has no others.
     without = [posterior.without_atoms(column) for column in range(posterior.d if posterior.d > 1 else 0)]
-    spread = [bare for bare, atoms in without if atoms]
+    shares = [sum(float(atom.share.value) for atom in atoms) for _, atoms in without]
+    spread = [bare for (bare, _), share in zip(without, shares, strict=True) if 0 < share <= settings.most_in_atoms]
     cells = LeafCells.of(spread[0] if len(spread) == 1 else posterior)
     path = fit_path(cells, None, cells.floor, background=settings.background)
     number, _ = choose(cells, path, None, MIXTURE_READING)

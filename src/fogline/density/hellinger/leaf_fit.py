@@ -808,6 +808,8 @@ def _untold(posterior: Posterior, cells: _Cells, errors: FloatArray) -> str:
         atoms = sum(float(atom.share.value) for atom in posterior.atoms)
         if atoms > LEAF_FIT.single_values:
             return f"{100 * min(atoms, 1.0):.0f}% of the records are single values, and a family has no shape there"
+    if posterior.d == 1 and posterior.is_coarse and float(posterior.variance().value) <= posterior.bucket_side(0) ** 2:
+        return f"the column is no wider than the cells of the release ({posterior.bucket_side(0):.2g})"
     if not np.all(np.isfinite(errors) & (errors > 0)):
         return "the family is nowhere near the records"
     return ""

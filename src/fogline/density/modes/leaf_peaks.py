@@ -111,6 +111,21 @@ class LeafPeakTuning:
 LEAF_PEAKS = LeafPeakTuning()
 
 
+@dataclass(frozen=True)
+class UnresolvedTuning:
+    """When a column counts as not resolved: buckets this many deviations above the noise, spread over this many sides.
+
+    Peaks are then looked for at bandwidths of at least `bandwidths` sides along it.
+    """
+
+    deviations: float = 4.5
+    spread: float = 1.0
+    bandwidths: float = 2.0
+
+
+UNRESOLVED = UnresolvedTuning()
+
+
 @dataclass(frozen=True, eq=False)
 class LeafCounts:
     """Released counts without heaps, and how they lie on the leaves.
@@ -179,6 +194,21 @@ class LeafCounts:
     def volume(self) -> float:
         """Volume of the grid of leaves, in data units."""
         return float(np.prod(self.widths))
+
+    @cached_property
+    def unresolved(self) -> FloatArray:
+        """Side of the buckets along each column that is no wider than they are, in data units; 0 for other columns.
+
+        Such a column may be one value. Buckets of different sides then look like different densities.
+        """
+        clear = self.counts > UNRESOLVED.deviations * self.noise.sd
+        if self.d == 1 or not clear.any():
+            return np.zeros(self.d)
+        weights = self.counts[clear] / self.counts[clear].sum()
+        sides = weights @ (self.boxes[clear, :, 1] - self.boxes[clear, :, 0])
+        middles = self.boxes[clear].mean(axis=2)
+        spread = np.sqrt(weights @ (middles - weights @ middles) ** 2)
+        return np.asarray(np.where(spread <= UNRESOLVED.spread * sides, sides * self.spec.cell_widths, 0.0))
 
     def simulated(self) -> FloatArray:
         """Simulated noise of the counts, shape (simulations, buckets)."""
@@ -361,8 +391,7 @@ def read_scales(counts: LeafCounts, scales: Sequence[float | tuple[float, ...]] 
     d = counts.d
     noise = counts.simulated()
     tests, rarest = [], np.full(len(noise), np.inf)
-    for scale in LEAF_PEAKS.scales[d] if scales is None else scales:
-        grid = ScaleGrid.of(counts.spec, scale)
+    for grid in _grids(counts, scales):
         fields = counts.fields(noise, grid)
         sd = _deviation(fields, grid)
         where, standing, at_walls = _noise_peaks(fields, sd)
@@ -377,6 +406,15 @@ def read_scales(counts: LeafCounts, scales: Sequence[float | tuple[float, ...]] 
     # With R independent scales the rarest of R Exp(1) variables has mean 1/R: read the number that counts from it.
     effective = float(np.clip(1 / np.mean(rarest), 1.0, len(tests)))
     return tuple(ScaleTest(t.counts, t.grid, t.released, t.sd, t.inside, t.ridge, t.wall, effective) for t in tests)
+
+
+def _grids(counts: LeafCounts, scales: Sequence[float | tuple[float, ...]] | None) -> list[ScaleGrid]:
+    """Grids of the scales that are read; without those at which a column of about one value would not be resolved."""
+    if scales is not None:
+        return [ScaleGrid.of(counts.spec, scale) for scale in scales]
+    grids = [ScaleGrid.of(counts.spec, scale) for scale in LEAF_PEAKS.scales[counts.d]]
+    wide = [grid for grid in grids if np.all(grid.bandwidth >= UNRESOLVED.bandwidths * counts.unresolved)]
+    return wide or grids[-1:]
 
 
 def _noise_peaks(fields: FloatArray, sd: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:

@@ -587,6 +587,24 @@ class Posterior:
             return edges
         return np.asarray(edges[resolved_slabs(self._blurred[0], self.masses().estimate, most)])
 
+    @property
+    def is_coarse(self) -> bool:
+        """Whether leaves are those of several columns, which are wider than those of one."""
+        return self._coarse
+
+    def bucket_side(self, column: str | int) -> float:
+        """Mean side, along a column, of the released buckets that hold the records; 0 where there are no buckets.
+
+        Examples
+        --------
+        >>> example_posterior().bucket_side("stay")
+        1.0
+        """
+        axis = self._axis(column)
+        if self._blurred is None:
+            return 0.0
+        return float(self.axes[axis].width * (1 + np.sum(self._blurred[axis])))
+
     def without_atoms(self, column: str | int) -> tuple[Posterior, tuple[Atom, ...]]:
         """Posterior of the records that do not hold one of a column's atoms, and these atoms.
 
