@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fogline import DensitySketch, PrivateHellinger
-from fogline.density.hellinger.leaf_fit import LEAF_FIT, FitAssumption
+from fogline.density.hellinger.family_fit import FitAssumption
+from fogline.density.hellinger.leaf_fit import LEAF_FIT
 from fogline.density.hellinger.leaf_probabilities import leaf_probabilities
 from fogline.families import Beta, Gamma, MultivariateNormal, Poisson, family_named
 from fogline.testing import seeded_noise
@@ -180,3 +181,11 @@ def test_counts_by_the_release_of_fourier_sums():
         model = PrivateHellinger(family="poisson", parameter_bounds=box, bounds=[(0, 40)], steps=1, epsilon=1.0,
                                  delta=1e-6).fit(x)  # fmt: skip
     assert abs(model.params_["rate"] - 4) < 0.2
+
+
+def test_many_zeros_are_told_with_the_family_that_has_them():
+    stay = np.where(np.arange(N) % 4 == 0, 0.0, np.random.default_rng(5).gamma(2.0, 3.0, N))
+    density = released(stay, [(0, 60)])
+    assert "% of the records are at 0" in density.fit("gamma").message
+    assert "'zero-inflated gamma'" in density.fit("gamma").message
+    assert "records are at 0" not in density.fit("zero-inflated gamma").message

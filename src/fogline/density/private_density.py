@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from fogline.density.components.leaf_clusters import ClusterReading
     from fogline.density.components.leaf_mixture import MixtureReading
     from fogline.density.distances import DensityComparison
-    from fogline.density.hellinger.leaf_fit import FamilyFit
+    from fogline.density.hellinger.family_fit import FamilyFit
     from fogline.density.modes.on_grid import ModeTable
     from fogline.density.posterior.estimates import Estimate, Target
     from fogline.density.posterior.posterior import Ends, Posterior

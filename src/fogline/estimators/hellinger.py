@@ -35,6 +35,7 @@ from fogline.algorithms.hellinger_descent import (
     plan_sketch,
 )
 from fogline.density.counted_records import check_expected
+from fogline.density.hellinger.family_fit import FamilyFit
 from fogline.density.hellinger.inference import (
     Explained,
     descent_message,
@@ -44,7 +45,6 @@ from fogline.density.hellinger.inference import (
     intervals,
     message_of,
 )
-from fogline.density.hellinger.leaf_fit import FamilyFit
 from fogline.density.hellinger.minimum_distance import DISTANCE
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import SketchSpec, as_bandwidth
