@@ -208,7 +208,7 @@ def intervals() -> str:
     ranks = {row["measure"]: float(row["value"]) for row in rows("profile", kind="all", study="errors")}
     return f"""## Numbers of one column: do the intervals hold?
 
-Share of 95% intervals that held the truth, for made columns that nothing was tuned on, epsilon = 1. Means and variances are somewhat too sure. {source("calibration")}
+Share of 95% intervals that held the truth, for made columns that nothing was tuned on, epsilon = 1. {source("calibration")}
 
 {chr(10).join(lines)}
 
