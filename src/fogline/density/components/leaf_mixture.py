@@ -87,7 +87,8 @@ class MixtureReadingSettings:
         Times the logarithm of the number of records: what a parameter costs where the number is open.
     worth : float
         What a parameter costs where the number is given: components that gain less than they are expected to lose on
-        other records (2 by Akaike's count) are not published.
+        other records (2 by Akaike's count, and a margin: the number that noise leaves is known only roughly) are not
+        published.
     """
 
     most: int = 10
@@ -100,7 +101,7 @@ class MixtureReadingSettings:
     least_weight: float = 0.02
     narrow: float = 1.0
     penalty: float = 1.0
-    worth: float = 2.0
+    worth: float = 3.0
 
 
 MIXTURE_READING = MixtureReadingSettings()
