@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -60,13 +60,14 @@ class Estimate:
         return float(self.value)
 
     def __str__(self) -> str:
+        if self.message:
+            return f"{replace(self, message='')} [{self.message}]"
         if np.ndim(self.value):
             return "\n".join(str(self[i]) for i in range(len(np.asarray(self.value))))
         parts = f"privacy {self.privacy:.2g}, sampling {self.sampling:.2g}, smoothing {self.smoothing:.2g}"
         return (
             f"{self.value:.4g} ± {self.standard_error:.2g} "
             f"({100 * self.level:g}% interval {self.low:.4g} to {self.high:.4g}; {parts})"
-            f"{f' [{self.message}]' if self.message else ''}"
         )
 
     def __getitem__(self, index: int) -> Estimate:
