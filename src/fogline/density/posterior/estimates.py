@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -60,8 +60,10 @@ class Estimate:
         return float(self.value)
 
     def __str__(self) -> str:
-        if self.message:
-            return f"{replace(self, message='')} [{self.message}]"
+        return f"{self._words} [{self.message}]" if self.message else self._words
+
+    @property
+    def _words(self) -> str:
         if np.ndim(self.value):
             return "\n".join(str(self[i]) for i in range(len(np.asarray(self.value))))
         parts = f"privacy {self.privacy:.2g}, sampling {self.sampling:.2g}, smoothing {self.smoothing:.2g}"
