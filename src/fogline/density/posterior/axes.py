@@ -113,6 +113,13 @@ class LeafAxis:
             raise ValueError(f"{self.name}: the range must rise, got {low} to {high}")
         return low, high
 
+    def values_in(self, leaf: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Random values inside leaves: anywhere, or values of the lattice."""
+        within = self.edges[leaf] + rng.random(len(leaf)) * self.width
+        if self.step:
+            within = self.bounds[0] + np.round((within - self.bounds[0]) / self.step) * self.step
+        return np.asarray(np.clip(within, *self.bounds))
+
     def outside(self, ends: Ends) -> str:
         """Say that a range lies outside the bounds, where nothing was counted; else nothing."""
         (low, high), (first, last) = self.range(ends), self.bounds

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy.special import ndtri
 
 from fogline._typing import FloatArray
 
-__all__ = ["TARGETS", "Atom", "Band", "Estimate", "Target", "told"]
+__all__ = [
+    "TARGETS",
+    "Atom",
+    "Band",
+    "Estimate",
+    "Target",
+    "as_wide_as_normal",
+    "number_like",
+    "simultaneous_band",
+    "told",
+]
 
 Target = Literal["population", "records"]
 TARGETS: tuple[Target, ...] = ("population", "records")
@@ -75,12 +86,15 @@ class Estimate:
         return float(self.value)
 
     def __str__(self) -> str:
+        return f"{self._words} [{self.message}]" if self.message else self._words
+
+    @property
+    def _words(self) -> str:
         if np.ndim(self.value):
             return "\n".join(str(self[i]) for i in range(len(np.asarray(self.value))))
         parts = f"privacy {self.privacy:.2g}, sampling {self.sampling:.2g}, smoothing {self.smoothing:.2g}"
         value, low, high = (told(part, float(self.standard_error)) for part in (self.value, self.low, self.high))
-        said = f" [{self.message}]" if self.message else ""
-        return f"{value} ± {self.standard_error:.2g} ({100 * self.level:g}% interval {low} to {high}; {parts}){said}"
+        return f"{value} ± {self.standard_error:.2g} ({100 * self.level:g}% interval {low} to {high}; {parts})"
 
     def __getitem__(self, index: int) -> Estimate:
         names = ("value", "standard_error", "low", "high", "privacy", "sampling", "smoothing")
@@ -133,3 +147,32 @@ class Atom:
     low: float
     high: float
     share: Estimate
+
+
+def as_wide_as_normal(found: Estimate, least: float, most: float) -> Estimate:
+    """Widen the interval of a moment to that of a normal law with its standard error, within what is possible.
+
+    A few records far out move a moment much. Draws put some there by chance, nearly all of them; that there are none is
+    at the edge of what they show, and must lie inside the interval.
+    """
+    reach = -float(ndtri((1 - found.level) / 2)) * found.standard_error
+    low, high = max(float(found.value - reach), least), min(float(found.value + reach), most)
+    return replace(found, low=min(float(found.low), low), high=max(float(found.high), high))
+
+
+def number_like(before: float | FloatArray, after: FloatArray) -> float | FloatArray:
+    """A number where there was a number."""
+    return after if np.ndim(before) else float(after)
+
+
+def simultaneous_band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float, unseen: FloatArray) -> Band:
+    """Scale pointwise intervals, on each side by their own length, until they hold whole curves."""
+    tails = (1 - level) / 2
+    low, high = np.quantile(draws, [tails, 1 - tails], axis=0)
+    low, high = np.minimum(low, value), np.maximum(high, value)
+    above, below = (np.maximum(part, 0.5 * unseen) for part in (high - value, value - low))
+    reach = np.where(draws > value, (draws - value) / above, (value - draws) / below)
+    factor = max(1.0, float(np.quantile(reach.max(axis=1), level)))
+    wide_low = np.maximum(value - np.maximum(factor * below, unseen), 0.0)
+    wide_high = value + np.maximum(factor * above, unseen)
+    return Band(x, value, wide_low, wide_high, low, high, level)

@@ -313,6 +313,19 @@ class LeafMasses:
         """Apply a linear change to all contents; it sees arrays whose last axes are the columns."""
         return LeafMasses(change(self.estimate), change(self.draws), lambda: change(self.even))
 
+    def normalised(self, d: int) -> LeafMasses:
+        """Contents that sum to 1 over the last d axes; even where there is nothing."""
+        axes = tuple(range(-d, 0))
+
+        def change(part: FloatArray) -> FloatArray:
+            total = part.sum(axis=axes, keepdims=True)
+            found = part / np.where(total > 0, total, 1.0)
+            if not np.all(total > 0):
+                found = np.where(total > 0, found, 1 / math.prod(part.shape[k] for k in axes))
+            return np.asarray(found)
+
+        return self.map(change)
+
 
 def _occupied(empty: FloatArray, draws: int, agreement: float, rng: np.random.Generator) -> FloatArray:
     """Which buckets hold anything, per draw: each with its probability, all of a draw by nearly the same coin."""

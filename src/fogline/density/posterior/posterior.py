@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from fogline._typing import FloatArray
 from fogline._validation import check_count, check_level
@@ -37,7 +36,16 @@ from fogline.density.posterior.axes import (
     mean_places,
     quantiles_of,
 )
-from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
+from fogline.density.posterior.estimates import (
+    TARGETS,
+    Atom,
+    Band,
+    Estimate,
+    Target,
+    as_wide_as_normal,
+    number_like,
+    simultaneous_band,
+)
 from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior, LeafMasses, crossing_shares, resolved_slabs
 from fogline.density.spec import default_names
@@ -170,7 +178,7 @@ class Posterior:
         """Contents of leaves, normalised to one; computed when first asked for."""
         _check_target(target)
         if target not in self._memory:
-            self._memory[target] = _normalised(self._contents(target), self.d)
+            self._memory[target] = self._contents(target).normalised(self.d)
         found: LeafMasses = self._memory[target]
         return found
 
@@ -274,7 +282,7 @@ class Posterior:
         low = np.maximum(np.floor(low * count + near), count - np.ceil((1 - low) * count - near)) / count
         high = np.minimum(np.ceil(high * count - near), count - np.floor((1 - high) * count + near)) / count
         ends = np.minimum(np.maximum(low, 0.0), found.value), np.maximum(np.minimum(high, 1.0), found.value)
-        return replace(found, low=_like(found.low, ends[0]), high=_like(found.high, ends[1]))
+        return replace(found, low=number_like(found.low, ends[0]), high=number_like(found.high, ends[1]))
 
     def _weights(self, box: Sequence[Ends] | None, ranges: Mapping[str, Ends]) -> list[FloatArray]:
         return [axis.overlap(pair) for axis, pair in zip(self.axes, self._ends(box, ranges), strict=True)]
@@ -420,7 +428,7 @@ class Posterior:
         heavy, offsets = mean_places(axis, masses.estimate, len(masses.draws), self._seed, x)
         draws = draws + (masses.draws[:, heavy] * offsets).sum(axis=1)
         spread = math.sqrt(max(float(masses.estimate @ x**2) - float(value) ** 2, 0.0))
-        return _as_wide_as_normal(self._estimate(float(value), draws, even, spread, target, level), *axis.bounds)
+        return as_wide_as_normal(self._estimate(float(value), draws, even, spread, target, level), *axis.bounds)
 
     def variance(
         self, column: str | int | None = None, *, target: Target = "population", level: float = 0.95
@@ -450,7 +458,7 @@ class Posterior:
         square = masses.draws @ x**2 + (mass * ((x[heavy] + offsets) ** 2 - x[heavy] ** 2)).sum(axis=1)
         draws = np.maximum(square - first**2 + within * (1 - mass.sum(axis=1)), 0.0)
         found = self._estimate(value, draws, second(masses.even), spread, target, level)
-        return _as_wide_as_normal(found, 0.0, (axis.bounds[1] - axis.bounds[0]) ** 2 / 4)
+        return as_wide_as_normal(found, 0.0, (axis.bounds[1] - axis.bounds[0]) ** 2 / 4)
 
     def correlation(self, first: str | int, second: str | int, *, target: Target = "population") -> Estimate:
         """Correlation of two columns."""
@@ -536,11 +544,11 @@ class Posterior:
         if kind == "cdf":
             x = axis.edges[starts + sizes]
             value, draws = (np.cumsum(part, axis=-1) for part in cells)
-            band = _band(x, value, draws, level, np.full(len(x), unseen))
+            band = simultaneous_band(x, value, draws, level, np.full(len(x), unseen))
             return replace(band, high=np.minimum(band.high, 1.0))
         x = (axis.edges[starts] + axis.edges[starts + sizes]) / 2
         value, draws = (part / (sizes * axis.width) for part in cells)
-        return _band(x, value, draws, level, unseen / (sizes * axis.width))
+        return simultaneous_band(x, value, draws, level, unseen / (sizes * axis.width))
 
     def marginal(self, column: str | int) -> Posterior:
         """Posterior of one column alone.
@@ -697,7 +705,7 @@ class Posterior:
         mass = self.masses().estimate.ravel()
         leaf = rng.choice(mass.size, size=size, p=mass / mass.sum())
         place = np.unravel_index(leaf, self.masses().estimate.shape)
-        columns = [_values_in(axis, index, rng) for axis, index in zip(self.axes, place, strict=True)]
+        columns = [axis.values_in(index, rng) for axis, index in zip(self.axes, place, strict=True)]
         points = np.stack(columns, axis=1) if columns else np.empty((size, 0))
         for k in range(self.d):
             margin = self if self.d == 1 else self.marginal(k)
@@ -783,22 +791,6 @@ def example_posterior() -> Posterior:
     return Posterior.of_leaves(LeafRelease(spec, pilot=stage, counts=stage), ["stay"])
 
 
-def _as_wide_as_normal(found: Estimate, least: float, most: float) -> Estimate:
-    """Widen the interval of a moment to that of a normal law with its standard error, within what is possible.
-
-    A few records far out move a moment much. Draws put some there by chance, nearly all of them; that there are none is
-    at the edge of what they show, and must lie inside the interval.
-    """
-    reach = -float(ndtri((1 - found.level) / 2)) * found.standard_error
-    low, high = max(float(found.value - reach), least), min(float(found.value + reach), most)
-    return replace(found, low=min(float(found.low), low), high=max(float(found.high), high))
-
-
-def _like(before: float | FloatArray, after: FloatArray) -> float | FloatArray:
-    """A number where there was a number."""
-    return after if np.ndim(before) else float(after)
-
-
 def _check_target(target: str) -> None:
     if target not in TARGETS:
         raise ValueError(f"target must be 'population' or 'records', got {target!r}")
@@ -813,37 +805,3 @@ def _axes(spec: LeafSpec, columns: Sequence[str] | None) -> list[LeafAxis]:
 
 def _seed_of(release: LeafRelease) -> int:
     return int(release.counts.counts.sum()) & 0xFFFFFFFF
-
-
-def _normalised(masses: LeafMasses, d: int) -> LeafMasses:
-    axes = tuple(range(-d, 0))
-
-    def change(part: FloatArray) -> FloatArray:
-        total = part.sum(axis=axes, keepdims=True)
-        found = part / np.where(total > 0, total, 1.0)
-        if not np.all(total > 0):
-            found = np.where(total > 0, found, 1 / math.prod(part.shape[k] for k in axes))
-        return np.asarray(found)
-
-    return masses.map(change)
-
-
-def _band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float, unseen: FloatArray) -> Band:
-    """Scale pointwise intervals, on each side by their own length, until they hold whole curves."""
-    tails = (1 - level) / 2
-    low, high = np.quantile(draws, [tails, 1 - tails], axis=0)
-    low, high = np.minimum(low, value), np.maximum(high, value)
-    above, below = (np.maximum(part, 0.5 * unseen) for part in (high - value, value - low))
-    reach = np.where(draws > value, (draws - value) / above, (value - draws) / below)
-    factor = max(1.0, float(np.quantile(reach.max(axis=1), level)))
-    wide_low = np.maximum(value - np.maximum(factor * below, unseen), 0.0)
-    wide_high = value + np.maximum(factor * above, unseen)
-    return Band(x, value, wide_low, wide_high, low, high, level)
-
-
-def _values_in(axis: LeafAxis, leaf: Any, rng: np.random.Generator) -> FloatArray:
-    """Random values inside leaves: anywhere, or values of the lattice."""
-    within = axis.edges[leaf] + rng.random(len(leaf)) * axis.width
-    if axis.step:
-        within = axis.bounds[0] + np.round((within - axis.bounds[0]) / axis.step) * axis.step
-    return np.asarray(np.clip(within, *axis.bounds))
