@@ -197,7 +197,7 @@ def print_two_passes(few: Path, many: Path) -> None:
     """Print CPU and peak memory of a pass over few rows, then over many, as JSON.
 
     The few are read ten times, half of them before and half after, and the mean counts: one long pass meets quiet and
-    busy moments alike.
+    busy moments alike. (The first run took the least of five before and after, and gave 1.12 in place of 1.01.)
     """
     source, found = FileTable(few, ["v0", "v1"]), dict[str, float]()
     source.state(GRID)
