@@ -148,7 +148,7 @@ def scale() -> str:
     """Equality with numpy, and limits that are missed."""
     rows = read_csv("scale")
     equal = [row for row in rows if row["target"] == "True"]
-    limits = [(row, re.match(r"at most ([\d.]+)", row["target"])) for row in rows]
+    limits = [(row, re.match(r"(?:at most|below) ([\d.]+)", row["target"])) for row in rows]
     known = [(row["what"], float(row["value"]), float(limit[1])) for row, limit in limits if limit]
     missed = [f"{what} ({value:.3g} instead of {limit:g})" for what, value, limit in known if value > limit]
     queries = read_csv("warehouse")
@@ -156,7 +156,7 @@ def scale() -> str:
     return (
         f"Every engine gives the same integers as numpy: {_share(sum(r['value'] == 'True' for r in equal), len(equal))}"
         f" passes, and {_share(sum(row['different'] == '0' for row in queries), len(queries))} warehouse engines in "
-        f"every cell. Limits of time are kept in {_share(len(known) - len(missed), len(known))} lines{said}."
+        f"every cell. Limits of time and memory are kept in {_share(len(known) - len(missed), len(known))} lines{said}."
     )
 
 
