@@ -9,13 +9,16 @@ place the heap anywhere in it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fogline._typing import BoolArray, FloatArray, IntArray
+from fogline.density.leaves import LeafSpec
+from fogline.density.spec import default_names
 
-__all__ = ["HEAVY_LEAF", "Ends", "Heaps", "LeafAxis", "cdf_at", "cut_shares", "mean_places", "quantiles_of"]
+__all__ = ["HEAVY_LEAF", "Ends", "Heaps", "LeafAxis", "axes_of", "cdf_at", "cut_shares", "mean_places", "quantiles_of"]
 
 Ends = tuple[float | None, float | None]
 
@@ -308,3 +311,11 @@ def cut_shares(axis: LeafAxis, weights: FloatArray, draws: int, seed: int) -> tu
     evenness, part = EVENNESS[bool(axis.step)], weights[leaves]
     rng = np.random.default_rng([seed, 13])
     return leaves, np.asarray(rng.beta(evenness * part, evenness * (1 - part), (draws, len(leaves))))
+
+
+def axes_of(spec: LeafSpec, columns: Sequence[str] | None) -> list[LeafAxis]:
+    """Axes of a plan, with the names of its columns or x1, x2, ..."""
+    names = list(default_names(spec.d)) if columns is None else [str(name) for name in columns]
+    if len(names) != spec.d or len(set(names)) != spec.d:
+        raise ValueError(f"columns must be {spec.d} different names, got {names}")
+    return [LeafAxis(names[k], spec.edges(k), spec.steps[k], spec.bounds[k]) for k in range(spec.d)]

@@ -18,6 +18,7 @@ __all__ = [
     "Estimate",
     "Target",
     "as_wide_as_normal",
+    "check_target",
     "number_like",
     "simultaneous_band",
     "told",
@@ -176,3 +177,9 @@ def simultaneous_band(x: FloatArray, value: FloatArray, draws: FloatArray, level
     wide_low = np.maximum(value - np.maximum(factor * below, unseen), 0.0)
     wide_high = value + np.maximum(factor * above, unseen)
     return Band(x, value, wide_low, wide_high, low, high, level)
+
+
+def check_target(target: str) -> None:
+    """Refuse what is no target."""
+    if target not in TARGETS:
+        raise ValueError(f"target must be 'population' or 'records', got {target!r}")

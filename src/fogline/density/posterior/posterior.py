@@ -37,18 +37,17 @@ from fogline.density.posterior.axes import (
     quantiles_of,
 )
 from fogline.density.posterior.estimates import (
-    TARGETS,
     Atom,
     Band,
     Estimate,
     Target,
     as_wide_as_normal,
+    check_target,
     number_like,
     simultaneous_band,
 )
 from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior, LeafMasses, crossing_shares, resolved_slabs
-from fogline.density.spec import default_names
 
 __all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
 
@@ -121,7 +120,7 @@ class Posterior:
     def of_leaves(cls, release: LeafRelease, columns: Sequence[str] | None = None) -> Posterior:
         """Read a release on leaves."""
         buckets = BucketPosterior(release)
-        axes = _axes(release.spec, columns)
+        axes = axes_of(release.spec, columns)
         shape = release.spec.leaves
 
         def contents(target: Target) -> LeafMasses:
@@ -147,7 +146,7 @@ class Posterior:
         """
         found = FourierPosterior(density)
         grid = found.data.grid
-        axes = _axes(grid, columns)
+        axes = axes_of(grid, columns)
 
         def contents(target: Target) -> LeafMasses:
             draws = found.draws(target)
@@ -176,7 +175,7 @@ class Posterior:
 
     def masses(self, target: Target = "population") -> LeafMasses:
         """Contents of leaves, normalised to one; computed when first asked for."""
-        _check_target(target)
+        check_target(target)
         if target not in self._memory:
             self._memory[target] = self._contents(target).normalised(self.d)
         found: LeafMasses = self._memory[target]
@@ -789,18 +788,6 @@ def example_posterior() -> Posterior:
     boxes = np.array([[[i, i + 1]] for i in range(8)])
     stage = BucketCounts(boxes, np.array([400, 300, 200, 90, 10, 0, 1, -1]), Noise("laplace", 2.0))
     return Posterior.of_leaves(LeafRelease(spec, pilot=stage, counts=stage), ["stay"])
-
-
-def _check_target(target: str) -> None:
-    if target not in TARGETS:
-        raise ValueError(f"target must be 'population' or 'records', got {target!r}")
-
-
-def _axes(spec: LeafSpec, columns: Sequence[str] | None) -> list[LeafAxis]:
-    names = list(default_names(spec.d)) if columns is None else [str(name) for name in columns]
-    if len(names) != spec.d or len(set(names)) != spec.d:
-        raise ValueError(f"columns must be {spec.d} different names, got {names}")
-    return [LeafAxis(names[k], spec.edges(k), spec.steps[k], spec.bounds[k]) for k in range(spec.d)]
 
 
 def _seed_of(release: LeafRelease) -> int:
