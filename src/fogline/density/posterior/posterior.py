@@ -31,6 +31,7 @@ from fogline.density.posterior.axes import (
     Ends,
     Heaps,
     LeafAxis,
+    axes_of,
     cdf_at,
     cut_shares,
     mean_places,
