@@ -39,7 +39,7 @@ def _ordinary() -> str:
     return (
         title
         + "Held-out log-likelihood gap of `PrivateGaussianMixture` (method `sketch`, number of components known) to "
-        "scikit-learn's GaussianMixture with five starts on the same records, in nats per record; median over the seeds, "
+        "scikit-learn's GaussianMixture with five starts on the same records, nats per record; median over the seeds, "
         "delta 1e-6. Standard deviations from 0.5 to 1 within a component, means 3, 4.5 or 6 of the largest apart, the "
         "public ball of radius 25. DP-EM starts at random and measures all by the public radius; both contenders have "
         "the same records, budget and ball. " + _verdicts(cells) + "\n\n"

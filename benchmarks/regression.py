@@ -8,8 +8,8 @@ Errors are `fogline_research.experiments.branch_error`: symmetric, so that a mis
 next one found, a spurious branch its distance to the next true one, and finding nothing the square of the public range
 of y. Beside it stands the error of what a method puts out, to the nearest true mode at its place: for DP-PMS and
 partial mean shift every point of their output, as the paper has it; for the certified estimator every mode at the
-queries. Coverage is that of the 90% prediction sets, on 2000 fresh records per run. LOWESS gives one value at each x and
-is no modal method: it stands here as the paper has it, for reference.
+queries. Coverage is that of the 90% prediction sets, on 2000 fresh records per run. LOWESS gives one value at each x
+and is no modal method: it stands here as the paper has it, for reference.
 """
 
 from __future__ import annotations
