@@ -10,7 +10,7 @@ import numpy as np
 
 from fogline._typing import FloatArray
 
-__all__ = ["TARGETS", "Atom", "Band", "Estimate", "Target", "told"]
+__all__ = ["TARGETS", "Atom", "Band", "Estimate", "Target", "simultaneous_band", "told"]
 
 Target = Literal["population", "records"]
 TARGETS: tuple[Target, ...] = ("population", "records")
@@ -109,6 +109,19 @@ class Band:
     pointwise_low: FloatArray
     pointwise_high: FloatArray
     level: float
+
+
+def simultaneous_band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float, unseen: FloatArray) -> Band:
+    """Scale pointwise intervals, on each side by their own length, until they hold whole curves."""
+    tails = (1 - level) / 2
+    low, high = np.quantile(draws, [tails, 1 - tails], axis=0)
+    low, high = np.minimum(low, value), np.maximum(high, value)
+    above, below = (np.maximum(part, 0.5 * unseen) for part in (high - value, value - low))
+    reach = np.where(draws > value, (draws - value) / above, (value - draws) / below)
+    factor = max(1.0, float(np.quantile(reach.max(axis=1), level)))
+    wide_low = np.maximum(value - np.maximum(factor * below, unseen), 0.0)
+    wide_high = value + np.maximum(factor * above, unseen)
+    return Band(x, value, wide_low, wide_high, low, high, level)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.point_masses import ColumnHeaps, column_heaps, heaps_of_contents
 from fogline.density.posterior.atom_cells import atom_value, cell_value, leaves_of, level_beside, wall_level
 from fogline.density.posterior.axes import HEAVY_LEAF, Ends, Heaps, LeafAxis, cdf_at, mean_places, quantiles_of
-from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target
+from fogline.density.posterior.estimates import TARGETS, Atom, Band, Estimate, Target, simultaneous_band
 from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior, LeafMasses, crossing_shares, resolved_slabs
 from fogline.density.spec import default_names
@@ -494,11 +494,11 @@ class Posterior:
         if kind == "cdf":
             x = axis.edges[starts + sizes]
             value, draws = (np.cumsum(part, axis=-1) for part in cells)
-            band = _band(x, value, draws, level, np.full(len(x), unseen))
+            band = simultaneous_band(x, value, draws, level, np.full(len(x), unseen))
             return replace(band, high=np.minimum(band.high, 1.0))
         x = (axis.edges[starts] + axis.edges[starts + sizes]) / 2
         value, draws = (part / (sizes * axis.width) for part in cells)
-        return _band(x, value, draws, level, unseen / (sizes * axis.width))
+        return simultaneous_band(x, value, draws, level, unseen / (sizes * axis.width))
 
     def marginal(self, column: str | int) -> Posterior:
         """Posterior of one column alone.
@@ -779,19 +779,6 @@ def _normalised(masses: LeafMasses, d: int) -> LeafMasses:
         return np.asarray(found)
 
     return masses.map(change)
-
-
-def _band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float, unseen: FloatArray) -> Band:
-    """Scale pointwise intervals, on each side by their own length, until they hold whole curves."""
-    tails = (1 - level) / 2
-    low, high = np.quantile(draws, [tails, 1 - tails], axis=0)
-    low, high = np.minimum(low, value), np.maximum(high, value)
-    above, below = (np.maximum(part, 0.5 * unseen) for part in (high - value, value - low))
-    reach = np.where(draws > value, (draws - value) / above, (value - draws) / below)
-    factor = max(1.0, float(np.quantile(reach.max(axis=1), level)))
-    wide_low = np.maximum(value - np.maximum(factor * below, unseen), 0.0)
-    wide_high = value + np.maximum(factor * above, unseen)
-    return Band(x, value, wide_low, wide_high, low, high, level)
 
 
 def _values_in(axis: LeafAxis, leaf: Any, rng: np.random.Generator) -> FloatArray:
