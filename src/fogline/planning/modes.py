@@ -285,17 +285,20 @@ def never_worse(rows: Sequence[AtEpsilon]) -> tuple[AtEpsilon, ...]:
     """
     if not rows:
         return ()
-    found = [row.detected for row in rows]
-    parts: dict[str, FloatArray] = {
-        "detected": -monotone(-np.array(found)),
-        "privacy_errors": np.sqrt(monotone(np.square([row.privacy_errors for row in rows]))),
-        "sampling_errors": np.sqrt(monotone(np.square([row.sampling_errors for row in rows]))),
-        "spurious": monotone(np.array([row.spurious for row in rows])),
-        "smallest_share": monotone(np.array([row.smallest_share for row in rows])),
-    }
-    single = ("spurious", "smallest_share")
+    detected = -monotone(-np.array([row.detected for row in rows]))
+    privacy = np.sqrt(monotone(np.square([row.privacy_errors for row in rows])))
+    sampling = np.sqrt(monotone(np.square([row.sampling_errors for row in rows])))
+    spurious = monotone(np.array([row.spurious for row in rows]))
+    shares = monotone(np.array([row.smallest_share for row in rows]))
     return tuple(
-        replace(row, **{name: float(part[k]) if name in single else part[k] for name, part in parts.items()})
+        replace(
+            row,
+            detected=detected[k],
+            privacy_errors=privacy[k],
+            sampling_errors=sampling[k],
+            spurious=float(spurious[k]),
+            smallest_share=float(shares[k]),
+        )
         for k, row in enumerate(rows)
     )
 
