@@ -93,7 +93,7 @@ BAD = {
     "median": "needs a column where there is nothing",
     "median sty": "no column 'sty' in 'median sty'; did you mean 'stay'",
     "median Stay": "no column 'Stay'.*did you mean 'stay'",
-    "mean cost": "no column 'cost' in 'mean cost'; Released are age, stay",
+    "mean cost": "no column 'cost' in 'mean cost'; released are age, stay",
     "P(cost > 3)": "no column 'cost'",
     "P(stay)": r"needs one of < <= > >= = where there is '\)'",
     "P(stay >)": "needs a number",
