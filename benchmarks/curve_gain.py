@@ -45,6 +45,14 @@ class ScaledDraws:
         draws = np.random.default_rng(self.seed).standard_normal(size)
         return np.rint(self.factor * scale * draws).astype(np.int64)
 
+    def laplace(self, scale: float, size: int) -> IntArray:
+        """Refuse: the study is of Gaussian noise."""
+        raise NotImplementedError
+
+    def bytes(self, size: int) -> bytes:
+        """Refuse: nothing is chosen at random."""
+        raise NotImplementedError
+
     def answer(self, call: Call, query: Query, sample: Sample) -> Any:  # noqa: ARG002
         """Return the noisy answer."""
         return sample(self)(query())

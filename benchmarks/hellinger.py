@@ -86,6 +86,7 @@ def _difference(cell: HellingerCell, mu: float, runs: int) -> float:
 
 READINGS: dict[str, dict[str, Any]] = {
     "start (3, 1), step 1, floor 0.2 (ours)": {"start": (3.0, 1.0), "step": 1.0, "floor": 0.2},
+    "start (3, 1), step 0.7, floor 0.2": {"start": (3.0, 1.0), "step": 0.7, "floor": 0.2},
     "start (3, 1), step 0.5, floor 0.2": {"start": (3.0, 1.0), "step": 0.5, "floor": 0.2},
     "start (4, 2), step 0.5, floor 0.1": {"start": (4.0, 2.0), "step": 0.5, "floor": 0.1},
     "start (5, 5), step 0.5, floor 0.1": {"start": (5.0, 5.0), "step": 0.5, "floor": 0.1},

@@ -211,7 +211,7 @@ def site_pages(parts: list[str]) -> list[Path]:
 def every_site_page(browser: Any, folder: Path, parts: list[str]) -> None:
     """Look at pages of the site, from a server on this machine."""
     handler = partial(SimpleHTTPRequestHandler, directory=str(SITE))
-    handler.func.log_message = lambda *_: None  # type: ignore[method-assign]
+    SimpleHTTPRequestHandler.log_message = lambda *_: None  # type: ignore[method-assign]
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for page in site_pages(parts):

@@ -398,8 +398,8 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         if not isinstance(density, PrivateDensity):
             raise TypeError(f"density must be a PrivateDensity, got {type(density).__name__}")
         k = checked_components(self.n_components, MOST_COMPONENTS)
-        least = self.sigma_min
-        if np.ndim(least) == 0 and least is not None:  # one number per column goes on as it is
+        least: Any = self.sigma_min
+        if least is not None and np.ndim(least) == 0:  # one number per column goes on as it is
             least = _validation.check_positive(least, "sigma_min")
         if least is not None and self.bounds is not None:
             box = units.resolve_bounds(self.bounds, density.columns, width=density.spec.d)

@@ -212,7 +212,7 @@ def _root(variance: Estimate) -> Estimate:
     value = math.sqrt(max(float(variance.value), 0.0))
     slope = 1 / (2 * value) if value > 0 else 0.0
     errors = ("standard_error", "privacy", "sampling", "smoothing")
-    parts = {name: slope * float(getattr(variance, name)) for name in errors}
+    parts: dict[str, Any] = {name: slope * float(getattr(variance, name)) for name in errors}
     low, high = (math.sqrt(max(float(end), 0.0)) for end in (variance.low, variance.high))
     return Estimate(value=value, low=low, high=high, level=variance.level, target=variance.target, **parts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -99,7 +99,7 @@ class Estimate:
 
     def __getitem__(self, index: int) -> Estimate:
         names = ("value", "standard_error", "low", "high", "privacy", "sampling", "smoothing")
-        part = {name: float(np.asarray(getattr(self, name))[index]) for name in names}
+        part: dict[str, Any] = {name: float(np.asarray(getattr(self, name))[index]) for name in names}
         return Estimate(**part, level=self.level, target=self.target)
 
     def __len__(self) -> int:
