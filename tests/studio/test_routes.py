@@ -76,7 +76,7 @@ def test_a_unit_is_not_released_as_well(custodian):
 def test_reading_options_are_checked_on_the_header_alone(custodian):
     shown = custodian.get("/data/lab?null=NA,-999").text
     assert "<code>-999</code>" in shown
-    assert "Only the header was read" in shown
+    assert "of which only the header was read" in shown
     refused = custodian.get("/data/visits?delimiter=long").text
     assert "delimiter" in refused
     assert "With the administrator" in refused
