@@ -111,7 +111,7 @@ class FastSampler:
         """Marks and places of what is kept."""
         if not self._used:
             return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
-        parts = self._each_task(names, lambda marks, places: (marks.astype(self._digest_type, copy=False), places))
+        parts = self._each_task(names, lambda digests, places: (digests.astype(self._digest_type, copy=False), places))
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def count_kept(self, names: WordArray | None, counts: IntArray) -> None:
@@ -121,9 +121,9 @@ class FastSampler:
         """
         one_by_one = Lock()
 
-        def add(marks: WordArray, places: IntArray) -> None:  # noqa: ARG001
+        def add(cells: WordArray, places: IntArray) -> None:  # noqa: ARG001
             with one_by_one:
-                _count_marks(marks, counts)
+                _count_cells(cells, counts)
 
         if self._used:
             self._each_task(names, add)
@@ -315,9 +315,9 @@ def _choose(
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _count_marks(marks: WordArray, counts: IntArray) -> None:
-    for mark in marks:
-        counts[np.int64(mark)] += 1
+def _count_cells(cells: WordArray, counts: IntArray) -> None:
+    for cell in cells:
+        counts[np.int64(cell)] += 1
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
