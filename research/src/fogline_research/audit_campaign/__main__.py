@@ -42,7 +42,7 @@ from fogline_research.audit_campaign.isolation_audit import PROCESSES, Campaign,
 from fogline_research.audit_campaign.lines import CONFIDENCE, Check, Line, lines_of
 from fogline_research.audit_campaign.verbs import check_verbs
 
-__all__ = ["CHECKS", "ledger_table", "main", "page"]
+__all__ = ["CHECKS", "doors_table", "ledger_table", "main", "page"]
 
 _RUNS = (100, 834, 8_700, 100_000)
 _PACKAGES = ("fogline", "opendp", "numpy", "scipy", "scikit-learn")
@@ -147,6 +147,7 @@ def page(
         "Do not edit.",
         _facts(seed, length, date, seconds, processor),
     ]
+    parts += ["## Doors, properties, cases", doors_table(lines)]
     for section, (title, introduction) in _SECTIONS.items():
         chosen = [line for line in lines if line.section == section]
         if chosen:
@@ -158,6 +159,42 @@ def page(
         ledger.strip(),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+_DOORS = {
+    "estimators": ("certified estimators, verbs and readings", "all that is seen is a function of what was released"),
+    "mechanisms": ("mechanisms", "no event shows more than the claim"),
+    "noise": ("noise", "draws follow the exact law"),
+    "published": ("published algorithms", "the attack on a claim that is known to be false succeeds"),
+    "ledger": ("the ledger's file, its mark, copies, crashes", "released <= reserved <= cap; nothing lost"),
+}
+
+
+def doors_table(lines: Sequence[Line]) -> str:
+    """Return the table of doors: how many were tried, on how many cases, and how many of these were violations.
+
+    Examples
+    --------
+    >>> tried = [Line(name, "1000", True, "isolated", "isolation", "0") for name in ("a list", "an array")]
+    >>> table = doors_table([*tried, Line("a release: replay", "60 pairs, up to 1.0", True)]).splitlines()
+    >>> [row.split(" | ")[2:] for row in table[2:]]
+    [['1000 pairs each', '0 |'], ['1 lines, of which 1 are replays', '0 |']]
+    """
+    rows = ["| door | property | cases tried | violations |", "| --- | --- | --- | ---: |"]
+    isolated: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.section == "isolation" and line.found != "not run":
+            isolated.setdefault(line.found.split(",")[0], []).append(line)
+    held = "one record moves the exact state by its vector or not at all; a unit by at most c records"
+    for pairs, group in sorted(isolated.items(), key=lambda item: -int(item[0])):
+        rows.append(f"| {len(group)} sources | {held} | {pairs} pairs each | {sum(not one.passed for one in group)} |")
+    for section, (door, claim) in _DOORS.items():
+        chosen = [line for line in lines if line.section == section]
+        if chosen:
+            replays = sum("replay" in line.check for line in chosen)
+            cases = f"{len(chosen)} lines" + (f", of which {replays} are replays" if replays else "")
+            rows.append(f"| {door} | {claim} | {cases} | {sum(not line.passed for line in chosen)} |")
+    return "\n".join(rows)
 
 
 def _facts(seed: int, length: str, date: str, seconds: float, processor: float) -> str:
