@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import sqlite3
+import warnings
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from fogline import profile, release, table
+from fogline import private_strata, profile, release, table
 from fogline.accounting.guarantee import IntegralGuarantee
 from fogline.density.columns import NumberColumn
 from fogline.density.leaves import LeafSpec, Noise
+from fogline.density.random_spec import plan_spec
 from fogline.ledger.accounts import Account, Caps
 from fogline.ledger.view import promise
 from fogline.queries.column_counts import ColumnAnswer, ColumnTables
+from fogline.queries.strata import StrataCounts
+from fogline.releases import profile as profile_release
+from fogline.releases import table_release
 from fogline.releases.joint_release import JointPart, release_parts
 from fogline.releases.origins import make_durable
 from fogline.releases.terms import ReleaseTerms
 from fogline.sources import typed_cells
-from fogline.sources.contributions import cells_alone
-from fogline.sources.typed_cells import GroupCoder, RangeCoder, TypedPasses, declared_kinds, typed_source
+from fogline.sources.contributions import ContributionBound, PlainSampler, cells_alone
+from fogline.sources.passes import LabelledPass
+from fogline.sources.tables import Source
+from fogline.sources.typed_cells import CellCoder, GroupCoder, RangeCoder, TypedPasses, declared_kinds, typed_source
 from fogline.testing import seeded_noise
 
 pd = pytest.importorskip("pandas")
@@ -137,3 +145,77 @@ def test_a_profile_of_which_nothing_is_seen_has_the_unknown_range():
     with seeded_noise(0):
         found = profile(pd.DataFrame({"a": [np.nan, np.nan]}), numeric=["a"], epsilon=1.0, delta=1e-6)
     assert "a" in str(found.summary())
+
+
+def test_shares_of_a_profile_must_be_whole(monkeypatch):
+    monkeypatch.setattr(profile_release, "plan_shares", lambda *_: {"a": Fraction(1, 2)})
+    with pytest.raises(RuntimeError, match="sum to exactly 1"):
+        profile_release._Account([], profile_release.ProfileTerms(1.0, 0.0, "add-remove", 1))
+
+
+def test_tails_of_gaussian_noise_are_its_own():
+    assert profile_release._tail_scale(Noise("gaussian", 3.0)) == 3.0
+    assert profile_release._tail_scale(Noise("laplace", 3.0)) > 3.0
+
+
+def test_frames_are_read_without_narwhals(monkeypatch):
+    def missing(*_, **__):
+        raise ImportError("narwhals")
+
+    frame = pd.DataFrame({"age": [1.0], "person": [1]})
+    monkeypatch.setattr(table_release, "table", missing)
+    how = {"query": None}
+    assert table_release._table(frame, None, None, how) is frame
+    assert table_release._table(frame, ["age"], None, how).columns.tolist() == ["age"]
+    with pytest.raises(ImportError):
+        table_release._table(frame, ["age"], "person", how)
+
+
+def test_a_large_delta_was_told_before():
+    density = SimpleNamespace(guarantee=SimpleNamespace(delta=0.5), count=10.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table_release.warn_of_count(density)
+
+
+def test_a_pure_epsilon_never_costs_more_than_its_rho():
+    terms = ReleaseTerms(1.0, 1e-6, "add-remove", 1)
+    for k in range(1, 60):
+        rho = k / 97
+        assert Fraction(terms.pure_epsilon(rho)) ** 2 <= 2 * Fraction(rho)
+
+
+def test_names_of_columns_belong_to_a_source_with_names():
+    with pytest.raises(TypeError, match="query needs by or weights"):
+        private_strata(
+            np.zeros((2, 1)), ["a", "b"], categories=["a"], bounds=[(0, 1)], epsilon=1.0, delta=1e-6, query="a"
+        )
+
+
+def test_a_pass_over_labels_is_run_once():
+    made = table(pd.DataFrame({"age": [1.0], "ward": ["a"]}), ["age"], unit="ward")
+    labelled = LabelledPass(made, StrataCounts(plan_spec([(0, 10)], [0.1], None), 1, None), ["a"], False)
+    labelled.run()
+    labelled.forget()
+    with pytest.raises(RuntimeError, match="over"):
+        labelled.run()
+
+
+def test_typed_records_are_told_of_as_they_come():
+    told = []
+    frame = pd.DataFrame({"age": [1.0, 2.0], "day": ["2020-01-01", "2020-01-02"]})
+    source = typed_source(frame, ["age"], ["day"], progress=told.append)
+    TypedPasses(source, ["age"], 1).run(CellCoder([NumberColumn("age", (0.0, 9.0), 1.0)]), lambda _: None)
+    assert told == [2]
+    with pytest.raises(NotImplementedError):
+        Source._scan_typed(SimpleNamespace(texts=("day",)), None)
+
+
+def test_records_in_parts_are_those_of_the_whole():
+    """The plain twin of the compiled choice, asked for one part of two at a time."""
+    rng = np.random.default_rng(0)
+    rows, ids, spec = rng.uniform(0, 10, (400, 1)), rng.integers(0, 50, 400), plan_spec([(0, 10)], [0.1], None)
+    bound = ContributionBound.draw(2)
+    taken = [PlainSampler(bound).add_cells(ids, rows, spec, part, 2) for part in (0, 1)]
+    assert sum(taken) == PlainSampler(bound).add_cells(ids, rows, spec, 0, 1) == 400
+    assert min(taken) > 0
