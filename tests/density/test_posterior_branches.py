@@ -59,7 +59,7 @@ def test_a_branch_at_the_wall_and_one_that_ends():
     inner = other & (x[found.place] > 0.6)
     # errors of neighbouring places are nearly the same, so one release says little about coverage: three errors
     assert np.all(np.abs(found.positions - 7)[inner] < 0.75 * (found.high - found.low)[inner])
-    assert "at the lower wall of y" in str(found)
+    assert "at the lower wall of x2" in str(found)
     # between places of the grid, and outside of it
     at = found.at([0.8, 3.0])
     assert at.rows.tolist() == [0, 0]

@@ -41,7 +41,6 @@ def asked(ledger):
     PrivateModes(**base.BOX, ledger=stays).fit(base.records())
     PrivateModes(**base.BOX, ledger=stays).fit(table("stays.csv", ["days"]))
     PrivateModes(**base.BOX, ledger=stays.on(partition=("ward", "A"))).fit(base.records())
-    PrivateHellinger(**base.DESCENT, ledger=ledger.on("descents")).fit(base.records())
     return sum(before) - sum(ledger.remaining(name).rho for name in ledger.datasets)
 
 
@@ -51,6 +50,20 @@ def test_every_old_question_is_answered_for_free(ledger):
     old = json.loads(ledger.answer(5).receipt.to_dict().__repr__().replace("'", '"').replace("None", "null"))
     assert old["unit"] is None
     assert old["code_version"] == "density-1"
+
+
+def test_a_descent_whose_law_changed_is_asked_anew_and_its_paid_answer_stays(ledger):
+    before = ledger.remaining("descents").rho
+    PrivateHellinger(**base.DESCENT, ledger=ledger.on("descents")).fit(base.records())
+    assert ledger.remaining("descents").rho < before
+    versions = [paid.question.code_version for paid in ledger.answers("descents")]
+    assert len(versions) == 2
+    assert versions[0] != versions[1] == "hellinger-5"
+    old = ledger.answers("descents")[0]
+    assert ledger.answer(old.receipt.commit).payload
+    left = ledger.remaining("descents").rho
+    PrivateHellinger(**base.DESCENT, ledger=ledger.on("descents")).fit(base.records())
+    assert ledger.remaining("descents").rho == left
 
 
 def test_entries_that_do_not_say_whether_their_noise_was_gaussian_count_in_zcdp(ledger):

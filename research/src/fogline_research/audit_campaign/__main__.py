@@ -185,15 +185,15 @@ def doors_table(lines: Sequence[Line]) -> str:
     for line in lines:
         if line.section == "isolation" and line.found != "not run":
             isolated.setdefault(line.found.split(",")[0], []).append(line)
-    held = "one record moves the exact state by its vector or not at all; a unit by at most c records"
+    claimed = "one record moves the exact state by its vector or not at all; a unit by at most c records"
     for pairs, group in sorted(isolated.items(), key=lambda item: -int(item[0])):
-        rows.append(f"| {len(group)} sources | {held} | {pairs} pairs each | {sum(not one.passed for one in group)} |")
-    for section, (door, claim) in _DOORS.items():
+        rows.append(f"| {len(group)} sources | {claimed} | {pairs} pairs each | {sum(not one.passed for one in group)} |")
+    for section, (entry, claim) in _DOORS.items():
         chosen = [line for line in lines if line.section == section]
         if chosen:
             replays = sum("replay" in line.check for line in chosen)
             cases = f"{len(chosen)} lines" + (f", of which {replays} are replays" if replays else "")
-            rows.append(f"| {door} | {claim} | {cases} | {sum(not line.passed for line in chosen)} |")
+            rows.append(f"| {entry} | {claim} | {cases} | {sum(not line.passed for line in chosen)} |")
     return "\n".join(rows)
 
 

@@ -272,8 +272,9 @@ def _dips(cells: LeafCells, model: Gaussians, points: int) -> tuple[list[tuple[i
     slopes = parameter_scores(model, places).reshape(len(pairs), points, -1)
     drawn = parameter_draws(cells, model)
     moved = [height[rows, at][:, None] + slopes[rows, at] @ drawn.T for at in (before, lowest, after)]
-    spread = np.sqrt(np.mean((np.minimum(moved[0], moved[2]) - moved[1] - deep[rows, lowest][:, None]) ** 2, axis=1))
-    return pairs, deep[rows, lowest], spread
+    off = np.abs(np.minimum(moved[0], moved[2]) - moved[1] - deep[rows, lowest][:, None])
+    # By the median: a draw with a few records far from all components moves a covariance, to first order, without end.
+    return pairs, deep[rows, lowest], np.asarray(np.median(off, axis=1) / ndtri(0.75))
 
 
 def _summits(model: Gaussians, steps: int) -> tuple[FloatArray, IntArray]:
