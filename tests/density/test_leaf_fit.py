@@ -67,7 +67,8 @@ def test_parameters_within_their_errors(family, theta, bounds, options, draw):
     fit = density.fit(family)
     assert covers(fit, theta, slack=2.0), (fit.params, fit.intervals)  # four standard errors
     for name, value in theta.items():
-        assert fit.standard_errors[name] < 0.15 * max(value, 0.3)
+        # a few records that nobody saw may lie in the empty tail, where they say most about a Lomax law
+        assert fit.standard_errors[name] < (0.2 if family == "lomax" else 0.15) * max(value, 0.3)
     assert fit.share > 0.97
     assert fit.share_error < 0.03
     assert np.all(np.linalg.eigvalsh(fit.covariance) >= -1e-12)
