@@ -131,7 +131,7 @@ class ReadingResults(Results):
     >>> from fogline import DensitySketch
     >>> density = DensitySketch([(0, 8)], features="leaves").update([[2.0]] * 900).release(epsilon=1.0)
     >>> print(str(density.mixture(1).summary()).splitlines()[0].strip())
-    Gaussian mixture of column 1
+    A mixture for x1
     """
 
     @property
