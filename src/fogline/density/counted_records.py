@@ -135,8 +135,8 @@ def narrow_words(release: LeafRelease, columns: Sequence[str]) -> str:
     >>> boxes = np.array([[[0, 1]], [[1, 2048]], [[2048, 4096]]])
     >>> stage = BucketCounts(boxes, np.array([5000, 3, -1]), Noise("laplace", 1.0))
     >>> narrow_words(LeafRelease(spec, stage, stage), ["cost"])
-    'cost: nearly all records lie within 244, between 0 and 244.141, which is too narrow a part of the range to look into:
-    unless they are one value, narrower bounds would show more (fogline bounds finds them privately)'
+    'cost: nearly all records lie within 244, between 0 and 244.141, which is too narrow a part of the range to
+    look into: unless they are one value, narrower bounds would show more (fogline bounds finds them privately)'
     """
     import numpy as np  # here: the count's words alone need nothing
 

@@ -187,7 +187,9 @@ def doors_table(lines: Sequence[Line]) -> str:
             isolated.setdefault(line.found.split(",")[0], []).append(line)
     claimed = "one record moves the exact state by its vector or not at all; a unit by at most c records"
     for pairs, group in sorted(isolated.items(), key=lambda item: -int(item[0])):
-        rows.append(f"| {len(group)} sources | {claimed} | {pairs} pairs each | {sum(not one.passed for one in group)} |")
+        rows.append(
+            f"| {len(group)} sources | {claimed} | {pairs} pairs each | {sum(not one.passed for one in group)} |"
+        )
     for section, (entry, claim) in _DOORS.items():
         chosen = [line for line in lines if line.section == section]
         if chosen:
