@@ -24,8 +24,8 @@ PAIRS = 10_000
 SERVER_PAIRS = 1_000
 """Pairs for each server, and for random features, leaves and strata of files and frames, read by the same readers."""
 
-VERB_PAIRS = 500
-"""Pairs for each source of a verb, which are as many times 500 as there are verbs on each reader."""
+VERB_PAIRS = 100
+"""Pairs for each source of a verb: its readers are those of the other lines, which have 10 000."""
 
 PROCESSES = 2
 
