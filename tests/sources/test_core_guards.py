@@ -24,9 +24,10 @@ from fogline.releases import table_release
 from fogline.releases.joint_release import JointPart, release_parts
 from fogline.releases.origins import make_durable
 from fogline.releases.terms import ReleaseTerms
-from fogline.sources import typed_cells
+from fogline.sources import contributions, typed_cells
 from fogline.sources.contributions import ContributionBound, PlainSampler, cells_alone
-from fogline.sources.passes import LabelledPass
+from fogline.sources.frames import ListTable
+from fogline.sources.passes import LabelledPass, label_text
 from fogline.sources.tables import Source
 from fogline.sources.typed_cells import CellCoder, GroupCoder, RangeCoder, TypedPasses, declared_kinds, typed_source
 from fogline.testing import seeded_noise
@@ -219,3 +220,34 @@ def test_records_in_parts_are_those_of_the_whole():
     taken = [PlainSampler(bound).add_cells(ids, rows, spec, part, 2) for part in (0, 1)]
     assert sum(taken) == PlainSampler(bound).add_cells(ids, rows, spec, 0, 1) == 400
     assert min(taken) > 0
+
+
+def test_an_interrupt_is_no_label_and_no_id():
+    class Interrupting(float):
+        def is_integer(self):
+            raise KeyboardInterrupt
+
+        __int__ = is_integer
+
+    for rule in (label_text, contributions._identity):
+        with pytest.raises(KeyboardInterrupt):
+            rule(Interrupting(2.0))
+
+
+def test_typed_records_may_come_untold():
+    found = []
+    frame = pd.DataFrame({"age": [1.0, 2.0], "day": ["2020-01-01", "2020-01-02"]})
+    typed_source(frame, ["age"], ["day"]).each_typed_batch(lambda rows, texts, _: found.append((rows, texts)))
+    assert [len(rows) for rows, _ in found] == [0, 2]
+
+
+def test_an_empty_list_whose_width_nobody_said_hands_over_nothing():
+    found = []
+    ListTable([]).each_unit_batch(lambda rows, _: found.append(rows))
+    assert found == []
+
+
+def test_a_cluster_frame_declares_numbers():
+    dask = pytest.importorskip("dask.dataframe")
+    frame = dask.from_pandas(pd.DataFrame({"age": [1.0, 2.0]}), npartitions=1)
+    assert declared_kinds(frame) == {"age": "number"}
