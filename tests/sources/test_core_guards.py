@@ -244,6 +244,7 @@ def test_typed_records_may_come_untold():
 def test_an_empty_list_whose_width_nobody_said_hands_over_nothing():
     found = []
     ListTable([]).each_unit_batch(lambda rows, _: found.append(rows))
+    ListTable([]).each_typed_batch(lambda rows, *_: found.append(rows))
     assert found == []
 
 
