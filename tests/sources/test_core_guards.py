@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fogline import private_strata, profile, release, table
+from fogline import PrivacyWarning, private_strata, profile, release, table
 from fogline.accounting.guarantee import IntegralGuarantee
 from fogline.density.columns import NumberColumn
 from fogline.density.leaves import LeafSpec, Noise
@@ -173,10 +173,17 @@ def test_frames_are_read_without_narwhals(monkeypatch):
 
 
 def test_a_large_delta_was_told_before():
-    density = SimpleNamespace(guarantee=SimpleNamespace(delta=0.5), count=10.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    told = []
+    for delta in (0.5, 1e-4):
+        density = SimpleNamespace(guarantee=SimpleNamespace(delta=delta), count=100.0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            table_release.warn_of_count(density)
+        told.append(len(caught))
+    density = SimpleNamespace(guarantee=SimpleNamespace(delta=1e-4), count=1e6)
+    with pytest.warns(PrivacyWarning, match="delta"):
         table_release.warn_of_count(density)
+    assert told == [0, 0]
 
 
 def test_a_pure_epsilon_never_costs_more_than_its_rho():
