@@ -39,7 +39,7 @@ demo: $(STAMP)
 	@$(BIN)/fogline demo --out out
 
 test: $(STAMP) $(BARE_STAMP) browser
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not long'
 	$(MAKE) --no-print-directory test-bare
 	$(MAKE) --no-print-directory test-readme
 
@@ -144,6 +144,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/run_all.py
 
 audit: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m long tests
 	$(BIN)/python -m fogline_research.audit_campaign
 
 clean:

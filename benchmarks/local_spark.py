@@ -24,15 +24,17 @@ SETTINGS = {
 
 
 @contextmanager
-def local_spark(*, threads: int = 2, attempts: int = 3, shuffles: int = 2, memory: str = "1g") -> Iterator[Any]:
+def local_spark(
+    *, threads: int = 2, attempts: int = 3, shuffles: int = 2, memory: str = "1g", java: str = ""
+) -> Iterator[Any]:
     """A session of so many threads, where a task that fails is tried again.
 
     Parameters
     ----------
     threads, attempts, shuffles : int
         Tasks at a time, attempts at each, partitions after a shuffle.
-    memory : str
-        Of the Java machine.
+    memory, java : str
+        Memory of the Java machine, and options for it: one that lives for seconds need not compile twice.
     """
     with tempfile.TemporaryDirectory(prefix="fogline-spark-") as folder, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
@@ -46,6 +48,7 @@ def local_spark(*, threads: int = 2, attempts: int = 3, shuffles: int = 2, memor
             **SETTINGS,
             "spark.sql.shuffle.partitions": str(shuffles),
             "spark.driver.memory": memory,
+            **({"spark.driver.extraJavaOptions": java} if java else {}),
             "spark.local.dir": folder,
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
         }.items():

@@ -1,9 +1,14 @@
-"""`make quick` covers every package: each is imported by a file in which tests are marked as quick."""
+"""What the commands of the Makefile run.
+
+`make quick` covers every package: each is imported by a file in which tests are marked as quick. `make test` leaves a
+list of tests to `make audit`, and nothing falls between the two.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -88,3 +93,24 @@ def test_the_makefile_runs_them():
     text = (HERE.parent / "Makefile").read_text(encoding="utf-8")
     assert re.search(rf"^QUICK +=.*-m quick.*{re.escape(MARK)}", text, flags=re.MULTILINE)
     assert re.search(r"^quick: .*\n.*pytest.*\$\(QUICK\)", text, flags=re.MULTILINE)
+
+
+# -- the list of what `make test` leaves out -----------------------------------------------------------------
+
+LONG = tomllib.loads((HERE / "long.toml").read_text(encoding="utf-8"))["long"]
+
+
+@pytest.mark.parametrize("line", LONG, ids=lambda line: line["tests"].removeprefix("tests/"))
+def test_a_line_of_the_list_names_tests_and_a_reason(line):
+    path, _, name = line["tests"].partition("::")
+    defined = re.findall(r"^def (test_\w+)", (HERE.parent / path).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    function, bracket, _ = name.partition("[")
+    assert function in defined if bracket else any(one.startswith(function) for one in defined)
+    assert set(line) == {"tests", "why"}
+    assert line["why"]
+
+
+def test_nothing_falls_between_two_commands():
+    text = (HERE.parent / "Makefile").read_text(encoding="utf-8")
+    assert re.search(r"^test: .*\n.*pytest.* -m 'not long'$", text, flags=re.MULTILINE)
+    assert re.search(r"^audit: .*\n.*pytest.* -m long tests$", text, flags=re.MULTILINE)
