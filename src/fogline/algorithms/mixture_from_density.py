@@ -119,7 +119,8 @@ class MixtureTuning:
     narrow : float
         or where a component came within this factor of the least variance,
     disagreement : float
-        or where the mixture as a whole is wider than the released covariance by this factor, and by its noise.
+        or where the mixture as a whole is wider than the released covariance, and than the released spread surely is,
+        by this factor and by its noise.
     most_widening : float
         A single Gaussian is widened at most by this part for what is unknown of its shape.
     unknown : float
@@ -520,7 +521,7 @@ def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
     criteria = {int(k): float(value) for k, value in zip(kept["tried"], kept["criteria"], strict=True)}
     state = _steps(plan, curator, _as_state(kept), spread, parts)
     several = len(state.model.weights) > 1
-    if _is_lost(plan, state) or (several and _disagrees(state, moments)):
+    if _is_lost(plan, state) or (several and _disagrees(state, moments, spread)):
         state = _as_state(_one_gaussian(plan, moments, parts, spread))
     if len(state.model.weights) == 1:
         state = _as_wide_as_unknown(plan, state)
@@ -550,14 +551,17 @@ def _is_lost(plan: MixturePlan, state: MixtureState) -> bool:
     return unplaced or narrowest < MIXTURE.narrow * plan.variance_range[0]
 
 
-def _disagrees(state: MixtureState, moments: Moments) -> bool:
-    """Whether the whole of a mixture is wider than the released covariance by more than noise and a margin explain."""
+def _disagrees(state: MixtureState, moments: Moments, spread: Spread) -> bool:
+    """Whether the whole of a mixture is wider than the released moments by more than noise and a margin explain."""
     model, d = state.model, len(moments.covariance)
     offset = model.means - model.weights @ model.means
     between = np.einsum("k,ki,ki->i", model.weights, offset, offset)
     whole = np.einsum("k,kii->i", model.weights, model.covariances) + between
     edge = 2 * moments.noise_sd * math.sqrt(d)
-    return float(whole.sum()) > MIXTURE.disagreement * max(float(np.trace(moments.covariance)), 0.0) + d * edge
+    # The covariance is that of clipped records, too small where a small group lies far out; the spread is that of all.
+    surely = spread.variance - 2 * spread.variance_sd
+    released = max(float(np.trace(moments.covariance)), surely, 0.0)
+    return float(whole.sum()) > MIXTURE.disagreement * released + d * edge
 
 
 def _as_state(kept: Mapping[str, Any]) -> MixtureState:

@@ -147,7 +147,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-CODE_VERSION = "mixture-5"
+CODE_VERSION = "mixture-6"
 """Changes whenever the same question may get an answer of another law."""
 
 FAINT = 3.0
