@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fogline.algorithms.clustering import CLUSTERING_SHARES
+from fogline.algorithms.stage_shares import CLUSTERING_SHARES
 from fogline.cli.app import app
 
 PLAN = ["plan", "--bounds", "0:10", "--n", "1000", "--delta", "1e-6", "--runs", "2"]

@@ -249,7 +249,7 @@ def test_few_records_are_one_gaussian_that_is_not_absurd():
 
 
 def test_a_small_group_far_out_is_not_taken_for_noise():
-    """The covariance is of clipped records, of which such a group has little: the spread of all says that it is there."""
+    """The covariance is of clipped records, which have little of such a group: the mixture is clipped alike."""
     rng = np.random.default_rng(4)
     rows = np.concatenate([rng.normal(-1.0, 0.3, (12000, 2)), rng.normal(2.5, 0.3, (3000, 2))])
     with seeded_noise(5):
