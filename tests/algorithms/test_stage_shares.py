@@ -1,16 +1,17 @@
 """Shares of clusters and mixtures: exact, public, paid for in full, and known to a ledger and to plans."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fogline import Ledger, PrivateGaussianMixture, PrivateModeClustering
-from fogline.algorithms import stage_shares
+from fogline.algorithms import clustering, stage_shares
 from fogline.algorithms.clustering import plan_clusters
 from fogline.algorithms.mixture_from_density import plan_mixture
 from fogline.algorithms.stage_shares import (
@@ -21,6 +22,7 @@ from fogline.algorithms.stage_shares import (
     mixture_shares,
     records_over_noise,
 )
+from fogline.density.components import matching, pursuit
 from fogline.testing import seeded_noise
 
 FUNCTIONS = {cluster_shares: CLUSTERING_SHARES, mixture_shares: MIXTURE_SHARES}
@@ -28,10 +30,19 @@ BOX = np.array([(0.0, 10.0)] * 5)
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 
 
+@pytest.fixture(autouse=True)
+def _short_search(monkeypatch):
+    """What is read from a release is not what is tested here."""
+    monkeypatch.setattr(pursuit, "PURSUIT", replace(pursuit.PURSUIT, restarts=1, swaps=1, candidates=64))
+    monkeypatch.setattr(matching, "MATCHING", replace(matching.MATCHING, iterations=10))
+    monkeypatch.setattr(clustering, "FREQUENCIES", 96)
+
+
 def exact(shares):
     return {name: Fraction(share) for name, share in shares.items()}
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the fixture changes nothing here
 @given(
     st.sampled_from(list(FUNCTIONS)),
     st.none() | st.integers(1, 10**9),
@@ -69,6 +80,8 @@ def test_few_records_give_the_projection_more():
 def test_one_gaussian_has_little_to_find_in_a_density():
     assert mixture_shares(10**6, 0.5, 1)["density"] < mixture_shares(10**6, 0.5, 2)["density"]
     assert mixture_shares(10**6, 0.5, 1)["steps"] > mixture_shares(10**6, 0.5, 2)["steps"]
+    at = int(stage_shares.ONE_GAUSSIAN_LEVEL)
+    assert mixture_shares(at - 1, 0.5, 1) == exact(MIXTURE_SHARES) != mixture_shares(at, 0.5, 1)
 
 
 @pytest.mark.parametrize("function", [*FUNCTIONS, records_over_noise])

@@ -56,6 +56,9 @@ CLUSTERS_BY_LEVEL: tuple[tuple[float, Mapping[str, str]], ...] = (
 ONE_GAUSSIAN_SHARES = {"scale": "1/50", "moments": "1/10", "density": "1/50", "steps": "43/50"}
 """Of a mixture of one component: there is nothing to be found in the density, which is released to be looked at."""
 
+ONE_GAUSSIAN_LEVEL = 200.0
+"""Below this level they are not taken: more budget for the steps would have them ask for a covariance that drowns."""
+
 
 def records_over_noise(expected: int, rho: float, neighbours: str = "add-remove", max_contributions: int = 1) -> float:
     r"""Return how many times the noise of a count with the whole budget the expected number of records is.
@@ -144,8 +147,9 @@ def mixture_shares(
     """
     if expected is None or n_components is None:
         return _exact(MIXTURE_SHARES)
-    records_over_noise(expected, rho, neighbours, max_contributions)
-    return _exact(ONE_GAUSSIAN_SHARES if n_components == 1 else MIXTURE_SHARES)
+    level = records_over_noise(expected, rho, neighbours, max_contributions)
+    alone = n_components == 1 and level >= ONE_GAUSSIAN_LEVEL
+    return _exact(ONE_GAUSSIAN_SHARES if alone else MIXTURE_SHARES)
 
 
 def paid_portions(
