@@ -25,8 +25,7 @@ from scipy.optimize import linear_sum_assignment
 import fogline.density.columns as columns_module
 from common import read_csv, write_csv
 from fogline import PrivateGaussianMixture, PrivateModeClustering, private_bounds, profile
-from fogline.algorithms.clustering import CLUSTERING_SHARES
-from fogline.algorithms.mixture_from_density import MIXTURE_SHARES
+from fogline.algorithms.stage_shares import CLUSTERING_SHARES, MIXTURE_SHARES
 from fogline.testing import seeded_noise
 
 DELTA = 1e-6

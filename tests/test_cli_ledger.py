@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from fogline import PrivateDensity
 from fogline.accounting import Cost, PureCost
+from fogline.accounting.costs import GaussianCost
 from fogline.cli.app import app
 from fogline.ledger import Ledger, Receipt
 from fogline.report.ledger import spending_picture, statements
@@ -549,6 +550,39 @@ def test_history_and_show_round_up_and_have_all_currencies(place, lane):
         assert delta >= Fraction(1e-6)
         assert pure > Fraction(1, 3)
         assert 0 <= rho - Fraction(found.rho) < Fraction(1, 10**5)
+
+
+@pytest.mark.parametrize(("lane", "delta"), [("zcdp", "1e-6"), ("gaussian", "1e-6"), ("zcdp", "0")])
+def test_the_crumbs_of_a_cap_that_is_used_up_are_told_as_nothing(place, lane, delta):
+    path, marks = place
+    words = ["--lane", lane] if delta != "0" else []
+    run("ledger", "create", path, "--dataset", "visits", "--epsilon", "1", "--delta", delta, *words, *marks)
+    crumbs = Fraction(2, 10**12)
+    with Ledger.open(path, high_water=marks[1]) as opened:
+        before = opened.remaining()
+        price = {"zcdp": Cost, "gaussian": lambda rho: GaussianCost(rho, 0.0)}[lane]
+        cost = PureCost(1 - crumbs) if delta == "0" else price(float(Fraction(before.rho) - crumbs))
+        opened.ask("count", parameters={"n": 1}, cost=cost, **ASKED)
+        (found,) = statements(opened)
+        left = opened.remaining()
+    assert 0 < (left.pure if delta == "0" else left.rho) < 4e-12  # programs are told what there is
+    assert (found.left.epsilon, found.left.rho, found.left.pure) == (0, 0, 0)
+    assert found.remaining == left
+    shown = run("ledger", "show", path, *marks).stdout
+    assert "; pure epsilon 0 would fit" in shown
+    row = next(line for line in shown.splitlines() if "visits" in line)
+    assert "e-1" not in row
+    assert ", 0% left" in spending_picture([found])
+
+
+def test_a_hundredth_of_a_percent_of_a_cap_is_not_nothing(place):
+    path, marks = place
+    run("ledger", "create", path, "--dataset", "visits", "--epsilon", "1", *DELTA, *marks)
+    with Ledger.open(path, high_water=marks[1]) as opened:
+        opened.ask("count", parameters={"n": 1}, cost=Cost(opened.remaining().rho * 0.9999), **ASKED)
+        (found,) = statements(opened)
+    assert found.left == found.remaining
+    assert found.left.rho > 0
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fogline.algorithms.clustering import CLUSTERING_SHARES
+from fogline.algorithms.stage_shares import CLUSTERING_SHARES, cluster_shares
 from fogline.cli.app import app
 
 PLAN = ["plan", "--bounds", "0:10", "--n", "1000", "--delta", "1e-6", "--runs", "2"]
@@ -100,7 +100,15 @@ def test_the_noise_of_clusters():
     assert len(before["mean_errors"]) == 5
     assert before["centre_error"] > 3 * after["centre_error"] > 0
     assert document["shares"] == CLUSTERING_SHARES
-    assert "scale 1/5, projection 3/10, density 1/5 and refinement 3/10" in " ".join(shown.stdout.split())
+    told = " ".join(shown.stdout.split())
+    assert "Without, scale 1/5, projection 3/10, density 1/5 and refinement 3/10." in told
+    for row in document["rows"]:  # those of the function, at the epsilon of the row
+        chosen = {name: str(share) for name, share in cluster_shares(2000, row["rho"], 3).items()}
+        assert row["shares"] == chosen
+        assert ", ".join(f"{name} {share}" for name, share in list(chosen.items())[:3]) in told
+    assert before["shares"] != after["shares"]
+    open_number = json.loads(run(*CLUSTERS, "--bounds", "0:8,0:5,0:8,0:3,0:1", "--json").stdout)
+    assert [row["shares"] for row in open_number["rows"]] == [CLUSTERING_SHARES] * 2
 
 
 def test_clusters_of_few_columns_are_modes(tmp_path):

@@ -61,7 +61,14 @@ def test_neighbours_cannot_be_told_apart(relation, d):
 
 
 @pytest.mark.parametrize(
-    "options", [{"projection": "identity"}, {"n_clusters": None}, {"refinement": "auto"}, {"contributions": 3}]
+    "options",
+    [
+        {"projection": "identity"},
+        {"n_clusters": None},
+        {"refinement": "auto"},
+        {"contributions": 3},
+        {"expect_records": 100},
+    ],
 )
 def test_other_ways_through_the_stages(options):
     report = audit(**options)

@@ -246,3 +246,14 @@ def test_few_records_are_one_gaussian_that_is_not_absurd():
         assert "one Gaussian" in model.message_
         one = multivariate_normal(X[:500].mean(axis=0), np.cov(X[:500].T)).logpdf(X[500:]).mean()
         assert model.score_samples(X[500:]).mean() > one - 2.0
+
+
+def test_a_small_group_far_out_is_not_taken_for_noise():
+    """The covariance is of clipped records, which have little of such a group: the mixture is clipped alike."""
+    rng = np.random.default_rng(4)
+    rows = np.concatenate([rng.normal(-1.0, 0.3, (12000, 2)), rng.normal(2.5, 0.3, (3000, 2))])
+    with seeded_noise(5):
+        found = mixture(n_components=2, epsilon=3.0, radius=10.0).fit(rows)
+    assert found.verdict_ is None
+    assert np.abs(found.means_ - [[-1.0, -1.0], [2.5, 2.5]]).max() < 0.05
+    assert found.weights_[1] == pytest.approx(0.2, abs=0.02)

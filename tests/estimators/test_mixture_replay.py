@@ -59,7 +59,15 @@ def test_neighbours_cannot_be_told_apart(relation, d):
     assert report.largest_ratio > 0.9
 
 
-@pytest.mark.parametrize("options", [{"n_components": None}, {"contributions": 3}, {"center": [1.0, 0, 0, 0]}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_components": None},
+        {"contributions": 3},
+        {"center": [1.0, 0, 0, 0]},
+        {"n_components": 1, "expect_records": 5000},
+    ],
+)
 def test_other_ways_through_the_stages(options):
     report = audit(**options)
     assert report.passed, str(report)

@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fogline import private_bounds
+from fogline.accounting.costs import release_rho
+from fogline.algorithms.stage_shares import mixture_shares
 from fogline.cli.app import app
 from fogline.cli.plan import STAGED as TOLD
 from fogline.planning.stages import STAGED, expected_stages
@@ -39,6 +41,15 @@ def test_shares_sum_to_one_and_more_epsilon_means_less_noise(kind, n, epsilon, c
         assert math.isnan(now.noise) or less.noise < now.noise or less.share < now.share
 
 
+def test_shares_of_a_mixture_are_those_of_the_fit():
+    plan = expected_stages("mixture", 5000, epsilon=1.0, delta=1e-6, columns=3, n_components=1)
+    assert {stage.name: stage.share for stage in plan.stages} == mixture_shares(5000, release_rho(1.0, 1e-6), 1)
+    assert plan.stages != expected_stages("mixture", 5000, epsilon=1.0, delta=1e-6, columns=3, n_components=2).stages
+    words = "plan --for mixture --bounds 0:1,0:1 --n 5000 --delta 1e-6 --epsilons 1 --n-clusters 1 --json"
+    document = json.loads(CliRunner().invoke(app, shlex.split(words)).stdout)
+    assert [row["share"] for row in document["rows"]] == [str(stage.share) for stage in plan.stages]
+
+
 def test_noise_of_bounds_is_that_of_the_fit():
     x = np.linspace(1, 2, 3000)[:, None]
     found = private_bounds(x, epsilon=1.0, delta=1e-6, expect_records=3000)
@@ -57,6 +68,8 @@ def test_noise_of_bounds_is_that_of_the_fit():
         ({"kind": "bounds", "delta": 0.0}, "delta"),
         ({"open_columns": 3}, "open_columns"),
         ({"kind": "mixture", "open_columns": 1}, "open_columns"),
+        ({"kind": "mixture", "n_components": 0}, "n_components"),
+        ({"kind": "bounds", "n_components": 2}, "n_components"),
         ({"neighbours": "both"}, "neighbours"),
     ],
 )

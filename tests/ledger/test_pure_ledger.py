@@ -200,11 +200,38 @@ def test_an_entry_that_does_not_add_up_is_refused(make, change):
         read_again(ledger.history(), change)
 
 
-def test_an_unknown_currency_is_refused(make):
+@pytest.mark.parametrize("currency", ["gold", None, ["pure"]])
+def test_an_unknown_currency_is_refused_by_its_name(make, currency):
+    """Entries of before the Gaussian lane have a currency, and count in it; one that nobody knows counts in none."""
+    ledger = make()
+    ask(ledger)
+    with pytest.raises(
+        LedgerRefused, match=r"entry 2 is charged in a currency that this version does not know"
+    ) as told:
+        read_again(ledger.history(), {"currency": currency})
+    assert repr(currency) in str(told.value)
+    assert told.value.check == "schema"
+
+
+def test_an_entry_that_names_no_currency_is_refused(make):
+    ledger = make()
+    ask(ledger)
+    accounts = Accounts()
+    *before, content = [dict(entry.content) for entry in ledger.history() if entry.kind != "commit"]
+    for seq, earlier in enumerate(before):
+        text = json.dumps(earlier, sort_keys=True, separators=(",", ":"))
+        accounts.apply(seq, text, chain(accounts.tip, text))
+    del content["currency"]
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    with pytest.raises(LedgerRefused, match="does not know"):
+        accounts.apply(len(before), text, chain(accounts.tip, text))
+
+
+def test_a_negative_charge_is_refused(make):
     ledger = make()
     ask(ledger)
     with pytest.raises(LedgerRefused, match="impossible charge"):
-        read_again(ledger.history(), {"currency": "gold"})
+        read_again(ledger.history(), {"amount": -1})
 
 
 # -- what is shown ----------------------------------------------------------------------------------------

@@ -8,7 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fogline import DensitySketch, PrivateGaussianMixture, PrivateModeClustering, PrivateModes
+from fogline import (
+    DensitySketch,
+    PrivateGaussianMixture,
+    PrivateHellinger,
+    PrivateModalRegression,
+    PrivateModeClustering,
+    PrivateModes,
+)
 from fogline.accounting import Cost, GaussianCost, gdp, zcdp
 from fogline.accounting.analytic_gaussian import UNIT_DISTANCE, pure_of, rounding_distance, slack_of
 from fogline.accounting.costs import gaussian_release, release_rho
@@ -155,6 +162,21 @@ DEFAULTS = {
         SPREAD[:, :1], np.arange(300) % 2, categories=[0, 1], bounds=[(-1, 1)], **terms
     ),
     "clusters": lambda terms: PrivateModeClustering(bounds=(-1, 1), n_clusters=2, **terms).fit(SPREAD),
+    **{
+        f"a minimum Hellinger fit, {method}": lambda terms, method=method: PrivateHellinger(
+            family="normal", method=method, parameter_bounds={"mu": (-1, 1), "sigma": (0.1, 1)}, **terms
+        ).fit(SPREAD[:, 0])
+        for method in ("sketch", "gradient", "newton")
+    },
+    "modal regression": lambda terms: PrivateModalRegression(x_bounds=(-1, 1), y_bounds=(-1, 1), **terms).fit(
+        SPREAD[:, :1], SPREAD[:, 1]
+    ),
+    **{
+        f"a mixture of parts, {method}": lambda terms, method=method: PrivateGaussianMixture(
+            method=method, n_components=2, radius=2.0, sigma_min=0.1, sigma_max=0.5, **terms
+        ).fit(SPREAD[:, :2])
+        for method in ("spherical", "recursive")
+    },
 }
 
 

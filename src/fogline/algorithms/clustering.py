@@ -33,6 +33,7 @@ from scipy.stats import norm
 from fogline import _validation
 from fogline._typing import BandwidthLike, FloatArray
 from fogline.accounting.budget import Budget
+from fogline.algorithms.stage_shares import CLUSTERING_SHARES, cluster_shares, paid_portions
 from fogline.density.components.pursuit import (
     MOST_SPHERICAL_COMPONENTS,
     ClusterPrior,
@@ -70,7 +71,6 @@ from fogline.releases.terms import ReleaseTerms
 
 __all__ = [
     "CLUSTERING",
-    "CLUSTERING_SHARES",
     "FREQUENCIES",
     "MOST_STEPS",
     "ClusterPlan",
@@ -82,6 +82,7 @@ __all__ = [
     "concentrated",
     "density_spec",
     "distinct",
+    "divided_for",
     "find_clusters",
     "groups_with_dips",
     "plan_clusters",
@@ -138,9 +139,6 @@ class ClusteringTuning:
 
 CLUSTERING = ClusteringTuning()
 
-CLUSTERING_SHARES = {"scale": "1/5", "projection": "3/10", "density": "1/5", "refinement": "3/10"}
-"""Default shares of the budget."""
-
 MOST_CLUSTERS = 256
 
 AUTO_COMPONENTS = 20
@@ -174,6 +172,9 @@ class ClusterSettings(Protocol):
     bandwidth: BandwidthLike
     refinement: Refinement
     shares: Mapping[str, Any] | None
+    expect_records: int | None
+    neighbours: str
+    max_contributions: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +194,8 @@ class ClusterPlan:
     refinement : "auto" or bool
     steps : int or None
         Steps of refinement that were asked for.
+    fixed : dict of Fraction or None
+        The portions without an expected number of records, where these are others.
     """
 
     lattice: RecordLattice
@@ -204,6 +207,7 @@ class ClusterPlan:
     portions: dict[str, Fraction]
     refinement: bool | str
     steps: int | None
+    fixed: dict[str, Fraction] | None = None
 
     @property
     def most(self) -> int:
@@ -233,6 +237,11 @@ class ClusterPlan:
             "steps": self.steps,
         }
 
+    @property
+    def formerly(self) -> dict[str, Any] | None:
+        """The question in the words of before, when a number of records that was expected chose no shares."""
+        return None if self.fixed is None else {"portions": {name: str(part) for name, part in self.fixed.items()}}
+
     def payload(self) -> int:
         """Most bytes that all answers, and what is remembered with them, can take."""
         d, r, k = self.lattice.d, self.most, self.n_clusters or MOST_SPHERICAL_COMPONENTS
@@ -252,7 +261,9 @@ def checked_number(n_clusters: int | None) -> int | None:
     return wanted
 
 
-def plan_clusters(settings: ClusterSettings, bounds: FloatArray, level: float) -> ClusterPlan | None:
+def plan_clusters(
+    settings: ClusterSettings, bounds: FloatArray, level: float, rho: float | None = None
+) -> ClusterPlan | None:
     """Check an estimator's parameters; None where the density of up to three columns is read as it is.
 
     Parameters
@@ -261,6 +272,8 @@ def plan_clusters(settings: ClusterSettings, bounds: FloatArray, level: float) -
         Its constructor's parameters are read, nothing else.
     bounds : array of shape (d, 2)
     level : float
+    rho : float, optional
+        Of the whole fit: with a number of records that is expected it decides the shares.
 
     Returns
     -------
@@ -283,7 +296,29 @@ def plan_clusters(settings: ClusterSettings, bounds: FloatArray, level: float) -
         raise ValueError(f"bandwidth must be 'auto', a number or one value per axis, got {wished!r}")
     bandwidth = wished if isinstance(wished, str) else _fraction(wished)
     portions = _portions(settings.shares, private=projection is None, refined=refinement is not False)
-    return ClusterPlan(lattice, projection, components, wanted, level, bandwidth, portions, refinement, steps)
+    plan = ClusterPlan(lattice, projection, components, wanted, level, bandwidth, portions, refinement, steps)
+    return plan if rho is None else divided_for(plan, settings, settings.expect_records, rho)
+
+
+def divided_for(plan: ClusterPlan, settings: ClusterSettings, expected: int | None, rho: float) -> ClusterPlan:
+    """Return a plan with the shares of a fit of about so many records, where the user left them open.
+
+    Parameters
+    ----------
+    plan : ClusterPlan
+        With the fixed shares.
+    settings : ClusterSettings
+        Of the plan.
+    expected : int or None
+        About how many records there are, as a guess.
+    rho : float
+        Of the whole fit.
+    """
+    # Only the division between all four stages was measured.
+    if settings.shares is not None or len(plan.portions) < len(CLUSTERING_SHARES):
+        return plan
+    chosen = cluster_shares(expected, rho, plan.n_clusters, settings.neighbours, settings.max_contributions)
+    return plan if chosen == plan.portions else replace(plan, portions=chosen, fixed=plan.portions)
 
 
 def _fraction(bandwidth: BandwidthLike) -> float:
@@ -526,6 +561,7 @@ class FoundClusters:
 
 def find_clusters(plan: ClusterPlan, curator: Curator) -> FoundClusters:
     """Ask for scale, projection, density and refinement, one after the other."""
+    plan = replace(plan, portions=paid_portions(curator, plan.portions, plan.fixed))
     spread = curator.ask(SpreadQuery(plan.lattice), plan.portions["scale"], "scale")
     parts = _projection(plan, curator, spread)
     guess = plan.n_clusters or 5

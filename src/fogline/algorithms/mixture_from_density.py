@@ -40,6 +40,7 @@ from fogline._typing import FloatArray, IntArray
 from fogline.accounting.budget import Budget
 from fogline.algorithms.clustering import FREQUENCIES, density_spec
 from fogline.algorithms.mixture_recursive import MixtureFit, MixtureSettings
+from fogline.algorithms.stage_shares import MIXTURE_SHARES, mixture_shares, paid_portions
 from fogline.density.components.matching import MatchedMixture, fit_characteristic_function
 from fogline.density.components.pursuit import ClusterPrior, SphericalComponents, matching_pursuit
 from fogline.density.private_density import PrivateDensity
@@ -73,7 +74,6 @@ from fogline.releases.curator import Curator
 
 __all__ = [
     "MIXTURE",
-    "MIXTURE_SHARES",
     "MixturePlan",
     "MixtureState",
     "MixtureStepQuery",
@@ -119,7 +119,9 @@ class MixtureTuning:
     narrow : float
         or where a component came within this factor of the least variance,
     disagreement : float
-        or where the mixture as a whole is wider than the released covariance by this factor, and by its noise.
+        or where the mixture as a whole is wider than the released covariance by this factor, and by its noise,
+    clipped_disagreement : float
+        and by this factor where it is clipped as the records were.
     most_widening : float
         A single Gaussian is widened at most by this part for what is unknown of its shape.
     unknown : float
@@ -138,14 +140,12 @@ class MixtureTuning:
     unplaced: float = 0.5
     narrow: float = 2.0
     disagreement: float = 1.5
+    clipped_disagreement: float = 1.25
     most_widening: float = 0.5
     unknown: float = 0.125
 
 
 MIXTURE = MixtureTuning()
-
-MIXTURE_SHARES = {"scale": "1/50", "moments": "1/10", "density": "9/50", "steps": "7/10"}
-"""Default shares of the budget."""
 
 MOST_COMPONENTS = 64
 
@@ -180,6 +180,8 @@ class MixturePlan:
     portions : dict of Fraction
         Of the whole budget, by name; they sum to one.
     steps : int
+    fixed : dict of Fraction or None
+        The portions without an expected number of records, where these are others.
     """
 
     lattice: BallLattice
@@ -188,6 +190,7 @@ class MixturePlan:
     least_weight: float
     portions: dict[str, Fraction]
     steps: int
+    fixed: dict[str, Fraction] | None = None
 
     @property
     def most_components(self) -> int:
@@ -210,6 +213,11 @@ class MixturePlan:
             "steps": self.steps,
         }
 
+    @property
+    def formerly(self) -> dict[str, Any] | None:
+        """The question in the words of before, when a number of records that was expected chose no shares."""
+        return None if self.fixed is None else {"portions": {name: str(part) for name, part in self.fixed.items()}}
+
     def payload(self) -> int:
         """Most bytes that all answers, and what is remembered with them, can take."""
         d, k = self.lattice.d, self.most_components
@@ -218,7 +226,9 @@ class MixturePlan:
         return 8 * (2 * d + 2 + d * (d + 1) // 2 + 2 * FREQUENCIES + 1 + self.steps * step + kept) + 2**16
 
 
-def plan_mixture(settings: MixtureSettings, d: int, box: FloatArray | None = None) -> MixturePlan:
+def plan_mixture(
+    settings: MixtureSettings, d: int, box: FloatArray | None = None, rho: float | None = None
+) -> MixturePlan:
     """Check an estimator's parameters for the method of sketches.
 
     Parameters
@@ -229,6 +239,8 @@ def plan_mixture(settings: MixtureSettings, d: int, box: FloatArray | None = Non
         Number of columns.
     box : array of shape (d, 2), optional
         Public ranges of the columns, in place of the ball.
+    rho : float, optional
+        Of the whole fit: with a number of records that is expected it decides the shares.
     """
     if d > MOST_COLUMNS:
         raise ValueError(f"X has {d} columns: method 'sketch' takes up to {MOST_COLUMNS}; take method 'recursive'")
@@ -241,7 +253,11 @@ def plan_mixture(settings: MixtureSettings, d: int, box: FloatArray | None = Non
         raise ValueError(f"steps must be at most {MOST_STEPS}, got {steps}")
     if (steps == 0) != (portions["steps"] == 0):
         raise ValueError("steps: none are made exactly where their share of the budget is 0")
-    return MixturePlan(lattice, k, variance_range(settings, None if box is None else d), least, portions, steps)
+    plan = MixturePlan(lattice, k, variance_range(settings, None if box is None else d), least, portions, steps)
+    if rho is None or settings.shares is not None:
+        return plan
+    chosen = mixture_shares(settings.expect_records, rho, k, settings.neighbours, settings.max_contributions)
+    return plan if chosen == portions else replace(plan, portions=chosen, fixed=portions)
 
 
 def _lattice(settings: MixtureSettings, d: int, box: FloatArray | None) -> BallLattice:
@@ -504,6 +520,7 @@ def _within(covariance: FloatArray, variance_range: tuple[float, float]) -> Floa
 
 def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
     """Ask for scale, moments, density and steps, one after the other."""
+    plan = replace(plan, portions=paid_portions(curator, plan.portions, plan.fixed))
     spread = curator.ask(SpreadQuery(plan.lattice), plan.portions["scale"], "scale")
     moments = curator.ask(MomentQuery.around(spread, plan.lattice), plan.portions["moments"], "moments")
     found = components_of(moments, plan.lattice, plan.most_directions)
@@ -520,7 +537,8 @@ def find_mixture(plan: MixturePlan, curator: Curator) -> MixtureFit:
     criteria = {int(k): float(value) for k, value in zip(kept["tried"], kept["criteria"], strict=True)}
     state = _steps(plan, curator, _as_state(kept), spread, parts)
     several = len(state.model.weights) > 1
-    if _is_lost(plan, state) or (several and _disagrees(state, moments)):
+    radius = spread.radius(plan.lattice) / plan.lattice.steps
+    if _is_lost(plan, state) or (several and _disagrees(state, moments, radius)):
         state = _as_state(_one_gaussian(plan, moments, parts, spread))
     if len(state.model.weights) == 1:
         state = _as_wide_as_unknown(plan, state)
@@ -550,14 +568,20 @@ def _is_lost(plan: MixturePlan, state: MixtureState) -> bool:
     return unplaced or narrowest < MIXTURE.narrow * plan.variance_range[0]
 
 
-def _disagrees(state: MixtureState, moments: Moments) -> bool:
-    """Whether the whole of a mixture is wider than the released covariance by more than noise and a margin explain."""
+def _disagrees(state: MixtureState, moments: Moments, radius: float) -> bool:
+    """Whether a mixture is wider than the released covariance by more than noise, clipping and a margin explain."""
     model, d = state.model, len(moments.covariance)
     offset = model.means - model.weights @ model.means
-    between = np.einsum("k,ki,ki->i", model.weights, offset, offset)
-    whole = np.einsum("k,kii->i", model.weights, model.covariances) + between
-    edge = 2 * moments.noise_sd * math.sqrt(d)
-    return float(whole.sum()) > MIXTURE.disagreement * max(float(np.trace(moments.covariance)), 0.0) + d * edge
+    squares = np.einsum("kii->k", model.covariances) + np.einsum("ki,ki->k", offset, offset)
+    noise = 2 * moments.noise_sd * d**1.5
+    released = max(float(np.trace(moments.covariance)), 0.0)
+    # The covariance is that of clipped records, which have little of a small group that lies far out: the mixture must
+    # be too wide when it is clipped alike, too.
+    clipped = float(model.weights @ np.minimum(squares, radius**2))
+    return (
+        float(model.weights @ squares) > MIXTURE.disagreement * released + noise
+        and clipped > MIXTURE.clipped_disagreement * released + noise
+    )
 
 
 def _as_state(kept: Mapping[str, Any]) -> MixtureState:
@@ -620,6 +644,7 @@ def _in_data_units(
         centre=parts.projection.mean,
         criteria=criteria,
         whole=(max(spread.count, 1.0), spread.count_sd),
+        portions=plan.portions,
     )
 
 

@@ -181,6 +181,8 @@ class MixtureFit:
         Criterion of each number of components that was tried on it.
     whole : (float, float) or None
         Released number of all records and its noise, where it is known better than by the sum over components.
+    portions : dict of Fraction
+        Portion of the budget that each release had, by its name, where these are chosen as a whole.
     """
 
     weights: FloatArray
@@ -196,6 +198,7 @@ class MixtureFit:
     centre: FloatArray | None = None
     criteria: dict[int, float] = field(default_factory=dict)
     whole: tuple[float, float] | None = None
+    portions: dict[str, Fraction] = field(default_factory=dict)
 
     @property
     def total(self) -> tuple[float, float]:
@@ -255,6 +258,7 @@ class MixtureSettings(Protocol):
     learner: BlockLearner | None
     neighbours: str
     max_contributions: int
+    expect_records: int | None
     ledger: Any
 
 

@@ -460,8 +460,8 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
                 "not fixed yet" if statement.unit is None else str(statement.unit),
                 cap,
                 _part(statement),
-                digits_down(statement.remaining.epsilon),
-                digits_down(statement.remaining.rho),
+                digits_down(statement.left.epsilon),
+                digits_down(statement.left.rho),
                 str(answered),
                 str(len(statement.items) - answered),
             ]
@@ -501,7 +501,7 @@ def _in_all(statement: Statement) -> str:
     told += [f"mu = {digits_up(mu)}"] if mu else []
     told += [f"rho = {digits_up(rho)}"] if rho else []
     made = f" ({', '.join(told)})" if told else ""
-    left = f"pure epsilon {digits_down(statement.remaining.pure)} would fit"
+    left = f"pure epsilon {digits_down(statement.left.pure)} would fit"
     return f"{statement.dataset}: in all epsilon {digits_up(epsilon)} at delta {digits_up(delta)}{made}; {left}"
 
 

@@ -15,6 +15,8 @@ from fogline.cli.options import need_reader, query_option, reading_options, sour
 from fogline.cli.release import checked_numbers
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import ArrayLike
 
     from fogline._typing import JSON, FloatArray
@@ -76,7 +78,7 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @query_option
 @reading_options
 @click.option("--n-modes", type=int, help="Expect this many modes to be asked for.")
-@click.option("--n-clusters", type=int, help="Expect this many clusters to be asked for.")
+@click.option("--n-clusters", type=int, help="Expect this many clusters, or components, to be asked for.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True)
@@ -141,6 +143,8 @@ def _plan_stages(options: dict[str, Any], command: str) -> None:
     chosen = {name: options[name] for name in ("neighbours", "max_contributions")}
     if kind == "profile":
         chosen["open_columns"] = opened
+    if kind == "mixture":
+        chosen["n_components"] = options["n_clusters"]
     try:
         plans = [
             expected_stages(
@@ -241,7 +245,7 @@ def _refuse_idle(options: dict[str, Any]) -> None:
         **dict.fromkeys(("shape", "columns", "query", "picture", "steps"), staged),
         "n_modes": kind != "modes",
         "runs": kind not in ("modes", "density"),
-        "n_clusters": kind != "clusters",
+        "n_clusters": kind not in ("clusters", "mixture"),
     }
     for name, nothing in idle.items():
         if nothing and options[name] is not None:
@@ -415,8 +419,10 @@ def show_outlook(outlook: Outlook) -> None:
     console_for_people().print(outlook.note)
 
 
-def _plain(value: FloatArray | float | str) -> JSON:
-    """Numbers that JSON has; an error of nothing is none."""
+def _plain(value: FloatArray | float | str | Mapping[str, Fraction]) -> JSON:
+    """Numbers that JSON has; an error of nothing is none, and shares are exact fractions."""
+    if isinstance(value, Mapping):
+        return {name: str(share) for name, share in value.items()}
     if isinstance(value, float | int | str):
         return None if isinstance(value, float) and not math.isfinite(value) else value
     numbers: JSON = value.tolist()

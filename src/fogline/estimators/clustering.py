@@ -170,7 +170,8 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
     shares : mapping, optional
         How the budget is divided where there are several releases: names among "scale" (count, mean and spread;
         default 1/5), "projection" (3/10), "density" (1/5) and "refinement" (3/10), with shares that sum to exactly 1.
-        The default share of a release that is not made goes to the density.
+        The default share of a release that is not made goes to the density. With `expect_records` and `n_clusters`
+        the default is :func:`fogline.algorithms.stage_shares.cluster_shares`, where all four are made.
     refinement : "auto", bool or int
         Private steps that improve the centres: where the released count says that they help, always, never, or so
         many. Only where there is a projection.
@@ -181,7 +182,8 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
     max_contributions : int, default 1
         Most records a person has, as declared by you.
     expect_records : int, optional
-        About how many records you expect: ``message_`` says when the released count is far from it. Words only.
+        About how many records you expect, as a public guess: ``message_`` says when the released count is far from it,
+        and where there is a projection it has a say in the default of `shares`.
     ledger : Ledger or LedgerView, optional
         Where the budget is kept. All the releases of a ``fit`` are one question with one cost.
 
@@ -335,7 +337,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         check_expected(self.expect_records)
         level = _validation.check_level(self.level)
         bounds = self._box(width_of(source), schema_names(source))
-        plan = plan_clusters(self, bounds, level)
+        plan = plan_clusters(self, bounds, level, terms.rho)
         if plan is None:
             spec = self._grid_spec(bounds)
         self._remember_features(source, len(bounds), self.bounds)
@@ -520,6 +522,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
             parameters={**plan.to_dict(), "columns": None if columns is None else list(columns)},
             max_payload=plan.payload(),
             ledger=self.ledger,
+            formerly=plan.formerly,
         )
 
     def _mixture(self) -> GaussianClusters:

@@ -60,8 +60,8 @@ class Method:
     terms : callable
         Takes the estimator and the unit of the source, returns the checked terms of the release.
     plan : callable
-        Takes the estimator, the number of columns and their public ranges or None, returns all that is public, checked,
-        with ``to_dict`` and ``payload``.
+        Takes the estimator, the number of columns, their public ranges or None and the rho of the whole fit, returns
+        all that is public, checked, with ``to_dict`` and ``payload``.
     learn : callable
         The algorithm: takes the plan and a curator.
     mechanism, proof : str
@@ -69,7 +69,7 @@ class Method:
     """
 
     terms: Callable[[MixtureSettings, str], ReleaseTerms]
-    plan: Callable[[MixtureSettings, int, FloatArray | None], MixturePlan | RecursivePlan | AggregatePlan]
+    plan: Callable[[MixtureSettings, int, FloatArray | None, float], MixturePlan | RecursivePlan | AggregatePlan]
     learn: Callable[[Any, Curator], MixtureFit]
     mechanism: str
     proof: str
@@ -88,7 +88,7 @@ def _located_terms(settings: MixtureSettings, unit: str) -> ReleaseTerms:
     return replace(terms, remark="declared: the learner looks at nothing but its block") if own else terms
 
 
-def _aggregate_plan(settings: MixtureSettings, d: int, box: FloatArray | None) -> AggregatePlan:
+def _aggregate_plan(settings: MixtureSettings, d: int, box: FloatArray | None, _: float) -> AggregatePlan:
     _refuse_bounds(settings, box)
     return AggregatePlan.checked(settings, d)
 
@@ -98,7 +98,7 @@ def _refuse_bounds(settings: MixtureSettings, box: FloatArray | None) -> None:
         raise ValueError(f"bounds serve method 'sketch'; for method {settings.method!r} give radius and center")
 
 
-def _parts_plan(settings: MixtureSettings, d: int, box: FloatArray | None) -> RecursivePlan:
+def _parts_plan(settings: MixtureSettings, d: int, box: FloatArray | None, _: float) -> RecursivePlan:
     _refuse_bounds(settings, box)
     for name in ("n_components", "sigma_min", "sigma_max"):
         if getattr(settings, name) is None:
@@ -147,7 +147,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-CODE_VERSION = "mixture-5"
+CODE_VERSION = "mixture-6"
 """Changes whenever the same question may get an answer of another law."""
 
 FAINT = 3.0
@@ -184,7 +184,8 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         ``docs/mixtures.md``.
     shares : mapping, optional
         For "sketch": how the budget is divided, "scale" (count, mean and spread; default 1/50), "moments" (1/10),
-        "density" (9/50) and "steps" (7/10), summing to exactly 1.
+        "density" (9/50) and "steps" (7/10), summing to exactly 1. With `expect_records` the default is
+        :func:`fogline.algorithms.stage_shares.mixture_shares`.
     steps : int, default 5
         For "sketch": private steps of expectation-maximisation.
     constants : {"practical", "theory"}
@@ -198,7 +199,8 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
     max_contributions : int, default 1
         Most records a person has, as declared by you.
     expect_records : int, optional
-        About how many records you expect: ``message_`` says when the released count is far from it. Words only.
+        About how many records you expect, as a public guess: ``message_`` says when the released count is far from it,
+        and with "sketch" it has a say in the default of `shares`.
     ledger : Ledger or LedgerView, optional
         Where the budget is kept. All the releases of a ``fit`` are one question with one cost.
 
@@ -227,6 +229,8 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         Directions of that density, orthonormal, and the point they start from; its coordinates are in radii.
     criteria_ : dict
         For "sketch": criterion of each number of components that was tried, see :meth:`bic_on_release`.
+    shares_ : dict
+        For "sketch": share of the budget that each kind of release had.
     message_ : str
         The verdict in words, which components hold too few records to be believed, and what to check, when the released
         count or the budget gives cause; else empty.
@@ -277,6 +281,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         "components_",
         "center_",
         "criteria_",
+        "shares_",
         "message_",
         "receipt_",
         "guarantee_",
@@ -345,7 +350,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         check_expected(self.expect_records)
         d = self._width(source)
         box = None if self.bounds is None else units.resolve_bounds(self.bounds, schema_names(source), width=d)
-        plan = method.plan(self, d, box)
+        plan = method.plan(self, d, box, terms.rho)
         columns = names_of(source)
         self._remember_features(source, d, self.bounds)
         curator = Curator(source, terms, width=d)
@@ -359,6 +364,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
             parameters={**plan.to_dict(), "columns": None if columns is None else list(columns)},
             max_payload=plan.payload(),
             ledger=self.ledger,
+            formerly=plan.formerly if isinstance(plan, MixturePlan) else None,
         )
         density = None if fit.density is None else fit.density.under(guarantee, receipt)
         weight_sd = np.sqrt((fit.count_sd**2 + np.maximum(fit.counts, 1.0)) / max(fit.total[0], 1.0) ** 2)
@@ -446,6 +452,7 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         self.components_ = fit.components
         self.center_ = fit.centre
         self.criteria_ = fit.criteria
+        self.shares_ = {name: float(portion) for name, portion in fit.portions.items() if portion}
         found = joined(message, _found(fit, self.counts_))
         self.message_ = self._message(found, guarantee, *fit.total, bounded=False)
         self.receipt_ = receipt

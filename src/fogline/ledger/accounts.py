@@ -425,8 +425,15 @@ class Accounts:
         dataset = self.dataset(entry["asked"]["dataset"])
         pair = entry["partition"]
         place = Place(entry["asked"]["dataset"], dataset.neighbours, None if pair is None else (pair[0], pair[1]))
-        charge = Charge(entry["currency"], entry["amount"], entry["delta"])
-        if charge.currency not in CURRENCIES or charge.amount < 0 or charge.delta < 0:
+        currency = entry.get("currency")
+        if currency not in CURRENCIES:  # no currency is proved to be looser than one that nobody here knows
+            raise LedgerRefused(
+                "schema",
+                f"entry {entry['seq']} is charged in a currency that this version does not know ({currency!r}): what it"
+                " costs cannot be counted. Open the ledger with the version of fogline that wrote it",
+            )
+        charge = Charge(currency, entry["amount"], entry["delta"])
+        if charge.amount < 0 or charge.delta < 0:
             raise LedgerRefused("sums", f"entry {entry['seq']} has an impossible charge")
         totals = self._totals(charge, place, entry["analyst"])
         for name, value in totals.items():

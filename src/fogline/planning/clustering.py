@@ -19,7 +19,7 @@ import numpy as np
 from fogline import _validation
 from fogline._typing import BoundsLike, FloatArray, StepsLike
 from fogline.accounting.costs import release_rho
-from fogline.algorithms.clustering import ClusterPlan, ClusterSettings, plan_clusters
+from fogline.algorithms.clustering import ClusterPlan, ClusterSettings, divided_for, plan_clusters
 from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.modes import EPSILONS, ExpectedError, expected_mode_error
 from fogline.planning.scenarios import Shape, ShapeLike
@@ -46,6 +46,8 @@ class NoiseAtEpsilon:
     centre_error : float
         Standard deviation of a centre along each direction, in deviations of its cluster, if one step of refinement
         had the whole share and the clusters were of equal size; infinite where there is no refinement.
+    shares : mapping of str to Fraction
+        How the stages of a fit with ``expect_records=n`` divide the budget.
     """
 
     epsilon: float
@@ -54,6 +56,7 @@ class NoiseAtEpsilon:
     mean_errors: FloatArray
     smallest_variance: float
     centre_error: float
+    shares: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,7 @@ class ExpectedClusterError:
     modes : ExpectedError or None
         What the modes would show, where the density of up to three columns is read as it is.
     shares : mapping of str to Fraction
-        How the stages of a fit divide its budget; nothing where there is one stage.
+        How the stages of a fit without ``expect_records`` divide its budget; nothing where there is one stage.
     """
 
     n: int
@@ -109,7 +112,11 @@ def expected_cluster_error(
     own = [] if settings.epsilon is None else [settings.epsilon]
     tried = sorted({*map(_validation.check_epsilon, EPSILONS if epsilons is None else epsilons), *own})
     k = plan.n_clusters or 5
-    rows = tuple(_row(settings, plan, spread, k, epsilon, release_rho(epsilon, delta)) for epsilon in tried)
+    rhos = {epsilon: release_rho(epsilon, delta) for epsilon in tried}
+    rows = tuple(
+        _row(settings, divided_for(plan, settings, count, rho), spread, k, epsilon, rho)
+        for epsilon, rho in rhos.items()
+    )
     return ExpectedClusterError(count, k, rows, shares=dict(plan.portions))
 
 
@@ -154,4 +161,5 @@ def _row(
     if share > 0:
         relative = c * (1.0 if neighbours == "add-remove" else 2.0) / math.sqrt(2 * share)
         centre = offset_noise(k, plan.most, n, relative, "round")
-    return NoiseAtEpsilon(epsilon, rho, noise / first.count_unit, mean * lattice.half_widths, smallest, centre)
+    errors = noise / first.count_unit, mean * lattice.half_widths, smallest, centre
+    return NoiseAtEpsilon(epsilon, rho, *errors, dict(plan.portions))

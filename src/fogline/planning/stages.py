@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from fogline._validation import check_count, check_delta, check_epsilon, check_neighbours
 from fogline.accounting.costs import release_rho
-from fogline.algorithms.mixture_from_density import MIXTURE_SHARES
+from fogline.algorithms.stage_shares import mixture_shares
 from fogline.density.columns import NumberColumn, magnitude_share, plan_shares
 
 __all__ = ["STAGED", "Stage", "StagePlan", "expected_stages"]
@@ -89,6 +89,7 @@ def expected_stages(
     delta: float = 0.0,
     columns: int = 1,
     open_columns: int | None = None,
+    n_components: int | None = None,
     neighbours: str = "add-remove",
     max_contributions: int = 1,
 ) -> StagePlan:
@@ -105,6 +106,8 @@ def expected_stages(
         How many.
     open_columns : int, optional
         Of a profile: how many of them are numbers whose range is to be found; by default none.
+    n_components : int, optional
+        Of a mixture: how many components would be asked for.
     neighbours, max_contributions
         Of the fit.
 
@@ -120,6 +123,9 @@ def expected_stages(
     wanted = check_count(open_columns or 0, "open_columns", minimum=0)
     if wanted > width or (wanted and kind != "profile"):
         raise ValueError(f"open_columns must be at most the {width} columns of a profile, got {wanted}")
+    components = None if n_components is None else check_count(n_components, "n_components")
+    if components is not None and kind != "mixture":
+        raise ValueError(f"n_components belongs to a mixture, not to {kind}")
     total, c = check_epsilon(epsilon), check_count(max_contributions, "max_contributions")
     pure = kind == "profile" and not delta
     spent = total if pure else release_rho(total, check_delta(delta))
@@ -127,7 +133,7 @@ def expected_stages(
     cells = c if check_neighbours(neighbours) == "add-remove" else 2 * c
     noise: dict[str, float] = {}
     if kind == "mixture":
-        shares = {name: Fraction(share) for name, share in MIXTURE_SHARES.items()}
+        shares = mixture_shares(count, spent, components, neighbours, c)
     elif kind == "bounds":
         first = magnitude_share(count, spent / width, neighbours, c)
         shares = {"magnitudes": first / width, "cells": (1 - first) / width}

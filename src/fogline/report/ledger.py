@@ -6,7 +6,7 @@ Everything here is in the ledger's entries, which are public: names, parameters,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 from pathlib import Path
@@ -29,6 +29,9 @@ MOST_ITEMS = 60
 
 MOST_LABELS = 12
 """Different questions named under a bar."""
+
+NOTHING = 1e-9
+"""Part of a cap below which nothing is left of it."""
 
 EMPTY, HALF = "#dde4e8", 0.45
 STYLE = (
@@ -98,6 +101,22 @@ class Statement:
         """Return how much may be spent in all, in units, given what else is spent; None without a cap."""
         found = self.caps.budget(currency, self.spent.get(currency, (0, 0))[1], self.spending)
         return None if found is None else found[0]
+
+    @property
+    def left(self) -> Remaining:
+        """What is left, as people read it: nothing where less than a billionth of the cap is.
+
+        Costs are rounded up and caps down to whole units, so that a cap that is used up may keep some of them; no
+        release that tells anything costs so little. Programs read `remaining`, which is exact.
+        """
+        left, lane = self.remaining, self.budget(self.caps.lane)
+        pure = 0.0 if left.pure < NOTHING * (self.caps.epsilon or 0.0) else left.pure
+        if self.caps.delta == 0.0:  # then epsilon is pure
+            return replace(left, pure=pure, epsilon=pure)
+        if lane is not None and left.rho < NOTHING * lane / UNITS:
+            # pure epsilon is paid from the same cap, where its square is what costs
+            return replace(left, pure=0.0, rho=0.0, epsilon=0.0, mu=None if left.mu is None else 0.0)
+        return replace(left, pure=pure)
 
     @property
     def total(self) -> tuple[float, float]:
@@ -336,8 +355,9 @@ def _cap(statement: Statement, currency: Currency) -> str:
 
 
 def _left(statement: Statement, currency: Currency, spent: int, budget: int) -> str:
-    told = f"{_percent(spent, budget)} spent, {_percent(max(budget - spent, 0), budget)} left"
-    left = statement.remaining
+    unspent = max(budget - spent, 0)
+    told = f"{_percent(spent, budget)} spent, {_percent(0 if unspent < NOTHING * budget else unspent, budget)} left"
+    left = statement.left
     if currency == "pure":
         epsilon, delta = statement.total
         together = f"; with all else epsilon {digits_up(epsilon, 3)} at delta {delta:g}" if delta else ""

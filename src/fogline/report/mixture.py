@@ -201,9 +201,11 @@ def _budget(estimator: PrivateGaussianMixture) -> list[tuple[str, str, str]]:
     """Say what each part of the budget bought, where the method divides it so."""
     if estimator.method != "sketch" or estimator.components_ is None:  # none of the parts where a density was read
         return []
-    from fogline.algorithms.mixture_from_density import MIXTURE_SHARES
+    shares = getattr(estimator, "shares_", None)
+    if not shares:  # an older pickle does not say
+        from fogline.algorithms.stage_shares import MIXTURE_SHARES
 
-    shares = MIXTURE_SHARES if estimator.shares is None else estimator.shares
+        shares = MIXTURE_SHARES if estimator.shares is None else estimator.shares
     return [(name, BOUGHT[name], f"{100 * float(Fraction(share)):.3g}%") for name, share in shares.items()]
 
 

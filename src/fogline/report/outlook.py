@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -298,7 +297,7 @@ def _clusters(expected: ExpectedClusterError, terms: Terms) -> Outlook:
         tuple(rows),
         "Noise of one fit, from its exact sensitivities; nothing was spent. A direction is seen if it holds that part "
         "of the variance. The error of a centre is in deviations of its cluster, after one step of refinement. "
-        f"{_share_words(expected.shares)}",
+        f"{_share_words(expected)}",
         np.array([row.epsilon for row in expected.rows]),
         (
             Chart("error of a centre, deviations", (("centre", centre),)),
@@ -307,10 +306,17 @@ def _clusters(expected: ExpectedClusterError, terms: Terms) -> Outlook:
     )
 
 
-def _share_words(shares: Mapping[str, Fraction]) -> str:
-    """Say how the stages of a fit divide the budget."""
-    told = listed([f"{name} {share}" for name, share in shares.items()])
-    return f"The stages take these shares of the budget: {told}."
+def _share_words(expected: ExpectedClusterError) -> str:
+    """Say how the stages of a fit divide the budget, by epsilon where that decides."""
+    by_shares: dict[str, list[str]] = {}
+    for row in expected.rows:
+        told = listed([f"{name} {share}" for name, share in row.shares.items()])
+        by_shares.setdefault(told, []).append(f"{row.epsilon:g}")
+    fixed = listed([f"{name} {share}" for name, share in expected.shares.items()])
+    if set(by_shares) == {fixed}:
+        return f"The stages take these shares of the budget: {fixed}."
+    said = "; ".join(f"{told} at epsilon {listed(epsilons)}" for told, epsilons in by_shares.items())
+    return f"With expect_records={expected.n} the stages take these shares of the budget: {said}. Without, {fixed}."
 
 
 def _branches(expected: ExpectedBranches, terms: Terms) -> Outlook:
