@@ -307,9 +307,10 @@ class PrivateDensity(Results):
             if not self.has_posterior:
                 raise ValueError("posterior: random features are read by kernels; release up to three columns for it")
             if self.leaves is not None:
-                self._memory["posterior"] = Posterior.of_leaves(self.leaves, self.column_names)
+                made = Posterior.of_leaves(self.leaves, self.column_names)
             else:
-                self._memory["posterior"] = Posterior.of_fourier(self, self.column_names)
+                made = Posterior.of_fourier(self, self.column_names)
+            self._memory["posterior"] = read_from(Origin(self, "Posterior"), made)
         found: Posterior = self._memory["posterior"]
         return found
 

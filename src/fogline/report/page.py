@@ -82,6 +82,7 @@ FINDERS = {
     "fogline.density.private_density:PrivateDensity": "density:find_density",
     "fogline.density.profile:Profile": "profile:find_profile",
     "fogline.density.strata:Strata": "strata:find_strata",
+    "fogline.density.posterior.posterior:Posterior": "density:find_posterior",
     "fogline._results:ReadingResults": "readings:find_reading",
     "fogline.estimators.mode_fit:ModeFit": "modes:find_modes",
     "fogline.estimators.clustering:PrivateModeClustering": "clusters:find_clusters",
