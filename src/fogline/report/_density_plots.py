@@ -27,6 +27,7 @@ __all__ = [
     "DensityPlane",
     "axis_label",
     "draw_curve",
+    "draw_groups",
     "draw_plane",
     "group_curves",
     "mass_levels",
@@ -434,6 +435,21 @@ def group_curves(curves: Sequence[tuple[str, DensityCurve]]) -> str:
     lines = LEGEND_LINE * min(len(curves), MOST_LEGEND)
     taller = replace(NARROW_GROUPS, height=NARROW_GROUPS.height + lines, top=NARROW_GROUPS.top + lines)
     return in_two_sizes(draw, WIDE_GROUPS, taller)
+
+
+def draw_groups(curves: Sequence[tuple[str, DensityCurve]], ax: Axes) -> Axes:
+    """Draw one column of several groups over each other on matplotlib axes, each with its band."""
+    for k, (name, curve) in enumerate(curves):
+        x, value, low, high = curve.outlines(curve.limits)
+        ax.fill_between(x, low, high, color=f"C{k}", alpha=0.25, linewidth=0)
+        ax.plot(x, value, color=f"C{k}", label=name)
+    first = curves[0][1]
+    ax.set_xlim(*first.limits)
+    ax.set_ylim(0.0, max(curve.top for _, curve in curves))
+    ax.set_xlabel(axis_label(first.name, first.unit))
+    ax.set_ylabel("density")
+    ax.legend()
+    return ax
 
 
 def _legend(names: Sequence[str], layout: Layout) -> str:
