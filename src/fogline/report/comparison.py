@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.comparison import ShapeComparison
 from fogline.density.distances import DensityComparison, difference_of, distances_of
+from fogline.density.posterior.estimates import Estimate
 from fogline.density.private_density import PrivateDensity
 from fogline.report._density_plots import draw_groups, group_curves, pair_map
 from fogline.report._svg import HUES, plus_minus, significant
@@ -118,7 +119,7 @@ class ComparisonFindings:
         found = []
         for one, other in zip(first.answers, second.answers, strict=True):
             if one.quantity in DIFFERENCES:
-                larger = difference_of(one.estimate, other.estimate)
+                larger = _possible(difference_of(one.estimate, other.estimate), one.step)
                 found.append((one, other, Answer(one.column, one.quantity, larger, one.unit, one.step)))
         return found
 
@@ -134,6 +135,15 @@ class ComparisonFindings:
         where = " and ".join(f"{name} = {significant(value, 3)}" for name, value in place)
         denser = self.names[0] if self.test.difference > 0 else self.names[1]
         return f"the shapes differ ({p}), most clearly around {where}, where {denser} is denser"
+
+
+def _possible(difference: Estimate, step: float) -> Estimate:
+    """The interval of a difference without ends that no two values of the column can have between them."""
+    if not step:
+        return difference
+    low, high = float(difference.low) / step, float(difference.high) / step
+    near = 1e-9  # what rounding may leave
+    return replace(difference, low=step * math.ceil(low - near), high=step * math.floor(high + near))
 
 
 def find_comparison(
