@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fogline._results import Origin, ReadingResults, read_from
+from fogline._results import Origin, Output, ReadingResults, framed, read_from
 from fogline._typing import FloatArray
 from fogline._validation import check_count, check_level
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
@@ -706,8 +706,10 @@ class Posterior(ReadingResults):
             raise ValueError(f"m must be at most {len(drawn)}")
         return drawn[:size].copy()
 
-    def sample(self, k: int, *, random_state: Any = None) -> FloatArray:
+    def sample(self, k: int, *, random_state: Any = None, output: Output = None) -> Any:
         """Draw k records from the estimated population; they lie in the bounds, on lattices and on atoms.
+
+        An array, or with ``output="pandas"`` or ``"polars"`` a frame with the names of the columns.
 
         Examples
         --------
@@ -728,7 +730,7 @@ class Posterior(ReadingResults):
                 whole = float(margin.masses().estimate[leaves_of(margin.axes[0], atom)].sum())
                 part = min(float(atom.share.value) / max(whole, 1e-300), 1.0)
                 points[inside[rng.random(len(inside)) < part], k] = atom.value
-        return points
+        return framed(points, self.columns, output)
 
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:
