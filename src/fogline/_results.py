@@ -12,12 +12,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AnyReading", "Origin", "ReadingResults", "Results", "column_words", "read_from"]
+Output = Literal["pandas", "polars"] | None
+"""Which frame points come in; an array if None."""
+
+__all__ = [
+    "AnyReading",
+    "Origin",
+    "Output",
+    "ReadingResults",
+    "Results",
+    "check_output",
+    "column_words",
+    "framed",
+    "read_from",
+]
 
 
 def _report() -> ModuleType:
@@ -172,3 +185,50 @@ def column_words(reading: ReadingResults, d: int) -> tuple[str, ...]:
     origin = reading.origin
     names: Sequence[str] = () if origin is None else origin.density.column_names
     return tuple(names) if len(names) == d else tuple(f"column {k + 1}" for k in range(d))
+
+
+def framed(points: Any, columns: Sequence[str] | None, output: Output) -> Any:
+    """Return points as an array, or as a frame with the names of their columns.
+
+    What comes out does not depend on where a release was made, from a frame or from a file: a frame comes to whoever
+    asks for one, as from scikit-learn's ``set_output``.
+
+    Parameters
+    ----------
+    points : array of shape (k, d)
+    columns : sequence of str, optional
+        Names; x1, x2 and so on where there are none.
+    output : {"pandas", "polars"}, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> framed(np.array([[61.0, 2.5]]), ["age", "stay"], "pandas").columns.tolist()
+    ['age', 'stay']
+    >>> framed(np.array([[61.0, 2.5]]), ["age", "stay"], None).shape
+    (1, 2)
+    """
+    library = check_output(output)
+    if library is None:
+        return points
+    names = [f"x{k + 1}" for k in range(points.shape[1])] if columns is None else list(columns)
+    return library.DataFrame({name: points[:, k] for k, name in enumerate(names)})
+
+
+def check_output(output: Output) -> ModuleType | None:
+    """Return the library of the frames that are asked for, before anything is drawn; None for arrays.
+
+    Examples
+    --------
+    >>> check_output("excel")
+    Traceback (most recent call last):
+    ValueError: output must be None, 'pandas' or 'polars', got 'excel'
+    """
+    if output is None:
+        return None
+    if output not in ("pandas", "polars"):
+        raise ValueError(f"output must be None, 'pandas' or 'polars', got {output!r}")
+    try:
+        return importlib.import_module(output)
+    except ImportError:
+        raise ImportError(f"output={output!r} needs {output}: pip install {output}") from None

@@ -24,6 +24,7 @@ COMMANDS = {
     "card": "fogline.cli.density_commands:card",
     "check": "fogline.cli.data_commands:check",
     "clusters": "fogline.cli.fit_commands:clusters",
+    "compare": "fogline.cli.density_commands:compare",
     "continual": "fogline.cli.continual:continual",
     "demo": "fogline.cli.demo:demo",
     "docs": "fogline.cli.docs:docs",

@@ -1,4 +1,4 @@
-"""``fogline release``, ``card``, ``quantiles`` and ``ask``: one release, and what can be asked of it."""
+"""``fogline release``, ``card``, ``quantiles``, ``ask`` and ``compare``: one release, and what can be asked of it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from fogline.cli.stored import is_release, open_release
 
 if TYPE_CHECKING:
     from fogline.density.named_densities import Releases
+    from fogline.density.posterior.posterior import Posterior
     from fogline.density.private_density import PrivateDensity
     from fogline.density.questions import Answer
     from fogline.ledger import LedgerView
 
-__all__ = ["ask", "card", "quantiles", "release"]
+__all__ = ["ask", "card", "compare", "quantiles", "release"]
 
 RELEASE_EXAMPLES = """\b
 Examples:
@@ -355,7 +356,8 @@ target_option = click.option(
 @click.command(
     cls=Command,
     epilog="\b\nExamples:\n  fogline card visits.fog\n  fogline card visits.fog --picture risk.svg"
-    "\n  fogline card visits.fog --report visits.html",
+    "\n  fogline card visits.fog --report visits.html"
+    '\n  fogline card visits.fog --report old.html --given "age >= 70"',
 )
 @fog_argument
 @click.option(
@@ -364,14 +366,19 @@ target_option = click.option(
     help="Draw what it means for a person (.svg or .html), for light and dark grounds.",
 )
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a page of the density, too.")
+@click.option("--given", metavar="EVENTS", help="Of the page: of the records alone that meet a condition.")
 @json_option
 @click.pass_context
-def card(ctx: click.Context, file: str, picture: Path | None, report: Path | None, as_json: bool) -> None:
+def card(
+    ctx: click.Context, file: str, picture: Path | None, report: Path | None, given: str | None, as_json: bool
+) -> None:
     """Say in plain words what a release is and what it promises, for an ethics board.
 
     With --json also as an entry for a public registry of deployments of differential privacy; with --report the page
     of its density: curves, quantiles, means.
     """
+    if given is not None and report is None:
+        raise click.BadParameter("is for the page, which --report writes", param_hint="--given")
     need(*(["jinja2"] if report else []))
     drawable(picture, "--picture", (".svg", ".html", ".htm"))
     writable(picture, "--picture", [Path(file)])
@@ -379,8 +386,8 @@ def card(ctx: click.Context, file: str, picture: Path | None, report: Path | Non
     density = open_release(file)
     found = density.card()
     if report is not None:
-        command, page = str(ctx.meta["fogline.command"]) + recipe_words(), report
-        write(lambda: density.report(page, command=command), "--report")
+        command, page, shown = str(ctx.meta["fogline.command"]) + recipe_words(), report, _shown(density, given)
+        write(lambda: shown.report(page, command=command), "--report")
     if as_json:
         print_json(found)
     else:
@@ -397,6 +404,52 @@ def card(ctx: click.Context, file: str, picture: Path | None, report: Path | Non
         for name, path in (("picture", picture), ("report", report)):
             if path is not None:
                 click.echo(f"{name}: {path}")
+
+
+def _shown(density: PrivateDensity, given: str | None) -> PrivateDensity | Posterior:
+    """What a page is about: the release, or the part of it that meets a condition."""
+    if given is None:
+        return density
+    from fogline.density.questions import condition_ranges
+
+    try:
+        return density.given(**condition_ranges(density.posterior, given))
+    except (ValueError, TypeError) as error:
+        words = parse.refused(error).message.removeprefix("question: ").removeprefix("given: ")
+        raise click.BadParameter(words, param_hint="--given") from None
+
+
+@click.command(
+    cls=Command,
+    epilog="\b\nExample:\n  fogline compare 2024.fog 2025.fog --report change.html",
+)
+@click.argument("first", metavar="RELEASE")
+@click.argument("second", metavar="RELEASE")
+@click.option("--names", metavar="A,B", help="What the two are called; by default as their files.")
+@click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a self-contained HTML page.")
+@json_option
+@click.pass_context
+def compare(ctx: click.Context, first: str, second: str, names: str | None, report: Path | None, as_json: bool) -> None:
+    """Say whether two releases of the same columns differ, by how much and where; free.
+
+    They must be of different people and have the same columns, bounds and steps: two years, two sites, two groups.
+    """
+    need(*([] if as_json else ["rich"]), *(["jinja2"] if report else []))
+    writable(report, "--report", [Path(first), Path(second)])
+    called = [Path(first).stem, Path(second).stem] if names is None else parse.columns_option(names, "--names") or []
+    if names is None and called[0] == called[1]:
+        called = ["first", "second"]
+    if len(called) != 2 or called[0] == called[1]:
+        raise click.BadParameter("expected two different names, such as 2024,2025", param_hint="--names")
+    pair = [open_release(file) for file in (first, second)]
+    try:
+        found = pair[0].compare(pair[1], names=(called[0], called[1]))
+    except (ValueError, TypeError) as error:
+        raise click.UsageError(f"the two releases cannot be compared: {error}") from None
+    from fogline.cli.release import publish
+
+    options = {"as_json": as_json, "report": report, "save": None}
+    publish(found, options, None, command=str(ctx.meta["fogline.command"]))  # type: ignore[arg-type]
 
 
 @click.command(cls=Command, epilog="\b\nExample:\n  fogline quantiles visits.fog --column stay --q .25,.5,.75")

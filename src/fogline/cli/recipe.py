@@ -50,7 +50,7 @@ STRATA_KEYS = (
 
 READINGS: dict[str, tuple[str, ...]] = {
     "ask": ("questions", "target"),
-    "card": ("report",),
+    "card": ("report", "given"),
     "clusters": ("n_clusters", "level", "report"),
     "fit": ("column", "family", "parameter_bounds", "confidence", "report"),
     "mixture": ("components", "sigma_min", "report"),

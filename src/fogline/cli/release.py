@@ -211,8 +211,6 @@ def publish(
     if as_json:
         print_json({**document(findings, command), **({} if paid is None else paid)})
     else:
-        pass
-
         show_findings(findings)
         if paid is not None:
             show_payment(paid)

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft as scipy_fft
 
+from fogline._results import ReadingResults
 from fogline._validation import check_count, check_level
 from fogline.density.components.leaf_cells import group_starts, joined_groups
 from fogline.density.grid_reading import Reading
@@ -59,7 +60,7 @@ BATCH = 2**22
 
 
 @dataclass(frozen=True)
-class ShapeComparison:
+class ShapeComparison(ReadingResults):
     """What a comparison of two groups showed.
 
     Attributes

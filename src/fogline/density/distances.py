@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from fogline._results import Origin, ReadingResults, column_words, read_from
 from fogline._typing import FloatArray
 from fogline._validation import check_level
 from fogline.density.comparison import ShapeComparison, compare_shapes
@@ -27,7 +28,7 @@ from fogline.density.components.leaf_cells import CellSettings, group_starts, jo
 from fogline.density.posterior.estimates import Estimate
 from fogline.density.private_density import PrivateDensity
 
-__all__ = ["DensityComparison", "compare_densities"]
+__all__ = ["DensityComparison", "compare_densities", "difference_of", "distances_of"]
 
 RESOLUTIONS = ((2, 4, 8, 16, 32, 64), (2, 4, 8, 16), (2, 4, 8))
 """Cells per column, for one, two and three columns."""
@@ -36,8 +37,8 @@ BY_MASS = CellSettings(even=0.0)
 """Cells that hold about equal parts of both densities."""
 
 
-@dataclass(frozen=True)
-class DensityComparison:
+@dataclass(frozen=True, repr=False)
+class DensityComparison(ReadingResults):
     """Distances of two densities and a test of whether they differ.
 
     Attributes
@@ -80,16 +81,22 @@ class DensityComparison:
         return self.test.differs(level)
 
     def __str__(self) -> str:
-        return (
-            f"total variation {self.total_variation.value:.3g} "
-            f"({self.total_variation.low:.3g} to {self.total_variation.high:.3g}), "
-            f"Hellinger {self.hellinger.value:.3g} ({self.hellinger.low:.3g} to {self.hellinger.high:.3g}), "
-            f"p = {self.p_value:.2g}"
-        )
+        moved = zip(column_words(self, len(self.wasserstein)), range(len(self.wasserstein)), strict=True)
+        told = [("total variation", self.total_variation), ("Hellinger", self.hellinger)]
+        told += [(f"{name} moved by", self.wasserstein[k]) for name, k in moved]
+        words = [f"{name} {found.value:.3g} ({found.low:.3g} to {found.high:.3g})" for name, found in told]
+        return f"{', '.join(words)}, p = {self.p_value:.2g}"
+
+    __repr__ = __str__
 
 
 def compare_densities(
-    first: PrivateDensity, second: PrivateDensity, *, level: float = 0.95, simulations: int | None = None
+    first: PrivateDensity,
+    second: PrivateDensity,
+    *,
+    level: float = 0.95,
+    simulations: int | None = None,
+    names: tuple[str, str] = ("first", "second"),
 ) -> DensityComparison:
     """Compare two releases of the same columns and different people; free.
 
@@ -101,9 +108,22 @@ def compare_densities(
         Of the intervals.
     simulations : int, optional
         As for :func:`fogline.density.comparison.compare_shapes`.
+    names : two str
+        What the two are called on a page or in a table, such as "2024" and "2025".
     """
-    level = check_level(level, name="level")
-    test = compare_shapes(first, second, simulations=simulations)
+    checked = check_level(level, name="level")
+    called = (str(names[0]), str(names[1]))
+    if len(names) != 2 or called[0] == called[1]:
+        raise ValueError(f"names must be two different names, got {names!r}")
+    found = distances_of(first, second, compare_shapes(first, second, simulations=simulations), checked)
+    origin = Origin(first, "compare", arguments={"other": second, "names": called})
+    return read_from(origin, found)
+
+
+def distances_of(
+    first: PrivateDensity, second: PrivateDensity, test: ShapeComparison, level: float = 0.95
+) -> DensityComparison:
+    """Distances of two releases, beside a test that was made before."""
     pair = [density.posterior for density in (first, second)]
     masses = [posterior.masses() for posterior in pair]
     d, counts = first.spec.d, [density.count for density in (first, second)]
@@ -125,6 +145,30 @@ def compare_densities(
         wasserstein=_estimate(*_without_noise(moved, level), level, equal),
         test=test,
     )
+
+
+def difference_of(first: Estimate, second: Estimate) -> Estimate:
+    """By how much the second of two independent answers is larger, with the parts of its error.
+
+    Squares of errors add up, each part with its like. The ends lie as far out as those of both answers together, each
+    on its own side (the method of variance estimates recovery), so that skewed intervals stay skewed.
+
+    Examples
+    --------
+    >>> before = Estimate(5.0, 0.3, 4.4, 5.6, 0.95, "population", 0.0, 0.3, 0.0)
+    >>> after = Estimate(7.0, 0.4, 6.2, 7.8, 0.95, "population", 0.0, 0.4, 0.0)
+    >>> print(difference_of(before, after))
+    2 ± 0.5 (95% interval 1 to 3; privacy 0, sampling 0.5, smoothing 0)
+    """
+    value = np.subtract(second.value, first.value)
+    parts = ("standard_error", "privacy", "sampling", "smoothing")
+    added: dict[str, Any] = {name: np.hypot(getattr(first, name), getattr(second, name)) for name in parts}
+    below = np.hypot(np.subtract(second.value, second.low), np.subtract(first.high, first.value))
+    above = np.hypot(np.subtract(second.high, second.value), np.subtract(first.value, first.low))
+    added |= {"value": value, "low": value - below, "high": value + above}
+    if np.ndim(value) == 0:
+        added = {name: float(part) for name, part in added.items()}
+    return Estimate(**added, level=first.level, target=first.target)
 
 
 def _total_variation(p: FloatArray, q: FloatArray) -> FloatArray:

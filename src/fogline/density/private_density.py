@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fogline._results import AnyReading, Origin, Results, read_from
+from fogline._results import AnyReading, Origin, Output, Results, framed, read_from
 from fogline._validation import check_count, check_level
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.counted_records import (
@@ -307,9 +307,10 @@ class PrivateDensity(Results):
             if not self.has_posterior:
                 raise ValueError("posterior: random features are read by kernels; release up to three columns for it")
             if self.leaves is not None:
-                self._memory["posterior"] = Posterior.of_leaves(self.leaves, self.column_names)
+                made = Posterior.of_leaves(self.leaves, self.column_names)
             else:
-                self._memory["posterior"] = Posterior.of_fourier(self, self.column_names)
+                made = Posterior.of_fourier(self, self.column_names)
+            self._memory["posterior"] = read_from(Origin(self, "Posterior"), made)
         found: Posterior = self._memory["posterior"]
         return found
 
@@ -457,13 +458,23 @@ class PrivateDensity(Results):
     # -- questions ----------------------------------------------------------------------------------------
 
     def _points(self, x: ArrayLike) -> FloatArray:
-        points = np.asarray(x, dtype=np.float64)
+        points = np.asarray(self._ordered(x), dtype=np.float64)
         if points.ndim == 1 and self.spec.d == 1:
             points = points[:, None]
         if points.ndim != 2 or points.shape[1] != self.spec.d:
             raise ValueError(f"x must have shape (points, {self.spec.d}), got {points.shape}")
         with np.errstate(invalid="ignore"):  # nothing is said about points where there is nothing to read: NaN
             return np.where(np.abs(points) < 1e100, points, np.nan)
+
+    def _ordered(self, x: Any) -> Any:
+        """A frame's columns by the names of the release, whatever their order; anything else as it is."""
+        names = list(map(str, getattr(x, "columns", ())))
+        if self.columns is None or not names:
+            return x
+        missing = [name for name in self.columns if name not in names]
+        if missing:
+            raise ValueError(f"x has no column {missing[0]!r}: the release has {', '.join(self.columns)}")
+        return x[list(self.columns)]
 
     def _blocks(self, x: ArrayLike, bandwidth: Any) -> tuple[Any, list[FloatArray]]:
         reading = self.reading(bandwidth)
@@ -545,13 +556,43 @@ class PrivateDensity(Results):
         origin = Origin(self, "PrivateModes", {"n_modes": k, "level": checked, "bandwidth": bandwidth})
         return self._reading(origin, lambda: read(self, k, checked, bandwidth))
 
-    def sample(self, k: int, *, bandwidth: float | ArrayLike | None = None, random_state: Any = None) -> FloatArray:
+    def sample(
+        self,
+        k: int,
+        *,
+        bandwidth: float | ArrayLike | None = None,
+        random_state: Any = None,
+        output: Output = None,
+    ) -> Any:
         """Draw k points; free, and as private as the density itself.
 
         From the positive part of the kernel's reading; on leaves and without a bandwidth, from the posterior's density,
         on its lattices and atoms.
+
+        Parameters
+        ----------
+        k : int
+        bandwidth : float or array, optional
+        random_state : int or generator, optional
+        output : {"pandas", "polars"}, optional
+            A frame with the names of the columns; by default an array.
+
+        Returns
+        -------
+        array of shape (k, d), or a frame
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fogline import release
+        >>> stay = np.random.default_rng(0).gamma(2.0, 3.0, 5000)
+        >>> shape = release(stay, columns=["stay"], bounds=(0, 60), epsilon=1.0)
+        >>> shape.sample(3, output="pandas").columns.tolist()
+        ['stay']
         """
-        size = check_count(k, "k", minimum=0)
+        return framed(self._drawn(check_count(k, "k", minimum=0), bandwidth, random_state), self.column_names, output)
+
+    def _drawn(self, size: int, bandwidth: float | ArrayLike | None, random_state: Any) -> FloatArray:
         if bandwidth is None and self.leaves is not None:
             return self.posterior.sample(size, random_state=random_state)
         if isinstance(self.spec, RandomSpec):

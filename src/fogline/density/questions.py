@@ -322,6 +322,15 @@ class _Parser:
                 self.expected("'by', 'where' or the end")
         return found
 
+    def condition(self) -> tuple[Event, ...]:
+        """Read all of it as comparisons."""
+        if not self.tokens:
+            raise ValueError("question: is empty; a condition is such as age >= 70 and stay < 10")
+        found = self.events()
+        if self.place < len(self.tokens):
+            self.expected("'and' or the end")
+        return found
+
     def what(self) -> Question:
         """Read what is asked for."""
         word = self.peek()
@@ -481,6 +490,20 @@ def ask(
     if question.columns and question.kind not in ("correlation", "variance"):
         unit = "" if units is None else units[posterior.columns.index(question.columns[0])]
     return Answer(question, tuple(rows), unit)
+
+
+def condition_ranges(posterior: Posterior, words: str) -> dict[str, Ends]:
+    """Closed ranges by column of a condition in words, for :meth:`Posterior.given`.
+
+    Examples
+    --------
+    >>> from fogline.density.posterior.posterior import example_posterior
+    >>> condition_ranges(example_posterior(), "stay >= 2 and stay <= 5")
+    {'stay': (2.0, 5.0)}
+    """
+    events = _Parser(words, posterior.columns).condition()
+    asked = _Asked(Question(words, "count"), Conditions(posterior), "population", 0.95)
+    return asked._ranges(events)[0]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fogline._results import Results
+from fogline._results import Origin, Results, read_from
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.comparison import CLEAR_COUNT, ShapeComparison, compare_shapes
 from fogline.density.counted_records import is_nothing, release_message
@@ -154,11 +154,15 @@ class Strata(Results, Mapping[str, PrivateDensity]):
         return {name: self[name].modes(n_modes, level=level) for name in self.names}
 
     def compare(self, first: str, second: str, *, simulations: int | None = None) -> ShapeComparison:
-        """Test whether two strata have the same shape; see :func:`fogline.density.comparison.compare_shapes`."""
+        """Test whether two strata have the same shape; see :func:`fogline.density.comparison.compare_shapes`.
+
+        Its page, summary and frame also have the distances and differences of :meth:`fogline.PrivateDensity.compare`.
+        """
         for name in (first, second):
             if name not in self._densities:
                 raise KeyError(f"there is no stratum {name!r}; there are {', '.join(self.names)}")
-        return compare_shapes(self[first], self[second], simulations=simulations)
+        origin = Origin(self[first], "compare", arguments={"other": self[second], "names": (first, second)})
+        return read_from(origin, compare_shapes(self[first], self[second], simulations=simulations))
 
     def plot(self, ax: Any = None, *, bandwidth: Any = None, names: Sequence[str] | None = None) -> Any:
         """Draw the densities over each other (one column) or side by side (two); needs matplotlib.

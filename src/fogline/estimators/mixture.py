@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation, units
+from fogline._results import Output, framed
 from fogline._typing import BoundsLike, FloatArray, IntArray, LedgerLike, RandomState, SourceLike
 from fogline.accounting.costs import Cost, GaussianCost, PureCost
 from fogline.accounting.guarantee import Guarantee
@@ -483,15 +484,19 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
         scores = self._scores(self._rows_like_fitted(X))
         return np.asarray(np.exp(scores - logsumexp(scores, axis=1, keepdims=True)))
 
-    def sample(self, n_samples: int = 1, *, random_state: RandomState = None) -> FloatArray:
-        """Draw from the mixture; free, and as private as the mixture itself."""
+    def sample(self, n_samples: int = 1, *, random_state: RandomState = None, output: Output = None) -> Any:
+        """Draw from the mixture; free, and as private as the mixture itself.
+
+        An array, or with ``output="pandas"`` or ``"polars"`` a frame with the names of the columns.
+        """
         check_is_fitted(self, "weights_")
         size = _validation.check_count(n_samples, "n_samples", minimum=0)
         rng = np.random.default_rng(random_state)
         labels = rng.choice(len(self.weights_), size=size, p=self.weights_)
         factors = np.linalg.cholesky(self.covariances_)
         steps = rng.standard_normal((size, self.means_.shape[1]))
-        return np.asarray(self.means_[labels] + np.einsum("nij,nj->ni", factors[labels], steps))
+        points = np.asarray(self.means_[labels] + np.einsum("nij,nj->ni", factors[labels], steps))
+        return framed(points, self._columns, output)
 
     def bic_on_release(self, n_components: int | None = None) -> float:
         """Criterion of a number of components on the released density: smaller is better, reading it is free.

@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fogline import _validation, units
+from fogline._results import Output, check_output, framed
 from fogline._typing import BoundsLike, Classifier, FloatArray, LedgerLike, SourceLike
 from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, cost
@@ -276,16 +277,18 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         secret_models.hold(self, paid_draws)
         return self
 
-    def sample(self, n_samples: int = 1) -> FloatArray:
+    def sample(self, n_samples: int = 1, *, output: Output = None) -> Any:
         """Draw points; each is paid for, and none is made beyond ``max_samples``.
 
         Parameters
         ----------
         n_samples : int
+        output : {"pandas", "polars"}, optional
+            A frame with the names of the columns; by default an array.
 
         Returns
         -------
-        array of shape (n_samples, d)
+        array of shape (n_samples, d), or a frame
 
         Raises
         ------
@@ -294,6 +297,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "guarantee_")
         size = _validation.check_count(n_samples, "n_samples")
+        check_output(output)  # a frame that cannot be made must not cost draws
         paid_draws = secret_models.paid_draws_of(self)
         if paid_draws is None:
             raise ValueError(
@@ -305,7 +309,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         drawn = paid_draws.take(size)
         if paid_draws.left == 0:
             secret_models.forget(self)
-        return drawn
+        return framed(drawn, self._columns, output)
 
     @property
     def draws_left_(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 __all__ = [
     "DensityCurve",
     "DensityPlane",
+    "axis_label",
     "draw_curve",
+    "draw_groups",
     "draw_plane",
     "group_curves",
     "mass_levels",
@@ -59,6 +62,17 @@ WIDE_MAP = Layout(880, 640, left=70, top=130, right=190, bottom=56)
 NARROW_MAP = Layout(360, 430, left=56, top=80, right=72, bottom=50, ticks=4, narrow=True)
 
 
+def axis_label(name: str, unit: str = "", most: int = 42) -> str:
+    """Name of an axis with its unit, in at most so many characters where it can be cut.
+
+    Examples
+    --------
+    >>> axis_label("age", "years"), axis_label("length of the stay in hospital", "days", 20)
+    ('age (years)', 'length of th… (days)')
+    """
+    return f"{short(name, most - len(unit) - 3)} ({unit})" if unit else short(name, most)
+
+
 @dataclass(frozen=True, eq=False)
 class DensityCurve:
     """One column.
@@ -76,6 +90,8 @@ class DensityCurve:
         Distance of the values of a column that holds whole numbers or the like, one point of the band each; 0 for a
         continuous column. Such a curve is drawn in steps: a line between two values would go through values that
         nobody has.
+    unit: str
+        Of the column, such as "years"; empty where none is known.
     """
 
     name: str
@@ -84,6 +100,7 @@ class DensityCurve:
     atoms: tuple[Atom, ...]
     empty: tuple[tuple[float, float, Estimate], ...]
     step: float = 0.0
+    unit: str = ""
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -137,6 +154,8 @@ class DensityPlane:
     values : array
         Density of each cell.
     columns : two int
+    units : two str
+        Of the columns; empty where none is known.
     """
 
     names: tuple[str, str]
@@ -144,6 +163,11 @@ class DensityPlane:
     edges: tuple[FloatArray, FloatArray]
     values: FloatArray
     columns: tuple[int, int]
+    units: tuple[str, str] = ("", "")
+
+    def labels(self, most: int = 42) -> tuple[str, str]:
+        """Names of the axes, with their units."""
+        return axis_label(self.names[0], self.units[0], most), axis_label(self.names[1], self.units[1], most)
 
     @property
     def field(self) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
@@ -178,6 +202,7 @@ def posterior_curve(curve: DensityCurve, *, small: bool = False) -> str:
 
     def draw(layout: Layout) -> str:
         frame = layout.area(curve.limits, (0.0, curve.top))
+        most = 26 if layout.narrow or small else 42
         return canvas(
             layout.width,
             layout.height,
@@ -188,7 +213,7 @@ def posterior_curve(curve: DensityCurve, *, small: bool = False) -> str:
             _bars(curve, frame),
             _spike_labels(curve, frame),
             frame.border(),
-            frame.axes((short(curve.name, 26 if layout.narrow or small else 42), "density"), wanted=layout.ticks),
+            frame.axes((axis_label(curve.name, curve.unit, most), "density"), wanted=layout.ticks),
             class_=layout.class_,
         )
 
@@ -272,7 +297,7 @@ def pair_map(plane: DensityPlane) -> str:
         frame.border("paper"),
         _levels(frame, plane),
         frame.border(),
-        frame.axes((short(plane.names[0], 26), short(plane.names[1], 26)), wanted=PAIR.ticks),
+        frame.axes(plane.labels(26), wanted=PAIR.ticks),
         class_=PAIR.class_,
     )
 
@@ -282,7 +307,7 @@ def posterior_map(plane: DensityPlane, curves: Sequence[DensityCurve]) -> str:
 
     def draw(layout: Layout) -> str:
         frame = layout.area(*plane.bounds)
-        names = (short(plane.names[0], 26 if layout.narrow else 42), short(plane.names[1], 26 if layout.narrow else 42))
+        names = plane.labels(26 if layout.narrow else 42)
         return canvas(
             layout.width,
             layout.height,
@@ -348,7 +373,7 @@ def draw_curve(curve: DensityCurve, ax: Axes) -> Axes:
         ax.annotate(f"{float(atom.share.value):.0%}", (atom.value, curve.bar(atom)), ha="center", va="bottom")
     ax.set_xlim(*curve.limits)
     ax.set_ylim(0.0, curve.top)
-    ax.set_xlabel(curve.name)
+    ax.set_xlabel(axis_label(curve.name, curve.unit))
     ax.set_ylabel("density")
     ax.legend()
     return ax
@@ -362,8 +387,9 @@ def draw_plane(plane: DensityPlane, ax: Axes) -> Axes:
         ax.contourf(*axes, values.T, levels=[*levels, float(values.max())], cmap="Blues")
     ax.set_xlim(*plane.bounds[0])
     ax.set_ylim(*plane.bounds[1])
-    ax.set_xlabel(plane.names[0])
-    ax.set_ylabel(plane.names[1])
+    across, up = plane.labels()
+    ax.set_xlabel(across)
+    ax.set_ylabel(up)
     return ax
 
 
@@ -382,6 +408,7 @@ def group_curves(curves: Sequence[tuple[str, DensityCurve]]) -> str:
     """Draw one column of several groups over each other, each with its band, in the colours of the table."""
     top = max(curve.top for _, curve in curves)
     first = curves[0][1]
+    label = partial(axis_label, first.name, first.unit)
 
     def draw(layout: Layout) -> str:
         frame = layout.area(first.limits, (0.0, top))
@@ -400,7 +427,7 @@ def group_curves(curves: Sequence[tuple[str, DensityCurve]]) -> str:
             *bands,
             *lines,
             frame.border(),
-            frame.axes((short(first.name, 26 if layout.narrow else 42), "density"), wanted=layout.ticks),
+            frame.axes((label(26 if layout.narrow else 42), "density"), wanted=layout.ticks),
             _legend([name for name, _ in curves], layout),
             class_=layout.class_,
         )
@@ -408,6 +435,21 @@ def group_curves(curves: Sequence[tuple[str, DensityCurve]]) -> str:
     lines = LEGEND_LINE * min(len(curves), MOST_LEGEND)
     taller = replace(NARROW_GROUPS, height=NARROW_GROUPS.height + lines, top=NARROW_GROUPS.top + lines)
     return in_two_sizes(draw, WIDE_GROUPS, taller)
+
+
+def draw_groups(curves: Sequence[tuple[str, DensityCurve]], ax: Axes) -> Axes:
+    """Draw one column of several groups over each other on matplotlib axes, each with its band."""
+    for k, (name, curve) in enumerate(curves):
+        x, value, low, high = curve.outlines(curve.limits)
+        ax.fill_between(x, low, high, color=f"C{k}", alpha=0.25, linewidth=0)
+        ax.plot(x, value, color=f"C{k}", label=name)
+    first = curves[0][1]
+    ax.set_xlim(*first.limits)
+    ax.set_ylim(0.0, max(curve.top for _, curve in curves))
+    ax.set_xlabel(axis_label(first.name, first.unit))
+    ax.set_ylabel("density")
+    ax.legend()
+    return ax
 
 
 def _legend(names: Sequence[str], layout: Layout) -> str:

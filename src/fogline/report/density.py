@@ -11,15 +11,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fogline.accounting.cautions import release_cautions
 from fogline.accounting.guarantee import Guarantee
+from fogline.density.counted_records import is_nothing
 from fogline.density.posterior.estimates import Atom, Band, Estimate
-from fogline.density.posterior.posterior import Posterior
+from fogline.density.posterior.posterior import Ends, Posterior
 from fogline.density.private_density import PrivateDensity
 from fogline.report._density_plots import (
     DensityCurve,
@@ -31,12 +33,13 @@ from fogline.report._density_plots import (
     posterior_map,
 )
 from fogline.report._svg import plus_minus, significant, tick_label
-from fogline.report.frame import ConsoleTable, as_sentence, count_content, few_listed, promise_content, versions
+from fogline.report.frame import ConsoleTable, as_sentence, count_content, few_listed, listed, promise_content, versions
 from fogline.report.summaries import Summary, budget_fact, column_facts, count_fact, estimate_cells, notes_of
 
 __all__ = [
     "Answer",
     "DensityFindings",
+    "Part",
     "Released",
     "column_step",
     "density_content",
@@ -47,6 +50,7 @@ __all__ = [
     "density_table",
     "density_title",
     "find_density",
+    "find_posterior",
     "read_curve",
 ]
 
@@ -118,6 +122,9 @@ class Answer:
     column: str
     quantity: str
     estimate: Estimate
+    unit: str = ""
+    step: float = 0.0
+    """Distance of the values that the quantity can have; 0 for any value."""
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -126,7 +133,60 @@ class Answer:
         return estimate_cells(
             *(float(part) for part in (told.value, told.standard_error, told.low, told.high)),
             *(float(part) for part in (told.privacy, told.sampling, told.smoothing)),
+            step=self.step,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What of a release is shown, where it is not all of it: some columns, or the records that meet a condition.
+
+    Attributes
+    ----------
+    posterior : Posterior
+    steps : tuple of (method, options)
+        How it was reached from the release's own posterior.
+    """
+
+    posterior: Posterior
+    steps: tuple[tuple[str, dict[str, Any]], ...]
+
+    @property
+    def given(self) -> list[tuple[str, Ends]]:
+        """The ranges of the condition; none where all records are shown."""
+        return [pair for step, options in self.steps if step == "given" for pair in options.items()]
+
+    @property
+    def condition(self) -> str:
+        """The condition in words, such as "age from 70 to 80"; empty where there is none.
+
+        Examples
+        --------
+        >>> from fogline.density.posterior.posterior import example_posterior
+        >>> Part(example_posterior(), (("given", {"age": (70, 80), "stay": (2, None)}),)).condition
+        'age from 70 to 80 and stay from 2'
+        """
+        return listed([_range_words(name, ends) for name, ends in self.given]) if self.given else ""
+
+    @property
+    def call(self) -> str:
+        """The same as Python methods."""
+        return "".join(f".{step}({_arguments(step, options)})" for step, options in self.steps) or ".posterior"
+
+
+def _arguments(step: str, options: dict[str, Any]) -> str:
+    if step == "given":
+        # names that are no Python names can be given all the same
+        plain = all(name.isidentifier() for name in options)
+        return ", ".join(f"{name}={ends!r}" for name, ends in options.items()) if plain else f"**{options!r}"
+    return ", ".join(repr(value) for value in options.values())
+
+
+def _range_words(name: str, ends: Ends) -> str:
+    low, high = (None if end is None else tick_label(float(end)) for end in ends)
+    if low is None or high is None:
+        return f"{name} from {low}" if high is None else f"{name} up to {high}"
+    return f"{name} = {low}" if low == high else f"{name} from {low} to {high}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +203,8 @@ class DensityFindings:
         One per column; none where there is no posterior.
     planes : tuple of DensityPlane
         One per pair of columns.
+    part : Part or None
+        What of the release is shown; all of it if None.
     """
 
     kind: ClassVar[str] = "density"
@@ -151,21 +213,60 @@ class DensityFindings:
     answers: tuple[Answer, ...]
     curves: tuple[DensityCurve, ...]
     planes: tuple[DensityPlane, ...]
+    part: Part | None = None
 
     @property
     def density(self) -> PrivateDensity:
         """The release."""
         return self.estimator.density_
 
+    @cached_property
+    def counted(self) -> tuple[float, float]:
+        """Number of the records that are shown, and its standard error."""
+        if self.part is None or not self.part.given:
+            return self.density.count, self.density.count_sd
+        found = self.part.posterior.count
+        return float(found.value), float(found.standard_error)
+
+    @property
+    def condition(self) -> str:
+        """Which records are shown, in words; empty for all of them."""
+        return "" if self.part is None else self.part.condition
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Where each column stands in the release."""
+        if self.part is None:
+            return list(range(len(self.columns)))
+        return [self.density.column_names.index(name) for name in self.part.posterior.columns]
+
     @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Public range of each column."""
-        return tuple((float(low), float(high)) for low, high in self.density.spec.bounds)
+        pairs = self.density.spec.bounds
+        return tuple((float(pairs[j][0]), float(pairs[j][1])) for j in self.places)
 
     @property
     def bounds_words(self) -> list[tuple[str, str]]:
         """Public range of each column, for people."""
         return [(tick_label(low), tick_label(high)) for low, high in self.bounds]
+
+    @property
+    def units(self) -> list[str]:
+        """Unit of each column; empty where none is known."""
+        known = self.density.units
+        return ["" if known is None else known[j] for j in self.places]
+
+    @property
+    def steps_words(self) -> list[str]:
+        """Public step of each column, for people; empty for a continuous one."""
+        steps = list(getattr(self.density.spec, "steps", ())) or [None] * int(self.density.spec.d)
+        return [tick_label(steps[j]) if steps[j] else "" for j in self.places]
+
+    @property
+    def words(self) -> str:
+        """What is shown: the columns, and which records."""
+        return few_listed(self.columns) + (f", given {self.condition}" if self.condition else "")
 
 
 def find_density(
@@ -189,22 +290,67 @@ def find_density(
     released = Released(density, message)
     if not density.has_posterior:
         return DensityFindings(released, names, (), (), ())
-    posterior = density.posterior
-    answers = [answer for j, name in enumerate(names) for answer in _column_answers(posterior, j, name)]
+    return DensityFindings(released, names, *_read(density.posterior, names, steps, density.units))
+
+
+def find_posterior(posterior: Posterior, columns: Sequence[str] | None = None) -> DensityFindings:
+    """Read what a page shows from a posterior: of a release, of one column, or of the records in a condition.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a release: :attr:`~fogline.PrivateDensity.posterior`, or what ``marginal`` and ``given`` return.
+    columns : sequence of str, optional
+        What its columns are called.
+
+    Examples
+    --------
+    >>> from fogline import DensitySketch
+    >>> density = DensitySketch([(0, 8)], features="leaves").update([[2.0]] * 900).release(epsilon=1.0)
+    >>> find_posterior(density.given(x1=(0, 4))).condition
+    'x1 from 0 to 4'
+    """
+    origin = posterior.origin
+    if origin is None:
+        raise TypeError("this Posterior was not read from a density")
+    names = posterior.columns if columns is None else tuple(str(name) for name in columns)
+    if len(names) != posterior.d:
+        raise ValueError(f"columns must name the {posterior.d} columns of the posterior, got {len(names)}")
+    part = Part(posterior, origin.arguments.get("steps", ()))
+    density, told = origin.density, ""
+    if part.given:
+        count = posterior.count
+        value, error = float(count.value), float(count.standard_error)
+        if is_nothing(value, error):
+            told = f"about {value:.0f} ± {error:.0f} records lie in the condition, which may be none"
+    cautions = release_cautions(density.guarantee.epsilon, density.guarantee.delta, density.count)
+    found = DensityFindings(Released(density, "; ".join(filter(None, (*cautions, told)))), names, (), (), (), part)
+    answers, curves, planes = _read(posterior, names, None, found.units)
+    return replace(found, answers=answers, curves=curves, planes=planes)
+
+
+def _read(
+    posterior: Posterior, names: Sequence[str], steps: Sequence[float] | None, units: Sequence[str] | None
+) -> tuple[tuple[Answer, ...], tuple[DensityCurve, ...], tuple[DensityPlane, ...]]:
+    """Answers, curves and maps of all columns and pairs."""
+    known, unit = [None] * len(names) if steps is None else steps, units or ("",) * len(names)
+    answers = [answer for j, name in enumerate(names) for answer in _column_answers(posterior, j, name, unit[j])]
     pairs = list(itertools.combinations(range(len(names)), 2))
     for i, j in pairs:
         answers.append(Answer(f"{names[i]}, {names[j]}", "correlation", posterior.correlation(i, j)))
-    known = [None] * len(names) if steps is None else steps
-    curves = tuple(read_curve(posterior, j, name, step=known[j]) for j, name in enumerate(names))
-    planes = tuple(_plane(posterior, i, j, names) for i, j in pairs)
-    return DensityFindings(released, names, tuple(answers), curves, planes)
+    curves = [replace(read_curve(posterior, j, name, step=known[j]), unit=unit[j]) for j, name in enumerate(names)]
+    planes = [replace(_plane(posterior, i, j, names), units=(unit[i], unit[j])) for i, j in pairs]
+    return tuple(answers), tuple(curves), tuple(planes)
 
 
-def _column_answers(posterior: Posterior, j: int, name: str) -> list[Answer]:
+def _column_answers(posterior: Posterior, j: int, name: str, unit: str) -> list[Answer]:
     """Mean, standard deviation and quantiles of one column."""
-    quantiles = posterior.quantile([q for q, _ in QUANTILES], j)
-    found = [Answer(name, "mean", posterior.mean(j)), Answer(name, "standard deviation", _root(posterior.variance(j)))]
-    return [*found, *(Answer(name, words, quantiles[k]) for k, (_, words) in enumerate(QUANTILES))]
+    quantiles, step = posterior.quantile([q for q, _ in QUANTILES], j), float(posterior.axes[j].step or 0.0)
+    found = [
+        Answer(name, "mean", posterior.mean(j), unit),
+        Answer(name, "standard deviation", _root(posterior.variance(j)), unit),
+    ]
+    return [*found, *(Answer(name, words, quantiles[k], unit, step) for k, (_, words) in enumerate(QUANTILES))]
 
 
 def _root(variance: Estimate) -> Estimate:
@@ -297,7 +443,8 @@ def _readable_band(margin: Posterior) -> Band:
     """The finest curve whose band is low where nobody is: few records say little of narrow cells."""
     for points in CELLS:
         band = margin.band(0, points=points)
-        if float(band.high.min()) <= LOW_BAND * float(band.value.max()):
+        # atoms are drawn as bars beside the curve, and say nothing of its height
+        if float(band.high.min()) <= LOW_BAND * float(_without(band, margin.atoms).value.max()):
             break
     return band
 
@@ -367,19 +514,21 @@ def _plane(posterior: Posterior, i: int, j: int, names: Sequence[str]) -> Densit
 
 def density_title(findings: DensityFindings) -> str:
     """Return the title of a page that was given none."""
-    return f"The shape of {few_listed(findings.columns)}"
+    return f"The shape of {findings.words}"
 
 
 def density_call(findings: DensityFindings) -> str:
     """Return the Python call that makes such a release."""
-    density, guarantee = findings.density, findings.density.guarantee
-    bounds = dict(zip(findings.columns, ((low, high) for low, high in findings.bounds), strict=True))
+    density, guarantee, part = findings.density, findings.density.guarantee, findings.part
+    names = findings.columns if part is None else density.column_names
+    bounds = dict(zip(names, ((float(low), float(high)) for low, high in density.spec.bounds), strict=True))
+    reading = "" if part is None else part.call
     steps = [step or None for step in getattr(density.spec, "steps", ())]
     rounded = f", steps={steps!r}" if any(steps) else ""
     budget = f"epsilon={guarantee.epsilon:.6g}" + (f", delta={guarantee.delta:g}" if guarantee.delta else "")
     if density.leaves is not None:
-        return f"fogline.release(X, bounds={bounds!r}{rounded}, {budget})"
-    return f"DensitySketch({list(bounds.values())!r}{rounded}).update(X).release({budget})"
+        return f"fogline.release(X, bounds={bounds!r}{rounded}, {budget}){reading}"
+    return f"DensitySketch({list(bounds.values())!r}{rounded}).update(X).release({budget}){reading}"
 
 
 def density_summary(findings: DensityFindings) -> Summary:
@@ -389,12 +538,16 @@ def density_summary(findings: DensityFindings) -> Summary:
     for answer in findings.answers:
         rows.append(("" if answer.column == last else answer.column, answer.quantity, *answer.cells))
         last = answer.column
+    counted = count_fact(*findings.counted)
+    if findings.condition:
+        whole = count_fact(density.count, density.count_sd)[1]
+        counted = ("Records", f"{counted[1].removesuffix(', as released')} with {findings.condition}, of {whole}")
     return Summary(
-        f"Density of {few_listed(findings.columns)}",
+        f"Density of {findings.words}",
         (
-            count_fact(density.count, density.count_sd),
+            counted,
             budget_fact(density.guarantee),
-            column_facts(findings.columns, findings.bounds_words),
+            column_facts(findings.columns, findings.bounds_words, findings.units),
         ),
         ("column", "quantity", "value", "std. error", "[0.025", "0.975]", "privacy", "sampling", "smoothing"),
         tuple(rows),
@@ -422,18 +575,10 @@ def _remarks(findings: DensityFindings) -> list[str]:
 
 def density_frame(findings: DensityFindings) -> dict[str, list[Any]]:
     """Return the answers as columns of a frame; the count comes first."""
-    density = findings.density
-    count = Estimate(
-        density.count,
-        density.count_sd,
-        density.count - 1.96 * density.count_sd,
-        density.count + 1.96 * density.count_sd,
-        0.95,
-        "records",
-        density.count_sd,
-        0.0,
-        0.0,
-    )
+    value, sd = findings.counted
+    count = Estimate(value, sd, value - 1.96 * sd, value + 1.96 * sd, 0.95, "records", sd, 0.0, 0.0)
+    if findings.part is not None and findings.part.given:
+        count = findings.part.posterior.count
     answers = [Answer("", "count", count), *findings.answers]
     shares = [(curve.name, atom) for curve in findings.curves for atom in curve.atoms]
     answers += [Answer(name, f"share at {atom.value:.10g}", atom.share) for name, atom in shares]
@@ -443,20 +588,24 @@ def density_frame(findings: DensityFindings) -> dict[str, list[Any]]:
     }
     for part in ("value", "standard_error", "low", "high", "privacy", "sampling", "smoothing"):
         frame[part] = [float(getattr(answer.estimate, part)) for answer in answers]
+    frame["unit"] = [answer.unit for answer in answers]
     return frame
 
 
 def density_document(findings: DensityFindings, command: str | None = None) -> dict[str, Any]:
     """Return the findings as plain values for JSON."""
-    density = findings.density
+    density, part, count = findings.density, findings.part, findings.counted
+    given = [] if part is None else [[name, *map(_end, ends)] for name, ends in part.given]
     return {
         "format": "fogline-density-summary-1",
         "command": command or density_call(findings),
         "columns": list(findings.columns),
+        "units": findings.units,
         "bounds": [list(pair) for pair in findings.bounds],
-        "count": {"value": density.count, "standard_error": density.count_sd},
+        **({"given": given} if given else {}),
+        "count": {"value": count[0], "standard_error": count[1]},
         "answers": [
-            {"column": answer.column, "quantity": answer.quantity, **_plain(answer.estimate)}
+            {"column": answer.column, "quantity": answer.quantity, **_plain(answer.estimate), "unit": answer.unit}
             for answer in findings.answers
         ],
         "curves": [_curve_document(curve) for curve in findings.curves],
@@ -464,6 +613,10 @@ def density_document(findings: DensityFindings, command: str | None = None) -> d
         "guarantee": {**density.guarantee.to_dict(), "statement": str(density.guarantee)},
         "versions": versions(),
     }
+
+
+def _end(end: float | None) -> float | None:
+    return None if end is None else float(end)
 
 
 def _plain(estimate: Estimate) -> dict[str, float]:
@@ -492,9 +645,12 @@ def density_table(findings: DensityFindings) -> ConsoleTable:
         value, error, low, high, *parts = answer.cells
         rows.append((answer.column, answer.quantity, f"{value} ± {error}", f"{low} to {high}", *parts))
     told = [as_sentence(findings.estimator.message_)] if findings.estimator.message_ else []
-    counted = f"Records within the bounds, as released: {density.count:.0f} ± {density.count_sd:.0f}."
+    count, error = findings.counted
+    counted = f"Records within the bounds, as released: {count:.0f} ± {error:.0f}."
+    if findings.condition:
+        counted = f"Records with {findings.condition}: about {count:.0f} ± {error:.0f}."
     return ConsoleTable(
-        f"Density of {few_listed(findings.columns)}",
+        f"Density of {findings.words}",
         ("column", "quantity", "value", "95% interval", "privacy", "sampling", "smoothing"),
         tuple(rows),
         left=(0, 1),
@@ -505,16 +661,19 @@ def density_table(findings: DensityFindings) -> ConsoleTable:
 def density_content(findings: DensityFindings) -> dict[str, Any]:
     """Return what the page says, for its template."""
     density, d = findings.density, len(findings.columns)
-    steps = [tick_label(step) if step else "" for step in getattr(density.spec, "steps", ())]
+    whole = count_content(density.count, density.count_sd)
     return {
         **promise_content(findings.estimator, density.receipt),
-        **count_content(density.count, density.count_sd),
+        **count_content(*findings.counted),
+        "condition": findings.condition,
+        "whole": f"{whole['count']} ± {whole['count_error']}",
         "call": density_call(findings),
         "d": d,
         "columns": findings.columns,
         "names": few_listed(findings.columns),
         "bounds": findings.bounds_words,
-        "steps": steps or [""] * d,
+        "units": findings.units,
+        "steps": findings.steps_words,
         "answers": [_row(answer) for answer in findings.answers],
         "headline": _headline(findings),
         "atoms": [_atom_words(curve.name, atom) for curve in findings.curves for atom in curve.atoms],
@@ -532,14 +691,17 @@ def _headline(findings: DensityFindings) -> list[str]:
     told = []
     for answer in medians:
         value, _, low, high, *_ = answer.cells
-        told.append(f"{answer.column}: half of the population is below {value} ({low} to {high})")
+        unit = f" {answer.unit}" if answer.unit else ""
+        those = f"those with {findings.condition}" if findings.condition else "the population"
+        told.append(f"{answer.column}: half of {those} is below {value}{unit} ({low} to {high})")
     return told
 
 
 def _row(answer: Answer) -> dict[str, Any]:
     value, error, low, high, privacy, sampling, smoothing = answer.cells
     parts = {"privacy": privacy, "sampling": sampling, "smoothing": smoothing}
-    return {"column": answer.column, "quantity": answer.quantity, "value": value, "error": error} | {
+    named = f"{answer.column} ({answer.unit})" if answer.unit else answer.column
+    return {"column": named, "quantity": answer.quantity, "value": value, "error": error} | {
         "low": low,
         "high": high,
         **parts,

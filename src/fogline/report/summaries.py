@@ -115,17 +115,29 @@ def spread_cells(value: float, error: float, *parts: float) -> tuple[str, ...]:
     return estimate_cells(value, error, value - 1.96 * error, value + 1.96 * error, *parts)
 
 
-def estimate_cells(value: float, error: float, low: float, high: float, *parts: float) -> tuple[str, ...]:
+def estimate_cells(
+    value: float, error: float, low: float, high: float, *parts: float, step: float = 0.0
+) -> tuple[str, ...]:
     """Value, standard error, both ends of the interval and parts of the error, with as many decimals as the error asks.
+
+    A value of a column that has a step, and the ends of its interval, have the decimals of the step: the median of
+    whole numbers is a whole number, however well it is known.
 
     Examples
     --------
     >>> estimate_cells(4.2934, 0.0438, 4.2076, 4.3792, 0.04)
     ('4.293', '0.044', '4.208', '4.379', '0.040')
+    >>> estimate_cells(61.0, 0.31, 60.0, 61.0, 0.3, step=1.0)
+    ('61', '0.31', '60', '61', '0.30')
     """
     # an interval far wider than its error says how much is known: quantiles in a heap have one
     lead = max(error, (high - low) / 10)
-    return tuple(plus_minus(number, [lead])[0] for number in (value, error, low, high, *parts))
+    cells = [plus_minus(number, [lead])[0] for number in (value, error, low, high, *parts)]
+    if step > 0 and all(abs(number / step - round(number / step)) < 1e-6 for number in (value, low, high)):
+        cells = cells if lead > 0 else ["0"] * len(cells)
+        places = len(f"{step:.12f}".rstrip("0").partition(".")[2])
+        cells[0], cells[2], cells[3] = (f"{number:.{places}f}".replace("-", "−") for number in (value, low, high))
+    return tuple(cells)
 
 
 def count_fact(count: float, sd: float) -> tuple[str, str]:
@@ -139,10 +151,13 @@ def budget_fact(guarantee: Guarantee) -> tuple[str, str]:
     return "Budget", f"epsilon {guarantee.epsilon:.4g}, delta {power_of_ten(guarantee.delta)}, {certified}"
 
 
-def column_facts(columns: Sequence[str], bounds: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """Columns with their public bounds."""
-    pairs = zip(columns, bounds, strict=False)
-    return "Columns", ", ".join(f"{name} ({low} to {high})" for name, (low, high) in pairs)
+def column_facts(
+    columns: Sequence[str], bounds: Sequence[tuple[str, str]], units: Sequence[str] | None = None
+) -> tuple[str, str]:
+    """Columns with their public bounds, and units where they are known."""
+    known = units or ("",) * len(columns)
+    told = zip(columns, bounds, known, strict=False)
+    return "Columns", ", ".join(f"{name} ({f'{low} to {high} {unit}'.rstrip()})" for name, (low, high), unit in told)
 
 
 def notes_of(message: str, guarantee: object, *remarks: str) -> tuple[str, ...]:

@@ -126,6 +126,7 @@ class Conditions:
             heaps=self.posterior._heaps_along(sorted(keep)),
             conditioned=True,
             noise_ratio=self.posterior._noise_ratio,
+            counted=lambda: self.count(ranges),
         )
 
     def _counted(self, ranges: Ranges) -> Posterior:

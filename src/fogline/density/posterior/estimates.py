@@ -19,9 +19,11 @@ __all__ = [
     "Target",
     "as_wide_as_normal",
     "check_target",
+    "error_parts",
     "number_like",
     "simultaneous_band",
     "told",
+    "whole_records",
 ]
 
 Target = Literal["population", "records"]
@@ -161,9 +163,59 @@ def as_wide_as_normal(found: Estimate, least: float, most: float) -> Estimate:
     return replace(found, low=min(float(found.low), low), high=max(float(found.high), high))
 
 
+def error_parts(error: Any, draws: FloatArray, even: FloatArray, sampling: Any, least: Any) -> tuple[Any, Any, Any]:
+    """Parts of a standard error whose squares add up to its square: privacy, sampling, smoothing.
+
+    Sampling is that of the influence function, smoothing what draws have beyond those that spread evenly, privacy the
+    rest. Prior knowledge makes the whole smaller than these parts now and then. Privacy then is at least its share of
+    the variance of counts, and all three shrink in proportion.
+
+    Parameters
+    ----------
+    error : float or array
+        The whole standard error.
+    draws, even : array
+        Answers per draw, and those of draws whose records spread evenly inside their buckets.
+    sampling, least : float or array
+        Variance of sampling, and the least one of privacy.
+
+    Examples
+    --------
+    >>> drawn = np.array([-5.0, 5.0])
+    >>> tuple(float(part) for part in error_parts(5.0, drawn, drawn, 16.0, 1.0))
+    (3.0, 4.0, 0.0)
+    """
+    whole = np.square(error)
+    smoothing = np.clip(draws.var(axis=0) - even.var(axis=0), 0, None)
+    privacy = np.maximum(whole - sampling - smoothing, np.minimum(least, whole))
+    scale = whole / np.maximum(privacy + sampling + smoothing, 1e-300)
+    found = [np.sqrt(part * scale) for part in (privacy, sampling, smoothing)]
+    return found[0], found[1], found[2]
+
+
 def number_like(before: float | FloatArray, after: FloatArray) -> float | FloatArray:
     """A number where there was a number."""
     return after if np.ndim(before) else float(after)
+
+
+def whole_records(found: Estimate, count: float) -> Estimate:
+    """Move the ends of an interval for the records' share outward to whole records: a table has no halves.
+
+    Examples
+    --------
+    >>> share = Estimate(0.5, 0.1, 0.33, 0.67, 0.95, "records", 0.1, 0.0, 0.0)
+    >>> whole_records(share, 10.0).interval
+    (0.3, 0.7)
+    """
+    if found.target != "records":
+        return found
+    low, high = np.asarray(found.low), np.asarray(found.high)
+    # counted from none and from all, since the number of all records is known with noise only
+    near = 1e-6  # of a record: what rounding may leave
+    low = np.maximum(np.floor(low * count + near), count - np.ceil((1 - low) * count - near)) / count
+    high = np.minimum(np.ceil(high * count - near), count - np.floor((1 - high) * count + near)) / count
+    ends = np.minimum(np.maximum(low, 0.0), found.value), np.maximum(np.minimum(high, 1.0), found.value)
+    return replace(found, low=number_like(found.low, ends[0]), high=number_like(found.high, ends[1]))
 
 
 def simultaneous_band(x: FloatArray, value: FloatArray, draws: FloatArray, level: float, unseen: FloatArray) -> Band:

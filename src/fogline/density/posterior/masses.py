@@ -265,19 +265,21 @@ class BucketPosterior:
         """Drawn contents of leaves, shape (draws, leaves); with `even`, buckets spread as estimated."""
         buckets = self.bucket_draws(target)
         if even:
-            return np.asarray(buckets.T[:, self.label] * self.shape)
+            spread = buckets.T[:, self.label]
+            spread *= self.shape
+            return spread
         rng = public_generator(self.release.counts.counts, np.array([3]))
         order, starts = self._order
         evenness = self.evenness
         if target == "records":  # records of a bucket fall into leaves at random, too
             evenness = 1 / (1 / evenness + 1 / np.maximum(buckets.mean(axis=1), 1.0))
         concentration = np.maximum((evenness[self.label] * self.shape)[order], 1e-3)
-        share = rng.standard_gamma(concentration, size=(buckets.shape[1], len(order))) + 1e-12 * concentration
-        total = np.add.reduceat(share, starts, axis=1)
-        ordered_label = self.label[order]
-        share *= (buckets.T / total)[:, ordered_label]
-        draws = np.empty_like(share)
-        draws[:, order] = share
+        draws, ordered_label, least = np.empty((buckets.shape[1], len(order))), self.label[order], 1e-12 * concentration
+        for k in range(len(draws)):  # one by one, so that what is written stays in the processor's cache
+            share = rng.standard_gamma(concentration)
+            share += least
+            share *= (buckets[:, k] / np.add.reduceat(share, starts))[ordered_label]
+            draws[k, order] = share
         return draws
 
 

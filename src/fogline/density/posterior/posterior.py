@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fogline._results import Origin, Output, ReadingResults, framed, read_from
 from fogline._typing import FloatArray
 from fogline._validation import check_count, check_level
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
@@ -44,8 +45,9 @@ from fogline.density.posterior.estimates import (
     Target,
     as_wide_as_normal,
     check_target,
-    number_like,
+    error_parts,
     simultaneous_band,
+    whole_records,
 )
 from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior, LeafMasses, crossing_shares, resolved_slabs
@@ -53,7 +55,7 @@ from fogline.density.posterior.masses import BucketPosterior, LeafMasses, crossi
 __all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
 
 
-class Posterior:
+class Posterior(ReadingResults):
     """What a release says about a density, with errors.
 
     Made by :attr:`fogline.PrivateDensity.posterior`. Deterministic: the same release gives the same answers.
@@ -81,6 +83,8 @@ class Posterior:
         error.
     blurred : sequence of arrays, optional
         For each column and each edge of its leaves, the share of the records in buckets that reach across the edge.
+    counted : callable, optional
+        Returns the number of records under a condition, whose error is more than that of `count`.
 
     Examples
     --------
@@ -104,6 +108,7 @@ class Posterior:
         conditioned: bool = False,
         noise_ratio: float = 0.0,
         blurred: Sequence[FloatArray] | None = None,
+        counted: Callable[[], Estimate] | None = None,
     ) -> None:
         self.axes = tuple(axes)
         self._contents = contents
@@ -115,6 +120,7 @@ class Posterior:
         self._conditioned = conditioned
         self._noise_ratio = noise_ratio
         self._blurred = None if blurred is None else tuple(blurred)
+        self._counted = counted
         self._memory: dict[Any, Any] = {}
 
     @classmethod
@@ -131,7 +137,8 @@ class Posterior:
 
         count, unseen = (max(release.total, 1.0), release.total_sd), 1 + release.counts.noise.sd
         blurred = [crossing_shares(release, axis, buckets.expected) for axis in range(release.spec.d)]
-        more: dict[str, Any] = {"seed": _seed_of(release), "unseen": unseen, "blurred": blurred}
+        seed = int(release.counts.counts.sum()) & 0xFFFFFFFF
+        more: dict[str, Any] = {"seed": seed, "unseen": unseen, "blurred": blurred}
         more["heaps"] = lru_cache(partial(column_heaps, release))
         return cls(axes, contents, count=count, noise_ratio=buckets.noise_ratio, **more)
 
@@ -207,7 +214,12 @@ class Posterior:
 
     @property
     def count(self) -> Estimate:
-        """Released number of records; its only error is the noise, which is known exactly."""
+        """Released number of records; its only error is the noise, which is known exactly.
+
+        Under a condition it is estimated, and smoothing has a part in its error.
+        """
+        if self._counted is not None:
+            return self._counted()
         value, sd = self._count
         return Estimate(value, sd, value - 1.96 * sd, value + 1.96 * sd, 0.95, "records", sd, 0.0, 0.0)
 
@@ -254,7 +266,7 @@ class Posterior:
             for axis, pair in zip(self.axes, ends, strict=True):
                 axis.range(pair)  # refused here if it falls
             named = dict(zip(self.columns, ends, strict=True))
-            return self._whole_records(Conditions(self).share(named, target=target, level=level))
+            return whole_records(Conditions(self).share(named, target=target, level=level), self._count[0])
         (weights,) = self._weights(box, ranges)
         masses = self.masses(target)
         value, draws, even = (part @ weights for part in (masses.estimate, masses.draws, masses.even))
@@ -270,19 +282,8 @@ class Posterior:
             even = even + masses.even[:, leaves] @ (estimated - cut)
         share = min(max(float(value), 0.0), 1.0)
         spread = math.sqrt(max(share * (1 - share), 0.0))
-        return self._whole_records(self._estimate(share, np.clip(draws, 0.0, 1.0), even, spread, target, level))
-
-    def _whole_records(self, found: Estimate) -> Estimate:
-        """Move the ends of an interval for the records' share outward to whole records: a table has no halves."""
-        if found.target != "records":
-            return found
-        count, low, high = self._count[0], np.asarray(found.low), np.asarray(found.high)
-        # counted from none and from all, since the number of all records is known with noise only
-        near = 1e-6  # of a record: what rounding may leave
-        low = np.maximum(np.floor(low * count + near), count - np.ceil((1 - low) * count - near)) / count
-        high = np.minimum(np.ceil(high * count - near), count - np.floor((1 - high) * count + near)) / count
-        ends = np.minimum(np.maximum(low, 0.0), found.value), np.maximum(np.minimum(high, 1.0), found.value)
-        return replace(found, low=number_like(found.low, ends[0]), high=number_like(found.high, ends[1]))
+        found = self._estimate(share, np.clip(draws, 0.0, 1.0), even, spread, target, level)
+        return whole_records(found, self._count[0])
 
     def _weights(self, box: Sequence[Ends] | None, ranges: Mapping[str, Ends]) -> list[FloatArray]:
         return [axis.overlap(pair) for axis, pair in zip(self.axes, self._ends(box, ranges), strict=True)]
@@ -359,7 +360,7 @@ class Posterior:
             cdf_at(axis, part, points, leaves, *places) for part, places in zip(parts, kinds, strict=True)
         )
         spread = np.sqrt(np.clip(value * (1 - value), 0, None))
-        return self._whole_records(self._estimate(value, draws, even, spread, target, level))
+        return whole_records(self._estimate(value, draws, even, spread, target, level), self._count[0])
 
     def quantile(
         self,
@@ -568,8 +569,17 @@ class Posterior:
             "conditioned": self._conditioned,
             "noise_ratio": self._noise_ratio,
             "blurred": None if self._blurred is None else self._blurred[axis : axis + 1],
+            "counted": self._counted,
         }
-        return Posterior([self.axes[axis]], margin, count=self._count, **more)
+        found = Posterior([self.axes[axis]], margin, count=self._count, **more)
+        return self._after("marginal", {"column": self.columns[axis]}, found)
+
+    def _after(self, step: str, options: Mapping[str, Any], found: Posterior) -> Posterior:
+        """Note the step that led from this posterior to another one, for whoever shows that."""
+        if self.origin is None:
+            return found
+        steps = (*self.origin.arguments.get("steps", ()), (step, dict(options)))
+        return read_from(Origin(self.origin.density, "Posterior", arguments={"steps": steps}), found)
 
     def _heaps_along(self, columns: Sequence[int]) -> Callable[[int], ColumnHeaps] | None:
         """Point masses of some of the columns, for a posterior of these."""
@@ -658,7 +668,7 @@ class Posterior:
         """Posterior of the other columns where these lie in closed ranges; of all of them if none would be left.
 
         A heap lies in the condition as a whole or not at all, and the other columns keep theirs: zeros of a column are
-        zeros in every condition on another.
+        zeros in every condition on another. A condition that holds nobody is refused, for nothing is known there.
 
         Examples
         --------
@@ -673,8 +683,12 @@ class Posterior:
         named = {self._axis(name) for name in ranges}
         for axis, ends in ((self._axis(name), ends) for name, ends in ranges.items()):
             self.axes[axis].range(ends)  # refused here if it falls
+        boxes = Conditions(self)
+        if boxes.is_empty(ranges):
+            outside = (axis.outside(ranges[axis.name]) for axis in self.axes if axis.name in ranges)
+            raise ValueError(f"given: {'; '.join(filter(None, outside)) or 'no record is estimated to lie there'}")
         keep = [k for k in range(self.d) if k not in named] or list(range(self.d))
-        return Conditions(self).within(ranges, [self.columns[k] for k in keep])
+        return self._after("given", ranges, boxes.within(ranges, [self.columns[k] for k in keep]))
 
     # -- draws -----------------------------------------------------------------------------------------------
 
@@ -692,8 +706,10 @@ class Posterior:
             raise ValueError(f"m must be at most {len(drawn)}")
         return drawn[:size].copy()
 
-    def sample(self, k: int, *, random_state: Any = None) -> FloatArray:
+    def sample(self, k: int, *, random_state: Any = None, output: Output = None) -> Any:
         """Draw k records from the estimated population; they lie in the bounds, on lattices and on atoms.
+
+        An array, or with ``output="pandas"`` or ``"polars"`` a frame with the names of the columns.
 
         Examples
         --------
@@ -714,7 +730,7 @@ class Posterior:
                 whole = float(margin.masses().estimate[leaves_of(margin.axes[0], atom)].sum())
                 part = min(float(atom.share.value) / max(whole, 1e-300), 1.0)
                 points[inside[rng.random(len(inside)) < part], k] = atom.value
-        return points
+        return framed(points, self.columns, output)
 
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:
@@ -756,31 +772,13 @@ class Posterior:
         low, high = np.quantile(draws, [tails, 1 - tails], axis=0)
         low, high = np.minimum(low, value), np.maximum(high, value)
         error = np.sqrt(np.mean((draws - value) ** 2, axis=0))
-        privacy, sampling, smoothing = self._split(error, draws, even, spread, target)
-        parts: tuple[Any, ...] = value, error, low, high, privacy, sampling, smoothing
+        sampling = np.square(spread) / self._count[0] if target == "population" else 0.0 * np.square(spread)
+        least = self._noise_ratio * (sampling if target == "population" else np.square(error))
+        parts: tuple[Any, ...] = value, error, low, high, *error_parts(error, draws, even, sampling, least)
         if np.ndim(value) == 0:
             parts = tuple(float(part) for part in parts)
         value, error, low, high, privacy, sampling, smoothing = parts
         return Estimate(value, error, low, high, level, target, privacy, sampling, smoothing)
-
-    def _split(
-        self, error: Any, draws: FloatArray, even: FloatArray, spread: Any, target: Target
-    ) -> tuple[Any, Any, Any]:
-        """Parts of a standard error whose squares add up to its square: privacy, sampling, smoothing.
-
-        Sampling is that of the influence function, smoothing what draws have beyond those that spread evenly, privacy
-        the rest. Prior knowledge makes the whole smaller than these parts now and then. Privacy then is at least its
-        share of the variance of counts (`noise_ratio`), and all three shrink in proportion.
-        """
-        whole = np.square(error)
-        sampling = np.square(spread) / self._count[0] if target == "population" else 0.0 * np.square(spread)
-        smoothing = np.clip(draws.var(axis=0) - even.var(axis=0), 0, None)
-        least = self._noise_ratio * (sampling if target == "population" else whole)
-        privacy = np.maximum(whole - sampling - smoothing, np.minimum(least, whole))
-        scale = whole / np.maximum(privacy + sampling + smoothing, 1e-300)
-        found = (np.sqrt(part * scale) for part in (privacy, sampling, smoothing))
-        privacy, sampling, smoothing = found
-        return privacy, sampling, smoothing
 
 
 def example_posterior() -> Posterior:
@@ -789,7 +787,3 @@ def example_posterior() -> Posterior:
     boxes = np.array([[[i, i + 1]] for i in range(8)])
     stage = BucketCounts(boxes, np.array([400, 300, 200, 90, 10, 0, 1, -1]), Noise("laplace", 2.0))
     return Posterior.of_leaves(LeafRelease(spec, pilot=stage, counts=stage), ["stay"])
-
-
-def _seed_of(release: LeafRelease) -> int:
-    return int(release.counts.counts.sum()) & 0xFFFFFFFF
