@@ -96,7 +96,7 @@ def beside(text: str) -> str:
 def _old_address(part: str, page: str, title: str) -> str:
     """Link to a section, with the anchor that it had when all were on one page, unless a heading has it."""
     anchor = _anchor(part)
-    own = "" if anchor == _anchor(title) else f'<a id="{anchor}"></a>'
+    own = "" if anchor == _anchor(title) else f'<span id="{anchor}"></span>'
     return f"{own}[{part}](benchmarks/{page}.md#{anchor})"
 
 

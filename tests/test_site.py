@@ -48,7 +48,7 @@ def configured():
 def anchors(text):
     """Anchors of the headings of a page, as code hosts and the site make them."""
     plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", title) for title in HEADING.findall(FENCED.sub("", text)))
-    own = re.findall(r'<a id="([^"]+)">', text)
+    own = re.findall(r'<(?:a|span) id="([^"]+)">', text)
     return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in plain} | set(own)
 
 

@@ -221,29 +221,33 @@ def every_site_page(browser: Any, folder: Path, parts: list[str]) -> None:
         server.shutdown()
 
 
-SHEET, GAP = 1560, 8
-SCALES = {"light": 0.44, "dark": 0.44, "phone": 0.5, "print": 0.5}
-"""Points of a sheet, and how small a page may be there for its faults to be seen still."""
+SHEET, GAP, LINE = 1092, 4, 14
+SCALES = {"light": 0.31, "dark": 0.23, "phone": 0.4, "print": 0.4}
+"""Points of a sheet, between columns and of a name; and how small a page may be for its faults to be seen still."""
 
 
 def sheets(folder: Path) -> None:
-    """Lay pictures out in columns, long pages over several of them, and write sheets beside them."""
+    """Lay pictures out in columns, one page below the other, and write sheets beside them."""
     from PIL import Image, ImageDraw
 
     Image.MAX_IMAGE_PIXELS = None  # pages of a phone are long
     for look, scale in SCALES.items():
-        made, sheet, right = 0, Image.new("RGB", (SHEET, SHEET), "#888"), 0
+        width = round(LOOKS[look]["viewport"]["width"] * scale)
+        sheet, made, left, top = Image.new("RGB", (SHEET, SHEET), "#888"), 0, 0, 0
         for path in sorted(path for path in folder.glob(f"*-{look}.png") if not path.name.startswith("sheet-")):
             picture = Image.open(path).convert("RGB")
-            width = round(LOOKS[look]["viewport"]["width"] * scale)
             picture = picture.resize((width, round(picture.height * width / picture.width)), Image.Resampling.LANCZOS)
-            for top in range(0, picture.height, SHEET - 14):
-                if right + width > SHEET:
+            done = 0
+            while done < picture.height:
+                if top > SHEET - 4 * LINE:
+                    left, top = left + width + GAP, 0
+                if left + width > SHEET:
                     sheet.save(folder / f"sheet-{look}-{made:02}.png")
-                    made, sheet, right = made + 1, Image.new("RGB", (SHEET, SHEET), "#888"), 0
-                sheet.paste(picture.crop((0, top, width, min(top + SHEET - 14, picture.height))), (right, 14))
-                ImageDraw.Draw(sheet).text((right, 0), path.stem.removesuffix(f"-{look}"), fill="white")
-                right += width + GAP
+                    sheet, made, left, top = Image.new("RGB", (SHEET, SHEET), "#888"), made + 1, 0, 0
+                part = min(picture.height - done, SHEET - LINE - top)
+                ImageDraw.Draw(sheet).text((left, top), path.stem.removesuffix(f"-{look}"), fill="white")
+                sheet.paste(picture.crop((0, done, width, done + part)), (left, top + LINE))
+                done, top = done + part, top + part + LINE
         sheet.save(folder / f"sheet-{look}-{made:02}.png")
         print(f"{look}: {made + 1} sheets")
 
