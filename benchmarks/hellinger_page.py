@@ -125,16 +125,20 @@ def _errors() -> str:
     _plot_errors(rows)
     covers = [100 * _f(row, f"{name}_cover") for row in rows for name in PARAMETERS]
     return (
-        f"{title}N(5, 2^2), mu known to lie in (-5, 15) and sigma in (0.5, 6), {rows[0]['runs']} runs per cell. Errors "
-        "are standard deviations over the runs; beside them the ratio to minimum Hellinger distance without privacy on "
-        f"the same data, and how often the 95% intervals cover ({min(covers):.1f} to {max(covers):.1f}%; the paper's "
-        "between 60 and 98%). 0.2-HDP is about (4.3, 1e-5)-DP and 0.6-HDP about (8.7, 1e-5)-DP: the two budgets in "
-        "epsilon and delta are far smaller. *limit* is the standard error of the best linear reading of the released "
-        "sums, were the truth known but for small changes and the number of records not: what is above 1.3 or 1.5 "
-        "times the error without privacy is there already, by the noise of the release. Clean cells have twice the "
-        "runs of the others since the first 500 data sets of 0.2-HDP, n = 1000 were unlucky: there the interval for "
-        "sigma covered in 91.0%, and the textbook one without privacy in 92.8%.\n\n"
-        f"{_error_goals(rows)}\n\n![errors](benchmarks/hellinger_errors.svg)\n\n" + markdown(shown)
+        f"{title}The records are normal, N(5, 2^2). The mean mu is known to lie in (-5, 15) and the deviation sigma in "
+        f"(0.5, 6); there are {rows[0]['runs']} runs per cell. Errors are standard deviations over the runs. Beside "
+        "them are the ratio to the minimum Hellinger distance fit without privacy on the same data, and how often the "
+        f"95% intervals hold the truth ({min(covers):.1f} to {max(covers):.1f}%; the paper's do so in 60 to 98%). The "
+        "paper counts its budget in HDP, Hellinger differential privacy: 0.2-HDP is about (4.3, 1e-5)-DP and 0.6-HDP "
+        "about (8.7, 1e-5)-DP. The other two budgets, in epsilon and delta, are far smaller. *limit* is the standard "
+        "error of the best linear reading of the released sums, for somebody who knows the truth up to small changes, "
+        "but not the number of records. Where this limit is above 1.3 or 1.5 times the error without privacy, the "
+        "noise of the release alone explains it. Clean cells have twice the runs of the "
+        "others, since the first 500 data sets of 0.2-HDP, n = 1000 were unlucky: there the interval for sigma held "
+        "the truth in 91.0%, and the textbook interval without privacy in 92.8%.\n\n"
+        f"{_error_goals(rows)}\n\n"
+        "![standard errors by number of records, one panel per budget](benchmarks/hellinger_errors.svg)\n\n"
+        + markdown(shown)
     )
 
 
@@ -161,10 +165,11 @@ def _error_goals(rows: list[Record]) -> str:
     ]
     least = min((value for value in printed if not math.isnan(value)), default=math.nan)
     return (
-        f"*Goals.* Intervals that cover in 93 to 97%: {_met(len(cover) - len(missed), len(cover), missed)}; by chance "
-        f"alone each of these figures moves by {chance:.1f} points, one deviation. Errors at most 1.3 times those "
-        f"without privacy from n = 500 on, and 1.5 times below: {', '.join(ratios)}. Errors of mu at 0.2-HDP at least "
-        f"four times below the paper's: {least:.1f} times where they are nearest."
+        "*Goals.* Intervals should hold the truth in 93 to 97% of the runs: they do in "
+        f"{_met(len(cover) - len(missed), len(cover), missed)} figures; chance alone moves each of them by "
+        f"{chance:.1f} points (one deviation). Errors should be at most 1.3 times those without privacy from n = 500 "
+        f"on, and 1.5 times below that: they are in {', '.join(ratios)}. Errors of mu at 0.2-HDP should be at least "
+        f"four times below the paper's: where they are nearest, they are {least:.1f} times below."
     )
 
 
@@ -194,9 +199,9 @@ def _contamination() -> str:
             }
         )
     return (
-        f"{title}A share of the records moved to near 9.75. The same configuration as above. The paper's root mean "
-        "squared errors come from its means and spreads, below n = 1000 after it left out aberrant runs.\n\n"
-        f"{_contamination_goals(rows)}\n\n" + markdown(shown)
+        f"{title}A share of the records is moved to near 9.75; the configuration is the same as above. The paper's "
+        "root mean squared errors are computed from its means and spreads. Below n = 1000 it left out aberrant "
+        f"runs.\n\n{_contamination_goals(rows)}\n\n" + markdown(shown)
     )
 
 
@@ -218,9 +223,9 @@ def _contamination_goals(rows: list[Record]) -> str:
     private = [(ours, paper) for ours, paper in printed if not math.isnan(paper)]
     good = sum(ours < paper for ours, paper in private)
     return (
-        "*Goals.* Bias of mu at most 1.1 times the paper's without privacy, the smaller of its two: "
-        f"{_met(len(biases) - len(missed), len(biases), missed)}. Root mean squared error below the paper's in its "
-        f"private cells: {good} of {len(private)}."
+        "*Goals.* The bias of mu should be at most 1.1 times the paper's without privacy (the smaller of its two): it "
+        f"is in {_met(len(biases) - len(missed), len(biases), missed)}. The root mean squared error should be below "
+        f"the paper's in its private cells: it is in {good} of {len(private)}."
     )
 
 
@@ -252,7 +257,7 @@ def _growth() -> str:
         }
         for row in read_csv("hellinger_growth")
     ]
-    return "## Hellinger: growth\n\nBest of seven; only the pass over the data grows.\n\n" + markdown(rows)
+    return "## Hellinger: growth\n\nBest of seven runs. Only the pass over the data grows with n.\n\n" + markdown(rows)
 
 
 def _published() -> str:
@@ -290,19 +295,21 @@ def _published() -> str:
     _plot_paths()
     settings = [{"setting": name, "taken": taken, "what the tables say": said} for name, taken, said in OPEN_SETTINGS]
     return (
-        f"{title}**Of gradient descent nearly all printed means and spreads of mu come out again; Newton's "
-        "tables are not reproduced**, and the intervals of neither. "
-        f"PGD and PNR of `fogline_research.as_published`, {rows[0]['runs']} runs per cell, mean (standard deviation). "
-        f"Means of mu within three Monte-Carlo errors of the printed ones: {', '.join(notes)}. From table E.9 on the "
+        f"{title}**For gradient descent, our reruns give nearly all printed means and spreads of mu. Newton's tables "
+        "are not reproduced**, and the intervals of neither method are. The methods are PGD (private gradient "
+        "descent) and PNR (private Newton-Raphson) of `fogline_research.as_published`, with "
+        f"{rows[0]['runs']} runs per cell; the tables have means with standard deviations in brackets. The means of mu "
+        f"that lie within three Monte-Carlo errors of the printed ones are {', '.join(notes)}. From table E.9 on, the "
         "paper leaves out estimates of mu in the tails of the non-private fit; so do we, and the last column says how "
-        "many are left. All open settings were chosen by looking at these same tables, one choice for all cells of a "
-        "method, so that agreement says that they *can* be had so, not that they were. Within a table the columns "
-        "share noise. For Newton nothing that we tried gives what is printed: take its rows as one reading of the "
-        "method, not as the paper's. What the supplement leaves open:\n\n"
-        f"{markdown(settings)}\n{_account(rows)}\n![spread](benchmarks/hellinger_published.svg)\n\n"
-        "Figures E.1 to E.3 with our settings: paths of both methods at 0.6-HDP, and corrected intervals of Newton for "
-        "mu.\n\n"
-        "![paths](benchmarks/hellinger_paths.svg)\n\n" + markdown(shown)
+        "many are left. All settings that the paper leaves open were chosen by looking at these same tables, one "
+        "choice for all cells of a method. Agreement therefore says that the tables *can* be had in this way, not "
+        "that they were. Within a table the columns share noise. For Newton, nothing that we tried gives what is "
+        "printed: take its rows as one reading of the method, not as the paper's. What the supplement leaves open:\n\n"
+        f"{markdown(settings)}\n{_account(rows)}\n"
+        "![our spread of mu over the printed one, by table](benchmarks/hellinger_published.svg)\n\n"
+        "The next figure is E.1 to E.3 with our settings: paths of both methods at 0.6-HDP, and corrected intervals of "
+        "Newton for mu.\n\n"
+        "![paths of both methods and intervals of Newton](benchmarks/hellinger_paths.svg)\n\n" + markdown(shown)
     )
 
 
@@ -368,10 +375,10 @@ def _readings() -> str:
     return (
         f"\nReadings of what Newton leaves open, on its clean HDP columns ({rows[0]['runs']} runs each; geometric "
         f"means over n = 200 to 1000):\n\n{markdown(shown)}\n"
-        "No reading meets all of it. Half steps from (3, 1) meet the private means and leave those without privacy "
-        "0.05 below full steps on the same records; steps of 0.7 do not, and meet the means at 0.2-HDP half of the "
-        "way; half steps from (5, 5) meet most of the coverages; none has the printed tails, and without a floor the "
-        "runs leave even where there is no noise. "
+        "No reading meets all of it. Half steps from (3, 1) meet the private means, but leave those without privacy "
+        "0.05 below full steps on the same records. Steps of 0.7 do not leave them there, and come half of the way to "
+        "the means at 0.2-HDP. Half steps from (5, 5) meet most of the coverages. No reading has the printed tails, "
+        "and without a floor for the eigenvalues runs leave the data even where there is no noise. "
         "The readings other than ours were not run on the contaminated columns.\n"
     )
 

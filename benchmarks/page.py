@@ -22,11 +22,13 @@ from page_conclusions import CONCLUSIONS
 from page_integral import integral_sections
 from page_mixtures import mixture_sections
 
-__all__ = ["pages", "write_pages"]
+__all__ = ["beside", "pages", "write_pages"]
 
 MADE = (
-    "Made by `make bench` from the scripts in `benchmarks/`; the figures are in `docs/benchmarks/*.csv`. Two shared "
-    "cores; data are seeded, certified noise is not. One default configuration serves every setting."
+    "Made by `make bench` from the scripts in `benchmarks/`; the figures are in `docs/benchmarks/*.csv`. They were "
+    "measured on two shared cores. The data come from fixed seeds, the noise of certified fits does not. One default "
+    "configuration serves every setting. The [glossary](glossary.md) explains words, and [papers](papers.md) the names "
+    "of published methods."
 )
 ELSEWHERE = """\
 Some measurements stand where they are needed: [how exact a density is](density.md), [numbers to expect for your
@@ -59,10 +61,11 @@ def pages() -> dict[Path, str]:
     """Text of every page, by its place; plots are drawn on the way. Parts that were not measured say so."""
     texts, listed = {}, []
     for name, (title, sections) in subjects().items():
-        text = _beside("\n".join(section() for section in sections))
+        text = beside("\n".join(section() for section in sections))
         short = CONCLUSIONS[name]()
         texts[RESULTS / f"{name}.md"] = (
-            f"# {title}: measurements\n\n**In short.** {short}\n\n[All subjects](../benchmarks.md). {MADE}\n\n{text}"
+            f"# {title}: measurements\n\n**In short.** {beside(short)}\n\n"
+            f"[All subjects](../benchmarks.md). {beside(MADE)}\n\n{text}"
         )
         links = " · ".join(_old_address(part, name, title) for part in _parts(text))
         listed.append(f"## {title}\n\n{short}\n\n[The page](benchmarks/{name}.md): {links}\n")
@@ -78,12 +81,12 @@ def write_pages() -> list[Path]:
     return list(texts)
 
 
-def _beside(text: str) -> str:
+def beside(text: str) -> str:
     """Links of a section, which begin at ``docs/``, as they are one folder below it.
 
     Examples
     --------
-    >>> _beside("![a](benchmarks/a.svg) [b](gaps.md) [c](#d)")
+    >>> beside("![a](benchmarks/a.svg) [b](gaps.md) [c](#d)")
     '![a](a.svg) [b](../gaps.md) [c](#d)'
     """
     text = re.sub(r"(?<=\]\()(?!#|https?:)", "../", text)
@@ -93,7 +96,7 @@ def _beside(text: str) -> str:
 def _old_address(part: str, page: str, title: str) -> str:
     """Link to a section, with the anchor that it had when all were on one page, unless a heading has it."""
     anchor = _anchor(part)
-    own = "" if anchor == _anchor(title) else f'<a id="{anchor}"></a>'
+    own = "" if anchor == _anchor(title) else f'<span id="{anchor}"></span>'
     return f"{own}[{part}](benchmarks/{page}.md#{anchor})"
 
 
@@ -148,12 +151,13 @@ def _modes_table() -> str:
     worse = sum(b > 1.15 for b in beaten)
     return (
         "## Modes: the paper's table, number of modes known\n\n"
-        "Matching mean squared error, 20 runs per cell, delta 1e-5. Certified over published: geometric mean "
-        f"**{mean:.3f}**, below 1 in **{sum(r < 1 for r in ratios)} of {len(ratios)}** cells. Against the authors' "
-        'later code ("successor", measured elsewhere on one data set per cell), where n times epsilon is at least 500: '
-        f"at most 1.15 times its figure in {len(beaten) - worse} of {len(beaten)} cells, the largest ratio is "
+        "Mean squared error after each found mode was matched with a true one, 20 runs per cell, delta 1e-5. The ratio "
+        f"of the certified error to the published one has a geometric mean of **{mean:.3f}** and is below 1 in "
+        f'**{sum(r < 1 for r in ratios)} of {len(ratios)}** cells. The authors\' later code ("successor") was '
+        "measured elsewhere, on one data set per cell. Where n times epsilon is at least 500, the certified error is "
+        f"at most 1.15 times its figure in {len(beaten) - worse} of {len(beaten)} cells; the largest ratio is "
         f"{max(beaten):.2f}.\n\n"
-        "![ratios](benchmarks/modes_table.svg)\n\n" + markdown(shown)
+        "![error over that of the paper, by records times epsilon](benchmarks/modes_table.svg)\n\n" + markdown(shown)
     )
 
 
@@ -186,7 +190,10 @@ def _plot_table(by_cell: dict[tuple[str, str, str], dict[str, dict[str, str]]]) 
 
 
 def _modes_number() -> str:
-    return "## Modes: how many\n\nNumber unknown, level 0.05. Uniform data have no mode.\n\n" + table(
+    return (
+        "## Modes: how many\n\nThe number of modes is not given; [level](glossary.md#level) 0.05. Uniform data have no "
+        "mode.\n\n"
+    ) + table(
         "modes_number",
         {
             "data": "data",
@@ -202,7 +209,8 @@ def _modes_number() -> str:
 
 def _modes_coverage() -> str:
     return (
-        "## Modes: do the 95% ellipses cover\n\nOur own mixtures have pairs of modes that nearly merge; where the fog "
+        "## Modes: do the 95% ellipses cover\n\nShare of the ellipses around modes that hold the true mode. Our own "
+        "mixtures have pairs of modes that nearly merge; where the fog "
         "hides one of a pair, its ellipse is drawn around something else.\n\n"
     ) + table(
         "modes_coverage",
@@ -212,9 +220,10 @@ def _modes_coverage() -> str:
 
 def _modes_own() -> str:
     return (
-        "## Modes: mixtures that nothing was tuned on\n\nNearest-mode mean squared error with the number of modes "
-        "known, beside mean shift without privacy on the same data, and the mean squared error that the "
-        "released covariances state.\n\n"
+        "## Modes: mixtures that nothing was tuned on\n\nMean squared distance to the nearest true mode, with the "
+        "number "
+        "of modes given. Beside it are that of mean shift without privacy on the same data, and the mean squared error "
+        "that the released covariances state.\n\n"
     ) + table(
         "modes_own",
         {
@@ -238,8 +247,8 @@ def _modes_speed() -> str:
 
 def _startup() -> str:
     return (
-        "## Start-up of commands\n\nCPU seconds of the whole process on tables of 600 records, median of five. Before: "
-        "the edition in which every command went through scikit-learn and numba.\n\n"
+        "## Start-up of commands\n\nCPU seconds of the whole process on tables of 600 records, median of five runs. "
+        "The column *before* is of the edition in which every command went through scikit-learn and numba.\n\n"
         + table("startup", {"command": "command", "before": "before", "now": "now", "wanted": "at most"})
     )
 

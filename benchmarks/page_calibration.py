@@ -24,9 +24,9 @@ def calibration() -> str:
     return (
         "## Calibration of the posterior in one column\n\n"
         "Share of the 95% intervals that hold the truth, over simulated releases of made columns at (n, epsilon) = "
-        f"{budgets}. *Least* is the kind of data with the lowest coverage; it rests on few releases. Length is that of "
-        "the interval over the usual interval without privacy (median), which is for the population. Nothing was tuned "
-        "on the half *judge*.\n\n"
+        f"{budgets}. *Least* is the kind of data with the lowest [coverage](glossary.md#coverage); it rests on few "
+        "releases. *Length* is that of the interval over that of the usual interval for the population without privacy "
+        "(median). Nothing was tuned on the half *judge*.\n\n"
         f"![coverage of every question, pooled and by kind of data]({_picture(judge)})\n\n"
         + markdown([shown for half in ("judge", "tune") for shown in _half(rows, half)])
         + "\nBy kind of data, half *judge*; in brackets the number of intervals of that question. An honest 95% falls "

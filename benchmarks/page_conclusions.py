@@ -27,16 +27,17 @@ def modes() -> str:
     lost = [float(row["n"]) * float(row["epsilon"]) for row in ours if float(row["ratio_to_paper"]) >= 1]
     number = read_csv("modes_number")
     false = sum(round(float(row["too_many"]) * int(row["runs"])) for row in number)
-    missed = [row["data"] for row in number if float(row["right"]) < 0.5 and row["n"] == "5000"]
+    missed = [f'"{row["data"]}"' for row in number if float(row["right"]) < 0.5 and row["n"] == "5000"]
     covered = [float(row["covered"]) for row in read_csv("modes_coverage") if not row["data"].startswith("own")]
     near = [float(row["covered"]) for row in read_csv("modes_coverage") if row["data"].startswith("own")]
     return (
-        f"On the DP-GRAMS paper's table the certified error is {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}"
-        f" times the published one (geometric mean), and smaller in {_share(sum(r < 1 for r in ratios), len(ratios))} "
-        f"cells; the cells that are lost have at most {max(lost, default=0):.0f} records times epsilon. In "
-        f"{sum(int(row['runs']) for row in number)} runs with an unknown number of modes {false} claimed too many. "
-        f"Modes that nearly merge stay hidden at 5000 records and epsilon 1 ({'; '.join(missed)}). 95% ellipses cover "
-        f"in {_span(covered)} on the paper's data, and in {_span(near)} where pairs nearly merge."
+        "On the table of the [DP-GRAMS paper](papers.md), the error of the [certified](glossary.md#certified) modes is "
+        f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f} times the published one (geometric mean), and it is "
+        f"smaller in {_share(sum(r < 1 for r in ratios), len(ratios))} cells; in the others, records times epsilon is "
+        f"at most {max(lost, default=0):.0f}. Where the number of modes was not given, {false} of "
+        f"{sum(int(row['runs']) for row in number)} runs claimed too many. Modes that nearly merge stay hidden at 5000 "
+        f"records and epsilon 1 (data sets {' and '.join(missed)}). Ellipses that state 95% hold the true mode "
+        f"in {_span(covered)} of the cases on the paper's data, and in {_span(near)} where pairs nearly merge."
     )
 
 
@@ -49,11 +50,12 @@ def clusters() -> str:
     plain = {row["dataset"]: float(row["ari"]) for row in read_csv("clusters") if row["method"] == "kmeans"}
     best = {name: max(float(f["certified"]["ari"]) for (d, _), f in zip(cells, pairs, strict=True) if d == name)
             for name in plain}  # fmt: skip
-    shown = "; ".join(f"{name} {best[name]:.2f} against {plain[name]:.2f}" for name in plain)
+    shown = ", ".join(f"{best[name]:.2f} against {plain[name]:.2f} on {name}" for name in plain)
     return (
-        f"The adjusted Rand index is above that of diffprivlib's k-means in {_share(library, len(pairs))} cells and "
-        f"above that of Google's LSH clustering in {_share(google, len(pairs))}. At its best budget, beside k-means "
-        f"without privacy: {shown}. Iris at epsilon 0.1 (150 records) is noise."
+        "The [adjusted Rand index](glossary.md#adjusted-rand-index-ari) of certified clusters is above that of "
+        f"diffprivlib's private k-means in {_share(library, len(pairs))} cells, and above that of Google's private "
+        f"clustering (LSH) in {_share(google, len(pairs))}. With its best budget against k-means without privacy, it "
+        f"is {shown}. At epsilon 0.1 the 150 records of Iris give nothing but noise."
     )
 
 
@@ -65,10 +67,11 @@ def regression() -> str:
     won = sum(float(f["certified"]["output_mse"]) < float(f["published"]["output_mse"]) for f in right)
     blind = sum(float(found["certified"]["nothing"]) > 0.5 for found in pairs)
     return (
-        "The published method (DP-PMS) starts from raw responses, so that its figures are not private ones. The "
-        f"certified branches have the right number of modes at 85% of the places in {_share(len(right), len(pairs))} "
-        f"cells, and there a smaller error than DP-PMS in {_share(won, len(right))}. In {blind} cells, those with the "
-        "fewest records and the smallest budgets, nothing is seen at more than half of the places."
+        "The published method ([DP-PMS](papers.md)) starts from raw responses, so that its figures are not private "
+        "ones. The certified [branches](glossary.md#branch) have the right number of modes at 85% of the places in "
+        f"{_share(len(right), len(pairs))} cells; in {_share(won, len(right))} of these their error is smaller than "
+        f"that of DP-PMS. In {blind} cells, those with the fewest records and the smallest budgets, nothing is seen at "
+        "more than half of the places."
     )
 
 
@@ -86,11 +89,11 @@ def hellinger() -> str:
         if row["contamination"] != "0" and not math.isnan(float(row[f"paper_{name}_rmse"]))
     ]
     return (
-        f"On clean data 95% intervals cover in {_span(covers)}. Standard errors are {_span(large, '.2f')} times those "
-        f"without privacy at the paper's own, large budgets, and {_span(small, '.2f')} times at an epsilon of 0.5 or "
-        f"1. With contaminated records the error is below the paper's in "
-        f"{_share(sum(ours < paper for ours, paper in printed), len(printed))} of its private cells. The paper's own "
-        "tables come out again for gradient descent, not for Newton's method."
+        f"On clean data, intervals that state 95% hold the truth in {_span(covers)} of the runs. Standard errors are "
+        f"{_span(large, '.2f')} times those without privacy at the large budgets of the [paper](papers.md), and "
+        f"{_span(small, '.2f')} times at an epsilon of 0.5 or 1. With contaminated records the error is below the "
+        f"paper's in {_share(sum(ours < paper for ours, paper in printed), len(printed))} of its private cells. Our "
+        "reruns reproduce the paper's own tables for gradient descent, but not for Newton's method."
     )
 
 
@@ -102,10 +105,11 @@ def sampling() -> str:
         for part in grouped(rows, "epsilon").values()
     ]
     return (
-        f"Drawn by cells, the sampler reaches {_span(shares, '.0%')} of what any density within its privacy limit "
-        "could gain on the ring of eight. The paper's claim, as good as the Bernstein mechanism at a 400 times smaller "
-        "epsilon, does not hold here with the right sensitivity: the two epsilons promise different things, and the "
-        "comparison is decided by the base."
+        f"On a ring of eight Gaussians the sampler, when it draws by cells, reaches {_span(shares, '.0%')} of what any "
+        "density within its privacy limit could gain. The [paper](papers.md) claims to be as good as the Bernstein "
+        "mechanism at an epsilon that is 400 times smaller. This does not hold here once that mechanism has the right "
+        "[sensitivity](glossary.md#sensitivity). The two epsilons promise different things, and the public density "
+        "from which the sampler starts decides the comparison."
     )
 
 
@@ -119,11 +123,12 @@ def mixtures() -> str:
     whole = sum(row["found"] == row["k"] and row["missing"] == "0" for row in rows)
     near = sum(float(row["ratio"]) <= 1.5 and row["found"] == row["k"] and row["missing"] == "0" for row in rows)
     return (
-        "Held-out log likelihood at epsilon 1 and up to five components lies below scikit-learn's without privacy by "
-        f"at most {max(at['10000']):.3f} nats per record at 10 000 records and {max(at['100000']):.4f} at 100 000; a "
-        f"fit takes up to {max(times):.1f} times as long. With components as far apart as the theorem asks, "
-        f"all are found in {_share(whole, len(rows))} runs, and within 1.5 times the error of the true partition in "
-        f"{_share(near, len(rows))}."
+        "At epsilon 1 and up to five components, the log likelihood of records that were held out lies below that of "
+        f"scikit-learn without privacy by at most {max(at['10000']):.3f} [nats](glossary.md#nat) per record with "
+        f"10 000 records and {max(at['100000']):.4f} with 100 000; a fit takes up to {max(times):.1f} times as long. "
+        "With components as far apart as the [paper's](papers.md) theorem asks, all of them are found in "
+        f"{_share(whole, len(rows))} runs, and in {_share(near, len(rows))} their error is within 1.5 times that of a "
+        "fit which knows to which component each record belongs."
     )
 
 
@@ -152,7 +157,7 @@ def scale() -> str:
     known = [(row["what"], float(row["value"]), float(limit[1])) for row, limit in limits if limit]
     missed = [f"{what} ({value:.3g} instead of {limit:g})" for what, value, limit in known if value > limit]
     queries = read_csv("warehouse")
-    said = f"; missed: {'; '.join(missed)}" if missed else ""
+    said = f". These are missed: {'; '.join(missed)}" if missed else ""
     return (
         f"Every engine gives the same integers as numpy: {_share(sum(r['value'] == 'True' for r in equal), len(equal))}"
         f" passes, and {_share(sum(row['different'] == '0' for row in queries), len(queries))} warehouse engines in "
@@ -176,8 +181,8 @@ def calibration() -> str:
     narrow = [f"{words[name]} of the {target}" for target, name in at if name in words and at[target, name] < 0.93]
     chance = math.sqrt(0.95 * 0.05 / int(rows[0]["releases"]))
     return (
-        f"Of intervals that state 95%, on data that nothing was tuned on, this share holds the population's value: "
-        f"{shown}; and the table's own: {table}. "
+        "On data that nothing was tuned on, intervals that state 95% hold the value of the population in these shares "
+        f"of the cases: {shown}. They hold the value of the table itself in these: {table}. "
         + (f"Intervals of {' and '.join(narrow)} are too narrow. " if narrow else "")
         + f"Each figure rests on {rows[0]['releases']} releases, so that chance alone moves it by about {chance:.0%}."
     )
@@ -189,8 +194,9 @@ def isolation() -> str:
     fast = [value for what, value in text.items() if "pass over scan," in what]
     slow = [value for what, value in text.items() if "pass without numba over scan," in what]
     return (
-        f"Reading a text file so that each line is read alone takes {_span(fast, '.2f')} times the database's own scan "
-        f"with numba, and {_span(slow, '.1f')} times without."
+        "A text file is read so that each line is read alone ([record isolation](glossary.md#record-isolation)). With "
+        f"numba this takes {_span(fast, '.2f')} times as long as the database's own scan, and without numba "
+        f"{_span(slow, '.1f')} times."
     )
 
 

@@ -17,12 +17,13 @@ def doors() -> str:
     parquet = _ratios(rows, "Parquet without pyarrow", "without statistics")
     shown = [{"what": row["what"], "measured": _shown(row["value"]), "wanted": row["target"]} for row in rows]
     sentences = [
-        f"Reading text line by line, each line alone, takes **{_span(compiled)}** times DuckDB's own typed scan of the",
-        "same file (at most 1.3 was wanted), with numba (`fogline[fast]`). Without numba the same numbers take",
-        f"{_span(plain)} times as long as the scan: for large text files install it, or use Parquet. Parquet without",
-        f"statistics takes **{_span(parquet)}** times what it took (at most 1.1 was wanted). All ratios are from one",
-        "process with two cores, the least of some turns, by the wall clock and by the processor's clock, which other",
-        "work on the machine disturbs less.",
+        "With numba (`fogline[fast]`), reading text line by line takes",
+        f"**{_span(compiled)}** times as long as DuckDB's own typed scan of the same file; at most 1.3 was wanted.",
+        f"Without numba the same numbers take {_span(plain)} times as long as the scan: for large text files install",
+        f"it, or use Parquet. A Parquet file is read without its statistics, which takes **{_span(parquet)}** times",
+        "what it took with them (at most 1.1 was wanted). All ratios are from one process with two cores and are the",
+        "least of several rounds. They are taken by the wall clock and by the processor's clock, which other work on",
+        "the machine disturbs less.",
     ]
     return "## What record isolation costs\n\n" + " ".join(sentences) + "\n\n" + markdown(shown)
 

@@ -21,7 +21,9 @@ def comparison() -> str:
     ]
     text = (
         "## Groups: do two shapes differ\n\nShare of runs in which the test of two released densities, at epsilon 1 "
-        f"and delta 1e-6 each, tells the groups apart at level {LEVEL}: at most about that where both are the same.\n\n"
+        f"and delta 1e-6 each, tells the groups apart at [level](glossary.md#level) {LEVEL}. Where both groups are the "
+        "same, the share should be "
+        "at most about that level.\n\n"
     )
     if rows:
         _plot(by_pair)
@@ -44,9 +46,9 @@ def bounds() -> str:
         for row in read_csv("bounds")
     ]
     return (
-        "## Private bounds\n\nShare of the records within a range that was found at epsilon 1 and delta 1e-6, in the "
-        "median of the runs and in the worst of them, and the median of its width over that of the middle 99% of the "
-        "records.\n\n"
+        "## Private bounds\n\nShare of the records within a range that was found privately at epsilon 1 and delta "
+        "1e-6: in the median run, and in the worst one. The last column is the width of the range over that of the "
+        "middle 99% of the records (median).\n\n"
     ) + markdown(shown)
 
 

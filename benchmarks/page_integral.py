@@ -72,17 +72,19 @@ def _curves(cells: Cells) -> str:
     runs = max(cell["runs"] for cell in cells.values())
     return (
         "## Integrally private draws\n\n"
-        "`IntegralSampler` (MBDE) with its fast learner against the densities of the Bernstein mechanism (DPB) and a "
-        "private GAN, the integral-privacy paper's contenders; 10 000 records, "
-        f"{runs} fresh data sets each, mean and standard deviation. The paper does not say how large its ring is: here "
-        "radius 4, deviation 0.5 (that of its authors' earlier public experiments). **The epsilons mean different "
-        "things.** MBDE's is of one draw and holds for all records at once; DPB's is of any number of draws and holds "
-        "for one record; DPGAN's likewise, with delta = 0.1. The truth is cut to the public box that DPB is given. DPB "
-        'has its noise from the right sensitivity, or from the original one ("original sensitivity"), and a bandwidth '
-        "from a public rule instead of cross-validation on the records.\n\n"
-        "![loss and coverage](benchmarks/integral_curves.svg)\n\n"
-        "![the ring](benchmarks/integral_ring.png)\n\n"
-        "One run each, black is zero and white the greatest value of each.\n\n"
+        "`IntegralSampler` (the paper's MBDE, mollified boosted density estimation) with its fast learner is compared "
+        "with the contenders of the integral-privacy paper: the densities of the Bernstein mechanism (DPB), and a "
+        "private generative network (DPGAN). There are 10 000 records and "
+        f"{runs} fresh data sets for each cell; numbers are means with standard deviations. The paper does not say how "
+        "large its ring is: ours has radius 4 and deviation 0.5, as in its authors' earlier public experiments. **The "
+        "epsilons mean different things.** That of MBDE is for one draw and holds for all records at once. That of DPB "
+        "is for any number of draws and holds for one record, and so is that of DPGAN, with delta = 0.1. The truth is "
+        "cut to the public box that DPB is given. The noise of DPB comes from the right sensitivity, or from the "
+        'original one ("original sensitivity"), and its bandwidth from a public rule instead of cross-validation on '
+        "the records.\n\n"
+        "![loss and share of modes found, by epsilon](benchmarks/integral_curves.svg)\n\n"
+        "![densities on the ring: the truth, MBDE, DPB and DPGAN](benchmarks/integral_ring.png)\n\n"
+        "Each picture is one run; black is zero, and white is its own greatest value.\n\n"
         "Negative log likelihood (lower is better):\n\n" + markdown(shown)
     )
 
@@ -107,16 +109,18 @@ def _claim(cells: Cells) -> str:
             )
     return (
         "### Is MBDE as good at a 400 times smaller epsilon?\n\n"
-        "So says the paper of its ring. Here it is not. On the measured grid, no worse loss at a smaller epsilon:\n\n"
+        "The paper says so of its ring. Here it is not. On the measured grid, MBDE has no worse loss at these smaller "
+        "epsilons:\n\n"
         + markdown(lines)
-        + "\nTwo things decide. *The base:* a density may differ from its base by a factor of exp(epsilon/2), and a "
-        "standard normal base has hardly anything where the ring is, while DPB starts from its public box; given the "
-        "same box as its base, MBDE is far better. *The sensitivity:* the original scales its noise with the number of "
-        "lattice points times the kernel's top, the right one with the sum of a kernel over the lattice, here "
-        "(41/2.5)^2 = 270 times less in the plane. With the original's, a small epsilon gives a density that is worse "
-        "than the uniform one (5.13), which MBDE cannot be; with the right one DPB is better up to epsilon 2 and more. "
-        "That is no reason to prefer it where groups matter: its epsilon is for one record, and for all 10 000 "
-        "at once 10 000 times as large.\n"
+        + "\nTwo things decide. One is the *base*, the public density from which MBDE starts: a density may differ "
+        "from its base by a factor of exp(epsilon/2), and a standard normal base has hardly anything where the ring "
+        "is, while DPB starts from its public box. Given the same box as its base, MBDE is far better. The other is "
+        "the *sensitivity*: the original scales its noise with the number of lattice points times the top of the "
+        "kernel, the right one with the sum of a kernel over the lattice, which is here (41/2.5)^2 = 270 times less "
+        "in the plane. With the original sensitivity, a small epsilon gives a density that is worse than the uniform "
+        "one (5.13), which MBDE cannot be. With the right one, DPB is better up to epsilon 2 and more. That is no "
+        "reason to prefer it where groups matter: its epsilon is for one record, and for all 10 000 at once it is 10 "
+        "000 times as large.\n"
     )
 
 
@@ -141,10 +145,12 @@ def _gains(cells: Cells) -> str:
     least = f"{min(ring):.0%}" if ring else "not measured"
     return (
         "### How much of what is possible\n\n"
-        "Gain: KL(P, Q_0) - KL(P, Q). The best of the mollifier solves the convex problem over *all* densities within "
-        "exp(± epsilon/2) of the base, on a grid. Rejection with an unknown normaliser, which makes any learner safe, "
-        "reaches densities whose log ratio has half that range: best by rejection. Drawn from cells of equal "
-        "base mass the normaliser is known, and the whole range is there. "
+        "The gain is KL(P, Q_0) - KL(P, Q): how much nearer the learnt density Q is to the truth P than the base Q_0, "
+        "in [nats](glossary.md#nat). The best of the [mollifier](glossary.md#mollifier) is the greatest gain of *all* "
+        "densities within exp(± epsilon/2) of the base, a convex problem that is solved on a grid. Drawing by "
+        "rejection with an unknown normaliser makes any learner safe, but reaches only densities whose log ratio has "
+        "half that range (*best by rejection*). If draws are made from cells of equal base mass, the normaliser is "
+        "known, and the whole range can be used. "
         f"On the ring with the paper's base the sampler reaches at least **{least}** of the best of the mollifier for "
         "epsilon up to 2.\n\n" + markdown(shown)
     )
@@ -170,12 +176,13 @@ def _theory() -> str:
     applies = sum(not math.isnan(float(row["printed"])) for row in rows)
     return (
         "### The paper's guarantees\n\n"
-        "Algorithm 1 with its own schedule, boosted trees clamped to log 2, three rounds; edges are the least of "
-        "gamma_P and of gamma_Q over the rounds, by quadrature. Promised, corrected: the sum over the rounds of "
-        "Theorem 6, with c* in its low case and Gamma in its high one; it is kept, and nearly reached. (11) applies "
-        "where all rounds are in the high regime; as printed it rests on an inequality that fails, though it promises "
-        f"more than is there in {broken} of {applies} rows here. The limit epsilon/2 is far away for a large epsilon: "
-        "three steps that shrink so fast cannot make use of it.\n\n" + markdown(shown)
+        "This is Algorithm 1 with its own schedule, boosted trees clamped to log 2, and three rounds. The edges, which "
+        "say how well a classifier tells truth from draws, are the least of gamma_P and of gamma_Q over the rounds, by "
+        "quadrature. *Promised, corrected* is the sum over the rounds of Theorem 6, with the factor c* in its low case "
+        "and Gamma in its high one ([gaps](gaps.md)); it is kept, and nearly reached. Equation (11) applies where all "
+        "rounds are in the high regime. As printed it rests on an inequality that fails, though it promises more than "
+        f"is there in only {broken} of {applies} rows here. The limit epsilon/2 is far away for a large epsilon: three "
+        "steps that shrink so fast cannot make use of it.\n\n" + markdown(shown)
     )
 
 
@@ -193,9 +200,9 @@ def _placed() -> str:
                 line[f"{title}, epsilon {epsilon:g}: coverage"] = _both(cell, "coverage")
         shown.append(line)
     return (
-        "### Gaussians placed at random on the line\n\nAs the paper's figures 6 and 7: loss and mode coverage, "
-        "standard normal base, Gaussians placed anew in every run, which is most of the deviation.\n\n"
-        + markdown(shown)
+        "### Gaussians placed at random on the line\n\nThis is the setting of the paper's figures 6 "
+        "and 7: loss, and the share of modes that draws reach, with a standard normal base. The Gaussians are placed "
+        "anew in every run, which makes up most of the deviation.\n\n" + markdown(shown)
     )
 
 
@@ -215,9 +222,10 @@ def _draws() -> str:
         for what, row in rows.items()
     ]
     return (
-        "### Drawing\n\n100 000 draws, epsilon 2, three Gaussians on a line, and a Kolmogorov-Smirnov test against the "
-        "density. One chain, as `published.mbde` runs by default, is measured on 400 draws and scaled, without its "
-        "burn-in; a thousand chains side by side make the best of vectors.\n\n" + markdown(shown)
+        "### Drawing\n\nTime of 100 000 draws at epsilon 2 for three Gaussians on a line, and a Kolmogorov-Smirnov "
+        "test of the draws against the density. One chain, as `as_published.mbde` runs by default, is measured on 400 "
+        "draws and scaled, without its burn-in; a thousand chains side by side make the best use of vectors.\n\n"
+        + markdown(shown)
     )
 
 

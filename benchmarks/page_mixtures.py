@@ -38,12 +38,15 @@ def _ordinary() -> str:
     cells = grouped(rows, "n", "d", "k", "epsilon", "method", "separation")
     return (
         title
-        + "Held-out log-likelihood gap of `PrivateGaussianMixture` (method `sketch`, number of components known) to "
-        "scikit-learn's GaussianMixture with five starts on the same records, nats per record; median over the seeds, "
-        "delta 1e-6. Standard deviations from 0.5 to 1 within a component, means 3, 4.5 or 6 of the largest apart, the "
-        "public ball of radius 25. DP-EM starts at random and measures all by the public radius; both contenders have "
-        "the same records, budget and ball. " + _verdicts(cells) + "\n\n"
-        f"![gap]({_plot_ordinary(cells)})\n\n"
+        + "The *gap* is the log likelihood per record, on records that were held out, that `PrivateGaussianMixture` "
+        "(method `sketch`, number of components given) loses against scikit-learn's GaussianMixture with five starts "
+        "on the same records; in nats, median over the seeds, delta 1e-6. Standard deviations within a component lie "
+        "between 0.5 and 1, means are 3, 4.5 or 6 times the largest of them apart, and the public ball has radius 25. "
+        "The contenders are sample-aggregate and DP-EM, a private expectation maximisation which starts at random and "
+        "whose noise is scaled to the public radius; they have the same records, budget and ball. "
+        + _verdicts(cells)
+        + "\n\n"
+        f"![gap by number of records, and beside the contenders]({_plot_ordinary(cells)})\n\n"
         + markdown(_ordinary_table(cells))
         + "\nOther budgets, means 4.5 apart:\n\n"
         + markdown(_budget_table(cells))
@@ -69,7 +72,7 @@ def _verdicts(cells: Cells) -> str:
     return (
         f"The targets at epsilon 1 and up to five components are met in **{sum(met)} of {len(met)}** cells. The gap is "
         f"below that of the contender in **{rivals - len(lost)} of {rivals}** comparisons"
-        + (f"; not so at {'; '.join(lost)}." if lost else ".")
+        + (f". It is not at {'; '.join(lost)}." if lost else ".")
     )
 
 

@@ -59,9 +59,11 @@ def learner() -> str:
             }
         )
     return (
-        title + "`private_gaussian`, delta 1e-6: a Gaussian whose standard deviations lie between 0.2 and 1, somewhere "
-        "in a public ball of radius 1000. Errors of the mean in the Mahalanobis norm and of the whitened covariance in "
-        "the Frobenius norm, beside those of the sample's own moments.\n\n" + markdown(shown)
+        title
+        + "`private_gaussian` with delta 1e-6 fits a Gaussian whose standard deviations lie between 0.2 and 1, and "
+        "whose mean is somewhere in a public ball of radius 1000. Errors of the mean are in the Mahalanobis norm, "
+        "those of the whitened covariance in the Frobenius norm. Beside them are the errors of the sample's own "
+        "moments.\n\n" + markdown(shown)
     )
 
 
@@ -116,14 +118,15 @@ def separated() -> str:
         )
     charged = rows[0]["advanced_epsilon"]
     return (
-        title + '`method="recursive"` at the separation of the theorem, s = 100 in its units, 200 000 records, '
-        "epsilon 1, delta 1e-6. Total variation of the worst component from the true one, beside "
-        "that of the sample's moments on the *true* partition; the target is a ratio of at most 1.5 in at least nine "
-        "of ten runs. Round components are better than that partition's: the deviation from a sphere is shrunk by what "
-        "noise explains of it. What cannot be shrunk away is the noise on a covariance that is not round: it grows as "
-        "the square of the columns, and at 200 columns more than 10^5 records a component would be needed. The "
-        f"releases are charged by zCDP; advanced composition would say epsilon {float(charged):.1f} for the same.\n\n"
-        + markdown(shown)
+        title + 'These are fits by `method="recursive"` with components as far apart as the theorem asks (s = 100 in '
+        "its units), 200 000 records, epsilon 1, delta 1e-6. The table has the total variation (TV) of the worst "
+        "component from the true one, beside that of the sample's moments on the *true* partition of the records; the "
+        "target is a ratio of at most 1.5 in at least nine of ten runs. Round components come out better than that "
+        "partition, since their deviation from a sphere is shrunk by as much as noise explains of it. The noise on a "
+        "covariance that is not round cannot be shrunk away. It grows as the square of the number of columns: at 200 "
+        "columns more than 10^5 records per component would be needed. The releases are charged by "
+        "[zCDP](glossary.md#rho-zcdp-mu-gdp); advanced composition, the older rule, would say epsilon "
+        f"{float(charged):.1f} for the same.\n\n" + markdown(shown)
     )
 
 
@@ -164,10 +167,10 @@ def few_and_near() -> str:
     name = saved(figure, "mixtures_limits")
     return (
         "### How few, and how near\n\n"
-        f"All components recovered (each with a total variation below {RECOVERED_TV}; full lines, first numbers) and "
-        "all within 1.5 times the error of the true partition (dashed, second numbers); round components, epsilon "
-        "1.\n\n"
-        f"![limits]({name})\n\nBy number of records:\n\n"
+        "Shares of the runs in which all components were recovered, each with a total variation below "
+        f"{RECOVERED_TV} (full lines, first numbers), and in which all were within 1.5 times the error of the true "
+        "partition (dashed lines, second numbers). Components are round, epsilon is 1.\n\n"
+        f"![share of runs by number of records and by distance]({name})\n\nBy number of records:\n\n"
         + markdown(tables[0])
         + "\nBy distance of the nearest means, in standard deviations, at 50 000 records; the theorem asks for about "
         "100 times the last column:\n\n" + markdown(tables[1])
@@ -210,12 +213,14 @@ def phase() -> str:
     figure.tight_layout()
     name = saved(figure, "mixtures_phase")
     return (
-        title + "Three round components of equal weight, all pairs of means at least so far apart, epsilon 1, delta "
-        "1e-6: share of the runs in which every component is recovered (total variation below "
+        title
+        + "There are three round components of equal weight; the distance is that of the nearest means; epsilon is "
+        "1, delta 1e-6. Shown is the share of the runs in which every component is recovered (total variation below "
         f"{RECOVERED_TV}). {min(map(len, cells.values()))} to {max(map(len, cells.values()))} runs per cell, fewest of "
-        "sample-aggregate with many records; white: not measured. The public ball is one "
+        "sample-aggregate with many records; white cells were not measured. The public ball is one "
         "and a half times as wide as the means need. The table says from which distance on at least four of five runs "
-        f"succeed.\n\n![phase diagrams]({name})\n\n" + markdown(_thresholds(cells, columns, sizes, apart))
+        f"succeed.\n\n![share of runs in which all components are found, by method, records and distance]({name})\n\n"
+        + markdown(_thresholds(cells, columns, sizes, apart))
     )
 
 

@@ -13,9 +13,10 @@ def scale() -> str:
     ]
     return (
         (
-            "## From a file to a cluster\n\nPasses over generated rows: the time of a pass against the time that the "
-            "engine itself needs to read the same rows, in one run, the least of some turns; and states of every "
-            "engine against the one that numpy makes, integer by integer. `docs/scale.md` has the recipes.\n\n"
+            "## From a file to a cluster\n\nA pass reads every row once and counts it. The table has the time of a "
+            "pass against the time that the engine itself needs to read the same rows (in one process, the least of "
+            "several rounds), and compares the counts of every engine with those of numpy, integer by integer. "
+            "[My data are large](scale.md) has the recipes.\n\n"
         )
         + markdown(rows)
         + _warehouse()

@@ -234,7 +234,7 @@ def time_per_row(scene: Scene) -> Iterator[Row]:
         source.state(GRID)
         (seconds,) = best_of(partial(source.state, GRID), repeats=5 * min(10**8 // rows, 10))
         took[rows] = seconds
-        yield figure(f"{rows:.0e} rows of Parquet: nanoseconds a row", 1e9 * seconds / rows, "within 20%")
+        yield figure(f"{rows:.0e} rows of Parquet: nanoseconds per row", 1e9 * seconds / rows, "within 20%")
         counts = sketch(table(path, ["v0", "v1"]), GRID)
 
         def after(counts: DensitySketch = counts) -> None:
@@ -244,7 +244,7 @@ def time_per_row(scene: Scene) -> Iterator[Row]:
         yield figure(f"{rows:.0e} rows: seconds after the pass, release and modes", later, "the same for all")
     for fewer, more in itertools.pairwise(sizes):
         each = 1e9 * (took[more] - took[fewer]) / (more - fewer)
-        yield figure(f"from {fewer:.0e} to {more:.0e} rows of Parquet: nanoseconds a further row", each, "within 20%")
+        yield figure(f"from {fewer:.0e} to {more:.0e} rows of Parquet: nanoseconds per further row", each, "within 20%")
 
 
 def contributions(scene: Scene) -> Iterator[Row]:

@@ -51,8 +51,9 @@ def wrong(told: dict[str, str], there: set[str]) -> list[str]:
 
 def drawn_order(text: str) -> list[str]:
     """Rooms in the line of arrows, from the records to the page."""
-    line = next(line for line in text.splitlines() if line.strip().startswith("sources --rows-->"))
-    return re.findall(r"\b[a-z]+\b(?=[ ,]|$)", re.sub(r"--[a-z ]*-->", " ", line))
+    drawing = text[text.index("sources --rows-->") : text.index("| folder |")]
+    arrows = " ".join(re.sub(r"--[a-z ]*-->", " ", line) for line in drawing.splitlines() if "-->" in line)
+    return list(dict.fromkeys(re.findall(r"\b[a-z]+\b(?=[ ,]|$)", arrows)))
 
 
 def test_the_drawing_is_the_tree():

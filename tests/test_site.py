@@ -21,6 +21,7 @@ import site_hooks  # noqa: E402
 import tutorial_notebook  # noqa: E402
 import write_expect  # noqa: E402
 
+import page  # noqa: E402
 import page_conclusions  # noqa: E402
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md"))
@@ -47,7 +48,7 @@ def configured():
 def anchors(text):
     """Anchors of the headings of a page, as code hosts and the site make them."""
     plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", title) for title in HEADING.findall(FENCED.sub("", text)))
-    own = re.findall(r'<a id="([^"]+)">', text)
+    own = re.findall(r'<(?:a|span) id="([^"]+)">', text)
     return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in plain} | set(own)
 
 
@@ -116,7 +117,7 @@ def test_numbers_to_expect_are_those_of_the_measurements():
 def test_a_page_of_measurements_begins_with_what_its_figures_say(name):
     said = page_conclusions.CONCLUSIONS[name]()
     text = (DOCS / "benchmarks" / f"{name}.md").read_text("utf-8")
-    assert text.split("\n\n")[1] == f"**In short.** {said}"
+    assert text.split("\n\n")[1] == f"**In short.** {page.beside(said)}"
     index = (DOCS / "benchmarks.md").read_text("utf-8")
     assert said in index
     parts = {f"benchmarks/{name}.md#{anchor}" for anchor in anchors(text.partition("\n\n")[2])}

@@ -35,15 +35,16 @@ def script(name: str) -> ModuleType:
 
 def page() -> str:
     """Text of the page: the question of each script, its picture and where it is."""
-    parts = [HEAD]
+    parts = [HEAD, '<div class="gallery" markdown>\n']
     for path in sorted(GALLERY.glob("*.py")):
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         question, sign, rest = text.partition("? ")
         begin, _, more = rest.partition("\n")
         parts.append(
-            f"## {question}{sign.strip()}\n\n{begin} {more}".rstrip()
-            + f"\n\n![{begin.rstrip('.')}](gallery/{path.stem}.svg)\n\n[{path.name}](gallery/{path.name})\n"
+            f"<div markdown>\n\n## {question}{sign.strip()}\n\n{begin} {more}".rstrip()
+            + f"\n\n![{begin.rstrip('.')}](gallery/{path.stem}.svg)\n\n[{path.name}](gallery/{path.name})\n\n</div>\n"
         )
+    parts.append("</div>\n")
     return "\n".join(parts)
 
 

@@ -255,6 +255,24 @@ NAMES = {
 
 def on_post_page(output: str, page: Any, config: Any) -> str:  # noqa: ARG001
     """Give a name to the theme's buttons that have none, for those who hear a page."""
+    return named(output)
+
+
+def on_post_template(output: str, template_name: str, config: Any) -> str:  # noqa: ARG001
+    """The same for the page that is shown where there is none, which says where to go on besides."""
+    said = '<p>There is no such page. Go on from the <a href="/index.html">start</a>, or search above.</p>'
+    output = output.replace("<h1>404 - Not found</h1>", "<h1>404 - Not found</h1>\n" + said)
+    return named(output) if template_name.endswith(".html") else output
+
+
+def named(page: str) -> str:
+    """A page whose buttons all have a name.
+
+    Examples
+    --------
+    >>> named('<label class="md-search__icon md-icon" for="__search">')
+    '<label class="md-search__icon md-icon" for="__search" title="Search" aria-label="Search">'
+    """
     for label, name in NAMES.items():
-        output = output.replace(label, f'{label[:-1]} title="{name}" aria-label="{name}">')
-    return output
+        page = page.replace(label, f'{label[:-1]} title="{name}" aria-label="{name}">')
+    return page

@@ -3,7 +3,8 @@
     python tools/studio_pictures.py              the pictures of the page; needs the extras studio and dev, and chromium
     python tools/studio_pictures.py --all DIR    every page of the studio in light, dark, phone and print
     python tools/studio_pictures.py --pages DIR FILE.html ...    the same of pages that were written: reports, say
-    python tools/studio_pictures.py --site DIR [PART ...]    the same of what `make docs` built, first screens only
+    python tools/studio_pictures.py --site DIR [PART ...]    the same of what `make docs` built
+    python tools/studio_pictures.py --sheets DIR    lay the pictures of a folder out on sheets, several pages on each
 
 Beside each picture it prints what a script finds wrong with the page: text of too little contrast, fields, pictures and
 links without a name, headings out of order, complaints on the console, and pages wider than the screen. The noise is
@@ -124,7 +125,7 @@ def journey(browser: Any, link: str) -> None:
     save(phone.screenshot(full_page=True), "explore-phone", 1100)
 
 
-def looked_at(browser: Any, state: Any, address: str, name: str, folder: Path, whole: bool = True) -> None:
+def looked_at(browser: Any, state: Any, address: str, name: str, folder: Path) -> None:
     """Take one page in every way, and say what is wrong with it."""
     for look, options in LOOKS.items():
         context = browser.new_context(storage_state=state, **options)
@@ -138,7 +139,7 @@ def looked_at(browser: Any, state: Any, address: str, name: str, folder: Path, w
         page.goto(address)
         page.wait_for_load_state("networkidle")
         width, seen = page.evaluate("() => [document.documentElement.scrollWidth, window.innerWidth]")
-        page.screenshot(path=folder / f"{name}-{look}.png", full_page=whole)
+        page.screenshot(path=folder / f"{name}-{look}.png", full_page=True)
         wide = [f"{width - seen} points too wide"] if width > seen else []
         found = page.evaluate(WRONG) if look in ("light", "dark") else []
         print(f"{name}-{look}: {'; '.join([*wide, *said, *found]) or 'nothing wrong'}", flush=True)
@@ -209,15 +210,46 @@ def site_pages(parts: list[str]) -> list[Path]:
 
 
 def every_site_page(browser: Any, folder: Path, parts: list[str]) -> None:
-    """Look at pages of the site, from a server on this machine."""
+    """Look at pages of the site from top to bottom, from a server on this machine."""
     handler = partial(SimpleHTTPRequestHandler, directory=str(SITE))
     SimpleHTTPRequestHandler.log_message = lambda *_: None  # type: ignore[method-assign]
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for page in site_pages(parts):
             name = f"site-{page.with_suffix('').as_posix().replace('/', '-')}"
-            looked_at(browser, None, f"http://127.0.0.1:{server.server_port}/{page}", name, folder, whole=False)
+            looked_at(browser, None, f"http://127.0.0.1:{server.server_port}/{page}", name, folder)
         server.shutdown()
+
+
+SHEET, GAP, LINE = 1092, 4, 14
+SCALES = {"light": 0.31, "dark": 0.23, "phone": 0.4, "print": 0.4}
+"""Points of a sheet, between columns and of a name; and how small a page may be for its faults to be seen still."""
+
+
+def sheets(folder: Path) -> None:
+    """Lay pictures out in columns, one page below the other, and write sheets beside them."""
+    from PIL import Image, ImageDraw
+
+    Image.MAX_IMAGE_PIXELS = None  # pages of a phone are long
+    for look, scale in SCALES.items():
+        width = round(LOOKS[look]["viewport"]["width"] * scale)
+        sheet, made, left, top = Image.new("RGB", (SHEET, SHEET), "#888"), 0, 0, 0
+        for path in sorted(path for path in folder.glob(f"*-{look}.png") if not path.name.startswith("sheet-")):
+            picture = Image.open(path).convert("RGB")
+            picture = picture.resize((width, round(picture.height * width / picture.width)), Image.Resampling.LANCZOS)
+            done = 0
+            while done < picture.height:
+                if top > SHEET - 4 * LINE:
+                    left, top = left + width + GAP, 0
+                if left + width > SHEET:
+                    sheet.save(folder / f"sheet-{look}-{made:02}.png")
+                    sheet, made, left, top = Image.new("RGB", (SHEET, SHEET), "#888"), made + 1, 0, 0
+                part = min(picture.height - done, SHEET - LINE - top)
+                ImageDraw.Draw(sheet).text((left, top), path.stem.removesuffix(f"-{look}"), fill="white")
+                sheet.paste(picture.crop((0, done, width, done + part)), (left, top + LINE))
+                done, top = done + part, top + part + LINE
+        sheet.save(folder / f"sheet-{look}-{made:02}.png")
+        print(f"{look}: {made + 1} sheets")
 
 
 def _kept(download: Any) -> str:
@@ -231,6 +263,9 @@ def main(words: list[str]) -> None:
     """Take the pictures that the words ask for."""
     from playwright.sync_api import sync_playwright
 
+    if words[:1] == ["--sheets"]:
+        sheets(Path(words[1]))
+        return
     if words[:1] in (["--pages"], ["--site"]):
         folder = Path(words[1])
         folder.mkdir(parents=True, exist_ok=True)

@@ -74,11 +74,26 @@ def documented_modules(pages: Iterable[str]) -> list[str]:
     return sorted(found - {TOP})
 
 
+def formula(text: str) -> str:
+    r"""Return a formula as it can be read in a line of text.
+
+    Examples
+    --------
+    >>> formula(r"\varepsilon"), formula(r"f(x) \propto x^{k - 1}")
+    ('epsilon', '`f(x) ∝ x^(k - 1)`')
+    """
+    for sign, plain in (("\\propto", "∝"), ("\\pm", "±"), ("{", "("), ("}", ")")):
+        text = text.replace(sign, plain)
+    text = re.sub(r"\\(?:var)?(\w+)", r"\1", text)
+    return f"`{text}`" if re.search(r"[\^∝=]", text) else text
+
+
 def first_sentence(thing: object) -> str:
     """Return the first sentence of a docstring on one line, empty if there is none."""
     text = inspect.getdoc(thing) or ""
     paragraph = " ".join(text.split("\n\n")[0].split())
-    sentence = re.split(r"(?<=[.!?]) (?=[A-Z`])", paragraph)[0].replace(":math:`", "`")
+    sentence = re.split(r"(?<=[.!?]) (?=[A-Z`])", paragraph)[0]
+    sentence = re.sub(r":math:`([^`]+)`", lambda found: formula(found[1]), sentence)
     return re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", sentence)
 
 

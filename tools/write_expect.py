@@ -42,6 +42,11 @@ def two(value: float) -> str:
     return f"{value:.{max(0, digits)}f}"
 
 
+def percent(value: float) -> str:
+    """Return a number of percents in two digits."""
+    return f"{two(value)}%"
+
+
 def pivot(
     found: Iterable[Row],
     across: str,
@@ -84,7 +89,7 @@ def modes() -> str:
     worse = sum(float(row["mse"]) > float(row["fourier_mse"]) for row in leaves)
     return f"""## Modes: how far off is a typical value?
 
-Two sets of the DP-GRAMS paper, both in full: gaussian4 is four normal groups of width 1 at (±3, ±3), and t5 is five groups with heavy tails and very different scales, which is harder. The number of modes is given, delta = 1e-5. Root of the mean squared error of 20 runs. A
+These are the two data sets of the [DP-GRAMS paper](papers.md), both in full: gaussian4 is four normal groups of width 1 at (±3, ±3), and t5 is five groups with heavy tails and very different scales, which is harder. The number of [modes](glossary.md#mode) is given, delta = 1e-5. The table has the root of the mean squared error of 20 runs. A
 value above 1 means that a mode is missed now and then. {source("modes_table")}
 
 {table}
@@ -104,12 +109,12 @@ def clusters() -> str:
     table = pivot(rows("clusters", method="certified"), "epsilon", "dataset", lambda row: float(row["ari"]), "data")
     return f"""## Clusters: are records put together rightly?
 
-Adjusted Rand index: 1 is perfect, 0 is chance. Iris has 150 records, digits 1797, MNIST 70 000; the number of clusters is given, delta = 1e-5. Defaults were
+The [adjusted Rand index](glossary.md#adjusted-rand-index-ari) (ARI) is 1 for perfect groups and 0 for chance. Iris has 150 records, digits 1797, MNIST 70 000; the number of clusters is given, delta = 1e-5. Defaults were
 chosen with Iris and MNIST in sight, so their numbers flatter. {source("clusters")}
 
 {table}
 
-**If the number is not given**, it is read from the release. On made data of 2000 records that mostly works; on small real tables it often finds too few groups. All sets of the half
+**If the number is not given**, it is read from the release. On made data of 2000 records that mostly works; on small real tables it often finds too few groups. The table has all sets of the half
 that was kept for judging. {source("readings_clusters")}
 
 {chr(10).join(lines)}
@@ -125,7 +130,7 @@ def regression() -> str:
     errors = pivot(found, "epsilon", "case", lambda row: math.sqrt(float(row["true_mse"])), "n")
     return f"""## Branches: how far off is a typical y at an x?
 
-Both sets of the paper's grid, in full; 5 runs. First the share of places without an answer, where everything stays in the fog; then the root mean squared error, in which a place
+These are both sets of the paper's grid, in full, with 5 runs. The first table has the share of places without an answer, where everything stays in the [fog](glossary.md#fog-fogline). The second has the root mean squared error, in which a place
 without an answer counts as the whole range of y, so that large numbers mean missing answers. {source("regression")}
 
 {missing}
@@ -155,7 +160,7 @@ def fits() -> str:
     table = pivot(normal, "epsilon", "n", lambda row: float(row["mu_rmse"]), "n")
     return f"""## Fits: how far off is a parameter?
 
-The mean of a normal law with standard deviation 2, delta = 1e-5; root mean squared error of 1000 runs, records without contamination (the file has contaminated ones). {source("hellinger_certified")}
+What is fitted is the mean of a normal [law](glossary.md#law) with standard deviation 2, delta = 1e-5. The table has the root mean squared error of 1000 runs on records without contamination (the file has contaminated ones). {source("hellinger_certified")}
 
 {table}
 
@@ -181,7 +186,7 @@ def mixtures() -> str:
         )
     return f"""## Mixtures: how much is lost against a fit without privacy?
 
-Loss of log-likelihood per record on fresh records, in nats, against scikit-learn without privacy; components that overlap (separation 3; the file has 4.5 and 6 too), epsilon = 1. Zero means as good as
+The table has the loss of log likelihood per record on fresh records, in [nats](glossary.md#nat), against scikit-learn without privacy. Components overlap (separation 3; the file has 4.5 and 6 too), and epsilon is 1. Zero means as good as
 without privacy; a negative number is luck. {source("mixtures_ordinary")}
 
 {chr(10).join(lines)}
@@ -206,14 +211,26 @@ def intervals() -> str:
             covered.append(f"{100 * float(row['coverage']):.0f}% of {row['intervals']}")
         lines.append(f"| {name} | {' | '.join(covered)} |")
     ranks = {row["measure"]: float(row["value"]) for row in rows("profile", kind="all", study="errors")}
-    return f"""## Numbers of one column: do the intervals hold?
+    cells = rows("expect_column")
+    quartiles = pivot(cells, "epsilon", "n", lambda row: 100 * float(row["quartiles"]), "n", percent)
+    means = pivot(cells, "epsilon", "n", lambda row: 100 * float(row["mean"]), "n", percent)
+    return f"""## Numbers of one column: how far off, and do the intervals hold?
+
+How far off is a quartile? The error is the distance in rank from the quartile of the table itself, in percent of the records: at 1%, the median that was told is exceeded by 49% to 51% of them.
+The table has the median over {cells[0]["columns"]} columns that nothing was tuned on and {cells[0]["runs"]} runs each; some columns are harder. {source("expect_column")}
+
+{quartiles}
+
+The mean, in percent of the standard deviation of the records, by the same releases:
+
+{means}
 
 Share of 95% intervals that held the truth, for made columns that nothing was tuned on, epsilon = 1. {source("calibration")}
 
 {chr(10).join(lines)}
 
 Quartiles of 100 columns at once, n = 10 000, epsilon = 1 for all of them together: the median error is {100 * ranks["median rank error"]:.1f}% of the records in rank, the mean
-{100 * ranks["mean rank error"]:.1f}%. {source("profile")} A table of n and epsilon for single columns has not been kept: [densities](density.md#figures) compares with other methods instead.
+{100 * ranks["mean rank error"]:.1f}%. {source("profile")} [Densities](density.md#figures) compares with other methods.
 """
 
 

@@ -98,7 +98,7 @@ def test_power_cuts_notice_a_disk_that_lies(tmp_path):
 def test_speed_and_opening_count_what_they_did(tmp_path):
     for name in "abc":
         (tmp_path / name).mkdir()
-    assert "reservations a minute" in trials.throughput(tmp_path / "a", askers=4, questions=40, reserve_only=True)
+    assert "reservations per minute" in trials.throughput(tmp_path / "a", askers=4, questions=40, reserve_only=True)
     assert "questions answered" in trials.throughput(tmp_path / "b", askers=4, questions=40)
     assert "402 entries" in trials.opening(tmp_path / "c", entries=400, askers=8)
 

@@ -155,7 +155,7 @@ def forced_writes(folder: Path, rounds: int = 600) -> str:
     Examples
     --------
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     forced_writes(Path(folder), 1).endswith("a minute without a ledger")
+    ...     forced_writes(Path(folder), 1).endswith("per minute without a ledger")
     True
     """
     books, marks = folder / "books", folder / "marks"
@@ -175,7 +175,7 @@ def forced_writes(folder: Path, rounds: int = 600) -> str:
         (marks / "new").rename(marks / "mark")
         Disk().force_directory(marks)
     os.close(place)
-    return f"{60 * rounds / (time.perf_counter() - start):,.0f} times a minute without a ledger"
+    return f"{60 * rounds / (time.perf_counter() - start):,.0f} times per minute without a ledger"
 
 
 def _forced(path: Path, body: bytes, force: Callable[[int], None]) -> None:

@@ -407,7 +407,7 @@ def throughput(folder: Path, askers: int = 1, questions: int = 200, reserve_only
         require(reserved == questions // askers * askers, "not every question was paid for")
         require(answered == (0 if reserve_only else reserved), "not every question was answered")
     what = "reservations" if reserve_only else "questions answered"
-    return f"{60 * reserved / wall:,.0f} {what} a minute; {1000 * cpu / reserved:.2f} ms of processor each"
+    return f"{60 * reserved / wall:,.0f} {what} per minute; {1000 * cpu / reserved:.2f} ms of processor each"
 
 
 def _in_threads(work: Callable[[int], None], askers: int) -> tuple[float, float]:

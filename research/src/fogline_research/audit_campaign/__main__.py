@@ -50,37 +50,43 @@ _PACKAGES = ("fogline", "opendp", "numpy", "scipy", "scikit-learn")
 _SECTIONS = {
     "estimators": (
         "Certified estimators",
-        "Replay carries the claim: a run on D is recorded and played back on a neighbour D', and everything that can "
-        "be seen must be the same, while the exact query moves by no more than the declared sensitivity. Seen are the "
-        "result with all that can be reached from it, what is printed, logged, warned, raised and written, and the "
-        "state that is left behind: modules, classes, caches, environment, threads. What cannot be looked into, and "
-        "noise of a kind that no check knows, is a failure. Attacks bound "
-        "the privacy from below; they are smoke tests, and a claim that stands is not proved by them (the proofs are "
-        "beside the code). The likelihood ratio is the best score there is for a vector with Gaussian noise. "
-        "PrivateModes publishes a DensitySketch's release and what is read from it, so that attack is on both.",
+        "The claim rests on [replay](glossary.md#replay): a run on a data set D is recorded and played back on a "
+        "[neighbour](glossary.md#neighbours) D'. Everything that can be seen must then be the same, while the "
+        "exact query moves by no more than the declared [sensitivity](glossary.md#sensitivity). What can be seen "
+        "is the result with all that can be reached from it, what is printed, logged, warned, raised and written, "
+        "and the state that is left behind: modules, classes, caches, environment, threads. It counts as a failure "
+        "if something cannot be looked into, or if noise is of a kind that no check knows. Attacks bound the "
+        "privacy from below. They are smoke tests: a claim that stands is not proved by them (the proofs are "
+        "beside the code). The likelihood ratio is the best score there is for a vector with Gaussian noise. [mu "
+        "and rho](glossary.md#rho-zcdp-mu-gdp) are other units of epsilon; [add-remove and "
+        "replace](glossary.md#add-remove-replace) are the two kinds of neighbours; d is the number of columns. "
+        "PrivateModes publishes the release of a DensitySketch and what is read from it, so that one attack is on "
+        "both.",
     ),
     "mechanisms": (
         "Mechanisms",
-        "Each on a pair of neighbours that brings it near its claim. Where it is known, the table says what the pair "
-        "would show with endless runs: the distance to it is the price of the confidence.",
+        "Each mechanism was tried on a pair of neighbours that brings it near its claim. Where it is known, the "
+        "table says what the pair would show with endless runs; the distance to that is the price of the "
+        "confidence.",
     ),
     "noise": (
         "Noise",
-        "Draws from the operating system's entropy against the exact law; and for each kind of event that the answer "
-        "is the function of exact value and draws that the event says, also on values where the noise decides.",
+        "Draws from the operating system's entropy are compared with the exact law. For each kind of event the "
+        "audit also checks that the answer is the function of the exact value and the draws that the event states, "
+        "even on values where the noise decides.",
     ),
     "published": (
         "Published algorithms",
-        "`fogline_research.as_published` has the papers' algorithms to the letter. Their claims are false where the "
-        "paper's "
-        "argument has a gap ([gaps](gaps.md)); these attacks must succeed, which shows that the audit has teeth.",
+        "`fogline_research.as_published` has the algorithms of the [papers](papers.md) to the letter. Their claims "
+        "are false where the paper's argument has a gap ([gaps](gaps.md)). These attacks must succeed, which shows "
+        "that the audit can find a leak.",
     ),
     "isolation": (
         "Record isolation",
-        "Pairs of [hostile tables](isolation.md) that differ in one record, or in all records of one unit, written in "
-        "the form of each source and read through the public functions. A violation is a pair whose exact states "
-        "differ by more than that record's vector (with a unit, by more than c records of it), or whose errors, "
-        "warnings, log or schema differ.",
+        "The audit draws pairs of [hostile tables](isolation.md) that differ in one record, or in all records of "
+        "one [unit](glossary.md#unit). They are written in the form of each source and read through the public "
+        "functions. A violation is a pair whose exact states differ by more than that record's vector (with a "
+        "unit, by more than c of its records), or whose errors, warnings, log or schema differ.",
     ),
     "coverage": (
         "What the hostile tables were made of",
@@ -88,10 +94,11 @@ _SECTIONS = {
     ),
     "others": (
         "For comparison: diffprivlib",
-        "Attacked as a black box through `audit.attack`, in an environment of its own "
+        "diffprivlib was attacked as a black box through `audit.attack`, in an environment of its own "
         "(`benchmarks/diffprivlib_kmeans.py`). D is 600 records at 0; D' has one more, at 1. In version 0.6.6 a "
-        "cluster without records is left where it is (`if cluster not in labels: continue`), with no noise: the one "
-        "record that falls into it makes its centre move. `labels_` and `inertia_` are exact functions of the records.",
+        "cluster without records is left where it is (`if cluster not in labels: continue`), with no noise, so "
+        "that the one record that falls into it makes its centre move. `labels_` and `inertia_` are exact "
+        "functions of the records.",
     ),
 }
 
@@ -147,15 +154,17 @@ def page(
         "Do not edit.",
         _facts(seed, length, date, seconds, processor),
     ]
-    parts += ["## Doors, properties, cases", doors_table(lines)]
+    said = "A *door* is a place at which records, or a budget, could get out."
+    parts += ["## Doors, properties, cases", said, doors_table(lines)]
     for section, (title, introduction) in _SECTIONS.items():
         chosen = [line for line in lines if line.section == section]
         if chosen:
             parts += [f"## {title}", introduction, _table(chosen, _HEADINGS.get(section, _HEADING))]
     parts += [
         "## The ledger under stress",
-        "`python -m tests.ledger.torture`: never more released than reserved, never more reserved than the cap, every "
-        "tampering refused. Speeds are of the machine it ran on.",
+        "`python -m tests.ledger.torture` checks that the [ledger](glossary.md#ledger) never releases more than was "
+        "reserved, never reserves more than its cap, and refuses every file that was tampered with. Speeds are those "
+        "of the machine on which it ran.",
         ledger.strip(),
     ]
     return "\n\n".join(parts) + "\n"
@@ -178,7 +187,7 @@ def doors_table(lines: Sequence[Line]) -> str:
     >>> tried = [Line(name, "1000", True, "isolated", "isolation", "0") for name in ("a list", "an array")]
     >>> table = doors_table([*tried, Line("a release: replay", "60 pairs, up to 1.0", True)]).splitlines()
     >>> [row.split(" | ")[2:] for row in table[2:]]
-    [['1000 pairs each', '0 |'], ['1 lines, of which 1 are replays', '0 |']]
+    [['1000 pairs each', '0 |'], ['1 line, of which 1 are replays', '0 |']]
     """
     rows = ["| door | property | cases tried | violations |", "| --- | --- | --- | ---: |"]
     isolated: dict[str, list[Line]] = {}
@@ -194,7 +203,9 @@ def doors_table(lines: Sequence[Line]) -> str:
         chosen = [line for line in lines if line.section == section]
         if chosen:
             replays = sum("replay" in line.check for line in chosen)
-            cases = f"{len(chosen)} lines" + (f", of which {replays} are replays" if replays else "")
+            cases = f"{len(chosen)} line{'s' * (len(chosen) > 1)}" + (
+                f", of which {replays} are replays" if replays else ""
+            )
             rows.append(f"| {entry} | {claim} | {cases} | {sum(not line.passed for line in chosen)} |")
     return "\n".join(rows)
 
@@ -208,7 +219,7 @@ def _facts(seed: int, length: str, date: str, seconds: float, processor: float) 
             f"- seed of the random pairs: {seed}; noise from the operating system",
             f"- versions: {versions}, Python {platform.python_version()}",
             f"- confidence: every lower bound holds with confidence {CONFIDENCE:g} on its own line; among some thirty "
-            "lines, one in a few audits may overstate what it found by a little",
+            "lines, a bound that is a little too high is to be expected once in a few audits",
             f"- what attacks can see: {_sight()}; a rarer leak needs more runs (`fogline.audit.visible_probability`)",
         ]
     )
@@ -216,7 +227,10 @@ def _facts(seed: int, length: str, date: str, seconds: float, processor: float) 
 
 def _sight() -> str:
     """Say how rare a leak of a record may be and still be seen, by the number of runs counted on each side."""
-    seen = [f"{runs:,} runs one of {100 * visible_probability(runs, confidence=1 - 1e-6):.2g}%" for runs in _RUNS]
+    seen = [
+        f"{runs:,} runs show a leak of probability {100 * visible_probability(runs, confidence=1 - 1e-6):.2g}%"
+        for runs in _RUNS
+    ]
     return f"at epsilon 1, delta 1e-5 and an error of 1e-6, {', '.join(seen)}"
 
 

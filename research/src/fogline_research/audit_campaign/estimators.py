@@ -308,7 +308,7 @@ def check_leaf_ratio(seed: int, short: bool) -> Iterator[Line]:
             confidence=CONFIDENCE,
         )
         ratio = report.epsilon_lower / epsilon
-        found = f"epsilon at least {report.epsilon_lower:.3f}: {ratio:.2f} of the claim ({runs:,} runs a side)"
+        found = f"epsilon at least {report.epsilon_lower:.3f}: {ratio:.2f} of the claim ({runs:,} runs per side)"
         passed = not report.broken and (short or ratio >= 0.8)
         check = f"DensitySketch on leaves, {relation}: likelihood ratio of both stages"
         yield Line(check, found, passed, f"epsilon {epsilon:g}, delta 0")
@@ -326,7 +326,7 @@ def check_outlier(seed: int, short: bool) -> Iterator[Line]:  # noqa: ARG001
     runs = 300 if short else 2000
     claim = estimator.fit(crowd).guarantee_
     report = attack(estimator.fit, crowd, np.append(crowd, [[9.0]], axis=0), claim, runs=runs, confidence=CONFIDENCE)
-    found = f"epsilon at least {report.epsilon_lower:.2f} ({runs} runs a side; {report.witness}); {report.sight}"
+    found = f"epsilon at least {report.epsilon_lower:.2f} ({runs} runs per side; {report.witness}); {report.sight}"
     yield Line("PrivateModes, add-remove: all witnesses and a trained score", found, not report.broken, _CLAIM)
 
 
@@ -430,7 +430,7 @@ def _gaussian(runs: int) -> Line:
     )
     assert report.mu is not None
     ratio = report.mu_lower / report.mu
-    found = f"mu at least {report.mu_lower:.4f}: {ratio:.2f} of the claim ({runs:,} runs a side)"
+    found = f"mu at least {report.mu_lower:.4f}: {ratio:.2f} of the claim ({runs:,} runs per side)"
     claim = f"mu = sqrt(2 rho) = {report.mu:.4f}"
     passed = not report.broken and ratio >= 0.8
     return Line(
@@ -456,7 +456,7 @@ def _attacked(
     """Attack a mechanism by a number that it publishes; say what the pair would show with endless runs."""
     claim = Guarantee.uncertified(epsilon=1.0, delta=delta, reason="an audit")
     report = attack(score, D, D_prime, claim, score=float, runs=runs, threshold=threshold, confidence=CONFIDENCE)
-    found = f"epsilon at least {report.epsilon_lower:.2f} ({runs:,} runs a side); {report.sight}"
+    found = f"epsilon at least {report.epsilon_lower:.2f} ({runs:,} runs per side); {report.sight}"
     if allowed is not None:
         found += f"; endless runs would show {allowed:.2f}"
     stated = "epsilon 1" + (f", delta {delta:g}" if delta else "")
@@ -502,7 +502,7 @@ def check_draws(seed: int, short: bool) -> Iterator[Line]:
         yield Line(check, found, report.passed, "distance / sensitivity at most 1")
     runs = 4_000 if short else 20_000
     attacked = _one_draw(runs)
-    found = f"epsilon at least {attacked.epsilon_lower:.2f} ({runs:,} runs a side)"
+    found = f"epsilon at least {attacked.epsilon_lower:.2f} ({runs:,} runs per side)"
     yield Line("IntegralSampler, all records left or all right: one draw", found, not attacked.broken, "epsilon 1")
 
 
@@ -569,7 +569,7 @@ def check_published_draws(seed: int, short: bool) -> Iterator[Line]:
         hits = report.witnesses[0]
         found = f"epsilon at least {report.epsilon_lower:.2f} ({hits.hits_1} against {hits.hits_0} of {hits.runs} runs)"
         verdict = "false, as it must be" if report.broken else "NOT BROKEN: the audit lost its teeth"
-        yield Line(f"mbde, {name} (gap 8)", found, report.broken, "epsilon 0.1 a draw", "published", verdict)
+        yield Line(f"mbde, {name} (gap 8)", found, report.broken, "epsilon 0.1 per draw", "published", verdict)
 
 
 GENEROUS = {"epsilon": 40.0, "delta": 1e-5}

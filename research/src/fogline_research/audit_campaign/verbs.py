@@ -71,7 +71,7 @@ def _attacked(name: str, maker: Maker, relation: str, runs: int) -> Line:
     is_weak = relation == "add-remove" and report.epsilon_lower <= 0.5 * epsilon
     passed = not report.broken and not is_weak
     check = f"{name}, d = 2, {relation}: likelihood ratio of all stages"
-    return Line(check, f"{found} ({runs:,} runs a side)", passed, f"epsilon {epsilon:g}, delta 0")
+    return Line(check, f"{found} ({runs:,} runs per side)", passed, f"epsilon {epsilon:g}, delta 0")
 
 
 # -- releases ------------------------------------------------------------------------------------------------
