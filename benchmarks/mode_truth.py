@@ -8,15 +8,19 @@ seeded noise. Writes a CSV in docs/benchmarks: one row per kind, n and epsilon, 
 
     python benchmarks/mode_truth.py --half judge --runs 50                    one process
     python benchmarks/mode_truth.py --half tune --runs 5 --csv "" --settings 1000:1
+    python benchmarks/mode_truth.py --runs 10 --first 0 --raw a.jsonl         a part, one line per fit
+    python benchmarks/mode_truth.py --pool a.jsonl b.jsonl                    the CSV of parts that were run before
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +59,8 @@ class Outcome:
     squared: float
     stated: float
     seconds: float
+    features: str = "leaves"
+    run: int = 0
 
 
 def judge_fit(name: str, n: int, epsilon: float, run: int, features: str = "leaves", seed: int = 0) -> Outcome:
@@ -84,14 +90,15 @@ def judge_fit(name: str, n: int, epsilon: float, run: int, features: str = "leav
             continue
         best = min(near, key=lambda i: float(np.sum((offset[i] / kind.tolerance) ** 2)))
         taken.add(best)
-        covered += apart(best, mode) <= limit
+        covered += int(apart(best, mode) <= limit)
         squared += float(np.sum((offset[best] / kind.tolerance) ** 2))
         stated += float(np.sum((model.standard_errors_[best] / kind.tolerance) ** 2))
     others = [i for i in range(len(model.modes_)) if i not in taken]
     wide = sum(any(apart(i, mode) <= limit for mode in kind.modes) for i in others)
     false = len(others) > wide
     return Outcome(
-        name, n, epsilon, false, len(kind.modes), len(taken), wide, covered, squared, stated, seconds
+        name, n, epsilon, bool(false), len(kind.modes), len(taken), wide, covered, squared, stated, seconds, features,
+        run,
     )  # fmt: skip
 
 
@@ -120,39 +127,92 @@ def pooled_rows(outcomes: Sequence[Outcome], features: str) -> Iterator[dict[str
         }  # fmt: skip
 
 
+def paired_rows(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
+    """Squared errors of leaves over those of Fourier sums on the same records, where both found the same modes.
+
+    Per kind and setting, then geometric means of these ratios per kind, per group and over all.
+    """
+    by_fit: dict[tuple[str, int, float, int], dict[str, Outcome]] = defaultdict(dict)
+    for one in outcomes:
+        by_fit[one.kind, one.n, one.epsilon, one.run][one.features] = one
+    cells: dict[tuple[str, int, float], list[tuple[Outcome, Outcome]]] = defaultdict(list)
+    for (kind, n, epsilon, _), both in by_fit.items():
+        if (
+            len(both) == len({"leaves", "grid"})
+            and both["leaves"].found == both["grid"].found == both["grid"].modes > 0
+        ):
+            cells[kind, n, epsilon].append((both["leaves"], both["grid"]))
+    ratios: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for (kind, n, epsilon), pairs in sorted(cells.items()):
+        modes = sum(leaf.found for leaf, _ in pairs)
+        leaf, grid = sum(leaf.squared for leaf, _ in pairs), sum(grid.squared for _, grid in pairs)
+        group, half = KINDS[kind].group, KINDS[kind].half
+        for key in ((half, group, kind), (half, group, "all"), (half, "all", "all")):
+            ratios[key].append(leaf / grid)
+        yield {
+            "half": half, "group": group, "kind": kind, "n": n, "epsilon": epsilon, "pairs": len(pairs),
+            "mse_ratio": leaf / grid, "coverage_leaves": sum(leaf.covered for leaf, _ in pairs) / modes,
+            "coverage_fourier": sum(grid.covered for _, grid in pairs) / modes,
+        }  # fmt: skip
+    for (half, group, kind), some in sorted(ratios.items()):
+        mean = float(np.exp(np.mean(np.log(some))))
+        yield {"half": half, "group": group, "kind": kind, "n": "all", "epsilon": "all", "pairs": "", "mse_ratio": mean}
+
+
+def run_fits(chosen: argparse.Namespace) -> Iterator[Outcome]:
+    """All fits that were asked for, one run of every kind and setting after the other, so that any end is balanced."""
+    settings = [(int(n), float(e)) for n, e in (pair.split(":") for pair in chosen.settings)]
+    names = [
+        name for name in chosen.kinds
+        if chosen.half in ("both", KINDS[name].half) and len(KINDS[name].bounds) in chosen.columns
+        and chosen.truth in ("any", "with" if len(KINDS[name].modes) else "without")
+    ]  # fmt: skip
+    start = time.monotonic()
+    for run in range(chosen.first, chosen.first + chosen.runs):
+        if (time.monotonic() - start) > 60 * chosen.minutes:
+            break
+        for features in chosen.features:
+            for name in names:
+                for n, epsilon in settings:
+                    yield judge_fit(name, n, epsilon, run, features, chosen.seed)
+
+
 def main() -> None:
     """Run the study."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--half", choices=["tune", "judge", "both", "new"], default="judge")
+    parser.add_argument("--truth", choices=["any", "with", "without"], default="any", help="kinds with a mode or none")
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="number of the first run: other runs have other seeds")
     parser.add_argument("--features", nargs="+", default=["leaves"], choices=["leaves", "grid"])
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="KIND")
     parser.add_argument("--settings", nargs="+", default=[f"{n}:{e}" for n, e in SETTINGS], metavar="N:EPSILON")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--columns", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many, at the end of a run")
+    parser.add_argument("--raw", type=Path, help="a file to which one line per fit is added, for --pool")
+    parser.add_argument("--pool", type=Path, nargs="+", help="files of --raw: no fit is made, only rows are")
+    parser.add_argument("--paired", action="store_true", help="compare squared errors of leaves and grid instead")
     parser.add_argument("--csv", default="mode_truth", help="name of the file, empty to print only")
     chosen = parser.parse_args()
-    settings = [(int(n), float(e)) for n, e in (pair.split(":") for pair in chosen.settings)]
-    rows: list[dict[str, Any]] = []
-    for features in chosen.features:
-        outcomes: list[Outcome] = []
-        start = time.monotonic()
-        for run in range(chosen.runs):
-            if (time.monotonic() - start) > 60 * chosen.minutes:
-                break
-            outcomes += [
-                judge_fit(name, n, epsilon, run, features, chosen.seed)
-                for name in chosen.kinds
-                for n, epsilon in settings
-                if chosen.half in ("both", KINDS[name].half) and len(KINDS[name].bounds) in chosen.columns
-            ]
-        rows += pooled_rows(outcomes, features)
+    if chosen.pool:
+        lines = [line for path in chosen.pool for line in path.read_text().splitlines()]
+        outcomes = [Outcome(**json.loads(line)) for line in lines]
+    elif chosen.raw:
+        with chosen.raw.open("a", encoding="utf-8") as file:
+            for one in run_fits(chosen):
+                print(json.dumps(asdict(one)), file=file, flush=True)
+        return
+    else:
+        outcomes = list(run_fits(chosen))
+    rows: list[dict[str, Any]] = list(paired_rows(outcomes)) if chosen.paired else []
+    for features in () if chosen.paired else dict.fromkeys(one.features for one in outcomes):
+        rows += pooled_rows([one for one in outcomes if one.features == features], features)
     if chosen.csv:
         print(write_csv(chosen.csv, rows))
         return
     for row in rows:
-        print("\t".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in list(row.values())[2:]))
+        print("\t".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()))
 
 
 if __name__ == "__main__":

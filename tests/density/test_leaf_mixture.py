@@ -46,6 +46,7 @@ def test_errors_cover_and_grow_with_noise():
         found = released(draw(1500, seed), [(0, 60)], seed=seed).mixture(2)
         inside.append(np.abs(found.means[:, 0] - [20, 35]) < 1.96 * found.mean_errors[:, 0])
         inside.append(np.abs(found.weights - [0.6, 0.4]) < 1.96 * found.weight_errors)
+        inside.append(np.abs(found.covariances[:, 0, 0] - [4, 16]) < 1.96 * found.covariance_errors[:, 0, 0])
         errors.append(found.mean_errors[0, 0])
     assert np.mean(inside) > 0.8
     noisy = released(draw(1500, 0), [(0, 60)], epsilon=0.1).mixture(1)

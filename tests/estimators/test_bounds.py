@@ -131,6 +131,13 @@ def test_quantiles():
             found.quantile(bad)
 
 
+def test_a_column_is_counted_within_its_noise():
+    x = np.random.default_rng(0).normal(50, 5, 2000)
+    found = [seeded(x, seed) for seed in range(20)]
+    off = [(one.counts[0] - 2000) / one.count_standard_errors[0] for one in found]
+    assert 0.5 < np.sqrt(np.mean(np.square(off))) < 1.6
+
+
 def test_few_records_say_so_from_noisy_counts_alone():
     for n in (0, 1, 10):
         found = seeded(np.full((n, 1), 5.0))

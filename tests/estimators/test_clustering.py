@@ -84,13 +84,15 @@ def test_larger_clusters_come_first_and_sizes_sum_to_the_count():
 
 
 def test_errors_are_as_large_as_they_are_said_to_be():
-    ratios = []
+    ratios, sizes = [], []
     for seed in range(4):
-        X, _, centres = mixture(d=5, k=3, seed=seed, spread=4.0)
+        X, labels, centres = mixture(d=5, k=3, seed=seed, spread=4.0)
         found = fitted(np.clip(X, -20, 20), seed=seed, n_clusters=3, bounds=(-20, 20))
         order, _ = matched(found, centres)
         ratios.append((((found.cluster_centers_ - centres[order]) / found.standard_errors_) ** 2).mean())
+        sizes.append((((found.sizes_ - np.bincount(labels)[order]) / found.size_standard_errors_) ** 2).mean())
     assert 0.4 < np.mean(ratios) < 2.5
+    assert np.mean(sizes) < 2.5  # the draw of the labels is in the stated error, and here it is not in the truth
 
 
 @pytest.mark.parametrize("projection", ["identity", "random", np.eye(8)[:5]])

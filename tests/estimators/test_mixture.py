@@ -61,8 +61,8 @@ def test_the_components_are_found(fitted):
     assert not any(name in vars(fitted) for name in ("labels_", "X", "n_samples_"))
 
 
-def test_errors_of_the_means_are_about_right():
-    off = []
+def test_errors_are_about_right():
+    off, weights = [], []
     for seed in range(6):
         rng = np.random.default_rng(seed)
         labels = rng.choice(3, size=12000, p=WEIGHTS)
@@ -70,7 +70,9 @@ def test_errors_of_the_means_are_about_right():
         with seeded_noise(seed):
             model = mixture().fit(rows)
         off.append((model.means_ - MEANS) / model.standard_errors_)
+        weights.append((model.weights_ - WEIGHTS) / model.weight_standard_errors_)
     assert 0.6 < np.sqrt(np.mean(np.square(off))) < 1.6
+    assert 0.4 < np.sqrt(np.mean(np.square(weights))) < 1.6
 
 
 def test_reading(fitted):

@@ -87,7 +87,8 @@ class Heap:
     box : int array of shape (d, 2)
         Its leaves.
     share, error : float
-        Part of the records that it holds beyond its surroundings, and the standard error of that.
+        Part of the records that it holds beyond its surroundings, and the standard error of that: privacy noise, the
+        sampling of the records and, at a wall, smoothing.
     axis : int or None
         The column whose value it is, whatever the others are; None for a cell of all columns.
     """

@@ -57,7 +57,8 @@ class PrivateBounds:
     message : str
         What is to say of the budget; empty if nothing is.
     counts, count_standard_errors : arrays of shape (d,)
-        Released number of values of each column, at least 1, and its noise.
+        Released number of values of each column, at least 1, and its privacy noise: records are counted, so that there
+        is neither sampling nor smoothing in it.
     shares : Shares
         What each column was paid.
     guarantee : Guarantee

@@ -195,10 +195,12 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
         Of the centres: privacy noise, the sampling of the records and, where centres are modes of a smoothed density,
         smoothing; averages of records have none. What a projection leaves out is not in them.
     sizes_, size_standard_errors_ : arrays of shape (k,)
-        Estimated number of records in each cluster, the largest first where records were projected.
+        Estimated number of records in each cluster, the largest first where records were projected. Their errors
+        contain privacy noise and the sampling of the records, and smoothing where they were read from leaves.
     count_, count_standard_error_ : float
-        Released number of records in the box. Where records were projected, the density's own count leaves out those
-        far from the mean.
+        Released number of records in the box, and its privacy noise: records are counted, so that there is neither
+        sampling nor smoothing in it. Where records were projected, the density's own count leaves out those far from
+        the mean.
     weights_ : array of shape (k,)
         Share of the records in each cluster.
     components_, mean_ : arrays of shape (r, d) and (d,), or None
@@ -206,7 +208,7 @@ class PrivateModeClustering(ReleasedState, BaseEstimator):  # type: ignore[misc]
     projected_centers_, projected_covariances_ : arrays of shape (k, r) and (k, r, r), or None
         The clusters in the projected space, in half ranges.
     projected_standard_errors_ : array of shape (k, r), or None
-        Of the projected centres.
+        Of the projected centres: privacy noise and the sampling of the records; averages have no smoothing.
     shares_ : dict
         Share of the budget that each kind of release had, after what was not needed went to the density.
     regions_ : GridClusters, ClusterReading or None

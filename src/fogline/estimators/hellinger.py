@@ -118,9 +118,10 @@ class PrivateHellinger(ReleasedState, BaseEstimator):  # type: ignore[misc]
         They contain privacy noise and the sampling of the records; the family is smoothed as the release is, so that
         smoothing moves no estimate.
     confidence_intervals_ : dict
-        (low, high) by parameter, within the parameter bounds; Student's, of positive parameters in the logarithm.
+        (low, high) by parameter, within the parameter bounds; Student's, of positive parameters in the logarithm. They
+        contain privacy noise and the sampling of the records, and smoothing as ``standard_errors_`` do.
     covariance_, privacy_covariance_, sampling_covariance_ : arrays of shape (m, m)
-        Error of the estimates: in all, from the privacy noise, from the draw of the records.
+        Error of the estimates: in all, from the privacy noise, from the draw of the records; smoothing moves none.
     explained_ : Explained or None
         Which part of the records the family explains and where the others are; the sketch alone can tell.
     bandwidth_ : array of shape (d,)

@@ -213,12 +213,13 @@ class PrivateGaussianMixture(ReleasedState, BaseEstimator):  # type: ignore[misc
     covariances_, precisions_ : arrays of shape (k, d, d)
     standard_errors_ : array of shape (k, d)
         Of the means: privacy noise and the sampling of the records. The steps average records, so that there is no
-        smoothing in them.
+        smoothing in them; where a mixture is read from leaves, smoothing is in them as well.
     weight_standard_errors_ : array of shape (k,)
-        Of the weights.
+        Of the weights: privacy noise, the sampling of the records and, where a mixture is read from leaves, smoothing.
     counts_ : array of shape (k,)
         Noisy number of records of each component.
     count_standard_error_ : float
+        Privacy noise of ``counts_``, without sampling and smoothing.
     verdict_ : NotSeparable or None
         Where components could not be told apart: what was seen and what would help. The mixture is then what can be
         stood behind.

@@ -72,6 +72,8 @@ class PrivateModes(ModeFit, BaseEstimator):  # type: ignore[misc]
         Error of each position: in all, from the privacy noise, from the draw of the records. What smoothing may have
         moved is in the last, on leaves as far as the positions at many bandwidths tell.
     standard_errors_ : array of shape (k, d)
+        Of the positions along each column: privacy noise, the sampling of the records and smoothing, as in
+        ``covariances_``.
     p_values_ : array of shape (k,)
         Chance that noise alone raises a peak as prominent, anywhere.
     bandwidth_ : array of shape (k, d)

@@ -30,13 +30,15 @@ class BranchMap(ReadingResults):
         Mode, conditional density there, and how far it stands out, both in units of y's density.
     slopes : array of shape (K, dx)
     privacy_errors, sampling_errors : arrays of shape (K,)
-        The two parts of the standard error of a position.
+        What privacy noise and the sampling of the records contribute to the standard error of a position; smoothing is
+        in ``smoothing_errors``.
     bandwidth : array of shape (d,)
         At which the branches were read, y last.
     message : str
         What would help if there is no branch; else empty.
     smoothing_errors : array of shape (K,), optional
-        What pooling along x and smoothing along y may have moved a position by, where it is known.
+        What pooling along x and smoothing along y may have moved a position by, where it is known; privacy noise and
+        sampling are in the other two.
     low, high : arrays of shape (K,), optional
         95% intervals with privacy, sampling and smoothing inside, where they are known.
     wall_sides : array of int, shape (K,), optional
@@ -109,11 +111,12 @@ class Branches:
         Mode, conditional density there, and how far it stands out.
     slopes : array of shape (K, dx)
     privacy_errors, sampling_errors : arrays of shape (K,)
-        The two parts of the standard error of a position.
+        What privacy noise and the sampling of the records contribute to the standard error of a position; smoothing is
+        in ``smoothing_errors``.
     smoothing_errors : array of shape (K,), optional
-        What smoothing may have moved a position by, where it is known.
+        What smoothing may have moved a position by, where it is known; privacy noise and sampling are in the other two.
     low, high : arrays of shape (K,), optional
-        95% intervals of the positions, where they are known.
+        95% intervals of the positions, with privacy noise, sampling and smoothing inside, where they are known.
     wall_sides : array of int, shape (K,), optional
         -1 and 1 for modes at the lower and upper wall of y, 0 for others.
     """

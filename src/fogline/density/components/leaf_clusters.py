@@ -102,9 +102,10 @@ class ClusterReading(ReadingResults):
     centres : array of shape (k, d)
         Mean of the population in each cluster's part of the box, in data units.
     covariances : array of shape (k, d, d)
-        Of the errors of the centres.
+        Of the errors of the centres, which contain privacy noise, the sampling of the records and smoothing.
     shares, share_errors : array of shape (k,)
-        Share of the population in that part, and standard errors.
+        Share of the population in that part, and standard errors: privacy noise, the sampling of the records and
+        smoothing, for the part as it is drawn.
     peaks : array of shape (k, d)
         Densest place of each cluster.
     labels : int array, one number per leaf
@@ -112,7 +113,7 @@ class ClusterReading(ReadingResults):
     edges : tuple of array
         Edges of the leaves per column.
     count, count_error : float
-        Released number of records and the standard deviation of its noise.
+        Released number of records and its privacy noise: neither sampling nor smoothing is in it.
     components : int
         Components of the mixture that the clusters are made of.
     message : str

@@ -207,9 +207,11 @@ class MixtureReading(ReadingResults):
     Attributes
     ----------
     weights, weight_errors : array of shape (k,)
-        Shares and their standard errors.
+        Shares and their standard errors: privacy noise, the sampling of the records and smoothing.
     means, mean_errors : array of shape (k, d)
+        Centres and their standard errors: privacy noise, the sampling of the records and smoothing.
     covariances, covariance_errors : array of shape (k, d, d)
+        Shapes and the standard errors of their entries: privacy noise, the sampling of the records and smoothing.
     criteria : dict of int to float
         For each number of components that was tried, minus twice the penalised log-likelihood, at the number of
         records without noise that would be known as well; smaller is better, and one component has 0.
@@ -217,8 +219,6 @@ class MixtureReading(ReadingResults):
         Released number of records.
     message : str
         Why there are fewer components than asked for; else empty.
-
-    All errors contain privacy noise, sampling of the records and smoothing.
     """
 
     weights: FloatArray

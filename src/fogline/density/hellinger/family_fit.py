@@ -71,7 +71,7 @@ class FamilyFit(ReadingResults):
     columns : tuple of str
         Columns that it was fitted to.
     params, standard_errors : dict
-        By parameter.
+        Estimates and their standard errors by parameter: privacy noise, the sampling of the records and smoothing.
     intervals, robust_intervals : dict
         (low, high) by parameter at `level`, with privacy, sampling and smoothing inside; the second hold for hidden
         contamination as well, as `assumption` describes it.
@@ -79,7 +79,8 @@ class FamilyFit(ReadingResults):
     covariance, sampling_covariance, smoothing_covariance : arrays of shape (m, m)
         Error of the estimates in all, and its parts; the rest is the privacy noise.
     share, share_error : float
-        Part of the records that the family explains, and its standard error.
+        Part of the records that the family explains, and its standard error: privacy noise, the sampling of the records
+        and smoothing.
     lumps : tuple of ExcessMass
         Where more records lie than the family puts there; they had no say in the fit.
     assumption : FitAssumption

@@ -259,7 +259,8 @@ class Explained:
     share : float
         Mass of the fitted family as a part of the released count, at most 1.
     standard_error : float
-        Of the share, noise of the count included.
+        Of the share: privacy noise, that of the count included, and the sampling of the records. The family is smoothed
+        as the release is, so that smoothing moves nothing.
     lumps : tuple of ExcessMass
         Where more records lie than the family, noise and chance put there; they had no say in the fit.
     """

@@ -87,7 +87,7 @@ class ModeTable(ReadingResults):
     heights : array of shape (k,)
         Density at the mode.
     privacy_covariances, sampling_covariances, covariances : arrays of shape (k, d, d)
-        What the noise and what the draw of the records contribute to the error of a position, and their sum. What
+        What privacy noise and what the draw of the records contribute to the error of a position, and their sum. What
         smoothing may have moved is in the sampling part.
     p_values : array of shape (k,)
         Chance that noise alone raises a peak as prominent, anywhere in the box, at any scale tried.

@@ -54,7 +54,7 @@ class Estimate:
     standard_error : float or array
         Of all error together: privacy noise, smoothing and, for the population, sampling of the records.
     low, high : float or array
-        Ends of the interval that holds the true value with probability `level`.
+        Ends of the interval that holds the true value with probability `level`; the same errors are in it.
     level : float
     target : {"population", "records"}
         Whether the true value is that of the density behind the records, or that of the table itself.
@@ -117,9 +117,9 @@ class Band:
     x : array
         Places along the axis, in data units.
     value, low, high : array
-        The curve and the simultaneous band.
+        The curve and the simultaneous band, which contains privacy noise, the sampling of the records and smoothing.
     pointwise_low, pointwise_high : array
-        Intervals of single points.
+        Intervals of single points, with privacy noise, sampling and smoothing inside.
     level : float
     """
 
