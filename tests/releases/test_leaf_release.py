@@ -305,6 +305,22 @@ def test_both_currencies_share_a_ledger(tmp_path):
             counted().release(epsilon=2.5, ledger=ledger)
 
 
+@pytest.mark.parametrize("asked", [{}, {"delta": 0}, {"delta": 1e-7}])
+def test_a_ledger_in_the_gaussian_lane_pays_a_release_without_a_delta_from_its_pure_one(tmp_path, asked):
+    with books(tmp_path, delta=1e-6, lane="gaussian") as ledger:
+        density = counted().release(epsilon=0.5, ledger=ledger, **asked)
+        assert (density.leaves.counts.noise.kind, density.guarantee.delta) == ("laplace", 0.0)
+        assert (ledger.remaining().pure, density.receipt["currency"]) == (2.5, "pure")
+        fourier = DensitySketch([(0, 10)], features="grid", bandwidths=[0.1]).update([[1.0]])
+        with pytest.raises(ValueError, match=r"strictly between 0 and 1, got 0\.0: discrete Gaussian"):
+            fourier.release(epsilon=0.5, delta=0, ledger=ledger)
+        assert ledger.remaining().pure == 2.5, "a refusal costs nothing"
+        with pytest.raises(ValueError, match="Gaussian lane needs an epsilon and a delta above 0"):
+            ledger.set_cap(dataset="visits", epsilon=3.0, delta=0.0)
+    with pytest.raises(ValueError, match="Gaussian lane needs an epsilon and a delta above 0"):
+        Ledger.create(tmp_path / "none.ledger", dataset="visits", epsilon=3.0, delta=0, lane="gaussian")
+
+
 def _must_not_be_read():
     raise AssertionError("no record may be read")
 

@@ -23,7 +23,7 @@ import numpy as np
 from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.leaves import Boxes, BucketCounts, LeafSpec, Noise
 from fogline.density.posterior.field import Mesh
-from fogline.density.posterior.fit import DensityFit, FitSettings, fit_counts, settings_for
+from fogline.density.posterior.fit import DensityFit, FitSettings, fit_counts
 from fogline.density.posterior.likelihood import CountLaw
 
 __all__ = [
@@ -192,8 +192,35 @@ def plan_partition(spec: LeafSpec, pilot: BucketCounts, noise: Noise) -> Boxes:
         return _Cutter(spec, pilot, noise, partition_settings(spec.d)).boxes()
 
 
-def _pilot_settings(d: int) -> FitSettings:
-    return settings_for(d)
+_PILOT_FITS = {
+    1: FitSettings(
+        lengths=tuple(np.geomspace(0.01, 1.28, 8).tolist()),
+        deviations=(0.5, 1.0, 2.0, 4.0),
+        roughness=(0.0, 0.1, 0.25, 0.6, 1.4),
+        start=(4, 2, 2, 0),
+        most_fits=60,
+    ),
+    2: FitSettings(
+        lengths=tuple(np.geomspace(0.04, 0.64, 5).tolist()),
+        deviations=(1.0, 2.0, 4.0),
+        roughness=(0.0, 0.25, 0.8),
+        start=(2, 1, 1, 0),
+        kept=1,
+        most_fits=20,
+    ),
+    3: FitSettings(
+        lengths=tuple(np.geomspace(0.08, 0.64, 4).tolist()),
+        deviations=(1.0, 2.0, 4.0),
+        roughness=(0.0, 0.8),
+        orders=(1,),
+        start=(2, 1, 1, 0),
+        kept=1,
+        most_fits=12,
+    ),
+}
+"""How a pilot is read; not with the settings of the reading of a release. The partition follows from these, so they
+belong to the law of what is released: another number here needs another `CODE_VERSION`, and a reading may get better
+ones without touching what a ledger has paid for."""
 
 
 class _Cutter:
@@ -204,7 +231,7 @@ class _Cutter:
         self.leaves = np.array(spec.leaves)
         mesh = Mesh.of(pilot.boxes, spec.leaves)
         law = CountLaw(pilot.noise)
-        self.fit = fit_counts(mesh, pilot.counts.astype(np.float64), law, _pilot_settings(spec.d), emptiness=False)
+        self.fit = fit_counts(mesh, pilot.counts.astype(np.float64), law, _PILOT_FITS[spec.d], emptiness=False)
         rng = public_generator(pilot.counts, pilot.boxes)
         self.sums, density = _leaf_sums(spec, self.fit, settings.draws, rng)
         around = mesh.neighbour_mean(density)

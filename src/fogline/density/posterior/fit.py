@@ -86,32 +86,36 @@ class FitSettings:
     predictive_draws: int = 48
 
 
+_FLAT = (0.1, 0.3)
+"""Deviations of a field that is nearly flat: without them, noise on even data is read as slopes."""
+
 _SETTINGS = {
     1: FitSettings(
         lengths=tuple(np.geomspace(0.01, 1.28, 8).tolist()),
-        deviations=(0.5, 1.0, 2.0, 4.0),
+        deviations=(*_FLAT, 0.5, 1.0, 2.0, 4.0),
         roughness=(0.0, 0.1, 0.25, 0.6, 1.4),
-        start=(4, 2, 2, 0),
+        start=(4, 4, 2, 0),
         narrow=256.0,
+        most_fits=66,
     ),
     2: FitSettings(
         lengths=tuple(np.geomspace(0.04, 0.64, 5).tolist()),
-        deviations=(1.0, 2.0, 4.0),
+        deviations=(*_FLAT, 1.0, 2.0, 4.0),
         roughness=(0.0, 0.25, 0.8),
-        start=(2, 1, 1, 0),
+        start=(2, 3, 1, 0),
         rounds=2,
         kept=1,
-        most_fits=20,
+        most_fits=26,
     ),
     3: FitSettings(
         lengths=tuple(np.geomspace(0.08, 0.64, 4).tolist()),
-        deviations=(1.0, 2.0, 4.0),
+        deviations=(*_FLAT, 1.0, 2.0, 4.0),
         roughness=(0.0, 0.8),
         orders=(1,),
-        start=(2, 1, 1, 0),
+        start=(2, 3, 1, 0),
         rounds=2,
         kept=1,
-        most_fits=12,
+        most_fits=18,
     ),
 }
 
