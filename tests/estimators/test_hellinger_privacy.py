@@ -15,7 +15,7 @@ from fogline.algorithms import hellinger_descent as _hellinger_steps
 from fogline.audit import canary_pairs, replay
 from fogline.audit.attack import vector_attack
 from fogline.families import Gamma, Normal, parameter_box
-from fogline.queries.hellinger_descent import DescentPlan, Quadrature, RootQuery
+from fogline.queries.hellinger_descent import DescentPlan, Quadrature, RootQuery, _directions
 from fogline.releases.curator import Curator
 from fogline.releases.terms import ReleaseTerms
 
@@ -90,6 +90,118 @@ def test_products_with_roots_move_by_no_more_than_the_root_of_the_bandwidth_allo
         assert move <= grid.furthest_by_root(matrix) * (1 + 1e-9)
         query = RootQuery(grid, matrix)
         assert move <= query.apart * query.unit * (1 + 1e-9)
+
+
+class _Counted:
+    """Records of which the query is to see counts of cells only."""
+
+    def __init__(self, counts):
+        self.memory = {"cells": np.asarray(counts)}
+
+
+def lattice_ratio(query, before, after):
+    """How far the whole numbers of neighbours are apart, in units of what the query declares."""
+    apart = query.exact(_Counted(before)) - query.exact(_Counted(after))
+    return float(np.linalg.norm(apart.astype(float))) / query.sensitivity("replace", query.grid.plan.max_contributions)
+
+
+def hardest_cells(grid, matrix, rng):
+    """Two cells between which a record alone moves the product about as far as it goes."""
+    images = matrix.T @ grid.root_kernel
+    along = rng.normal(size=matrix.shape[1])
+    for _ in range(4):
+        high, low = int(np.argmax(along @ images)), int(np.argmin(along @ images))
+        along = images[:, high] - images[:, low]
+    return high, low
+
+
+def crowds(grid, rest, cells, rng):
+    """What stays: nobody, all in one cell, all as far away as they can be, all over the grid."""
+    nobody, pile, far = (np.zeros(grid.cells, dtype=np.int64) for _ in range(3))
+    pile[cells[0]] = rest
+    far[int(np.argmax(np.abs(np.arange(grid.cells)[:, None] - np.array(cells)).min(axis=1)))] = rest
+    return nobody, pile, far, rng.multinomial(rest, np.full(grid.cells, 1 / grid.cells))
+
+
+SIZES = [(1, 1), (2, 1), (3, 3), (2, 7), (1000, 1), (2**30, 4)]
+"""Rows, and records of a person: also more than there are rows."""
+
+
+@pytest.mark.parametrize(
+    ("n", "contributions", "bandwidth"), [(*size, h) for size in SIZES for h in (0.3, 5.0, 200.0)] + [(2**30, 1, 0.02)]
+)
+def test_an_adversary_who_knows_the_matrix_does_not_exceed_the_declared_sensitivity(n, contributions, bandwidth):
+    """A second reader's worst cases: records alone, in piles, at walls, outside; corners of the parameters."""
+    rng = np.random.default_rng([n, contributions])
+    grid = Quadrature(plan(n, contributions=contributions, bandwidth=bandwidth))
+    moved = min(n, contributions)
+    locals_ = [grid.local(np.array(theta)) for theta in ([5.0, 2.0], [-5.0, 0.5], [15.0, 6.0])]
+    matrices = [part for local in locals_ for part in (2 * local.first, -local.second, local.second[:, :1])]
+    signs = np.sign(rng.normal(size=grid.cells))
+    matrices += [np.stack([signs, np.roll(signs, 1)], axis=1), rng.normal(size=(grid.cells, 5))]
+    largest = 0.0
+    for matrix in matrices:
+        query = RootQuery(grid, matrix)
+        high, low = hardest_cells(grid, matrix, rng)
+        for crowd in crowds(grid, n - moved, (high, low), rng):
+            for first, second in ((high, low), (0, grid.cells - 1), (high, None), (None, low)):
+                sides = [crowd.copy(), crowd.copy()]
+                for side, cell in zip(sides, (first, second), strict=True):
+                    if cell is not None:  # else outside of the bounds
+                        side[cell] += moved
+                largest = max(largest, lattice_ratio(query, *sides))
+    assert largest <= 1
+    if contributions == 1 and bandwidth < 200:
+        assert largest > 0.97  # the search has teeth
+
+
+@pytest.mark.parametrize(("n", "bandwidth"), [(2**30, 0.02), (2**30, 5.0), (1, 0.3), (1000, 0.06)])
+def test_rounding_moves_an_entry_by_less_than_a_step(n, bandwidth):
+    """Against the same sums in 64 bits of mantissa: half a step for the lattice, less than another half for doubles."""
+    rng = np.random.default_rng(n)
+    grid = Quadrature(plan(n, bandwidth=bandwidth))
+    uneven = rng.normal(size=(grid.cells, 3)) * np.exp(8 * rng.normal(size=(grid.cells, 1)))
+    exact = np.longdouble
+    for matrix in (2 * grid.local(np.array([14.9, 0.5])).first, uneven):
+        query = RootQuery(grid, matrix)
+        for evenness in (0.01, 100.0):
+            counts = rng.multinomial(n, rng.dirichlet(np.full(grid.cells, evenness)))
+            mass = grid.kernel.astype(exact) @ counts.astype(exact)
+            root = np.sqrt(exact(grid.width) * mass / exact(n))
+            true = matrix.astype(exact).T @ root / exact(query.unit)
+            assert float(np.abs(query.exact(_Counted(counts)) - true).max()) < 0.75
+
+
+def test_no_rows_at_all_are_no_information():
+    """With n = 0 there is nobody to replace; what is declared is that of n = 1."""
+    grid = Quadrature(plan(0))
+    query = RootQuery(grid, 2 * grid.local(np.array([5.0, 2.0])).first)
+    assert query.exact(_Counted(np.zeros(grid.cells, dtype=np.int64))).tolist() == [0, 0]
+    assert query.sensitivity("replace", 1) >= 2**14
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e308])
+def test_a_matrix_without_a_norm_is_refused_before_records_are_seen(value):
+    grid = Quadrature(plan(10))
+    terms = ReleaseTerms.checked(1.0, 1e-5, "replace", 1)
+    curator = Curator(np.zeros((10, 1)), terms, width=1)
+    with np.errstate(all="ignore"), pytest.raises((ValueError, np.linalg.LinAlgError)) as caught:
+        curator.ask(RootQuery(grid, np.full((grid.cells, 2), value)), Fraction(1), "gradient")
+    assert "cells" not in curator._records.memory
+    assert "sensitivity" in str(caught.value) or "SVD" in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_every_direction_has_a_listed_one_within_the_stated_angle(size):
+    listed, cosine = _directions(size)
+    wanted = np.random.default_rng(size).normal(size=(20_000, size))
+    # corners of the squares and middles between the listed ones are the furthest
+    wanted = np.vstack(
+        [wanted, listed + np.roll(listed, 1, axis=0), np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])[:, :size]]
+    )
+    wanted = wanted[np.linalg.norm(wanted, axis=1) > 1e-9]
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    assert float(np.abs(wanted @ listed.T).max(axis=1).min()) >= cosine - 1e-12
 
 
 def worst_move(grid, matrix):

@@ -66,14 +66,13 @@ def test_a_site_that_sends_nothing_is_named_and_a_second_round_does_without(site
 
 
 def test_a_site_that_sends_wrong_numbers_under_its_masks(sites):
-    """A changed file is noise in the sum: refused unless it stays a table of counts that is not negative."""
+    """Masks that are left are refused; counts below zero are cut, since a refusal would tell of others' records."""
     parts, records = sites
     changed = replace(parts[3], masked=parts[3].masked ^ np.uint64(2**63))
     with pytest.raises(ValueError, match="do not cancel"):
         merge_sites([*parts[:3], changed, *parts[4:]])
     fewer = replace(parts[3], masked=parts[3].masked - np.uint64(10**6))
-    with pytest.raises(ValueError, match="do not cancel"):
-        merge_sites([*parts[:3], fewer, *parts[4:]])
+    assert total(merge_sites([*parts[:3], fewer, *parts[4:]])) == 0
     # A lie that adds counts cannot be seen by anybody: this is what the threat model says, with its size.
     more = replace(parts[3], masked=parts[3].masked + np.uint64(1000))
     assert total(merge_sites([*parts[:3], more, *parts[4:]])) == records + 1000 * SPEC.n_leaves

@@ -28,9 +28,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fogline._typing import FloatArray, IntArray
 from fogline._validation import compiled_loops, quiet
@@ -162,6 +163,9 @@ DENSE_CELLS = 2**22
 MOST_DECLARED = 2**41
 """Most records of counts made elsewhere that are taken on trust."""
 
+MOST_HIDDEN = 2**36
+"""Most records of a cell in a sum that nobody could look at before it was read: more are cut off, not refused."""
+
 
 def cell_keys(rows: FloatArray, spec: CellSpec) -> IntArray:
     """Flat cell of each row (C order), or the number of cells for a row that falls nowhere."""
@@ -248,6 +252,24 @@ class CellCounts:
 
     def checked(self, keys: ArrayLike, counts: ArrayLike, *, signed: bool = False) -> tuple[IntArray, IntArray]:
         """Return counts from elsewhere, if records can have made them; with ``signed``, some were taken back."""
+        cells, numbers = self._as_cells(keys, counts)
+        if len(cells) and numbers.min() < 0 and not signed:
+            raise ValueError("keys must be cells of the grid and counts must not be negative")
+        if sum(map(abs, numbers.tolist())) > MOST_DECLARED:
+            raise ValueError(f"counts must not add up to more than {MOST_DECLARED} records")
+        return cells.astype(np.int64), numbers.astype(np.int64)
+
+    def cut(self, keys: ArrayLike, counts: ArrayLike, *, signed: bool = False) -> tuple[IntArray, IntArray, int]:
+        """Return a sum of counts, each cut to a public range, and how many declared parts it stands for.
+
+        Whether a sum of several parties is refused must not depend on what one of them adds to the counts of another.
+        """
+        cells, numbers = self._as_cells(keys, counts)
+        kept = np.clip(numbers.astype(np.int64), -MOST_HIDDEN if signed else 0, MOST_HIDDEN)
+        return cells.astype(np.int64), kept, -(-self.total_cells * MOST_HIDDEN // MOST_DECLARED)
+
+    def _as_cells(self, keys: ArrayLike, counts: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Distinct cells of the grid, and a whole number for each."""
         cells, numbers = np.asarray(keys), np.asarray(counts)
         if (
             cells.dtype.kind not in "iu"
@@ -256,13 +278,11 @@ class CellCounts:
             or cells.ndim != 1
         ):
             raise ValueError("keys and counts must be integers, one count for each key")
-        if len(cells) and (cells.min() < 0 or cells.max() >= self.total_cells or (numbers.min() < 0 and not signed)):
+        if len(cells) and (cells.min() < 0 or cells.max() >= self.total_cells):
             raise ValueError("keys must be cells of the grid and counts must not be negative")
         if len(np.unique(cells)) != len(cells):
             raise ValueError("keys must be distinct")
-        if sum(map(abs, numbers.tolist())) > MOST_DECLARED:
-            raise ValueError(f"counts must not add up to more than {MOST_DECLARED} records")
-        return cells.astype(np.int64), numbers.astype(np.int64)
+        return cells, numbers
 
     def state(self) -> tuple[IntArray, IntArray]:
         """Keys, ascending, and counts of the cells that are not empty: the canonical form."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -130,12 +131,7 @@ class PhaseSums:
 
     def checked(self, count: ArrayLike, sums: ArrayLike, *, signed: bool = False) -> tuple[IntArray, IntArray]:
         """Return sums from elsewhere, if records can have made them; with ``signed``, some were taken back."""
-        number, array = np.asarray(count), np.asarray(sums)
-        if number.dtype.kind not in "iu" or array.dtype.kind not in "iu" or number.size != 1:
-            raise ValueError("count and sums must be integers")
-        if array.shape != self._sums.shape:
-            raise ValueError(f"sums must have shape {self._sums.shape}, got {array.shape}")
-        total = int(number.reshape(-1)[0])
+        total, array = self._as_sums(count, sums)
         if not (-MOST_DECLARED if signed else 0) <= total <= MOST_DECLARED:
             raise ValueError(f"count must be that of at most {MOST_DECLARED} records")
         # Where rows were taken back the count bounds nothing: what is left may be the difference of many.
@@ -143,6 +139,22 @@ class PhaseSums:
         if int(array.max()) > most or int(array.min()) < -most:
             raise ValueError("sums are larger than this many records can make them")
         return np.array([total]), array.astype(np.int64)
+
+    def cut(self, count: ArrayLike, sums: ArrayLike, *, signed: bool = False) -> tuple[IntArray, IntArray, int]:
+        """Return sums of several parties, each cut to a public range, and how many declared parts they stand for."""
+        total, array = self._as_sums(count, sums)
+        kept = min(max(total, -MOST_DECLARED if signed else 0), MOST_DECLARED)
+        most = UNIT * MOST_DECLARED
+        return np.array([kept]), np.clip(array.astype(np.int64), -most, most), 1
+
+    def _as_sums(self, count: ArrayLike, sums: ArrayLike) -> tuple[int, NDArray[Any]]:
+        """One whole number, and one for each part of each feature."""
+        number, array = np.asarray(count), np.asarray(sums)
+        if number.dtype.kind not in "iu" or array.dtype.kind not in "iu" or number.size != 1:
+            raise ValueError("count and sums must be integers")
+        if array.shape != self._sums.shape:
+            raise ValueError(f"sums must have shape {self._sums.shape}, got {array.shape}")
+        return int(number.reshape(-1)[0]), array
 
     def state(self) -> tuple[IntArray, IntArray]:
         """Secret: the number of records as an array of one, and the sums, shape (2, F)."""

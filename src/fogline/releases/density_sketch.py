@@ -173,15 +173,24 @@ class RecordCounts:
         provenance: Provenance = ON_TRUST,
         origins: Sequence[Origin] = (),
         files: Mapping[Path, tuple[str, ...]] | None = None,
+        cut: bool = False,
     ) -> Self:
         """Sketch with a given :meth:`state`, checked as far as that can be; ``signed`` if records were taken back.
 
-        The rest is for files: how the records were counted, whose they are, and where they are kept.
+        The rest is for files: how the records were counted, whose they are, and where they are kept. With ``cut``,
+        numbers that no records make are cut to a public range, not refused: for sums of several parties that nobody
+        could look at one by one, where one party's numbers would decide what a refusal tells of the others' records.
         """
         sketch = cls.of(spec)
         sketch._origins = tuple(origins) or sketch._origins
         sketch._signed = signed
-        sketch.add_state(*state, provenance=provenance)
+        if cut:
+            keys, counts, parts = sketch._counts.cut(*state, signed=signed)
+            sketch._declare(parts)
+            with sketch._counting(provenance):
+                sketch._counts.add_state(keys, counts)
+        else:
+            sketch.add_state(*state, provenance=provenance)
         sketch._files = dict(files or {})
         return sketch
 

@@ -159,7 +159,8 @@ class FastSampler:
     def _start(self, digest_type: np.dtype[Any]) -> None:
         self._digest_type = digest_type
         halves = 2 + digest_type.itemsize // 4 + 2 * self._has_places
-        least = 2 + 2**BUCKET_BITS
+        # A chunk for each bucket, and one more for each that a first batch may fill: else all would be copied at once.
+        least = 2 + 2 * 2**BUCKET_BITS
         more = self._most_bytes // (4 * halves * CHUNK)
         while True:
             try:
