@@ -114,8 +114,8 @@ def regression(relation: str, ledger: Any) -> Any:
     return model.fit(rows[:, :1], rows[:, 1])
 
 
-def clusters(d: int) -> Release:
-    more: dict[str, Any] = {"bandwidth": 0.1} if d < 4 else {"refinement": 1}
+def clusters(d: int, **told: Any) -> Release:
+    more: dict[str, Any] = {"bandwidth": 0.1} if d < 4 else {"refinement": 1, **told}
     return lambda relation, ledger: PrivateModeClustering(
         bounds=[(0, 10)] * d, n_clusters=2, **more, **terms(relation, ledger)
     ).fit(records(d))
@@ -131,9 +131,8 @@ def hellinger(method: str) -> Release:
 
 def mixture(method: str, **more: Any) -> Release:
     ball = {"center": [5.0, 5.0], "radius": 20.0, "sigma_min": 0.1, "sigma_max": 5.0}
-    return lambda relation, ledger: PrivateGaussianMixture(
-        n_components=2, method=method, **ball, **more, **terms(relation, ledger, 40.0)
-    ).fit(records(2))
+    asked: dict[str, Any] = {"n_components": 2, "method": method, **ball, **more}
+    return lambda relation, ledger: PrivateGaussianMixture(**asked, **terms(relation, ledger, 40.0)).fit(records(2))
 
 
 def located(part: Callable[..., Any], **more: Any) -> Release:
@@ -186,10 +185,15 @@ RELEASES: dict[str, tuple[tuple[str, ...], Release]] = {
     "PrivateModalRegression": (BOTH, regression),
     "PrivateModeClustering, grid": (BOTH, clusters(2)),
     "PrivateModeClustering, staged": (BOTH, clusters(5)),
+    "PrivateModeClustering, staged for a number": (("add-remove",), clusters(5, expect_records=200)),
     "PrivateHellinger, sketch": (BOTH, hellinger("sketch")),
     "PrivateHellinger, gradient": (("replace",), hellinger("gradient")),
     "PrivateHellinger, newton": (("replace",), hellinger("newton")),
     "PrivateGaussianMixture, sketch": (BOTH, mixture("sketch", steps=2)),
+    "PrivateGaussianMixture, sketch for a number": (
+        ("add-remove",),
+        mixture("sketch", steps=2, n_components=1, expect_records=200),
+    ),
     "PrivateGaussianMixture, recursive": (BOTH, mixture("recursive")),
     "PrivateGaussianMixture, spherical": (BOTH, mixture("spherical")),
     "PrivateGaussianMixture, sample-aggregate": (("add-remove",), mixture("sample-aggregate", learner="spectral")),
