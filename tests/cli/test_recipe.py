@@ -257,7 +257,7 @@ def test_init_writes_a_recipe_that_runs(folder, monkeypatch):
     monkeypatch.chdir(folder)
     words = ["--file", "v.csv", "--columns", "age,stay", "--bounds", "age,0:60", "--epsilon", "0.5", "--unit", "person"]
     run("init", *words, "--max-contributions", "3", "--out", "b.toml")
-    assert 'median "stay": ' in run("run", "b.toml")
+    assert "median stay: " in run("run", "b.toml")
     density = PrivateDensity.load("v.fog")
     assert (density.guarantee.epsilon, density.guarantee.unit, density.guarantee.max_contributions) == (
         0.5,

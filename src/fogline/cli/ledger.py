@@ -39,6 +39,9 @@ __all__ = ["ledger"]
 
 UNITS, DELTA_UNITS = 10**12, 10**18
 
+NOTHING = 1e-9
+"""What is left of a budget below this is told as nothing: it is what rounding to whole units left over."""
+
 path_argument = click.argument("path", type=click.Path(path_type=Path))
 high_water_option = click.option(
     "--high-water",
@@ -460,8 +463,8 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
                 "not fixed yet" if statement.unit is None else str(statement.unit),
                 cap,
                 _part(statement),
-                digits_down(statement.remaining.epsilon),
-                digits_down(statement.remaining.rho),
+                _left(statement.remaining.epsilon),
+                _left(statement.remaining.rho),
                 str(answered),
                 str(len(statement.items) - answered),
             ]
@@ -490,6 +493,17 @@ def _show_statements(listed: tuple[Statement, ...]) -> None:
         _print_table("Spent on", headings, items, text=lambda heading: heading not in ("entry", "cost"))
 
 
+def _left(amount: Fraction | float) -> str:
+    """What is left for people, rounded down; what no release could be paid from is nothing.
+
+    Examples
+    --------
+    >>> _left(0.25), _left(1.999e-12)
+    ('0.25', '0')
+    """
+    return digits_down(amount) if amount >= NOTHING else "0"
+
+
 def _in_all(statement: Statement) -> str:
     """Say what all releases of a data set in rho and in pure epsilon amount to together, rounded up, in all currencies.
 
@@ -501,7 +515,7 @@ def _in_all(statement: Statement) -> str:
     told += [f"mu = {digits_up(mu)}"] if mu else []
     told += [f"rho = {digits_up(rho)}"] if rho else []
     made = f" ({', '.join(told)})" if told else ""
-    left = f"pure epsilon {digits_down(statement.remaining.pure)} would fit"
+    left = f"pure epsilon {_left(statement.remaining.pure)} would fit"
     return f"{statement.dataset}: in all epsilon {digits_up(epsilon)} at delta {digits_up(delta)}{made}; {left}"
 
 
