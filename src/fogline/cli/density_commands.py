@@ -175,6 +175,8 @@ def _release_table(ctx: click.Context, options: dict[str, Any]) -> None:
         chosen: Any = {name: options[name] for name in names}
         flat = None if columns is None else [name for group in groups or [columns] for name in group]
         table = source_table(options, flat if flat is None else list(dict.fromkeys(flat)))
+        if flat is None:
+            _few_columns([list(getattr(table, "columns", None) or ())], options["features"])
         asked = groups if is_several else flat
         with loops_for(options, table):
             found: PrivateDensity | Releases = fogline.release(
