@@ -257,7 +257,7 @@ def test_init_writes_a_recipe_that_runs(folder, monkeypatch):
     monkeypatch.chdir(folder)
     words = ["--file", "v.csv", "--columns", "age,stay", "--bounds", "age,0:60", "--epsilon", "0.5", "--unit", "person"]
     run("init", *words, "--max-contributions", "3", "--out", "b.toml")
-    assert 'median "stay": ' in run("run", "b.toml")
+    assert "median stay: " in run("run", "b.toml")
     density = PrivateDensity.load("v.fog")
     assert (density.guarantee.epsilon, density.guarantee.unit, density.guarantee.max_contributions) == (
         0.5,
@@ -279,6 +279,18 @@ def test_init_asks_where_somebody_can_answer(folder, monkeypatch):
         {"path": "budget"},
         {"file": "v.csv"},
     )
+
+
+def test_init_asks_again_where_an_answer_is_wrong(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(recipes, "_is_person", lambda: True)
+    answers = ["none.csv", "v.csv", "aeg", "age", "ages", "age", "much", "0.5", "persn", "person", "0", "3"]
+    told = run("init", "--out", "d.toml", input="\n".join([*answers, "none", "none", ""]))
+    for said in ("no file", "did you mean 'age'", "got 'ages'", "got 'much'", "did you mean 'person'", "0 is not in"):
+        assert said in told
+    content = tomllib.loads((folder / "d.toml").read_text())
+    assert content["source"] == {"file": "v.csv", "unit": "person", "max_contributions": 3}
+    assert content["reading"][1]["questions"] == ["count", "median age"]
 
 
 def test_what_init_refuses(folder, monkeypatch):

@@ -98,7 +98,11 @@ WRONG = {
     "place of several": (["--columns", "age;stay", "--bounds", "age=age,stay=0:60", *REST], "expected a folder"),
     "column": (["--columns", "aeg", "--bounds", "age", *REST], "no column 'aeg'"),
     "bounds of no column": (["--columns", "age", "--bounds", "aeg=age", *REST], "--bounds: .* did you mean 'age'"),
-    "four columns": (["--bounds", "0:9", *REST], "--columns: a density has up to 3 columns, got 4"),
+    "four columns": (["--bounds", "0:9", *REST], "such as --columns 'person,age;stay,cost' with a folder"),
+    "four named columns": (
+        ["--columns", "cost,age,stay,person", "--bounds", "0:9", *REST],
+        "--columns: a density has up to 3 columns, got 4; .* --columns 'cost,age;stay,person' .* --features random",
+    ),
     "option of sketches": ([*RELEASE, "--n-modes", "2", "--out", "x.fog"], "--n-modes"),
     "named bounds": (["--bounds", "age=age,0:60", *REST], "expected column=low:high"),
     "shares": ([*RELEASE, "--shares", "1/2", "--out", "x.fog"], "expected name=part"),
@@ -138,6 +142,65 @@ def test_card(folder):
         assert part in words
     document = json.loads(run("card", folder / "v.fog", "--json"))
     assert document["registry"]["privacy_loss"]["epsilon"] == 1.0
+
+
+def test_page_of_a_condition(folder, tmp_path):
+    page = tmp_path / "old.html"
+    run("card", folder / "v.fog", "--report", page, "--given", "age >= 70 and age < 80")
+    text = page.read_text(encoding="utf-8")
+    assert "The shape of stay, given age from 70 to 79</h1>" in text
+    for words, said in (
+        ("aeg > 70", "there is no column 'aeg' in 'aeg > 70'; did you mean 'age'?"),
+        ("age > 200", "age above 200.5 lies outside the released bounds 0 to 125"),
+        ("age > 70 by stay 0:9:3", "needs 'and' or the end where there is 'by'"),
+        (" ", "is empty"),
+    ):
+        told = run("card", folder / "v.fog", "--report", page, "--given", words, code=2)
+        assert said in " ".join(told.split())
+    assert "--report writes" in run("card", folder / "v.fog", "--given", "age > 70", code=2)
+
+
+def test_saved_strata_and_profiles_are_shown_again(folder, tmp_path):
+    rows = [f"{'fm'[k % 2]},{k % 50}" for k in range(3000)]
+    (tmp_path / "g.csv").write_text("\n".join(["sex,stay", *rows, ""]))
+    group = ["--by", "sex", "--categories", "f,m", "--columns", "stay", "--bounds", "0:60", "--delta", "1e-6"]
+    saved, first = tmp_path / "s.npz", tmp_path / "s.html"
+    run("strata", tmp_path / "g.csv", *group, "--epsilon", "1", "--save", saved, "--report", first)
+    assert "stay in 3 groups" in run("card", saved, "--report", tmp_path / "again.html")
+    pages = [(tmp_path / name).read_text(encoding="utf-8") for name in ("s.html", "again.html")]
+    assert len({re.sub(r"<pre>.*?</pre>", "", page) for page in pages}) == 1
+    run(
+        "profile",
+        folder / "v.csv",
+        "--columns",
+        "age",
+        "--bounds",
+        "age=age",
+        "--epsilon",
+        "1",
+        "--out",
+        tmp_path / "p",
+    )
+    assert json.loads(run("card", tmp_path / "p" / "profile.npz", "--json"))["format"] == "fogline-profile-1"
+    assert "one density" in run("card", saved, "--report", first, "--given", "stay > 1", code=2)
+    (tmp_path / "x.npz").write_bytes(b"PK no zip")
+    assert "not a density" in " ".join(run("card", tmp_path / "x.npz", code=2).split())
+
+
+def test_compare(folder, tmp_path):
+    with seeded_noise(2):
+        for name, scale in (("2024", 2.0), ("2025", 3.0)):
+            stay = np.random.default_rng(1).gamma(2.0, scale, 2000)
+            release(stay, columns=["stay"], bounds=(0, 60), epsilon=1.0).save(tmp_path / f"{name}.fog")
+    pair = [tmp_path / "2024.fog", tmp_path / "2025.fog"]
+    told = run("compare", *pair, "--report", tmp_path / "c.html")
+    assert "The shapes differ (p = 0.0010)" in told
+    page = (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert "The difference is 2025 less 2024" in page
+    document = json.loads(run("compare", *pair, "--names", "before,after", "--json"))
+    assert (document["names"], document["test"]["p_value"]) == (["before", "after"], 0.001)
+    assert "two different names" in run("compare", *pair, "--names", "a,a", code=2)
+    assert "cannot be compared" in run("compare", pair[0], folder / "v.fog", code=2)
 
 
 def test_quantiles(folder):

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from fogline.density.named_densities import Releases
     from fogline.density.posterior.posterior import Posterior
     from fogline.density.private_density import PrivateDensity
+    from fogline.density.profile import Profile
     from fogline.density.questions import Answer
+    from fogline.density.strata import Strata
     from fogline.ledger import LedgerView
 
 __all__ = ["ask", "card", "compare", "quantiles", "release"]
@@ -49,6 +51,9 @@ Then, for nothing:
   fogline modes visits.fog
 
 """
+
+MOST_COLUMNS = 3
+"""Of a density with a posterior."""
 
 COUNTS_ONLY = ("allow_readable", "delete_counts")
 NOT_COUNTS = ("shares", "query", "delimiter", "decimal", "thousands", "encoding", "null", "header")
@@ -148,6 +153,7 @@ def _release_table(ctx: click.Context, options: dict[str, Any]) -> None:
     for name, value in (("--bounds", bounds), ("--out", options["out"])):
         if value is None:
             raise click.BadParameter("is needed", param_hint=name)
+    _few_columns(groups, options["features"])
     is_several = groups is not None and len(groups) > 1
     if not is_several and options["out"].suffix.lower() != ".fog":
         raise click.BadParameter("expected a name that ends in .fog", param_hint="--out")
@@ -169,6 +175,8 @@ def _release_table(ctx: click.Context, options: dict[str, Any]) -> None:
         chosen: Any = {name: options[name] for name in names}
         flat = None if columns is None else [name for group in groups or [columns] for name in group]
         table = source_table(options, flat if flat is None else list(dict.fromkeys(flat)))
+        if flat is None:
+            _few_columns([list(getattr(table, "columns", None) or ())], options["features"])
         asked = groups if is_several else flat
         with loops_for(options, table):
             found: PrivateDensity | Releases = fogline.release(
@@ -296,6 +304,19 @@ def named_steps_option(text: str | None) -> Any:
     return found
 
 
+def _few_columns(groups: list[list[str]] | None, features: str) -> None:
+    """Refuse too many columns in one density, and show how to divide them."""
+    for group in groups or ():
+        if len(group) > MOST_COLUMNS and features != "random":
+            parts = [group[k : k + 2] for k in range(0, len(group), 2)]
+            divided = ";".join(",".join(f'"{name}"' if "," in name else name for name in part) for part in parts)
+            raise click.BadParameter(
+                f"a density has up to {MOST_COLUMNS} columns, got {len(group)}; divide them into several densities of "
+                f"one budget, such as --columns '{divided}' with a folder for --out, or ask for --features random",
+                param_hint="--columns",
+            )
+
+
 def _columns(groups: list[list[str]] | None, bounds: Any) -> list[str] | None:
     """Columns of one density: those named, or those of the bounds."""
     if groups is not None:
@@ -375,7 +396,7 @@ def card(
     """Say in plain words what a release is and what it promises, for an ethics board.
 
     With --json also as an entry for a public registry of deployments of differential privacy; with --report the page
-    of its density: curves, quantiles, means.
+    of its density: curves, quantiles, means. Saved strata and profiles (.npz) get their summary and their page again.
     """
     if given is not None and report is None:
         raise click.BadParameter("is for the page, which --report writes", param_hint="--given")
@@ -383,6 +404,14 @@ def card(
     drawable(picture, "--picture", (".svg", ".html", ".htm"))
     writable(picture, "--picture", [Path(file)])
     writable(report, "--report", [Path(file)])
+    saved = _saved_table(file)
+    if saved is not None:
+        if given is not None or picture is not None:
+            raise click.BadParameter(
+                "is for the release of one density", param_hint="--given" if given else "--picture"
+            )
+        _show_table(saved, report, as_json, str(ctx.meta["fogline.command"]) + recipe_words())
+        return
     density = open_release(file)
     found = density.card()
     if report is not None:
@@ -404,6 +433,32 @@ def card(
         for name, path in (("picture", picture), ("report", report)):
             if path is not None:
                 click.echo(f"{name}: {path}")
+
+
+def _saved_table(file: str) -> Strata | Profile | None:
+    """Open strata or a profile; None where FILE is something else, of which the caller says what is wrong with it."""
+    if Path(file).suffix.lower() != ".npz" or not Path(file).is_file():
+        return None
+    import zipfile
+
+    from fogline.density.profile import Profile
+    from fogline.density.strata import Strata
+
+    for kind in (Strata, Profile):
+        try:
+            return kind.load(file)
+        except (ValueError, OSError, KeyError, TypeError, zipfile.BadZipFile):
+            continue
+    return None
+
+
+def _show_table(saved: Strata | Profile, report: Path | None, as_json: bool, command: str) -> None:
+    """Show strata or a profile that was released before, and write its page."""
+    if report is not None:
+        write(lambda: saved.report(report, command=command), "--report")
+    click.echo(saved.to_json() if as_json else str(saved.summary()))
+    if report is not None and not as_json:
+        click.echo(f"report: {report}")
 
 
 def _shown(density: PrivateDensity, given: str | None) -> PrivateDensity | Posterior:

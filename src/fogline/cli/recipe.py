@@ -614,13 +614,16 @@ def init(source: str | None, out: Path, **given: Any) -> None:
         raise click.BadParameter(f"{str(out)!r} is there already", param_hint="--out")
     writable(out, "--out")
     need("duckdb")
-    file = _asked(source, "Table (a CSV or Parquet file)", "--file")
-    columns, bounds = _asked_columns(file, given)
-    epsilon = _asked(given["epsilon"], "Privacy budget epsilon", "--epsilon", default="1.0")
-    unit = _asked(
-        given["unit"], "Column that says whose record a row is (none: every row is one)", "--unit", default="none"
-    )
-    most = given["max_contributions"] or 1
+    file = _asked(source, "Table (a CSV or Parquet file)", "--file", check=_known_columns)
+    known = _known_columns(file)
+    columns, bounds = _asked_columns(known, given)
+    budget = partial(_budget, option="--epsilon")
+    epsilon = _asked(given["epsilon"], "Privacy budget epsilon", "--epsilon", default="1.0", check=budget)
+    whose = "Column that says whose record a row is (none: every row is one)"
+    unit = _asked(given["unit"], whose, "--unit", default="none", check=lambda text: _one_of(text, ["none", *known]))
+    each, whole = f"Most records of one {unit} that count", partial(click.IntRange(min=1).convert, param=None, ctx=None)
+    limit = "1" if unit == "none" else given["max_contributions"]
+    most = int(_asked(limit, each, "--max-contributions", default="1", check=whole))
     ledger = _asked(given["ledger"], "Ledger that pays (none: no ledger)", "--ledger", default="none")
     number = _budget(epsilon, "--epsilon")
     name = Path(file).stem.split(".")[0] or "release"
@@ -642,23 +645,39 @@ def init(source: str | None, out: Path, **given: Any) -> None:
         profile=_asked_profile(name, given),
         strata=_asked_strata(name, unit, columns, bounds, given),
         notebook=_toml(f"{name}.ipynb"),
-        questions=_toml(["count", *(f'median "{column}"' for column in columns)]),
+        questions=_toml(["count", *(f"median {_asked_name(column)}" for column in columns)]),
     )
     Recipe(tomllib.loads(text), out.parent)
     write(lambda: out.write_text(text, encoding="utf-8"), "--out")
     click.echo(f"recipe: {out}")
+    if ledger != "none" and not Path(ledger).exists():
+        click.echo(f"there is no ledger {ledger!r} yet: make it by fogline ledger create {ledger}", err=True)
 
 
-def _asked(value: object, words: str, option: str, *, default: str | None = None) -> str:
-    """Return what was given, or ask; where nobody can be asked, the default or an error."""
+def _asked(
+    value: object, words: str, option: str, *, default: str | None = None, check: Callable[[str], object] | None = None
+) -> str:
+    """Return what was given, or ask until the check is content; where nobody can be asked, the default or an error."""
     if value is not None:
         return str(value)
     if not _is_person():
         if default is not None:
             return default
         raise click.BadParameter("is needed where nobody can be asked", param_hint=option)
-    answer: str = click.prompt(words, default=default)
+
+    def checked(text: str) -> str:
+        if check is not None:
+            check(text)
+        return text
+
+    answer: str = click.prompt(words, default=default, value_proc=checked)
     return answer
+
+
+def _asked_name(column: str) -> str:
+    """Name of a column as a question has it: in quotes where it could be read as another word."""
+    plain = column.isidentifier() and column.lower() not in ("of", "by", "where", "given", "and", "in")
+    return column if plain else f'"{column}"'
 
 
 def _budget(epsilon: object, option: str) -> float:
@@ -732,25 +751,40 @@ def _is_person() -> bool:
     return sys.stdin.isatty()
 
 
-def _asked_columns(file: str, given: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
-    """Columns that the schema has, and a range for each."""
+def _known_columns(file: str) -> list[str]:
+    """Columns that the schema of a table has."""
     from fogline.sources.registry import table
 
     try:
-        known = list(table(file).columns or ())
+        return list(table(file).columns or ())
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
-    listed = _asked(given["columns"], f"Up to three columns of {', '.join(known)}", "--columns")
+
+
+def _one_of(text: str, known: Sequence[str]) -> None:
+    if text not in known:
+        raise click.BadParameter(f"there is no column {text!r}; {nearest(text, known)}")
+
+
+def _few_columns(listed: str, known: Sequence[str]) -> list[str]:
+    """Up to three columns that the schema has."""
     columns = parse.columns_option(listed) or []
     for column in columns:
         if column not in known:
             raise click.BadParameter(f"there is no column {column!r}; {nearest(column, known)}", param_hint="--columns")
     if len(columns) > 3:
         raise click.BadParameter("a density has up to three; write several releases", param_hint="--columns")
+    return columns
+
+
+def _asked_columns(known: Sequence[str], given: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
+    """Columns that the schema has, and a range for each."""
+    words, few = f"Up to three columns of {', '.join(known)}", partial(_few_columns, known=known)
+    columns = few(_asked(given["columns"], words, "--columns", check=few))
     text = given["bounds"]
     if text is None:
-        asked = [_asked(None, f"Public range of {column}, low:high or a name", "--bounds") for column in columns]
-        text = ",".join(asked)
+        words = "Public range of {}, low:high or a name of fogline units"
+        text = ",".join(_asked(None, words.format(column), "--bounds", check=parse.bounds_option) for column in columns)
     pairs = parse.bounds_option(text)
     if len(pairs) != len(columns):
         raise click.BadParameter(f"expected {len(columns)} ranges, got {len(pairs)}", param_hint="--bounds")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,7 +176,7 @@ def _sample_release(ctx: click.Context, options: dict[str, Any]) -> None:
 
     names = column_names(density)
     drawn = density.sample(options["draws"], random_state=0).tolist()  # a reading: the same each time
-    text = _as_csv(names, drawn)
+    text = _as_csv(names, _whole(drawn, getattr(density.spec, "steps", ())))
     if options["out"] is not None:
         write(lambda: options["out"].write_text(text, encoding="utf-8"), "--out")
     if options["as_json"]:
@@ -186,6 +187,20 @@ def _sample_release(ctx: click.Context, options: dict[str, Any]) -> None:
         return
     click.echo(text, nl=False) if options["out"] is None else click.echo(f"draws: {options['out']}")
     click.echo(str(density.guarantee), err=True)
+
+
+def _whole(rows: list[list[float]], steps: Sequence[float | None]) -> list[list[float]]:
+    """Values of columns whose step is a whole number as whole numbers.
+
+    Examples
+    --------
+    >>> _whole([[61.0, 2.0]], [1.0, None])
+    [[61, 2.0]]
+    """
+    whole = [step is not None and step > 0 and float(step).is_integer() for step in steps]
+    if not any(whole):
+        return rows
+    return [[round(x) if is_whole else x for x, is_whole in zip(row, whole, strict=True)] for row in rows]
 
 
 def _planned(options: dict[str, Any]) -> tuple[IntegralSampler, Source]:

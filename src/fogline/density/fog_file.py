@@ -85,9 +85,9 @@ def decode_fog(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]
     >>> decode_fog(data[:-1])
     Traceback (most recent call last):
     ValueError: path: this release was cut short or altered: its SHA-256 does not agree
-    >>> decode_fog(data.replace(b"release 1", b"release 2"))
+    >>> decode_fog(data.replace(b"release 1", b"release 2"))                       # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: path: this release has version 2 of its format, and this fogline reads up to version 1: install a newer
+    ValueError: path: this release has version 2 of its format, and this fogline reads up to version 1: install a ...
     """
     first, _, rest = data.partition(b"\n")
     digits = first.removeprefix(_MAGIC)
@@ -96,7 +96,7 @@ def decode_fog(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]
     if int(digits) > VERSION:
         raise ValueError(
             f"path: this release has version {int(digits)} of its format, and this fogline reads up to version "
-            f"{VERSION}: install a newer"
+            f"{VERSION}: install a newer fogline"
         )
     stored, content = rest[:65], rest[65:]
     if int(digits) < 1 or _digest(first + b"\n", content) != stored:

@@ -503,7 +503,21 @@ def condition_ranges(posterior: Posterior, words: str) -> dict[str, Ends]:
     """
     events = _Parser(words, posterior.columns).condition()
     asked = _Asked(Question(words, "count"), Conditions(posterior), "population", 0.95)
-    return asked._ranges(events)[0]
+    found = asked._ranges(events)[0]
+    axes = {axis.name: axis for axis in posterior.axes}
+    return {name: _on_values(axes[name], ends) for name, ends in found.items()}
+
+
+def _on_values(axis: LeafAxis, ends: Ends) -> Ends:
+    """The same range with ends at values of the column, where it has a step: below 80 is up to 79 in whole numbers."""
+    low, high = (-math.inf if ends[0] is None else ends[0]), (math.inf if ends[1] is None else ends[1])
+    inside = axis.centres[(axis.centres >= low) & (axis.centres <= high)]
+    if not axis.step or not len(inside):
+        return ends
+    return (
+        None if ends[0] is None else float(inside[0]),
+        None if ends[1] is None else float(inside[-1]),
+    )
 
 
 @dataclass(frozen=True)

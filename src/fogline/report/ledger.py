@@ -238,13 +238,19 @@ def _counted_in(currency: Currency, caps: Mapping[str, Any]) -> Currency:
     return "zcdp" if currency == "gaussian" and caps.get("lane", "zcdp") == "zcdp" else currency
 
 
+MOST_NAMED = 6
+"""Most columns of a question that are named."""
+
+
 def _label(content: Mapping[str, Any]) -> str:
     """Return a reservation in a few words."""
     asked = content["asked"]
     words = [str(asked["mechanism"])]
     epsilon, columns = asked["parameters"].get("epsilon"), asked["parameters"].get("columns")
     if isinstance(columns, list):
-        words.append(" and ".join(str(name) for name in columns))
+        named = [str(one.get("name", one)) if isinstance(one, Mapping) else str(one) for one in columns]
+        more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+        words.append(" and ".join(named[:MOST_NAMED]) + more)
     if isinstance(epsilon, int | float):
         words.append(f"epsilon {epsilon:g}")
     if content["partition"] is not None:

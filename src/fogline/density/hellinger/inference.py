@@ -275,7 +275,7 @@ class Explained:
         return 1.0 - self.share
 
     def __str__(self) -> str:
-        told = f"the family explains {100 * self.share:.0f}% of the records (+- {100 * self.standard_error:.2g}%)"
+        told = f"the family explains {100 * self.share:.0f}% of the records (± {100 * self.standard_error:.2g}%)"
         for lump in self.lumps:
             sides = " x ".join(f"{low:.4g} to {high:.4g}" for low, high in zip(lump.low, lump.high, strict=True))
             told += f"; {100 * lump.share:.0f}% in excess at {sides}"
