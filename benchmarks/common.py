@@ -72,6 +72,8 @@ def table(name: str, columns: dict[str, str]) -> str:
 
 
 def _shown(text: str) -> str:
+    if text == "nan":
+        return "–"
     try:
         return f"{float(text):.3g}" if "." in text or "e-" in text else text
     except ValueError:

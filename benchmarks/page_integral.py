@@ -275,8 +275,8 @@ def _plot(cells: Cells) -> None:
     axes[1, 0].set_ylabel("mode coverage")
     axes[1, 0].set_xlim(0.08, 12.5)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False, fontsize=8)
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    figure.legend(handles, labels, loc="lower center", ncol=3, frameon=False, fontsize=8)
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
     figure.savefig(RESULTS / "integral_curves.svg", metadata={"Date": None})
     plt.close(figure)
 

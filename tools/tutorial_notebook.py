@@ -26,6 +26,8 @@ ALONE = "This page is also a [notebook]"
 
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
 DOTS = "Dots stand for digits that the noise changes from run to run. One run gave these answers:"
+FRAMES = ". Python prints many lines about where the refusal came from; the last line is the one that counts:"
+"""Said of an example whose error a cell of the notebook catches."""
 
 
 def code_of(block: str) -> Iterator[str]:
@@ -62,7 +64,8 @@ def text_of(part: str) -> str:
         return target if target.startswith(("https://", "#")) else f"../docs/{target}"
 
     paragraphs = [text for text in part.strip().split("\n\n") if not text.startswith(ALONE)]
-    return site_hooks.with_links("\n\n".join(paragraphs), change).replace(DOTS, "One run gave these answers:")
+    text = site_hooks.with_links("\n\n".join(paragraphs), change)
+    return text.replace(DOTS, "One run gave these answers:").replace(FRAMES, ":")
 
 
 def cells(page: str) -> list[tuple[str, str]]:
@@ -79,7 +82,7 @@ def cells(page: str) -> list[tuple[str, str]]:
 def notebook(root: Path = site_hooks.ROOT) -> str:
     """Text of the notebook that the page makes."""
     page = (root / PAGE).read_text(encoding="utf-8")
-    for words in (ALONE, DOTS):
+    for words in (ALONE, DOTS, FRAMES):
         if words not in page:  # it would stand in the notebook, where its link leads nowhere
             raise ValueError(f"{PAGE} has no longer the words {words!r}, which the notebook leaves out")
     made: list[dict[str, Any]] = []

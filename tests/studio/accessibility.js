@@ -26,12 +26,6 @@
     const background = ground(node), found = ratio(over(parse(style.color), background), background);
     if (found < needed) wrong.push(`contrast ${found.toFixed(2)} of "${node.textContent.trim().slice(0, 30)}"`);
   }
-  // words in drawings, whose ground is the page's: a box of their own behind them is seldom drawn
-  for (const node of document.querySelectorAll("svg text")) {
-    if (!seen(node)) continue;
-    const background = ground(node), found = ratio(over(parse(getComputedStyle(node).fill), background), background);
-    if (found < 4.5) wrong.push(`contrast ${found.toFixed(2)} of "${node.textContent.trim().slice(0, 30)}" in a drawing`);
-  }
   for (const field of document.querySelectorAll("input:not([type=hidden]), select, textarea")) {
     const named = field.labels && field.labels.length && [...field.labels].some((label) => label.textContent.trim());
     if (seen(field) && !named && !field.getAttribute("aria-label")) wrong.push(`no label: ${field.name || field.id}`);
