@@ -4,8 +4,9 @@
 
 Kinds of records of a family with a share of others: far away, in an overlapping group, in one value, spread evenly.
 For each fit: whether the intervals hold all parameters, whether the robust intervals do, and whether the result says
-that contamination may move the estimates by more than one standard error (then the intervals are no promise, and the
-robust ones are). Rows go to docs/benchmarks/hellinger_contaminated.csv.
+that the intervals are no promise for contaminated records, or that the family does not fit. What it says is true where
+the intervals hold that it promises: the robust ones where it points at them, else the plain ones.
+Rows go to docs/benchmarks/hellinger_contaminated.csv.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def fitted(kind: str, n: int, share: float, epsilon: float, run: int) -> tuple[b
         all(low <= truth[name] <= high for name, (low, high) in ends.items())
         for ends in (fit.intervals, fit.robust_intervals)
     ]
-    declared = not fit.assumption.holds or fit.assumption.shift > 1.0
+    declared = not fit.assumption.holds or "no promise" in str(fit.assumption)
     return kept_in[0], kept_in[1], declared
 
 
@@ -65,7 +66,7 @@ def main() -> None:
     """Run all and write a row per kind, number of records and share."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=50)
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.05, 0.2])
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.05, 0.1, 0.2])
     parser.add_argument("--records", type=int, nargs="+", default=[1000])
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="KIND")
     parser.add_argument("--epsilon", type=float, default=1.0)
@@ -80,6 +81,7 @@ def main() -> None:
                     "kind": kind, "n": n, "share": share, "epsilon": chosen.epsilon, "fits": chosen.runs,
                     "intervals_hold": float(found[:, 0].mean()), "robust_hold": float(found[:, 1].mean()),
                     "declared": float(found[:, 2].mean()),
+                    "what_is_said_is_true": float(np.where(found[:, 2], found[:, 1], found[:, 0]).mean()),
                     "hold_or_declared": float((found[:, 0] | found[:, 2]).mean()),
                 })  # fmt: skip
                 print(rows[-1], flush=True)
