@@ -159,6 +159,21 @@ def _iris(rng: np.random.Generator, n: int) -> GroupedTable:  # noqa: ARG001
     return GroupedTable(table.data[:, [0, 2]], table.target, [(3, 9), (0, 8)])
 
 
+def _iris_petals(rng: np.random.Generator, n: int) -> GroupedTable:  # noqa: ARG001
+    table = load_iris()
+    return GroupedTable(table.data[:, [2, 3]], table.target, [(0, 8), (0, 3)])
+
+
+def _wine_alcohol(rng: np.random.Generator, n: int) -> GroupedTable:  # noqa: ARG001
+    table = load_wine()
+    return GroupedTable(table.data[:, [0, 12]], table.target, [(10, 16), (0, 2000)])
+
+
+def _tumour_edges(rng: np.random.Generator, n: int) -> GroupedTable:  # noqa: ARG001
+    table = load_breast_cancer()
+    return GroupedTable(table.data[:, [2, 7]], table.target, [(0, 250), (0, 0.25)])
+
+
 def _penguins(rng: np.random.Generator, n: int) -> GroupedTable:  # noqa: ARG001
     """Bill length and flipper length of three species: means, deviations and correlations as published, 342 birds."""
     parts = []
@@ -210,4 +225,7 @@ KINDS: dict[str, Kind] = {
     "tumours": Kind(_tumours, "judge", real=True),
     "digits 0 1 7": Kind(_digits(0, 1, 7), "judge", real=True),
     "digits 0 6": Kind(_digits(0, 6), "judge", real=True),
+    "iris petals": Kind(_iris_petals, "judge", real=True),
+    "wine, alcohol": Kind(_wine_alcohol, "judge", real=True),
+    "tumour edges": Kind(_tumour_edges, "judge", real=True),
 }

@@ -31,6 +31,7 @@ from fogline import PrivateModes
 from fogline.testing import seeded_noise
 from fogline_research.datasets.columns import generator
 from mode_kinds import KINDS
+from page_tools import plots, saved
 
 __all__ = ["SETTINGS", "Outcome", "judge_fit", "pooled_rows"]
 
@@ -159,6 +160,26 @@ def paired_rows(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
         yield {"half": half, "group": group, "kind": kind, "n": "all", "epsilon": "all", "pairs": "", "mse_ratio": mean}
 
 
+def draw_coverage(outcomes: Sequence[Outcome]) -> str:
+    """Picture of the coverage per kind with its 95% range (Clopper and Pearson), a dot for all kinds together."""
+    counts = {"all kinds": (sum(o.covered for o in outcomes), sum(o.found for o in outcomes))}
+    for kind in sorted({one.kind for one in outcomes if one.modes}):
+        own = [one for one in outcomes if one.kind == kind]
+        counts[kind] = sum(one.covered for one in own), sum(one.found for one in own)
+    figure, axes = plots().subplots(figsize=(7, 0.28 * len(counts) + 0.8), layout="constrained")
+    for place, (covered, found) in enumerate(counts.values()):
+        low = float(stats.beta(covered, found - covered + 1).ppf(0.025)) if covered else 0.0
+        high = float(stats.beta(covered + 1, found - covered).ppf(0.975)) if covered < found else 1.0
+        axes.plot([low, high], [-place] * 2, color="0.6")
+        axes.plot(covered / found, -place, "o", color="C0")
+    axes.axvspan(0.93, 0.97, color="C2", alpha=0.2, label="93 to 97%")
+    axes.axvline(0.9, color="0.3", linestyle=":", label="90%")
+    axes.set(yticks=[-k for k in range(len(counts))], yticklabels=list(counts), xlim=(0.75, 1.005))
+    axes.set_xlabel("share of the 95% intervals that hold the mode")
+    axes.legend(loc="lower left", fontsize="small")
+    return saved(figure, "mode_truth")
+
+
 def run_fits(chosen: argparse.Namespace) -> Iterator[Outcome]:
     """All fits that were asked for, one run of every kind and setting after the other, so that any end is balanced."""
     settings = [(int(n), float(e)) for n, e in (pair.split(":") for pair in chosen.settings)]
@@ -193,6 +214,7 @@ def main() -> None:
     parser.add_argument("--raw", type=Path, help="a file to which one line per fit is added, for --pool")
     parser.add_argument("--pool", type=Path, nargs="+", help="files of --raw: no fit is made, only rows are")
     parser.add_argument("--paired", action="store_true", help="compare squared errors of leaves and grid instead")
+    parser.add_argument("--figure", action="store_true", help="draw the coverage per kind as well")
     parser.add_argument("--csv", default="mode_truth", help="name of the file, empty to print only")
     chosen = parser.parse_args()
     if chosen.pool:
@@ -208,6 +230,8 @@ def main() -> None:
     rows: list[dict[str, Any]] = list(paired_rows(outcomes)) if chosen.paired else []
     for features in () if chosen.paired else dict.fromkeys(one.features for one in outcomes):
         rows += pooled_rows([one for one in outcomes if one.features == features], features)
+    if chosen.figure:
+        print(draw_coverage(outcomes))
     if chosen.csv:
         print(write_csv(chosen.csv, rows))
         return

@@ -52,6 +52,11 @@ def _part(rng: np.random.Generator, x: Array) -> Array:
     return np.where(second, rng.normal(7, 0.4, len(x)), rng.gamma(4, 0.5, len(x)))
 
 
+def _three(rng: np.random.Generator, x: Array) -> Array:
+    which = rng.choice(3, len(x), p=[0.4, 0.35, 0.25])
+    return np.choose(which, [rng.normal(10 + 5 * x, 2), rng.normal(30 - 4 * x, 3), rng.normal(50 + 6 * x**2, 2.5)])
+
+
 JOINTS = {
     "gamma": Joint("tune", lambda r, x: r.gamma(3, 0.5 + x), lambda x: [2 * (0.5 + x)], (0, 20)),
     "fan": Joint("tune", lambda r, x: r.normal(3 + 4 * x, 0.3 + 1.2 * x), lambda x: [3 + 4 * x], (-5, 15)),
@@ -73,6 +78,13 @@ JOINTS = {
         lambda x: [2.0 if x < 0.5 else 6.0],
         (-2, 14),
     ),
+    "parabola": Joint(
+        "judge",
+        lambda r, x: 3 + 12 * (x - 0.5) ** 2 + 0.4 * r.standard_t(4, len(x)),
+        lambda x: [3 + 12 * (x - 0.5) ** 2],
+        (0, 10),
+    ),
+    "three": Joint("judge", _three, lambda x: [10 + 5 * x, 30 - 4 * x, 50 + 6 * x**2], (0, 70)),
     "half branch": Joint("judge", _part, lambda x: [1.5, 7.0] if x > 0.5 else [1.5], (0, 12)),
 }
 

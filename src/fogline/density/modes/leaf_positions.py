@@ -15,10 +15,11 @@ its surroundings for large ones. With the width :math:`\tau` of the peak and :ma
 
 .. math:: x_q = x_0 + \tau\,(c_1 u_q + c_2 u_q^2) + \text{error}.
 
-Either both c are zero (a symmetric peak: the widest bandwidths, which have the least noise, decide), or they are normal
-with a known deviation (a skewed one: :math:`x_0` is what is left as the bandwidth shrinks, and the error has a
-third-order remainder). Both are fitted by generalised least squares and averaged by their evidence. The variance is
-that within the fits and between them, so that what smoothing may have moved is in the error, also where too few data
+Either both c are zero (a symmetric peak), or they are normal with a known deviation (a skewed one: :math:`x_0` is what
+is left as the bandwidth shrinks, and the error has a third-order remainder). Both are fitted by generalised least
+squares and averaged by their evidence. The position of a symmetric peak that stands alone is the one at the bandwidth
+with the least error, a wide one; beside walls and other modes it is that of the fit. The variance is that within the
+fits and between them, so that what smoothing may have moved is in the error, also where too few data
 tell. Bandwidths that reach a wall or another mode have errors of their own.
 """
 
@@ -74,6 +75,10 @@ class LeafPositionTuning:
         On how many places flat tops are looked for, and how much further than those of a round top they may reach.
     floor : float
         Least error of a position, as a part of the bandwidth: what the expansion leaves out.
+    steady_floor : float
+        The same of a symmetric peak that stands alone, as a part of the bandwidth or of the peak's width, the smaller.
+    alone : float
+        A peak stands alone where walls and other modes may move it by less than this part of its error.
     """
 
     bandwidths: Mapping[int, tuple[float, float, int]] = field(
@@ -95,6 +100,8 @@ class LeafPositionTuning:
     places: int = 61
     slack: float = 1.25
     floor: float = 0.01
+    steady_floor: float = 0.002
+    alone: float = 0.1
 
 
 LEAF_POSITIONS = LeafPositionTuning()
@@ -400,6 +407,8 @@ class _Evidence:
         fixed = np.array_equal(self.scales, [1.0])  # a bandwidth that was asked for: nothing is to be undone
         fits = [_least_squares(y, design, c) for c in ([plain] if fixed else [plain, plain + self._bias()])]
         evidence = np.array([fit[3] for fit in fits])
+        if not fixed and (steadiest := self._steadiest(plain)) is not None:
+            fits[0] = steadiest
         symmetric = self._symmetric()
         weight = _weights(evidence, symmetric * LEAF_POSITIONS.symmetric)
         mean = sum(w * fit[0] for w, fit in zip(weight, fits, strict=True))
@@ -424,6 +433,25 @@ class _Evidence:
             self.heights[nearest],
             np.array(weight[-1] if len(fits) > 1 else 0.0),
         )
+
+    def _steadiest(self, plain: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float] | None:
+        """Position at the bandwidth with the least error, for a peak that smoothing does not move; None if not alone.
+
+        Positions at neighbouring bandwidths have nearly the same error, so that their best combination is a difference
+        of large numbers: what little is wrong with their covariance moves it further than it gains.
+        """
+        size, d = self.positions.shape
+        blocks = plain.reshape(size, d, size, d)[np.arange(size), :, np.arange(size), :].copy()
+        # A peak that is not moved has no third order either: the least error is a small part of the peak's width.
+        least = LEAF_POSITIONS.steady_floor**2 / (1 / self.scales[:, None] ** 2 + 1 / self.width**2)
+        spare = least - (LEAF_POSITIONS.floor * self.scales[:, None]) ** 2
+        blocks[:, np.arange(d), np.arange(d)] += np.minimum(spare, 0.0)
+        q = int(np.argmin(np.einsum("qii,i->q", blocks, 1 / self.width**2)))
+        if np.any(self.moved[1:, q] ** 2 > LEAF_POSITIONS.alone**2 * np.diag(blocks[q])):
+            return None
+        gain = np.zeros((d, size * d))
+        gain[:, q * d : (q + 1) * d] = np.eye(d)
+        return self.positions[q], blocks[q], gain, 0.0
 
     def _symmetric(self) -> float:
         """How likely walls leave a peak symmetric."""
