@@ -69,7 +69,8 @@ def _order() -> str:
             worst += [(float(row["ratio"]), row) for row in over]
     listed = "; ".join(
         f"{row['kind']}, more {'records' if row['more'] == 'n' else 'epsilon'} "
-        f"from ({row['n']}, {float(row['epsilon']):g}), {row['metric']}: {ratio:.2f} ± {2 * ratio * float(row['chance']):.2f} ({row['pairs']} pairs)"
+        f"from ({row['n']}, {float(row['epsilon']):g}), "
+        f"{row['metric']}: {ratio:.2f} ± {2 * ratio * float(row['chance']):.2f} ({row['pairs']} pairs)"
         for ratio, row in sorted(worst, key=lambda pair: -pair[0])
     )
     return (
