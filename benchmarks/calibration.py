@@ -272,7 +272,10 @@ def coverage_rows(found: Sequence[Judgement]) -> list[dict[str, Any]]:
 
 
 def order_rows(found: Sequence[Judgement]) -> list[dict[str, Any]]:
-    """Geometric mean of paired error ratios from one epsilon, or size, to the next larger one, by kind of data."""
+    """Geometric mean of paired error ratios from one epsilon, or size, to the next larger one, by kind of data.
+
+    `chance` is the standard error of its logarithm.
+    """
     errors = {(one.half, one.kind, one.name, one.run, one.n, one.epsilon): one.errors for one in found}
     sizes, epsilons = (sorted({getattr(one, name) for one in found}) for name in ("n", "epsilon"))
     ratios: dict[tuple[Any, ...], list[float]] = defaultdict(list)
@@ -289,7 +292,12 @@ def order_rows(found: Sequence[Judgement]) -> list[dict[str, Any]]:
                 )
     names = ("half", "kind", "more", "n", "epsilon", "metric")
     return [
-        {**dict(zip(names, key, strict=True)), "pairs": len(logs), "ratio": round(math.exp(float(np.mean(logs))), 3)}
+        {
+            **dict(zip(names, key, strict=True)),
+            "pairs": len(logs),
+            "ratio": round(math.exp(float(np.mean(logs))), 3),
+            "chance": round(float(np.std(logs, ddof=1)) / math.sqrt(len(logs)), 3) if len(logs) > 1 else "",
+        }
         for key, logs in sorted(ratios.items(), key=str)
     ]
 

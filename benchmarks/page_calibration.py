@@ -32,6 +32,53 @@ def calibration() -> str:
         + "\nBy kind of data, half *judge*; in brackets the number of intervals of that question. An honest 95% falls "
         "below 90% by chance once in 13 with 20 intervals that stand alone, and once in 900 with 200.\n\n"
         + markdown(_by_kind(judge))
+        + _order()
+    )
+
+
+WORSE = 1.05
+
+
+def _order() -> str:
+    """Whether more epsilon or more records make errors worse, from the same releases."""
+    rows = [row for row in read_csv("calibration_order") if row["half"] == "judge" and row.get("chance")]
+    if not rows:
+        return ""
+    shown, worst = [], []
+    for more in ("epsilon", "n"):
+        for metric, name in (("hellinger", "Hellinger"), ("w1", "W1")):
+            own = [row for row in rows if (row["more"], row["metric"]) == (more, metric)]
+            if not own:
+                continue
+            logs = [(math.log(float(row["ratio"])), float(row["chance"])) for row in own]
+            over = [row for row in own if float(row["ratio"]) > WORSE]
+            sure = sum(log - 2 * chance > math.log(WORSE) for log, chance in logs)
+            pairs = sum(int(row["pairs"]) for row in own)
+            mean = sum(int(row["pairs"]) * log for row, (log, _) in zip(own, logs, strict=True)) / pairs
+            shown.append(
+                {
+                    "more": "records" if more == "n" else more,
+                    "error": name,
+                    "pairs of releases": pairs,
+                    "ratio": f"{math.exp(mean):.2f}",
+                    "comparisons": len(own),
+                    "worse by 5%": len(over),
+                    "of them beyond two errors of chance": sure,
+                }
+            )
+            worst += [(float(row["ratio"]), row) for row in over]
+    listed = "; ".join(
+        f"{row['kind']}, more {'records' if row['more'] == 'n' else 'epsilon'} "
+        f"from ({row['n']}, {float(row['epsilon']):g}), "
+        f"{row['metric']}: {ratio:.2f} ± {2 * ratio * float(row['chance']):.2f} ({row['pairs']} pairs)"
+        for ratio, row in sorted(worst, key=lambda pair: -pair[0])
+    )
+    return (
+        "\n## More epsilon, more records\n\n"
+        "Error with the next larger epsilon (of 0.1, 0.3, 1, 3), or with ten times the records, over that without; "
+        "pairs share their records. One comparison is one kind of data at one (n, epsilon).\n\n"
+        + markdown(shown)
+        + (f"\nWorse by more than 5%: {listed}.\n" if listed else "\nNone is worse by more than 5%.\n")
     )
 
 

@@ -1,5 +1,7 @@
 """What the draws of a posterior must allow for: full buckets, whole records, cut leaves, walls, faint backgrounds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,21 @@ def test_ends_for_the_records_are_whole_records():
             assert np.minimum(*off).max() < 1e-6
     assert posterior.probability(target="records").interval == (1.0, 1.0)
     assert posterior.probability([(0.75, 0.8)], target="records").low == 0.0
+
+
+@pytest.mark.parametrize("count", [1000.0, 1000.032, 999.97])
+def test_an_end_within_a_record_of_none_or_all_is_none_or_all(count):
+    """The number of all records is an estimate, and need not be whole: 1000.032 less 1000 is none, not .032."""
+    posterior = Posterior.of_leaves(read([300, 450, 200, 50], leaves=64))
+    posterior._count = (count, 1.0)
+    asked = posterior.probability([(0.1, 0.7)], target="records")
+    for records in (0.3, 0.5, 0.9):
+        moved = posterior._whole_records(replace(asked, low=records / count, high=1 - records / count))
+        assert moved.interval == (0.0, 1.0)
+    for low, high in ((0.1234567, 0.8765432), (0.4, 0.5)):
+        moved = posterior._whole_records(replace(asked, value=0.45, low=low, high=high))
+        assert low - 1.001 / count < moved.low <= low
+        assert high <= moved.high < high + 1.001 / count
 
 
 # -- the pilot ------------------------------------------------------------------------------------------------------

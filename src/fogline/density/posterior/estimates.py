@@ -210,10 +210,11 @@ def whole_records(found: Estimate, count: float) -> Estimate:
     if found.target != "records":
         return found
     low, high = np.asarray(found.low), np.asarray(found.high)
-    # counted from none and from all, since the number of all records is known with noise only
+    # the number of all records is known with noise and need not be whole: an end may be so many records more than
+    # none, or fewer than all, and the outer one of both counts, or an interval would just miss none or all
     near = 1e-6  # of a record: what rounding may leave
-    low = np.maximum(np.floor(low * count + near), count - np.ceil((1 - low) * count - near)) / count
-    high = np.minimum(np.ceil(high * count - near), count - np.floor((1 - high) * count + near)) / count
+    low = np.minimum(np.floor(low * count + near), count - np.ceil((1 - low) * count - near)) / count
+    high = np.maximum(np.ceil(high * count - near), count - np.floor((1 - high) * count + near)) / count
     ends = np.minimum(np.maximum(low, 0.0), found.value), np.maximum(np.minimum(high, 1.0), found.value)
     return replace(found, low=number_like(found.low, ends[0]), high=number_like(found.high, ends[1]))
 

@@ -389,12 +389,22 @@ def fit_counts(
     empty, unthinned = np.zeros(mesh.size), fits[0].intensity
     if emptiness:
         for turn in range(settings.rounds):
-            previous = np.full(mesh.size, 0.5) if turn == 0 else empty
+            previous = _first_guess(mesh.size, fits[0], settings) if turn == 0 else empty
             empty = _emptiness(problem, fits[0], previous, rng)
             if turn < settings.rounds - 1 or turn == 0:
                 thinned = replace(problem, present=1 - empty)
                 fits, weights = search_smoothness(thinned, fits[0].indices, fits[0])
     return DensityFit(mesh, counts, law, total, fits, weights, empty, unthinned)
+
+
+def _first_guess(size: int, fit: FieldFit, settings: FitSettings) -> FloatArray:
+    """Probabilities of being empty that the mean field starts from.
+
+    Neighbours that have to agree are all empty or all filled, and from an even start noise decides which. Where a flat
+    field accounts for all counts there is nothing that emptiness has to explain: few buckets are empty.
+    """
+    flat = settings.deviations[fit.indices[1]] <= max(_FLAT) and settings.roughness[fit.indices[2]] == 0
+    return np.full(size, 1 / (1 + math.exp(-settings.empty_prior)) if flat else 0.5)
 
 
 def _emptiness(problem: _Problem, fit: FieldFit, empty: FloatArray, rng: np.random.Generator) -> FloatArray:
