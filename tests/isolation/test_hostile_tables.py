@@ -133,6 +133,12 @@ def test_lines_of_the_audit():
     assert pairs_of(source, short=False) == 10_000
     assert {pairs_of(one, short=False) for one in SOURCES if one.form.server} == {1000, VERB_PAIRS}
     assert pairs_of(source_named("fogline.release: CSV, CRLF"), short=False) == VERB_PAIRS
+    # every reader in this process has its 10 000 pairs on a grid; what is read again by the same has fewer
+    here = [one for one in SOURCES if not one.form.server and one.state == "grid"]
+    assert {pairs_of(one, short=False) for one in here} == {10_000}
+    assert pairs_of(source_named("strata: unit ids in a list"), short=False) == 10_000
+    fewer = [one for one in SOURCES if not one.form.server and pairs_of(one, short=False) == 1000]
+    assert {one.form.name for one in fewer if one.state != "printed"} <= {one.form.name for one in here}
     lines = {line.check: line for line in coverage_lines(Counter({"cell: NaN": 3, "id: zero": 0}), short=False)}
     assert lines["cell (1)"].passed
     assert not lines["id (1)"].passed

@@ -22,7 +22,8 @@ PAIRS = 10_000
 """Pairs for each source that is read in this process."""
 
 SERVER_PAIRS = 1_000
-"""Pairs for each server, and for random features, leaves and strata of files and frames, read by the same readers."""
+"""Pairs for each server, for printed queries, which an engine runs, and for random features, leaves and strata of
+sources that were read on a grid already."""
 
 VERB_PAIRS = 100
 """Pairs for each source of a verb: its readers are those of the other lines, which have 10 000."""
@@ -148,7 +149,10 @@ def pairs_of(source: Source, short: bool) -> int:
         return 4 if is_verb else 13 if source.form.server else 40
     if is_verb:
         return VERB_PAIRS
-    is_repeated = source.state == "random" or (source.is_labelled and not source.name.startswith("strata: unit ids"))
+    # The same readers as on a grid; labels, which no other line has, are tried in full in the form that holds anything.
+    is_repeated = source.state in ("random", "leaves", "printed") or (
+        source.is_labelled and source.name != "strata: unit ids in a list"
+    )
     return SERVER_PAIRS if source.form.server or is_repeated else PAIRS
 
 

@@ -46,7 +46,7 @@ def check_verbs(seed: int, short: bool) -> Iterator[Line]:
         report = _replayed(maker, d, "add-remove", seed, FEW if short else most)
         yield replayed_line(f"{name}, d = {d}, add-remove: replay", [report])
     for (name, maker), relation in itertools.product(_ATTACKED, RELATIONS):
-        yield _attacked(name, maker, relation, 5_000 if short else 20_000)
+        yield _attacked(name, maker, relation, 5_000 if short else 10_000)
 
 
 def _replayed(maker: Maker, d: int, relation: str, seed: int, most: int) -> ReplayReport:
