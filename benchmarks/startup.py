@@ -20,6 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from common import read_csv, write_csv
+from fogline import release
+from fogline.datasets import hospital_visits
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 USAGE, MODES = 0.3, 1.5
@@ -41,6 +43,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], int, float | None]] = {
     "modes, one column, as JSON": ((*ONE, "--json"), 0, MODES),
     "modes, one column, with a page": ((*ONE, "--report", "page.html"), 0, MODES),
     "modes, two columns": (("modes", "t.csv", "--bounds", "0:10,0:10", *BUDGET), 0, MODES),
+    "modes of a release, two columns": (("modes", "visits.fog"), 0, MODES),
     "clusters, eight columns": (("clusters", "w.csv", "--bounds", "0:10", *BUDGET), 0, None),
     "regress": (
         ("regress", "t.csv", "--x", "a", "--y", "b", "--x-bounds", "0:10", "--y-bounds", "0:10", *BUDGET),
@@ -54,7 +57,10 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def write_files(folder: Path) -> None:
-    """Write a small table of two columns and one of eight."""
+    """Write a small table of two columns and one of eight, and the release of the README's table."""
+    release(hospital_visits(20_000).X[:, :2], columns=["age", "stay"], bounds=["age", (0, 60)], epsilon=1.0).save(
+        folder / "visits.fog"
+    )
     rng = np.random.default_rng(0)
     near, far = rng.normal(3, 0.5, (300, 8)), rng.normal(7, 0.5, (300, 8))
     wide = [",".join(f"{x:.4f}" for x in row) for row in np.concatenate([near, far])]

@@ -309,3 +309,10 @@ def test_a_reading_takes_the_names_of_the_density():
     assert find(PrivateModes().read(named.density_)).columns == ("age", "stay")
     named.density_.columns = None
     assert find(named.read(named.density_)).columns == ("x1", "x2")  # of an earlier fit
+
+
+def test_strata_on_leaves_are_tested_for_one_shape(results):
+    strata = results("strata")
+    (told,) = json.loads(strata.to_json())["comparisons"]
+    assert told["p_value"] == strata.compare("north", "south").p_value
+    assert "north and south: test of equal shapes, p = " in " ".join(str(strata.summary()).split())

@@ -113,7 +113,7 @@ def compare_densities(
     """
     checked = check_level(level, name="level")
     called = (str(names[0]), str(names[1]))
-    if len(names) != 2 or called[0] == called[1]:
+    if called[0] == called[1]:
         raise ValueError(f"names must be two different names, got {names!r}")
     found = distances_of(first, second, compare_shapes(first, second, simulations=simulations), checked)
     origin = Origin(first, "compare", arguments={"other": second, "names": called})

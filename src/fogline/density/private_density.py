@@ -594,7 +594,7 @@ class PrivateDensity(Results):
 
     def _drawn(self, size: int, bandwidth: float | ArrayLike | None, random_state: Any) -> FloatArray:
         if bandwidth is None and self.leaves is not None:
-            return self.posterior.sample(size, random_state=random_state)
+            return np.asarray(self.posterior.sample(size, random_state=random_state))
         if isinstance(self.spec, RandomSpec):
             from fogline.density.modes.without_grid import sample_anywhere
 

@@ -645,10 +645,10 @@ def density_table(findings: DensityFindings) -> ConsoleTable:
         value, error, low, high, *parts = answer.cells
         rows.append((answer.column, answer.quantity, f"{value} ± {error}", f"{low} to {high}", *parts))
     told = [as_sentence(findings.estimator.message_)] if findings.estimator.message_ else []
-    count, error = findings.counted
-    counted = f"Records within the bounds, as released: {count:.0f} ± {error:.0f}."
+    count, sd = findings.counted
+    counted = f"Records within the bounds, as released: {count:.0f} ± {sd:.0f}."
     if findings.condition:
-        counted = f"Records with {findings.condition}: about {count:.0f} ± {error:.0f}."
+        counted = f"Records with {findings.condition}: about {count:.0f} ± {sd:.0f}."
     return ConsoleTable(
         f"Density of {findings.words}",
         ("column", "quantity", "value", "95% interval", "privacy", "sampling", "smoothing"),

@@ -1,7 +1,7 @@
 """Released strata: what a page, a terminal, a frame or a JSON document says of their counts, shapes and differences.
 
-Each stratum that stands clear of the noise is read as its posterior; where strata were released as Fourier sums, each
-pair is also tested for one common shape. Everything is post-processing.
+Each stratum that stands clear of the noise is read as its posterior, and each pair of the largest is tested for one
+common shape. Everything is post-processing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.comparison import ShapeComparison
+from fogline.density.leaves import LeafSpec
 from fogline.density.spec import SketchSpec, default_names
 from fogline.density.strata import Strata, visible_names
 from fogline.report._density_plots import group_curves, pair_map
@@ -135,7 +136,7 @@ def find_strata(strata: Strata, columns: Sequence[str] | None = None) -> StrataF
 
 
 def _comparisons(strata: Strata, names: Sequence[str]) -> tuple[tuple[str, str, ShapeComparison], ...]:
-    if not isinstance(strata.spec, SketchSpec):
+    if not isinstance(strata.spec, SketchSpec | LeafSpec):
         return ()
     return tuple((a, b, strata.compare(a, b)) for a, b in itertools.combinations(names[:MOST_COMPARED], 2))
 

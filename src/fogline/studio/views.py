@@ -570,7 +570,7 @@ class Views:
         try:
             found: Reading = self.studio.memory.get(key, read)
         except (ValueError, TypeError) as error:
-            words = str(error).removeprefix("question: ")
+            words = str(error).removeprefix("question: ").removeprefix("given: ")
             return None, f"{words[0].upper()}{words[1:MOST_WORDS]}" if words else BECAUSE
         marked = tuple(Markup(one) for one in found.figures)
         return replace(found, figures=marked), ""

@@ -424,9 +424,15 @@ def _spread(cells: LeafCells, mass: FloatArray, mean: FloatArray) -> FloatArray:
 def _floored(covariances: FloatArray, floor: FloatArray) -> FloatArray:
     """Covariances whose variance along every direction is at least that of the floor, in the floor's own units."""
     unit = np.sqrt(floor)
-    values, vectors = np.linalg.eigh(covariances / np.multiply.outer(unit, unit))
-    lifted = np.einsum("kij,kj,klj->kil", vectors, np.maximum(values, 1.0), vectors)
-    return np.asarray(lifted * np.multiply.outer(unit, unit))
+    scale = np.multiply.outer(unit, unit)
+    scaled = covariances / scale
+    try:  # mostly all are wider than the floor, which costs less to see than their axes
+        np.linalg.cholesky(scaled - np.eye(len(unit)))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(scaled)
+        lifted = np.einsum("kij,kj,klj->kil", vectors, np.maximum(values, 1.0), vectors)
+        return np.asarray(lifted * scale)
+    return covariances
 
 
 # -- how many --------------------------------------------------------------------------------------------------
