@@ -578,7 +578,7 @@ def _disagrees(state: MixtureState, moments: Moments, radius: float) -> bool:
     # The covariance is that of clipped records, which have little of a small group that lies far out: the mixture must
     # be too wide when it is clipped alike, too.
     clipped = float(model.weights @ np.minimum(squares, radius**2))
-    return (
+    return bool(
         float(model.weights @ squares) > MIXTURE.disagreement * released + noise
         and clipped > MIXTURE.clipped_disagreement * released + noise
     )
