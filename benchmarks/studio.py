@@ -2,6 +2,7 @@
 
     python benchmarks/studio.py               measures, and writes docs/benchmarks/studio.csv
     python benchmarks/studio.py --readers 10  fewer readers
+    python benchmarks/studio.py --page        writes the section Numbers of docs/studio.md from that file
 
 A server of its own process serves a made-up table of 20 000 visits. Seconds are those of the clock, with the load of
 the machine beside them; CPU seconds and memory are the server's. Everything is bounded: some hundred requests each.
@@ -25,9 +26,11 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from common import write_csv
+from common import read_csv, write_csv
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
+PAGE = SOURCE.parent / "docs" / "studio.md"
+WHEELS = "0.46 MB"  # not measured here
 START, SLIDER = 2.0, 0.3
 """Wanted: seconds until the studio answers, and until the slider does at the 95th percentile."""
 
@@ -184,11 +187,71 @@ def weights(visitor: Visitor, place: str) -> list[dict[str, object]]:
     return [row(f"weight of {name}", len(visitor.ask(path)[1]) / 1000, "kB") for path, name in names.items()]
 
 
+def numbers() -> str:
+    """The last section of docs/studio.md, from the file of measurements."""
+    found = {row["what"]: (float(row["value"]), row["wanted"]) for row in read_csv("studio")}
+    loads = [float(row["load"]) for row in read_csv("studio")]
+    readers = next(what.split()[0] for what in found if what.endswith(" readers, median"))
+
+    def plain(what: str, digits: int = 0) -> str:
+        return f"{found[what][0]:.{digits}f}"
+
+    def shown(what: str, digits: int = 2) -> str:
+        value, wanted = found[what]
+        return f"{value:.{digits}f} s: missed" if wanted and value > float(wanted) else f"{value:.{digits}f} s"
+
+    first = [plain(f"release{tab}, first time", 2) for tab in ("", "/modes", "/branches")]
+    style = sum(value for what, (value, _) in found.items() if what.startswith("weight of /static/"))
+    lines = [
+        ("start, CPU", shown("start, CPU"), f"{START:g} s"),
+        ("start, clock", shown("start until the first answer"), f"{START:g} s"),
+        *(
+            (f"slider, 95th percentile, {when}", shown(f"slider {when}, 95%", 3), f"{SLIDER:g} s")
+            for when in ("while releases are simulated", "afterwards")
+        ),
+        (
+            f"{readers} readers at a time, median and 95th percentile",
+            f"{plain(f'{readers} readers, median', 2)} and {plain(f'{readers} readers, 95%', 2)} s",
+            "",
+        ),
+        (
+            "pages per second",
+            f"{plain(f'{readers} readers, pages per second')}, at {plain('CPU per page', 1)} ms of CPU each",
+            "",
+        ),
+        (
+            "first reading of a release of two columns: overview, modes, branches",
+            f"{first[0]}, {first[1]} and {first[2]} s; kept afterwards",
+            "",
+        ),
+        ("memory of the server after all of that", f"{plain('memory of the server')} MB ([why](#memory))", ""),
+        (
+            "heaviest page (branches); form of a question; style and script",
+            f"{plain('weight of release/branches')} kB; {plain('weight of /data/visits')} kB; {style:.0f} kB",
+            "",
+        ),
+        ("page to explore, two columns", f"{plain('weight of export explore')} kB", "1000 kB"),
+        ("wheels besides those of the command line", WHEELS, "2 MB"),
+    ]
+    table = "\n".join(f"| {what} | {value} | {wanted} |" for what, value, wanted in lines)
+    return (
+        "## Numbers\n\nMeasured by `benchmarks/studio.py` ([all of them](benchmarks/studio.csv)) on two cores, at a "
+        f"load of {min(loads):g} to {max(loads):g}. Where other work was on the machine (a load above 2), seconds of "
+        "the clock are upper bounds.\n\n"
+        f"| | measured | wanted |\n| --- | --- | --- |\n{table}\n"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--readers", type=int, default=50)
     parser.add_argument("--port", type=int, default=18765)
+    parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
+    if options.page:
+        text = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(text[: text.index("## Numbers\n")] + numbers(), encoding="utf-8")
+        return
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import itertools
 import json
 import re
 import sys
@@ -50,6 +51,30 @@ def anchors(text):
     plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", title) for title in HEADING.findall(FENCED.sub("", text)))
     own = re.findall(r'<(?:a|span) id="([^"]+)">', text)
     return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in plain} | set(own)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_list_begins_after_an_empty_line(path):
+    """Elsewhere it would be one, on the site it would be run on with its paragraph."""
+    lines = FENCED.sub("", (ROOT / path).read_text("utf-8")).split("\n")
+    item = re.compile(r" {0,3}(?:[-*]|\d+\.) ")
+    begun = [
+        (before, line)
+        for before, line in itertools.pairwise(lines)
+        if item.match(line) and before.strip() and not before.startswith((" ", "#", "<")) and not item.match(before)
+    ]
+    assert begun == []
+
+
+def test_code_that_names_its_recipe_is_code_on_the_site():
+    text = site_hooks.for_the_site("docs/scale.md", "```sh recipe: dbt\ndbt run\n```\n")
+    assert text == "```sh\ndbt run\n```\n"
+
+
+def test_formulas_of_docstrings_are_blocks_on_the_site():
+    pytest.importorskip("griffe")
+    plain = importlib.import_module("site_docstrings").plain
+    assert plain("A\n\n.. math:: \\tfrac12 \\mu^2 \\le \\rho\n\nof ``b``") == "A\n\n```text\n1/2 μ^2 ≤ ρ\n```\n\nof `b`"
 
 
 def test_the_navigation_names_every_page_once():

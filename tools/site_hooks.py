@@ -165,7 +165,7 @@ def for_the_site(path: str, text: str, root: Path = ROOT) -> str:
             return target
         return posixpath.relpath(page_of(found), posixpath.dirname(own) or ".") + anchor
 
-    text = with_links(text, change)
+    text = re.sub(r"^```(\w+)[ \t]+\S.*$", r"```\1", with_links(text, change), flags=re.MULTILINE)
     text = re.sub(r"^```python\n(?=>>>)", "```pycon\n", text, flags=re.MULTILINE)
     return re.sub(r"[ \t]+# doctest: \+\w+$", "", text, flags=re.MULTILINE)
 
