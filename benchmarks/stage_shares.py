@@ -167,6 +167,7 @@ def plot() -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "fogline"  # the same figures make the same file
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.3), sharey=True)

@@ -84,6 +84,12 @@ def test_one_gaussian_has_little_to_find_in_a_density():
     assert mixture_shares(at - 1, 0.5, 1) == exact(MIXTURE_SHARES) != mixture_shares(at, 0.5, 1)
 
 
+def test_few_records_of_several_components_give_the_moments_more():
+    at = int(stage_shares.FEW)
+    assert mixture_shares(at, 0.5, 2) == exact(MIXTURE_SHARES)
+    assert mixture_shares(at - 1, 0.5, 2)["moments"] == 2 * mixture_shares(at, 0.5, 2)["moments"]
+
+
 @pytest.mark.parametrize("function", [*FUNCTIONS, records_over_noise])
 @pytest.mark.parametrize(
     ("given_", "named"),

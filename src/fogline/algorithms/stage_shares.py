@@ -47,11 +47,17 @@ CLUSTERING_SHARES = {"scale": "1/5", "projection": "3/10", "density": "1/5", "re
 MIXTURE_SHARES = {"scale": "1/50", "moments": "1/10", "density": "9/50", "steps": "7/10"}
 """Default shares of the budget."""
 
+FEW = 600.0
+"""Level below which directions are what fails."""
+
 CLUSTERS_BY_LEVEL: tuple[tuple[float, Mapping[str, str]], ...] = (
-    (600.0, {"scale": "1/5", "projection": "1/2", "density": "1/10", "refinement": "1/5"}),
+    (FEW, {"scale": "1/5", "projection": "1/2", "density": "1/10", "refinement": "1/5"}),
     (math.inf, {"scale": "1/10", "projection": "2/5", "density": "1/20", "refinement": "9/20"}),
 )
 """Shares of clusters by the level below which they are taken."""
+
+MIXTURE_SHARES_OF_FEW = {"scale": "1/50", "moments": "1/5", "density": "4/25", "steps": "31/50"}
+"""Of a mixture of several components below that level."""
 
 ONE_GAUSSIAN_SHARES = {"scale": "1/50", "moments": "1/10", "density": "1/50", "steps": "43/50"}
 """Of a mixture of one component: there is nothing to be found in the density, which is released to be looked at."""
@@ -142,14 +148,17 @@ def mixture_shares(
     --------
     >>> [str(share) for share in mixture_shares(5000, 0.03, 1).values()]
     ['1/50', '1/10', '1/50', '43/50']
+    >>> [str(mixture_shares(n, 0.03, 3)["moments"]) for n in (2000, 5000)]
+    ['1/5', '1/10']
     >>> mixture_shares(None, 0.03, 1) == mixture_shares(5000, 0.03, None)
     True
     """
     if expected is None or n_components is None:
         return _exact(MIXTURE_SHARES)
     level = records_over_noise(expected, rho, neighbours, max_contributions)
-    alone = n_components == 1 and level >= ONE_GAUSSIAN_LEVEL
-    return _exact(ONE_GAUSSIAN_SHARES if alone else MIXTURE_SHARES)
+    if n_components == 1:
+        return _exact(ONE_GAUSSIAN_SHARES if level >= ONE_GAUSSIAN_LEVEL else MIXTURE_SHARES)
+    return _exact(MIXTURE_SHARES_OF_FEW if level < FEW else MIXTURE_SHARES)
 
 
 def paid_portions(

@@ -397,8 +397,8 @@ def _plan_mixture(options: dict[str, Any]) -> tuple[PrivateGaussianMixture, Sour
 
         estimator = PrivateGaussianMixture(n_components=options["components"], center=center, **chosen)
         method = estimator._method()
-        method.terms(estimator, table.unit)
-        method.plan(estimator, table.width, None)
+        terms = method.terms(estimator, table.unit)
+        method.plan(estimator, table.width, None, terms.rho)
     except (ValueError, TypeError, OSError) as error:
         raise parse.refused(error) from None
     return estimator, table
