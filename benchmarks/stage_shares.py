@@ -167,6 +167,7 @@ def plot() -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "fogline"  # the same figures make the same file
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.3), sharey=True)
@@ -180,7 +181,9 @@ def plot() -> None:
             bars = np.abs(np.array([ratios / spread, ratios * spread]) - ratios)
             axis.errorbar([int(row["level"]) for row in own], ratios, yerr=bars, marker="o", capsize=3, label=name)
         axis.axhline(1.0, color="grey", linewidth=1)
-        axis.set(xscale="log", title=title, xlabel="records over the noise of a count")
+        axis.set(
+            xscale="log", title=title, xlabel="records over the noise of a count", xlim=(70, 14_000), ylim=(0.4, 1.8)
+        )
         if rows:
             axis.legend(fontsize=7)
     axes[0].set_ylabel("error over that of fixed shares")

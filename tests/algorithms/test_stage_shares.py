@@ -84,6 +84,12 @@ def test_one_gaussian_has_little_to_find_in_a_density():
     assert mixture_shares(at - 1, 0.5, 1) == exact(MIXTURE_SHARES) != mixture_shares(at, 0.5, 1)
 
 
+def test_several_components_keep_the_fixed_shares():
+    """No others were better on data that had not chosen them."""
+    for expected in (100, 1000, 10_000, 10**6):
+        assert mixture_shares(expected, 0.5, 2) == exact(MIXTURE_SHARES)
+
+
 @pytest.mark.parametrize("function", [*FUNCTIONS, records_over_noise])
 @pytest.mark.parametrize(
     ("given_", "named"),

@@ -573,15 +573,13 @@ def _disagrees(state: MixtureState, moments: Moments, radius: float) -> bool:
     model, d = state.model, len(moments.covariance)
     offset = model.means - model.weights @ model.means
     squares = np.einsum("kii->k", model.covariances) + np.einsum("ki,ki->k", offset, offset)
-    noise = 2 * moments.noise_sd * d**1.5
+    noise = 2 * moments.noise_sd * d * math.sqrt(d)
     released = max(float(np.trace(moments.covariance)), 0.0)
     # The covariance is that of clipped records, which have little of a small group that lies far out: the mixture must
     # be too wide when it is clipped alike, too.
     clipped = float(model.weights @ np.minimum(squares, radius**2))
-    return bool(
-        float(model.weights @ squares) > MIXTURE.disagreement * released + noise
-        and clipped > MIXTURE.clipped_disagreement * released + noise
-    )
+    too_wide = float(model.weights @ squares) > MIXTURE.disagreement * released + noise
+    return too_wide and clipped > MIXTURE.clipped_disagreement * released + noise
 
 
 def _as_state(kept: Mapping[str, Any]) -> MixtureState:

@@ -47,8 +47,11 @@ CLUSTERING_SHARES = {"scale": "1/5", "projection": "3/10", "density": "1/5", "re
 MIXTURE_SHARES = {"scale": "1/50", "moments": "1/10", "density": "9/50", "steps": "7/10"}
 """Default shares of the budget."""
 
+FEW = 600.0
+"""Level below which directions are what fails."""
+
 CLUSTERS_BY_LEVEL: tuple[tuple[float, Mapping[str, str]], ...] = (
-    (600.0, {"scale": "1/5", "projection": "1/2", "density": "1/10", "refinement": "1/5"}),
+    (FEW, {"scale": "1/5", "projection": "1/2", "density": "1/10", "refinement": "1/5"}),
     (math.inf, {"scale": "1/10", "projection": "2/5", "density": "1/20", "refinement": "9/20"}),
 )
 """Shares of clusters by the level below which they are taken."""
@@ -134,7 +137,7 @@ def mixture_shares(
     rho : float
         Of the whole fit.
     n_components : int or None
-        That is asked for. Where it is open, the shares are the fixed ones.
+        That is asked for. Where it is open, or more than one, the shares are the fixed ones.
     neighbours, max_contributions
         Of the fit.
 
@@ -142,14 +145,18 @@ def mixture_shares(
     --------
     >>> [str(share) for share in mixture_shares(5000, 0.03, 1).values()]
     ['1/50', '1/10', '1/50', '43/50']
+    >>> str(mixture_shares(5000, 0.03, 3)["moments"])
+    '1/10'
     >>> mixture_shares(None, 0.03, 1) == mixture_shares(5000, 0.03, None)
     True
     """
     if expected is None or n_components is None:
         return _exact(MIXTURE_SHARES)
     level = records_over_noise(expected, rho, neighbours, max_contributions)
-    alone = n_components == 1 and level >= ONE_GAUSSIAN_LEVEL
-    return _exact(ONE_GAUSSIAN_SHARES if alone else MIXTURE_SHARES)
+    if n_components == 1:
+        return _exact(ONE_GAUSSIAN_SHARES if level >= ONE_GAUSSIAN_LEVEL else MIXTURE_SHARES)
+    # for several components no other shares were better on data that had not chosen them
+    return _exact(MIXTURE_SHARES)
 
 
 def paid_portions(
