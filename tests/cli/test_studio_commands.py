@@ -72,6 +72,16 @@ def test_the_numbers_of_the_page_are_those_of_the_release(fog):
     assert table[:, inside].sum() == pytest.approx(float(share.value), abs=2e-3)
     heaps = values["columns"][1]["heaps"]
     assert [edges[k] for k in heaps][:1] == [0.0]  # a fifth stays no day: a heap with a cell of its own
+    assert values["columns"][1]["heap_values"][0] == 0.0
+    # a whole column is told as the release tells it, with intervals of the same width
+    for column in values["columns"]:
+        for level in (0.5, 0.8, 0.95):
+            mean = density.mean(column["name"], level=level)
+            assert column["whole"][f"{level:g}"]["mean"] == pytest.approx([mean.value, mean.low, mean.high], rel=1e-5)
+            found = density.quantile([0.05, 0.5], column["name"], level=level)
+            wanted = np.stack([found.value, found.low, found.high], axis=1)
+            shown = [column["whole"][f"{level:g}"]["quantiles"][k] for k in (4, 49)]
+            assert np.allclose(shown, wanted, rtol=1e-5, atol=1e-9)
 
 
 def test_what_cannot_be_explored_is_refused(fog, tmp_path):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from asgi_client import Client
 from browser import free_port, launched, served
 from hospital import TOKENS, hospital_config, open_studio, released
 
+import fogline
 from fogline.report.interactive import write_interactive
 from fogline.studio.app import links, make_app
+from fogline.testing import seeded_noise
 
 PATIENCE = 300_000
 """Milliseconds after which a page has not come; a bound for hanging, not for speed."""
@@ -331,6 +335,42 @@ def test_the_page_to_explore_works_from_a_file(visitor, place, tmp_path, scheme)
     page.wait_for_function("text => document.getElementById('told').innerText === text", arg=before)
     assert page.evaluate(CONTRAST) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def shown_numbers(page):
+    """Rows of the table of numbers: value, lower and upper end."""
+    rows = page.eval_on_selector_all("#numbers tbody tr", "rows => rows.map(row => row.innerText)")
+    return {
+        row.split("\t")[0]: [float(x) for x in row.replace("%", "").split("\t")[1:2]]
+        + [float(x) for x in row.replace("%", "").split("\t")[2].split(" to ")]
+        for row in rows
+    }
+
+
+def test_the_page_to_explore_is_no_surer_than_the_release(visitor, tmp_path):
+    rng = np.random.default_rng(3)
+    age = rng.uniform(20, 80, 4000)
+    stay = np.where(rng.random(4000) < 0.2, 0.0, rng.gamma(2.0, 1.0 + age / 20))
+    with seeded_noise(5):
+        density = fogline.release(
+            pd.DataFrame({"age": age, "stay": stay}), bounds={"age": (0, 100), "stay": (0, 60)}, epsilon=1.0
+        )
+    page = visitor(offline=True)
+    page.goto(write_interactive(density, tmp_path / "page.html").as_uri())
+    page.wait_for_selector("#drawing svg")
+    whole, mean, early = shown_numbers(page), density.mean("stay"), density.quantile(0.05, "stay")
+    assert whole["mean"] == pytest.approx([mean.value, mean.low, mean.high], rel=0.02)
+    assert whole["5% quantile"] == pytest.approx([early.value, early.low, early.high], rel=0.02, abs=0.01)
+    page.evaluate(
+        "() => { const from = document.querySelector('[aria-label=\"age from\"]'); from.value = 60;"
+        " from.dispatchEvent(new Event('input')); }"
+    )
+    page.wait_for_function("() => document.getElementById('told').innerText.startsWith('Where age')")
+    slice_, old = shown_numbers(page), density.given(age=(60, 100))
+    for name, own in (("mean", old.mean("stay")), ("median", old.quantile(0.5, "stay"))):
+        _, low, high = slice_[name]
+        assert high - low > 0.8 * (own.high - own.low)
+        assert low <= own.value <= high
 
 
 def test_the_script_of_accessibility_finds_what_is_planted(visitor):

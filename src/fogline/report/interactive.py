@@ -8,7 +8,10 @@ narrow where the population is and wide where it is not. Masses are written as 1
 
 with k = 65535 for nothing, which keeps each of them to within 0.02% and the file below one megabyte.
 
-Whole-column numbers (quantiles, means with their errors) are those of the release itself, not of the grid.
+Numbers of a whole column (mean, quantiles, with their intervals) are those of the release itself, and are shown as long
+as no slice is chosen. In a slice the script reads them from the grid, and so as to be no surer than the release: the
+interval of a mean is at least as wide as a normal one with the draws' error, and that of a quantile ends at edges of
+cells, since nobody knows where in a cell it lies.
 """
 
 from __future__ import annotations
@@ -16,14 +19,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Collection
 from importlib import resources
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fogline._typing import FloatArray
+from fogline.density.posterior.estimates import Estimate
 from fogline.density.posterior.posterior import Posterior
 from fogline.density.private_density import PrivateDensity
 from fogline.report.density import density_content, find_density
@@ -37,11 +41,16 @@ CELLS = {1: 160, 2: 44, 3: 18}
 DRAWS = {1: 200, 2: 80, 3: 50}
 """Draws from the posterior that the page holds."""
 
+LEVELS = (0.5, 0.8, 0.95)
+"""Levels of intervals that the page offers."""
+
+QUANTILES = np.arange(1, 100) / 100
+
 SCALE = 2500.0
 NOTHING = 65535
 
 
-def _edges(posterior: Posterior, axis: int, most: int, heaps: set[int]) -> list[int]:
+def _edges(posterior: Posterior, axis: int, most: int, heaps: Collection[int]) -> list[int]:
     """Leaves at which cells begin: half of the cells even in width, half of them even in mass; heaps are alone."""
     margin = posterior.masses().estimate.sum(axis=tuple(k for k in range(posterior.d) if k != axis))
     size = len(margin)
@@ -54,10 +63,28 @@ def _edges(posterior: Posterior, axis: int, most: int, heaps: set[int]) -> list[
     return sorted({0, size, *even.tolist(), *np.minimum(by_mass, size).tolist(), *alone})
 
 
-def _heaps(posterior: Posterior, axis: int) -> set[int]:
-    """Leaves of a column that hold an atom."""
+def _heaps(posterior: Posterior, axis: int) -> dict[int, float]:
+    """Leaves of a column that hold an atom, and the atom's value."""
     margin = posterior.marginal(axis) if posterior.d > 1 else posterior
-    return {int(posterior.axes[axis].leaf_of(np.array([(atom.low + atom.high) / 2]))[0]) for atom in margin.atoms}
+    leaf_of = posterior.axes[axis].leaf_of
+    return {int(leaf_of(np.array([(atom.low + atom.high) / 2]))[0]): float(atom.value) for atom in margin.atoms}
+
+
+def _whole(posterior: Posterior, axis: int) -> dict[str, Any]:
+    """Mean and 99 quantiles of a whole column, each with its interval, by the level of the interval."""
+    name = posterior.columns[axis]
+
+    def rows(found: Estimate) -> list[list[float]]:
+        ends = np.stack([np.atleast_1d(part) for part in (found.value, found.low, found.high)], axis=1)
+        return [[float(f"{value:.6g}") for value in row] for row in ends.tolist()]
+
+    return {
+        f"{level:g}": {
+            "mean": rows(posterior.mean(name, level=level))[0],
+            "quantiles": rows(posterior.quantile(QUANTILES, name, level=level)),
+        }
+        for level in LEVELS
+    }
 
 
 def _packed(masses: FloatArray) -> dict[str, Any]:
@@ -104,8 +131,10 @@ def interactive_values(density: PrivateDensity) -> dict[str, Any]:
             "low": float(axis.bounds[0]),
             "high": float(axis.bounds[1]),
             "step": float(axis.step),
-            "heaps": [k for k, (leaf, end) in enumerate(pairwise(starts[j])) if end == leaf + 1 and leaf in heaps[j]],
+            "heaps": [k for k, leaf in enumerate(starts[j][:-1]) if leaf in heaps[j]],
+            "heap_values": [float(f"{heaps[j][leaf]:.10g}") for leaf in starts[j][:-1] if leaf in heaps[j]],
             "edges": [float(f"{edge:.10g}") for edge in axis.edges[starts[j]].tolist()],
+            "whole": _whole(posterior, j),
         }
         for j, axis in enumerate(posterior.axes)
     ]

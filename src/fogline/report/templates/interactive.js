@@ -73,13 +73,19 @@
     }
     return found;
   }
+  // where in its cell a quantile lies: in a heap at its value, else by the part of the cell's mass below it
   function quantile(list, edges, q) {
+    const { heaps, heap_values: named } = columns[state.column];
+    const [k, part] = cellOf(list, q);
+    return heaps.includes(k) ? named[heaps.indexOf(k)] : edges[k] + (edges[k + 1] - edges[k]) * part;
+  }
+  function cellOf(list, q) {
     let below = 0;
     for (let k = 0; k < list.length; k += 1) {
-      if (below + list[k] >= q && list[k] > 0) return edges[k] + (edges[k + 1] - edges[k]) * (q - below) / list[k];
+      if (below + list[k] >= q && list[k] > 0) return [k, (q - below) / list[k]];
       below += list[k];
     }
-    return edges[edges.length - 1];
+    return [list.length - 1, 1];
   }
   const middle = (edges, k) => (edges[k] + edges[k + 1]) / 2;
   const mean = (list, edges) => list.reduce((sum, m, k) => sum + m * middle(edges, k), 0);
@@ -88,6 +94,24 @@
     const at = (p) => { const x = p * (sorted.length - 1), k = Math.floor(x); return sorted[k] + (x - k) * ((sorted[k + 1] ?? sorted[k]) - sorted[k]); };
     return [at(tail), at(1 - tail)];
   }
+  // no surer than the release: draws of a mean may be too few for tails, and nobody knows where in a cell a quantile is
+  const NORMAL = { 0.5: 0.6745, 0.8: 1.2816, 0.95: 1.96 };
+  function meanOf(found) {
+    const own = mean(found.own, found.edges), drawn = found.drawn.map((list) => mean(list, found.edges));
+    const [low, high] = interval(drawn), column = columns[state.column];
+    const reach = NORMAL[state.level] * Math.sqrt(drawn.reduce((sum, x) => sum + (x - own) ** 2, 0) / drawn.length);
+    return [own, [Math.max(Math.min(low, own - reach), column.low), Math.min(Math.max(high, own + reach), column.high)]];
+  }
+  function quantileOf(found, q) {
+    const own = quantile(found.own, found.edges, q), places = found.drawn.map((list) => cellOf(list, q)[0]);
+    const [low, high] = interval(places);
+    return [own, [Math.min(found.edges[Math.floor(low)], own), Math.max(found.edges[Math.ceil(high) + 1], own)]];
+  }
+  // numbers of a whole column are the release's own
+  function whole() {
+    return state.ranges.every((range, j) => range === null || j === state.column) ? columns[state.column].whole[state.level] : null;
+  }
+  const asRow = ([value, low, high]) => [value, [low, high]];
   function read() {
     const weight = weights(), edges = columns[state.column].edges;
     const own = margin(estimate, 0, weight, state.column), drawn = [];
@@ -175,17 +199,18 @@
   }
   function tell(found) {
     const column = columns[state.column], edges = found.edges, unit = column.unit ? ` ${column.unit}` : "";
-    const of = (f) => [f(found.own), interval(found.drawn.map(f))];
+    const known = whole();
+    const at = (q) => known ? asRow(known.quantiles[Math.round(100 * q) - 1]) : quantileOf(found, q);
     const rows = [["share of the population", [found.share, interval(found.shareDraws)], (x) => `${written(100 * x)}%`],
-      ["mean", of((list) => mean(list, edges)), written]];
-    for (const q of [0.05, 0.25, 0.5, 0.75, 0.95]) rows.push([q === 0.5 ? "median" : `${100 * q}% quantile`, of((list) => quantile(list, edges, q)), written]);
+      ["mean", known ? asRow(known.mean) : meanOf(found), written]];
+    for (const q of [0.05, 0.25, 0.5, 0.75, 0.95]) rows.push([q === 0.5 ? "median" : `${100 * q}% quantile`, at(q), written]);
     by("numbers").tBodies[0].replaceChildren(...rows.map(([name, [value, [low, high]], say]) => {
       const row = document.createElement("tr"), head = document.createElement("th");
       head.scope = "row"; head.className = "plain"; head.textContent = name;
       row.append(head, ...[say(value), `${say(low)} to ${say(high)}`].map((text) => Object.assign(document.createElement("td"), { className: "num", textContent: text })));
       return row;
     }));
-    const [value, [low, high]] = of((list) => quantile(list, edges, state.quantile));
+    const [value, [low, high]] = at(state.quantile);
     const slice = where();
     by("quantile-told").textContent = `${Math.round(100 * state.quantile)}%`;
     const small = found.share < 0.01 ? " Few people lie in this slice: the interval says how little is known." : "";
