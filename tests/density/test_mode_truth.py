@@ -157,3 +157,17 @@ def test_peaks_at_the_ends_of_a_line_are_those_of_the_general_search():
     order = np.lexsort((cell, field))
     assert np.array_equal(cell[order], ends.cell[~ends.interior])
     assert np.allclose(prominence[order], ends.prominence[~ends.interior])
+
+
+# -- positions -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("middle", "wide"), [(10.0, True), (1.5, False)])
+def test_a_symmetric_mode_that_stands_alone_is_read_at_a_wide_bandwidth(middle, wide):
+    """Near a wall wide bandwidths are moved by it: there all of them are weighed against each other."""
+    widths = []
+    for seed in range(4):
+        model = fit(np.random.default_rng(seed).normal(middle, 1, 10_000).clip(0, 20), (0, 20), seed + 1)
+        widths.append(model.bandwidth_[0, 0])
+        assert abs(model.modes_[0, 0] - middle) < 4 * model.standard_errors_[0, 0]
+    assert (np.median(widths) > 1.3) == wide

@@ -17,8 +17,9 @@ its surroundings for large ones. With the width :math:`\tau` of the peak and :ma
 
 Either both c are zero (a symmetric peak), or they are normal with a known deviation (a skewed one: :math:`x_0` is what
 is left as the bandwidth shrinks, and the error has a third-order remainder). Both are fitted by generalised least
-squares and averaged by their evidence. The position of a symmetric peak that stands alone is the one at the bandwidth
-with the least error, a wide one; beside walls and other modes it is that of the fit. The variance is that within the
+squares and averaged by their evidence. In one column the position of a symmetric peak that stands alone is the one at
+the bandwidth with the least error, a wide one; beside walls and other modes it is that of the fit (in two columns this
+gained nothing). The variance is that within the
 fits and between them, so that what smoothing may have moved is in the error, also where too few data
 tell. Bandwidths that reach a wall or another mode have errors of their own.
 """
@@ -407,7 +408,7 @@ class _Evidence:
         fixed = np.array_equal(self.scales, [1.0])  # a bandwidth that was asked for: nothing is to be undone
         fits = [_least_squares(y, design, c) for c in ([plain] if fixed else [plain, plain + self._bias()])]
         evidence = np.array([fit[3] for fit in fits])
-        if not fixed and (steadiest := self._steadiest(plain)) is not None:
+        if d == 1 and not fixed and (steadiest := self._steadiest(plain)) is not None:
             fits[0] = steadiest
         symmetric = self._symmetric()
         weight = _weights(evidence, symmetric * LEAF_POSITIONS.symmetric)
