@@ -264,7 +264,12 @@ def _stored_limits(dim: int, rows: Sequence[Errors]) -> list[Errors]:
     wanted = {(*row.key, row.half) for row in rows} - {(*row.key, row.half) for row in rows if row.family == "limit"}
     return [
         Errors(
-            row["half"], row["set"], row["n"], row["epsilon"], "limit", {m: row[m] for m in METRICS if row[m] == row[m]}
+            row["half"],
+            row["set"],
+            row["n"],
+            row["epsilon"],
+            "limit@leaves",
+            {m: row[m] for m in METRICS if row[m] == row[m]},
         )
         for row in baseline_table(dim)
         if row["family"] == "limit" and (row["set"], row["n"], row["epsilon"], row["half"]) in wanted

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy.special import gammaln
 
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.posterior.field import FieldPrior, Mesh, Smoothness
-from fogline.density.posterior.fit import fit_counts
+from fogline.density.posterior.fit import _rough_evidence, _rough_mend, fit_counts, settings_for
 from fogline.density.posterior.likelihood import CountLaw
 from fogline.density.posterior.posterior import Posterior
 
@@ -140,6 +141,42 @@ def test_field_has_the_stated_deviation_and_length():
 
 
 # -- fit ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agreement", [0.0, 1.0])
+@pytest.mark.parametrize("weight", [1e-3, 0.03, 0.1, 0.3, 1.0, 10.0, 1e3])
+def test_evidence_of_a_rough_bucket_is_near_its_integral(weight, agreement):
+    """One Student variable of scale 1 seen through a normal law; without the mend it is off by up to .2 per bucket."""
+    seen, rough = agreement / math.sqrt(weight), 0.0
+    for _ in range(200):  # as the fit finds its mode
+        variance = (2 + rough**2) / 3
+        rough = variance * weight * seen / (1 + variance * weight)
+    variance = (2 + rough**2) / 3
+    found = -0.5 * weight * (rough - seen) ** 2 - 0.5 * math.log1p(variance * weight)
+    found += _rough_evidence(np.array([rough]), np.array([variance]), 1.0, 2.0)
+    x = np.linspace(-60, 60, 240_001)
+    likelihood = np.exp(-0.5 * weight * (x - seen) ** 2)
+    exact = math.log(float(np.sum(likelihood * (2 + x**2) ** -1.5)) * (x[1] - x[0]))  # Student's density for two
+    mended = found + _rough_mend(np.array([variance * weight]), 2.0)
+    assert abs(mended - exact) < 0.07
+    if not 0.3 <= weight <= 1:  # where it was right by chance
+        assert abs(mended - exact) < 0.5 * abs(found - exact)
+
+
+def test_many_narrow_buckets_of_even_data_are_not_rough():
+    """With a few records each, a search that begins at a rough field comes back to none."""
+    rng = np.random.default_rng(0)
+    size, scale = 1024, 0.4
+    coin = 1 - math.exp(-1 / scale)
+    counts = rng.poisson(2.5, size) + rng.geometric(coin, size) - rng.geometric(coin, size)
+    boxes = np.stack([np.arange(size), np.arange(size) + 1], axis=1)[:, None, :]
+    mesh, law = Mesh.of(boxes, [size]), CountLaw(Noise("laplace", scale))
+    settings = settings_for(1)
+    found, before = (
+        fit_counts(mesh, counts, law, replace(settings, mended=mended), emptiness=False) for mended in (True, False)
+    )
+    assert settings.roughness[found.fits[0].indices[2]] == 0
+    assert np.log(found.intensity).std() < 0.5 * np.log(before.intensity).std()
 
 
 def test_draws_of_a_fit_have_the_covariance_of_the_normal_law():
