@@ -7,6 +7,7 @@ import pytest
 
 from fogline import DensitySketch
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
+from fogline.density.posterior.estimates import whole_records
 from fogline.density.posterior.likelihood import CountLaw
 from fogline.density.posterior.masses import BucketPosterior, _records_given
 from fogline.density.posterior.posterior import Posterior
@@ -72,13 +73,12 @@ def test_ends_for_the_records_are_whole_records():
 def test_an_end_within_a_record_of_none_or_all_is_none_or_all(count):
     """The number of all records is an estimate, and need not be whole: 1000.032 less 1000 is none, not .032."""
     posterior = Posterior.of_leaves(read([300, 450, 200, 50], leaves=64))
-    posterior._count = (count, 1.0)
     asked = posterior.probability([(0.1, 0.7)], target="records")
     for records in (0.3, 0.5, 0.9):
-        moved = posterior._whole_records(replace(asked, low=records / count, high=1 - records / count))
+        moved = whole_records(replace(asked, low=records / count, high=1 - records / count), count)
         assert moved.interval == (0.0, 1.0)
     for low, high in ((0.1234567, 0.8765432), (0.4, 0.5)):
-        moved = posterior._whole_records(replace(asked, value=0.45, low=low, high=high))
+        moved = whole_records(replace(asked, value=0.45, low=low, high=high), count)
         assert low - 1.001 / count < moved.low <= low
         assert high <= moved.high < high + 1.001 / count
 

@@ -91,7 +91,7 @@ def read(*contents, accounts=None, **changes):
         ("chain", [GENESIS_ENTRY, {"kind": "adopt", "ledger": "c" * 32, "marks": ""}], {}),
         ("sums", [GENESIS_ENTRY, DATASET, RESERVE], {"amount": -1}),
         ("sums", [GENESIS_ENTRY, DATASET, RESERVE], {"delta": -1}),
-        ("sums", [GENESIS_ENTRY, DATASET, RESERVE], {"currency": "gold"}),
+        ("schema", [GENESIS_ENTRY, DATASET, RESERVE], {"currency": "gold"}),
         ("sums", [GENESIS_ENTRY, DATASET, RESERVE], {"spent": 4}),
         ("sums", [GENESIS_ENTRY, DATASET, RESERVE], {"amount": BUDGET[0] + 1, "spent": BUDGET[0] + 1}),
         ("chain", [GENESIS_ENTRY, DATASET, {"kind": "commit", "question": "q", "reserve": 2}], {}),

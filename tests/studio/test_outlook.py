@@ -25,7 +25,8 @@ def test_at_a_simulated_epsilon_the_outlook_is_the_plan():
     found = outlooks.accuracy(question(), "add-remove")
     plan = expected_density_error([(0, 60)], 2000, epsilons=[1.0], columns=["stay"], runs=1).rows[0]
     assert (found.done, found.wanted) == (2, 2)
-    assert found.rows[0].median.total == pytest.approx(plan.quantiles[0][2].total)
+    # more epsilon never looks worse: two rows that noise has put the wrong way round are told as their mean
+    assert found.rows[0].median.total == pytest.approx(plan.quantiles[0][2].total, rel=1e-3)
     assert found.count_error == pytest.approx(plan.count_error)
     outlooks.close()
 
