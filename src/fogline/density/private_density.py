@@ -337,6 +337,18 @@ class PrivateDensity(Results):
         return found
 
     @property
+    def _with_slopes(self) -> Posterior:
+        """Posterior whose draws have slopes, for readings that judge a ridge by its spread over the draws.
+
+        Draws of a field that was taken for nearly flat have hardly any: what noise leaves would stand out of them.
+        """
+        if self.leaves is None or self.spec.d == 1 or not self.posterior.is_flat:
+            return self.posterior
+        from fogline.density.posterior.posterior import Posterior
+
+        return Posterior.of_leaves(self.leaves, self.column_names, flat=False)
+
+    @property
     def _may_be_none(self) -> bool:
         return is_nothing(self.count, self.count_sd)
 
@@ -401,7 +413,7 @@ class PrivateDensity(Results):
         from fogline.density.branches.posterior_branches import read_posterior_branches
 
         origin = Origin(self, "PrivateModalRegression", arguments={"y": y})
-        return self._reading(origin, lambda: read_posterior_branches(self.posterior, y))
+        return self._reading(origin, lambda: read_posterior_branches(self._with_slopes, y))
 
     def fit(self, family: Family | str, column: str | int | None = None, **options: Any) -> FamilyFit:
         """Fit a family to one column, or a normal to all of up to three, by least Hellinger distance.

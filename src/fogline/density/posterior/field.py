@@ -140,7 +140,7 @@ class FieldPrior:
     """
 
     def __init__(self, mesh: Mesh, smoothness: Smoothness) -> None:
-        self.mesh = mesh
+        self.mesh, self.smoothness = mesh, smoothness
         rate = field_rate(smoothness, mesh.d)
         scale = _variance(mesh, rate, smoothness.order) / smoothness.deviation**2
         if mesh.d == 1:

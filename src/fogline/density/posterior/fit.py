@@ -124,9 +124,14 @@ _SETTINGS = {
 }
 
 
-def settings_for(d: int) -> FitSettings:
-    """Settings for a number of columns."""
-    return _SETTINGS[d]
+def settings_for(d: int, *, flat: bool = True) -> FitSettings:
+    """Settings for a number of columns; without `flat`, the field is never taken for nearly flat."""
+    found = _SETTINGS[d]
+    if flat:
+        return found
+    length, deviation, roughness, order = found.start
+    start = (length, deviation - len(_FLAT), roughness, order)
+    return replace(found, deviations=found.deviations[len(_FLAT) :], start=start)
 
 
 @dataclass(frozen=True)
@@ -183,6 +188,11 @@ class DensityFit:
     def base(self) -> FloatArray:
         """Records per bucket if all were spread evenly."""
         return self.total * self.mesh.volumes
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the field of the best fit is nearly flat."""
+        return self.fits[0].prior.smoothness.deviation <= max(_FLAT)
 
     @property
     def intensity(self) -> FloatArray:

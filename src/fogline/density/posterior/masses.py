@@ -29,7 +29,7 @@ from fogline._typing import FloatArray, IntArray
 from fogline.density.leaves import LeafRelease
 from fogline.density.partition import public_generator
 from fogline.density.posterior.field import Mesh, label_leaves
-from fogline.density.posterior.fit import DensityFit, fit_counts
+from fogline.density.posterior.fit import DensityFit, fit_counts, settings_for
 from fogline.density.posterior.likelihood import CountLaw
 
 __all__ = ["BucketPosterior", "LeafMasses", "MassSettings", "crossing_shares", "resolved_slabs"]
@@ -83,6 +83,8 @@ class BucketPosterior:
     ----------
     release : LeafRelease
     settings : MassSettings, optional
+    flat : bool
+        Whether the field may be taken for nearly flat.
 
     Attributes
     ----------
@@ -91,14 +93,15 @@ class BucketPosterior:
         Estimated number of records behind each bucket.
     """
 
-    def __init__(self, release: LeafRelease, settings: MassSettings | None = None) -> None:
+    def __init__(self, release: LeafRelease, settings: MassSettings | None = None, *, flat: bool = True) -> None:
         self.release = release
         self.settings = _SETTINGS[release.spec.d] if settings is None else settings
         stage = release.counts
         self.mesh = Mesh.of(stage.boxes, release.spec.leaves)
         self.law = CountLaw(stage.noise)
         with np.errstate(all="ignore"):
-            self.fit: DensityFit = fit_counts(self.mesh, stage.counts.astype(np.float64), self.law)
+            fields = settings_for(release.spec.d, flat=flat)
+            self.fit: DensityFit = fit_counts(self.mesh, stage.counts.astype(np.float64), self.law, fields)
         self.expected = self._expected()
 
     # -- buckets -------------------------------------------------------------------------------------------

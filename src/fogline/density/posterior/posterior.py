@@ -122,11 +122,12 @@ class Posterior(ReadingResults):
         self._blurred = None if blurred is None else tuple(blurred)
         self._counted = counted
         self._memory: dict[Any, Any] = {}
+        self.is_flat = False
 
     @classmethod
-    def of_leaves(cls, release: LeafRelease, columns: Sequence[str] | None = None) -> Posterior:
-        """Read a release on leaves."""
-        buckets = BucketPosterior(release)
+    def of_leaves(cls, release: LeafRelease, columns: Sequence[str] | None = None, *, flat: bool = True) -> Posterior:
+        """Read a release on leaves; without `flat`, its field is never taken for nearly flat."""
+        buckets = BucketPosterior(release, flat=flat)
         axes = axes_of(release.spec, columns)
         shape = release.spec.leaves
 
@@ -140,7 +141,9 @@ class Posterior(ReadingResults):
         seed = int(release.counts.counts.sum()) & 0xFFFFFFFF
         more: dict[str, Any] = {"seed": seed, "unseen": unseen, "blurred": blurred}
         more["heaps"] = lru_cache(partial(column_heaps, release))
-        return cls(axes, contents, count=count, noise_ratio=buckets.noise_ratio, **more)
+        found = cls(axes, contents, count=count, noise_ratio=buckets.noise_ratio, **more)
+        found.is_flat = buckets.fit.is_flat
+        return found
 
     @classmethod
     def of_fourier(cls, density: Any, columns: Sequence[str] | None = None) -> Posterior:
