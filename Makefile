@@ -20,7 +20,7 @@ CONNECT_STAMP := $(CONNECT)/.ready
 # the arithmetic here is many small problems: one thread each is fastest and makes timings comparable
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
-# arrays of a few megabytes come and go all the time: give their memory back late, which saves a tenth of the time of the tests
+# arrays of a few megabytes come and go all the time: giving their memory back late saves some of the time of the tests
 export MALLOC_MMAP_THRESHOLD_ ?= 268435456
 export MALLOC_TRIM_THRESHOLD_ ?= 1073741824
 
