@@ -344,9 +344,12 @@ class PrivateDensity(Results):
         """
         if self.leaves is None or self.spec.d == 1 or not self.posterior.is_flat:
             return self.posterior
-        from fogline.density.posterior.posterior import Posterior
+        if "slopes" not in self._memory:
+            from fogline.density.posterior.posterior import Posterior
 
-        return Posterior.of_leaves(self.leaves, self.column_names, flat=False)
+            self._memory["slopes"] = Posterior.of_leaves(self.leaves, self.column_names, flat=False)
+        found: Posterior = self._memory["slopes"]
+        return found
 
     @property
     def _may_be_none(self) -> bool:

@@ -154,6 +154,11 @@ class FieldFit:
     prior: FieldPrior = field(repr=False)
     indices: tuple[int, int, int, int] = (0, 0, 0, 0)
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether the field is nearly flat."""
+        return self.prior.smoothness.deviation <= max(_FLAT)
+
     def draws(self, size: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draw from the normal law: log relative densities and their smooth part (with the level), (buckets, size)."""
         root, om = self.prior.root, self.combined
@@ -192,7 +197,7 @@ class DensityFit:
     @property
     def is_flat(self) -> bool:
         """Whether the field of the best fit is nearly flat."""
-        return self.fits[0].prior.smoothness.deviation <= max(_FLAT)
+        return self.fits[0].is_flat
 
     @property
     def intensity(self) -> FloatArray:
@@ -434,7 +439,7 @@ def _first_guess(size: int, fit: FieldFit, settings: FitSettings) -> FloatArray:
     Neighbours that have to agree are all empty or all filled, and from an even start noise decides which. Where a flat
     field accounts for all counts there is nothing that emptiness has to explain: few buckets are empty.
     """
-    flat = settings.deviations[fit.indices[1]] <= max(_FLAT) and settings.roughness[fit.indices[2]] == 0
+    flat = fit.is_flat and settings.roughness[fit.indices[2]] == 0
     return np.full(size, 1 / (1 + math.exp(-settings.empty_prior)) if flat else 0.5)
 
 
