@@ -43,8 +43,7 @@ demo: $(STAMP)
 
 test: $(STAMP) $(BARE_STAMP) browser
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not long'
-	$(MAKE) --no-print-directory test-bare
-	$(MAKE) --no-print-directory test-readme
+	$(MAKE) --no-print-directory --output-sync=target -j 2 test-bare test-readme
 
 # what tests need besides Python: a browser and MariaDB, where they are missing and may be installed; elsewhere those tests
 # are skipped, unless CI is set
