@@ -43,8 +43,7 @@ demo: $(STAMP)
 
 test: $(STAMP) $(BARE_STAMP) browser
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not long'
-	$(MAKE) --no-print-directory test-bare
-	$(MAKE) --no-print-directory test-readme
+	$(MAKE) --no-print-directory --output-sync=target -j 2 test-bare test-readme
 
 # what tests need besides Python: a browser and MariaDB, where they are missing and may be installed; elsewhere those tests
 # are skipped, unless CI is set
@@ -65,7 +64,7 @@ $(BARE_STAMP): pyproject.toml research/pyproject.toml
 # the tests of sources once more, where pyarrow is not installed
 test-bare: $(BARE_STAMP)
 	@! $(BARE)/bin/python -c 'import pyarrow' 2>/dev/null || { echo "pyarrow is in $(BARE)"; exit 1; }
-	$(BARE)/bin/python -m pytest -q -n 2 --dist worksteal tests/sources tests/isolation
+	$(BARE)/bin/python -m pytest -q -n 2 --dist worksteal -m 'not long' tests/sources tests/isolation
 
 # dbt before 1.11: later versions fetch a binary from GitHub when they are installed
 $(DBT_STAMP):

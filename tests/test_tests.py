@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,25 +48,32 @@ def called(node: ast.AST) -> str:
     return getattr(node.func, "attr", getattr(node.func, "id", ""))
 
 
-def checks_something(node: ast.AST, checkers: frozenset[str]) -> bool:
-    """Whether there is an assertion at or below a node, or a call of something that has one."""
-    return any(
-        isinstance(below, ast.Assert) or called(below) in CHECKERS or called(below).startswith("assert_")
-        or called(below) in checkers or (isinstance(below, ast.Raise) and "AssertionError" in ast.unparse(below))
-        for below in ast.walk(node)
+def asserts(node: ast.AST) -> bool:
+    """Whether a node by itself asserts something."""
+    return (
+        isinstance(node, ast.Assert) or called(node) in CHECKERS or called(node).startswith("assert_")
+        or (isinstance(node, ast.Raise) and "AssertionError" in ast.unparse(node))
     )  # fmt: skip
 
 
-def checkers_of(trees: list[ast.AST]) -> frozenset[str]:
+def checks_something(node: ast.AST, checkers: frozenset[str]) -> bool:
+    """Whether there is an assertion at or below a node, or a call of something that has one."""
+    return any(asserts(below) or called(below) in checkers for below in ast.walk(node))
+
+
+def checkers_of(trees: Iterable[ast.AST]) -> frozenset[str]:
     """Names of helpers that assert something, themselves or through others."""
     kinds = (ast.FunctionDef, ast.ClassDef)
-    helpers = [node for tree in trees for node in ast.walk(tree) if isinstance(node, kinds)]
-    known: frozenset[str] = frozenset()
-    while True:
-        found = frozenset(helper.name for helper in helpers if checks_something(helper, known))
-        if found == known:
-            return known
-        known = found
+    known: set[str] = set()
+    calls: dict[str, set[str]] = defaultdict(set)
+    for helper in (node for tree in trees for node in ast.walk(tree) if isinstance(node, kinds)):
+        below = list(ast.walk(helper))
+        calls[helper.name] |= {called(node) for node in below}
+        if any(map(asserts, below)):
+            known.add(helper.name)
+    while found := {name for name, names in calls.items() if name not in known and names & known}:
+        known |= found
+    return frozenset(known)
 
 
 def early_returns(function: ast.FunctionDef, checkers: frozenset[str]) -> Iterator[str]:
@@ -145,19 +153,22 @@ def findings(tree: ast.Module, checkers: frozenset[str]) -> list[str]:
     return found
 
 
-PARSED = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
-PACKAGE = [ast.parse(path.read_text(encoding="utf-8")) for path in (HERE.parent / "src/fogline/ledger").glob("*.py")]
-KNOWN = checkers_of([*PARSED.values(), *PACKAGE])
+@pytest.fixture(scope="module")
+def parsed() -> dict[Path, ast.Module]:
+    """Trees of all files; made when a test asks for them, since every worker imports this file."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 
-def test_every_test_can_fail():
+def test_every_test_can_fail(parsed):
     assert len(TESTS) > 100
-    found = {str(path.relative_to(HERE)): findings(PARSED[path], KNOWN) for path in TESTS}
+    ledger = (HERE.parent / "src/fogline/ledger").glob("*.py")
+    known = checkers_of([*parsed.values(), *(ast.parse(path.read_text(encoding="utf-8")) for path in ledger)])
+    found = {str(path.relative_to(HERE)): findings(parsed[path], known) for path in TESTS}
     assert {name: signs for name, signs in found.items() if signs} == {}
 
 
-def test_exceptions_are_still_there():
-    names = {function.name for tree in PARSED.values() for function in functions(tree)}
+def test_exceptions_are_still_there(parsed):
+    names = {function.name for tree in parsed.values() for function in functions(tree)}
     assert set(WITHOUT_ASSERTION) <= names
 
 

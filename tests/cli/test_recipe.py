@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from fogline import PrivateDensity
+from fogline.cli import init
 from fogline.cli import recipe as recipes
 from fogline.cli.app import app
 
@@ -270,7 +271,7 @@ def test_init_writes_a_recipe_that_runs(folder, monkeypatch):
 
 def test_init_asks_where_somebody_can_answer(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(recipes, "_is_person", lambda: True)
+    monkeypatch.setattr(init, "_is_person", lambda: True)
     run("init", "--out", "c.toml", input="v.csv\nage,stay\nage\n0:60\n\nnone\nbudget\nnone\nnone\n")
     content = tomllib.loads((folder / "c.toml").read_text())
     assert content["release"]["v"]["bounds"] == {"age": "age", "stay": [0.0, 60.0]}
@@ -283,7 +284,7 @@ def test_init_asks_where_somebody_can_answer(folder, monkeypatch):
 
 def test_init_asks_again_where_an_answer_is_wrong(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(recipes, "_is_person", lambda: True)
+    monkeypatch.setattr(init, "_is_person", lambda: True)
     answers = ["none.csv", "v.csv", "aeg", "age", "ages", "age", "much", "0.5", "persn", "person", "0", "3"]
     told = run("init", "--out", "d.toml", input="\n".join([*answers, "none", "none", ""]))
     for said in ("no file", "did you mean 'age'", "got 'ages'", "got 'much'", "did you mean 'person'", "0 is not in"):
@@ -403,7 +404,7 @@ def test_what_is_wrong_with_profiles_and_strata_is_said_before_anything_is_read(
 
 
 def test_init_asks_for_a_profile_and_for_strata(whole, monkeypatch):
-    monkeypatch.setattr(recipes, "_is_person", lambda: True)
+    monkeypatch.setattr(init, "_is_person", lambda: True)
     answers = ["age,stay", "age", "0:60", "1", "none", "none", "age=age,stay=0:60", "sex=f/m", "0.5", "sex=f/m", "0.25"]
     out = whole / "asked.toml"
     run("init", "--file", whole / "v.csv", "--out", out, input="\n".join([*answers, ""]))

@@ -8,7 +8,8 @@ old answer for a new question. `test_golden.py` fails when an answer moves and i
 one: change the version first. An answer that is new is added.
 
 Released integers are exact, and kept as a digest. Other numbers (readings, scales, draws) pass through floating point
-and are kept with six digits, to be compared with a tolerance.
+and are kept with six digits, to be compared with a tolerance. So do the sums of a Hellinger descent: its integers are
+roots and exponentials that were rounded to a lattice, and the last digit of these differs between processors.
 """
 
 from __future__ import annotations
@@ -220,6 +221,9 @@ BY_THE_CURVE = (
 )
 """Releases that are kept twice: as the lane of zCDP pays for them, and as the Gaussian lane does, or nobody."""
 
+THROUGH_FLOATS = ("PrivateHellinger, gradient", "PrivateHellinger, newton")
+"""Releases whose integers, but for those of the first stage, are floating-point sums that were rounded."""
+
 CURVE = ", by the curve"
 CASES = {f"{name}, {relation}": (relation, release) for name, (both, release) in RELEASES.items() for relation in both}
 CASES |= {
@@ -237,7 +241,7 @@ def golden(case: str) -> dict[str, Any]:
     with seeded_noise(SEED), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # generous budgets take few records to the later stages
         result = release(relation, keeper)
-    integers, numbers = payload_parts(keeper.payload)
+    integers, numbers = payload_parts(keeper.payload, exact=not case.startswith(THROUGH_FLOATS))
     return {
         "version": keeper.version,
         "integers": integers,
@@ -246,16 +250,16 @@ def golden(case: str) -> dict[str, Any]:
     }
 
 
-def payload_parts(payload: bytes) -> tuple[str, list[float]]:
+def payload_parts(payload: bytes, *, exact: bool = True) -> tuple[str, list[float]]:
     """Return the digest of all released integers, and the other numbers that are stored."""
     content = np.load(io.BytesIO(payload), allow_pickle=False)
     arrays: dict[str, Any] = {"draws": content} if isinstance(content, np.ndarray) else dict(content.items())
     digest, numbers = hashlib.sha256(), list[float]()
     for name in sorted(arrays):
         array = arrays[name]
-        if array.dtype.kind in "iu":
+        if array.dtype.kind in "iu" and (exact or name == "stage_0"):
             digest.update(f"{name} {array.shape}".encode() + array.astype("<i8").tobytes())
-        elif array.dtype.kind == "f":
+        elif array.dtype.kind in "iuf":
             numbers += array.ravel().tolist()
         elif name == "header":
             header = json.loads(str(array))

@@ -60,7 +60,7 @@ def test_all_runs_can_see_one_data_set():
     cells = [cell for cell in paper_cells() if (cell.n, cell.epsilon) == (700, 5.0)][:1]
     methods = ("published", "mean_shift")
     noisy, plain = reproduce_modes(runs=3, cells=cells, methods=methods, one_data_set=True, seed=1)
-    assert plain.mse_se == 0.0  # the same records every time, and no noise
+    assert plain.mse_se <= 1e-12 * plain.mse  # the same records every time, and no noise: only rounding is left
     assert noisy.mse_se > 0.0
 
 

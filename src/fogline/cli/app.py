@@ -30,7 +30,7 @@ COMMANDS = {
     "docs": "fogline.cli.docs:docs",
     "explore": "fogline.cli.studio:explore",
     "fit": "fogline.cli.fit_commands:fit",
-    "init": "fogline.cli.recipe:init",
+    "init": "fogline.cli.init:init",
     "ledger": "fogline.cli.ledger:ledger",
     "merge": "fogline.cli.federation:merge",
     "mixture": "fogline.cli.fit_commands:mixture",
