@@ -110,6 +110,7 @@ def test_requests_have_their_limits(hospital):
     client = enter(hospital[1], "custodian")
     assert client.get("/?" + "a" * (security.MOST_QUERY + 1)).status == 414
     assert client.get("/" + "a" * 500).status == 414
+    assert client.get("/", headers={"x-long": "a" * security.MOST_HEADERS}).status == 431
     assert client.get("/", method="DELETE").status == 405
     assert client.get("/", method="PUT").status == 405
     assert client.post("/leave", {"a": "b" * security.MOST_BODY}).status == 413

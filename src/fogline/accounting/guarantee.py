@@ -382,9 +382,10 @@ class Guarantee:
             less = f"What is protected is one {self.unit}; a person who appears in several is protected less."
             trust = f" That no {self.unit} stands in for another was declared by the data's owner and not checked."
             return less if self.enforced else less + trust
-        records = "1 record" if self.max_contributions == 1 else f"{self.max_contributions} records"
+        single = self.max_contributions == 1
+        records = "1 record" if single else f"{self.max_contributions} records"
         if self.enforced:
-            return f"At most {records} of one {self.unit} counted; any others were left out."
+            return f"At most {records} of one {self.unit} {'counts' if single else 'count'}; any others are left out."
         return (
             f"It is assumed that one {self.unit} has at most {records}, which was declared by the data's owner and not"
             " checked."

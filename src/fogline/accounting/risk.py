@@ -202,10 +202,10 @@ def someone_with(guarantee: Guarantee, times: int) -> str:
     >>> someone_with(Guarantee.certified_release(**terms), 2)
     'someone with 2 records'
     >>> someone_with(Guarantee.certified_release(unit="person", max_contributions=3, enforced=True, **terms), 2)
-    "someone under 2 values of 'person'"
+    "someone listed under 2 values of 'person'"
     """
     if counts_units(guarantee):
-        return f"someone under {times} values of {guarantee.unit!r}"
+        return f"someone listed under {times} values of {guarantee.unit!r}"
     return f"someone with {times * guarantee.max_contributions} records"
 
 

@@ -222,9 +222,7 @@ def folder_config(folder: Path, *, store: Path, ledger: Path | None = None, **op
 
 def _lies_in(folder: Path, file: Path) -> bool:
     """Whether it is a file of the folder: whoever may write to the folder must not open other places by a link."""
-    return (
-        not file.name.startswith((".", "_")) and file.is_file() and file.resolve().is_relative_to(folder.resolve())
-    )
+    return not file.name.startswith((".", "_")) and file.is_file() and file.resolve().is_relative_to(folder.resolve())
 
 
 def _dataset(name: str, entry: object, base: Path, expect: int | None) -> Dataset:

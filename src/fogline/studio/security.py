@@ -49,6 +49,8 @@ MOST_BODY = 64 * 1024
 MOST_QUERY = 8 * 1024
 """Most bytes of a query."""
 MOST_PATH = 400
+MOST_HEADERS = 32 * 1024
+"""Most bytes of all headers together."""
 SESSION_SECONDS = 12 * 3600.0
 KEY_SECONDS = 3600.0
 MOST_SESSIONS = 256
@@ -285,6 +287,8 @@ class Guard:
             return 405
         if len(scope.get("query_string", b"")) > MOST_QUERY or len(scope["path"]) > MOST_PATH:
             return 414
+        if sum(len(name) + len(value) for name, value in headers) > MOST_HEADERS:
+            return 431
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or hosts[0].decode("latin-1").lower() not in self.hosts:
             return 421
