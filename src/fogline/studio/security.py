@@ -191,8 +191,8 @@ class FormKeys:
 
     def _dispensable(self) -> str:
         """Oldest key of whoever holds most of them: nobody can use up the keys of others."""
-        held = Counter(key.session for key in self._known.values())
-        (most, _), *_ = held.most_common(1)
+        numbers = Counter(key.session for key in self._known.values())
+        (most, _), *_ = numbers.most_common(1)
         return next(name for name, key in self._known.items() if key.session == most)
 
     def redeem(self, session: str, purpose: str, name: str) -> Redeemed | None:
