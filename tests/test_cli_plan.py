@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from fogline.algorithms.stage_shares import CLUSTERING_SHARES, cluster_shares
 from fogline.cli.app import app
+from fogline.cli.plan import _names
 
 PLAN = ["plan", "--bounds", "0:10", "--n", "1000", "--delta", "1e-6", "--runs", "2"]
 AUDIT = ["audit", "PrivateModes", "--bounds", "0:10", "--epsilon", "1", "--delta", "1e-5"]
@@ -29,6 +30,13 @@ def test_plan_prints_a_table_by_epsilon():
     for word in ("0.2", "3.00", "7.00", "100%", "privacy", "sampling", "smallest share"):
         assert word in result.stdout
     assert result.stderr == ""
+
+
+def test_columns_are_called_by_what_is_known_of_them():
+    told = {"age,0:60": ("age", "x2"), "age,age": ("x1", "x2"), "0:1,0:2": ("x1", "x2"), "percent": ("percent",)}
+    for bounds, names in told.items():
+        assert _names({"columns": None, "bounds": bounds}, len(names)) == names
+    assert _names({"columns": "years,stay", "bounds": "age,0:60"}, 2) == ("years", "stay")
 
 
 def test_plan_as_a_document():

@@ -70,7 +70,7 @@ def test_it_is_small_and_says_what_it_is(tmp_path):
     assert entry["deployment"]["publication_date"] == "2026-11-17"
     assert entry["privacy_loss"] == {
         "unit_of_privacy": "record",
-        "unit_of_privacy_description": "at most 1 record(s) of each, enforced",
+        "unit_of_privacy_description": "at most 1 record of each, enforced",
         "epsilon": 1.0,
         "delta": 0.0,
         "rho": None,

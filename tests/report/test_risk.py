@@ -65,6 +65,23 @@ def test_words_picture_and_card_have_the_same_numbers():
     assert "about someone with 10 records" in text
 
 
+def test_people_whose_further_records_were_left_out_are_not_told_that_they_are_protected_less():
+    enforced, declared = (promise(unit="person", max_contributions=2, enforced=how) for how in (True, False))
+    assert "At most 2 records of one person count; any others are left out." in enforced.explain()
+    assert "For someone listed under 2 values of 'person', a guess of 10%" in enforced.explain()
+    assert "It is assumed that one person has at most 2 records, which was declared" in declared.explain()
+    assert "For someone with 4 records, a guess of 10%" in declared.explain()
+    assert "by values of person per human being" in risk_picture(enforced)
+    assert "20 records" in risk_picture(declared)
+    assert "20 records" not in risk_picture(enforced)
+    assert [each["content"] for each in risk_table(enforced)["more_records"]] == [
+        each["content"] for each in risk_table(declared)["more_records"]
+    ]
+    once = promise(unit="person", enforced=True).explain()
+    assert "At most 1 record of one person counts" in once
+    assert "(s)" not in once
+
+
 def widths(drawing, name):
     parts = ET.fromstring(drawing).iter("{http://www.w3.org/2000/svg}rect")
     return [float(part.get("width")) for part in parts if part.get("class") == name]

@@ -200,6 +200,17 @@ def test_a_first_record_is_refused_and_never_shown(tmp_path, line, end):
         )
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t", "|", " ", ":"])
+def test_another_delimiter_does_not_make_a_name_of_the_first_record(tmp_path, delimiter):
+    path = written(tmp_path, "anna x,34,5.2\nbob y,40,7\n")
+    for make in (check, FileTable):
+        with pytest.raises(ValueError, match=r"^path.*looks like values") as caught:
+            make(path, delimiter=delimiter)
+        assert "anna" not in str(caught.value)
+    names = written(tmp_path, "income (net, 2020);age;sex\n1;2;3\n")
+    assert check(names, delimiter=";").columns == ("income (net, 2020)", "age", "sex")
+
+
 @pytest.mark.parametrize(
     "name", ["age", "x1", "Na", "", "a b", "größe", "income (net)", "May", "e5x", "_1", "T4", "CO2"]
 )

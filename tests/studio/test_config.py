@@ -61,6 +61,16 @@ def test_a_folder_gives_a_data_set_per_table_and_nothing_else(tmp_path):
         folder_config(tmp_path / "nowhere", store=tmp_path)
 
 
+def test_a_link_that_leads_out_of_the_folder_is_no_data_set(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "secret.txt").write_text("password of the director\n")
+    (tmp_path / "data" / "2025.csv").write_text("age\n1\n")
+    (tmp_path / "data" / "current.csv").symlink_to("2025.csv")
+    (tmp_path / "data" / "other.csv").symlink_to(tmp_path / "secret.txt")
+    (tmp_path / "data" / "loop.csv").symlink_to(tmp_path / "data" / "loop.csv")
+    assert [one.id for one in folder_config(tmp_path / "data", store=tmp_path).datasets] == ["2025", "current"]
+
+
 def test_two_data_sets_have_two_ids():
     one = Dataset("a", "a.csv", "A", account="a")
     with pytest.raises(ConfigError, match="the same id"):

@@ -6,9 +6,11 @@ import re
 
 import pytest
 from asgi_client import ORIGIN, Client
-from hospital import TOKENS, enter, form_key
+from hospital import TOKENS, enter, form_key, open_studio
 
 from fogline.studio import security
+from fogline.studio.app import make_app
+from fogline.studio.config import folder_config
 from fogline.studio.rendering import constant_page
 from fogline.studio.security import HEADERS, FormKeys, Sessions, Tokens
 
@@ -108,11 +110,13 @@ def test_requests_have_their_limits(hospital):
     client = enter(hospital[1], "custodian")
     assert client.get("/?" + "a" * (security.MOST_QUERY + 1)).status == 414
     assert client.get("/" + "a" * 500).status == 414
+    assert client.get("/", headers={"x-long": "a" * security.MOST_HEADERS}).status == 431
     assert client.get("/", method="DELETE").status == 405
     assert client.get("/", method="PUT").status == 405
     assert client.post("/leave", {"a": "b" * security.MOST_BODY}).status == 413
     assert client.post("/leave", {}, {"content-type": "multipart/form-data; boundary=x"}).status == 415
     assert client.post("/leave", {}, {"content-length": "many"}).status == 413
+    assert client.post("/leave", {}, {"content-length": "9" * 5000}).status == 413
     assert client.post("/leave", {"a": "b" * security.MOST_BODY}, {"content-length": "10"}).status == 413
     assert client.get("/data/visits?" + "&".join(f"a{k}=1" for k in range(500))).status == 400
     body = b"token=\xff\xfe"
@@ -228,8 +232,37 @@ def test_sessions_end(monkeypatch):
     assert sessions.role_of(name) is None
     first = sessions.open("custodian")
     for _ in range(security.MOST_SESSIONS):
-        sessions.open("analyst")
+        sessions.open("custodian")
     assert sessions.role_of(first) is None
+
+
+def test_analysts_cannot_turn_custodians_out(monkeypatch):
+    monkeypatch.setattr(security, "MOST_SESSIONS", 3)
+    sessions = Sessions()
+    custodian, analysts = sessions.open("custodian"), [sessions.open("analyst") for _ in range(10)]
+    assert sessions.role_of(custodian) == "custodian"
+    assert [sessions.role_of(name) for name in analysts] == [None] * 7 + ["analyst"] * 3
+
+
+def test_nobody_uses_up_the_form_keys_of_others(monkeypatch):
+    monkeypatch.setattr(security, "MOST_KEYS", 8)
+    keys = FormKeys()
+    mine = [keys.issue("custodian", "release", k) for k in range(2)]
+    theirs = [keys.issue("analyst", "propose", k) for k in range(20)]
+    assert [keys.redeem("custodian", "release", name).content for name in mine] == [0, 1]
+    assert [keys.redeem("analyst", "propose", name) is not None for name in theirs] == [False] * 14 + [True] * 6
+
+
+def test_a_first_record_is_not_shown_to_whoever_chooses_the_delimiter(tmp_path):
+    (tmp_path / "people.csv").write_text("anna,34,5.2\nbob,40,7.1\n")
+    studio = open_studio(folder_config(tmp_path, store=tmp_path / "store", cap=(1.0, 0.0)))
+    try:
+        analyst = enter(make_app(studio), "analyst")
+        for delimiter in ("", "%3B", "%7C", "tab", "space", "%3A"):
+            answer = analyst.get(f"/data/people?delimiter={delimiter}")
+            assert b"anna" not in answer.body, delimiter
+    finally:
+        studio.close()
 
 
 def test_form_keys_work_once_and_not_for_long():

@@ -40,13 +40,10 @@ from fogline.accounting._rounding import round_down, round_up, square_root_up
 from fogline.accounting.cautions import budget_cautions
 from fogline.accounting.events import IntegralDrawEvent
 from fogline.accounting.proofs import proof_file, proof_id
-from fogline.accounting.risk import BEFORE, Risk, risk_of
+from fogline.accounting.risk import BEFORE, ROWS, Risk, risk_of, someone_with
 from fogline.accounting.zcdp import epsilon_of
 
-__all__ = ["Guarantee", "IntegralBudget", "IntegralGuarantee"]
-
-ROWS = ("record", "line of the file")
-"""Units that are a row of the source and nothing more."""
+__all__ = ["ROWS", "Guarantee", "IntegralBudget", "IntegralGuarantee"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,9 +368,8 @@ class Guarantee:
                 f" {_percent(first.advantage)} more of those who are than of those who are not (the membership"
                 " advantage)."
             )
-        twice = 2 * self.max_contributions
-        more = self.risk(0.1, records=twice).content
-        said.append(f"For someone with {twice} records, a guess of 10% is right with at most {_percent(more)} after.")
+        more = self.risk(0.1, records=2 * self.max_contributions).content
+        said.append(f"For {someone_with(self, 2)}, a guess of 10% is right with at most {_percent(more)} after.")
         return " ".join(said)
 
     def _cautions(self) -> str:
@@ -386,8 +382,14 @@ class Guarantee:
             less = f"What is protected is one {self.unit}; a person who appears in several is protected less."
             trust = f" That no {self.unit} stands in for another was declared by the data's owner and not checked."
             return less if self.enforced else less + trust
-        how = "was enforced on the data" if self.enforced else "was declared by the data's owner and not checked"
-        return f"It is assumed that one {self.unit} has at most {self.max_contributions} record(s), which {how}."
+        single = self.max_contributions == 1
+        records = "1 record" if single else f"{self.max_contributions} records"
+        if self.enforced:
+            return f"At most {records} of one {self.unit} {'counts' if single else 'count'}; any others are left out."
+        return (
+            f"It is assumed that one {self.unit} has at most {records}, which was declared by the data's owner and not"
+            " checked."
+        )
 
     def _limits(self) -> str:
         return (

@@ -39,13 +39,27 @@ from fogline.accounting._rounding import digits_up
 if TYPE_CHECKING:
     from fogline.accounting.guarantee import Guarantee
 
-__all__ = ["BEFORE", "TIMES", "Risk", "percent_up", "risk_of", "risk_table", "success_after"]
+__all__ = [
+    "BEFORE",
+    "ROWS",
+    "TIMES",
+    "Risk",
+    "counts_units",
+    "percent_up",
+    "risk_of",
+    "risk_table",
+    "someone_with",
+    "success_after",
+]
 
 BEFORE = (0.01, 0.1, 0.5)
 """Chances before a release for which its risk is told."""
 
 TIMES = (1, 2, 5, 10)
 """How many times the records that a guarantee allows for it is told for."""
+
+ROWS = ("record", "line of the file")
+"""Units that are a row of the source and nothing more."""
 
 _NORMAL = NormalDist()
 _ROUNDING = 1e-12
@@ -166,8 +180,33 @@ def risk_table(guarantee: Guarantee) -> dict[str, Any]:
     return {
         "guesses": [{"before": each.before, "content": each.content, "presence": each.presence} for each in found],
         "membership_advantage": found[0].advantage,
-        "more_records": [{"records": each.records, "before": 0.1, "content": each.content} for each in more],
+        "more_records": [
+            {"records": each.records, "who": someone_with(guarantee, times), "before": 0.1, "content": each.content}
+            for times, each in zip(TIMES, more, strict=True)
+        ],
     }
+
+
+def counts_units(guarantee: Guarantee) -> bool:
+    """Say whether further records of a unit were left out, so that only a second unit of a person adds to the risk."""
+    return guarantee.enforced and guarantee.unit not in ROWS
+
+
+def someone_with(guarantee: Guarantee, times: int) -> str:
+    """Say who is protected by a guarantee only at so many times its loss: people with more than it allows for.
+
+    Examples
+    --------
+    >>> from fogline.accounting import Guarantee
+    >>> terms = dict(epsilon=1.0, delta=0.0, neighbours="add-remove", mechanism="noise", proof="laplace-noise")
+    >>> someone_with(Guarantee.certified_release(**terms), 2)
+    'someone with 2 records'
+    >>> someone_with(Guarantee.certified_release(unit="person", max_contributions=3, enforced=True, **terms), 2)
+    "someone listed under 2 values of 'person'"
+    """
+    if counts_units(guarantee):
+        return f"someone listed under {times} values of {guarantee.unit!r}"
+    return f"someone with {times * guarantee.max_contributions} records"
 
 
 def _known(guarantee: Guarantee, times: int) -> dict[str, float]:

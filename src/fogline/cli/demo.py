@@ -123,7 +123,7 @@ OTHERS = (
     help="Folder for the pages.",
 )
 def demo(out: Path) -> None:
-    """Release the shape of a made table of 20 000 hospital visits once, and read it in six ways.
+    """Release the shape of a made-up table of 20 000 hospital visits once, and read it in six ways.
 
     A ledger keeps a budget of epsilon = 1 per person: 0.7 pay for the release of age and stay, 0.3 for a profile of
     all columns. Modes, clusters, branches, a mixture and questions are read from the release for nothing. Done again in

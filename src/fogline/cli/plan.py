@@ -74,7 +74,7 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @click.option("--delta", type=float, help="Chance that the promise may fail; well below 1/n. A density needs none.")
 @click.option("--epsilons", metavar="E,E", help="Epsilons to try; by default 0.1,0.2,0.5,1,2,5.")
 @click.option("--shape", help="A public guess, by default uniform or one branch; never the data. See below.")
-@click.option("--columns", metavar="A,B", help="Columns of the public sample.")
+@click.option("--columns", metavar="A,B", help="Names of the columns; of a public sample, which to take.")
 @query_option
 @reading_options
 @click.option("--n-modes", type=int, help="Expect this many modes to be asked for.")
@@ -201,9 +201,13 @@ def _show_table(title: str, headings: Iterable[str], rows: Iterable[Iterable[str
 
 
 def _names(options: dict[str, Any], d: int) -> tuple[str, ...]:
-    """Names of the columns: those of the sample, or x1, x2 and so on."""
+    """Names of the columns: those that are given, else those of named ranges; any other is x1, x2 and so on."""
     named = parse.columns_option(options["columns"]) or []
-    return tuple(named) if len(named) == d else tuple(f"x{j + 1}" for j in range(d))
+    if len(named) == d:
+        return tuple(named)
+    ranges = [part.strip() for part in (options["bounds"] or "").split(",")]
+    alone = [name if name.isidentifier() and ranges.count(name) == 1 else None for name in ranges]
+    return tuple((alone[j] if len(alone) == d else None) or f"x{j + 1}" for j in range(d))
 
 
 def _simulated(options: dict[str, Any], bounds: list[tuple[float, float]], guess: ShapeLike) -> Expected:

@@ -102,9 +102,9 @@ def sample(ctx: click.Context, /, **options: Any) -> None:
     """Draw a few points that look like records of FILE, everyone in it protected at once.
 
     Groups of any size are protected, however large, since the draws would look almost the same for any other file. The
-    price is --per-draw-epsilon for every draw. Up to three columns draws come from cells of equal base mass, beyond by
-    rejection; they are made in constant time and printed as CSV; the guarantee goes
-    to the terminal beside them. Records with a missing or unreadable value contribute nothing.
+    price is --per-draw-epsilon for every draw. For up to three columns, draws come from cells of equal base mass; for
+    more, from rejection. They are made in constant time and printed as CSV, and the guarantee goes to the terminal
+    beside them. Records with a missing or unreadable value contribute nothing.
     """
     if is_release(options["file"]):
         _sample_release(ctx, options)

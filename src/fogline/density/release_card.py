@@ -92,6 +92,7 @@ def registry_entry(density: PrivateDensity, *, date: str | None = None) -> dict[
     """
     guarantee = density.guarantee
     bound = "enforced" if guarantee.enforced else "declared, not enforced"
+    most = guarantee.max_contributions
     return {
         "deployment": {
             "name": f"Density of {', '.join(column_names(density))}",
@@ -106,7 +107,7 @@ def registry_entry(density: PrivateDensity, *, date: str | None = None) -> dict[
         },
         "privacy_loss": {
             "unit_of_privacy": guarantee.unit,
-            "unit_of_privacy_description": f"at most {guarantee.max_contributions} record(s) of each, {bound}",
+            "unit_of_privacy_description": f"at most {most} record{'' if most == 1 else 's'} of each, {bound}",
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
             "rho": guarantee.rho,
@@ -132,7 +133,7 @@ def _risk_lines(risk: dict[str, Any]) -> list[str]:
     if risk["membership_advantage"] is not None:
         lines.append(f"  membership advantage of any such test: {percent_up(risk['membership_advantage'])}")
     for each in risk["more_records"][1:]:
-        told = f"a guess that is right with 10%, about someone with {each['records']} records"
+        told = f"a guess that is right with 10%, about {each['who']}"
         lines.append(f"  {told}: {percent_up(each['content'])} after")
     return lines
 

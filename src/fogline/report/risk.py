@@ -2,7 +2,8 @@
 
 Numbers are those of :meth:`fogline.accounting.Guarantee.risk`: upper bounds, rounded up, for an attacker who knows all
 else. The picture has two parts: what a guess about a person can become by the release, and what becomes of it where the
-person has more records than the guarantee allows for.
+person has more records than the guarantee allows for. Where further records were left out, having them takes nothing
+away; then the second part is about people whom the table holds under several values of the unit.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fogline.accounting.guarantee import Guarantee
-from fogline.accounting.risk import BEFORE, TIMES, percent_up
+from fogline.accounting.risk import BEFORE, TIMES, counts_units, percent_up
 from fogline.report._svg import HUES, element
 
 __all__ = ["risk_headings", "risk_picture", "risk_pictures", "risk_rows"]
@@ -92,10 +93,12 @@ def _parts(guarantee: Guarantee) -> list[tuple[str, Rows]]:
     """Return title and rows of each part: a name, the chance before and the bound after."""
     guess = [(f"{percent_up(before)} before", before, guarantee.risk(before).content) for before in BEFORE]
     bound, rows = guarantee.max_contributions, []
+    per_unit, thing = (1, "value") if counts_units(guarantee) else (bound, "record")
     for times in TIMES:
-        number = times * bound
-        rows.append((f"{number} record{'' if number == 1 else 's'}", 0.1, guarantee.risk(0.1, records=number).content))
-    return [(f"A guess about a {guarantee.unit}: right with", guess), ("The same at 10%, for people who have", rows)]
+        number, after = times * per_unit, guarantee.risk(0.1, records=times * bound).content
+        rows.append((f"{number} {thing}{'' if number == 1 else 's'}", 0.1, after))
+    whose = f"by values of {guarantee.unit} per human being" if counts_units(guarantee) else "for people who have"
+    return [(f"A guess about a {guarantee.unit}: right with", guess), (f"The same at 10%, {whose}", rows)]
 
 
 def _drawing(title: str, rows: Rows) -> str:

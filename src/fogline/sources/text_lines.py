@@ -371,7 +371,9 @@ def read_header(file: Path, options: ReadingOptions) -> Header:
     names = [name.decode(options.encoding).strip() for name in cells_of(line, delimiter.encode())]
     if not any(names) or '"' in bare or "\x00" in text:
         raise ValueError(f"path: {file.name} must begin with one line of column names")
-    if any(map(looks_like_value, names)):
+    # Also as the line would be cut unasked: another delimiter would make one name of a whole record.
+    unasked = [cell.decode(options.encoding) for cell in cells_of(line, found.encode())]
+    if any(map(looks_like_value, [*names, *unasked])):
         raise ValueError(
             f"path: the first line of {file.name} looks like values, not like names of columns, and is not shown; "
             "if it is a record, name the columns by header (--header A,B), else let every name begin with a letter"

@@ -176,6 +176,8 @@ def serve(config: StudioConfig, announce: Callable[[dict[Role, str]], None]) -> 
                 app,
                 host=config.host,
                 port=config.port,
+                http="h11",  # whatever else is installed: the limits below are its own
+                ws="none",
                 log_level="warning",
                 access_log=False,  # addresses hold questions
                 server_header=False,

@@ -195,7 +195,7 @@ def load_config(path: Path, **overrides: Any) -> StudioConfig:
 
 
 def folder_config(folder: Path, *, store: Path, ledger: Path | None = None, **options: Any) -> StudioConfig:
-    """Allow every text and Parquet file that lies directly in a folder.
+    """Allow every text and Parquet file that lies directly in a folder; a link that leads out of it is left out.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def folder_config(folder: Path, *, store: Path, ledger: Path | None = None, **op
     """
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {str(folder)!r}")
-    files = [file for file in sorted(folder.iterdir()) if file.is_file() and not file.name.startswith((".", "_"))]
+    files = [file for file in sorted(folder.iterdir()) if _lies_in(folder, file)]
     datasets: dict[str, Dataset] = {}
     for file in files:
         if not (is_text(file) or is_parquet(file)):
@@ -218,6 +218,11 @@ def folder_config(folder: Path, *, store: Path, ledger: Path | None = None, **op
         datasets[name] = Dataset(name, str(file), stem.replace("_", " ").replace("-", " "), account=name)
     given = {name: value for name, value in options.items() if value is not None}
     return StudioConfig(tuple(datasets.values()), store, ledger or store / "budget.fogline", **given)
+
+
+def _lies_in(folder: Path, file: Path) -> bool:
+    """Whether it is a file of the folder: whoever may write to the folder must not open other places by a link."""
+    return not file.name.startswith((".", "_")) and file.is_file() and file.resolve().is_relative_to(folder.resolve())
 
 
 def _dataset(name: str, entry: object, base: Path, expect: int | None) -> Dataset:

@@ -32,6 +32,7 @@ TITLES = {
     414: "Too large",
     415: "Not understood",
     421: "Another address",
+    431: "Too large",
     500: "Something went wrong",
 }
 WORDS = {
@@ -44,6 +45,7 @@ WORDS = {
     414: "The address is longer than the studio's forms make it.",
     415: "The studio takes its own forms only.",
     421: "The studio is reached under the address that it printed when it started.",
+    431: "The headers are longer than a browser makes them.",
     500: "Nothing more is said, since that might tell more than it should. The ledger reserves a budget before records "
     "are read, so that nothing can be overspent; the page of the budget shows what was reserved.",
 }

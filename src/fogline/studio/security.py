@@ -17,7 +17,7 @@ import hmac
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -49,10 +49,15 @@ MOST_BODY = 64 * 1024
 MOST_QUERY = 8 * 1024
 """Most bytes of a query."""
 MOST_PATH = 400
+MOST_HEADERS = 32 * 1024
+"""Most bytes of all headers together."""
 SESSION_SECONDS = 12 * 3600.0
 KEY_SECONDS = 3600.0
 MOST_SESSIONS = 256
+"""Most people of one role who are there at a time."""
 MOST_KEYS = 4096
+"""Most forms that are open at a time, of all people together."""
+MOST_DIGITS = 12
 
 HEADERS = {
     "content-security-policy": (
@@ -120,8 +125,10 @@ class Sessions:
         name = secrets.token_urlsafe(24)
         with self._lock:
             self._known[_digest(name)] = _Session(role, self._clock() + SESSION_SECONDS)
-            while len(self._known) > MOST_SESSIONS:
-                self._known.popitem(last=False)
+            # The oldest of the same role goes: analysts must not be able to turn custodians out.
+            mine = [digest for digest, session in self._known.items() if session.role == role]
+            for digest in mine[: max(0, len(mine) - MOST_SESSIONS)]:
+                del self._known[digest]
         return name
 
     def role_of(self, name: str) -> Role | None:
@@ -178,9 +185,15 @@ class FormKeys:
         name = secrets.token_urlsafe(24)
         with self._lock:
             self._known[name] = _Key(_digest(session), purpose, content, self._clock() + KEY_SECONDS)
-            while len(self._known) > MOST_KEYS:
-                self._known.popitem(last=False)
+            if len(self._known) > MOST_KEYS:
+                del self._known[self._dispensable()]
         return name
+
+    def _dispensable(self) -> str:
+        """Oldest key of whoever holds most of them: nobody can use up the keys of others."""
+        numbers = Counter(key.session for key in self._known.values())
+        (most, _), *_ = numbers.most_common(1)
+        return next(name for name, key in self._known.items() if key.session == most)
 
     def redeem(self, session: str, purpose: str, name: str) -> Redeemed | None:
         """Use a key; None where it is none of this person's for this purpose, or too old."""
@@ -274,6 +287,8 @@ class Guard:
             return 405
         if len(scope.get("query_string", b"")) > MOST_QUERY or len(scope["path"]) > MOST_PATH:
             return 414
+        if sum(len(name) + len(value) for name, value in headers) > MOST_HEADERS:
+            return 431
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or hosts[0].decode("latin-1").lower() not in self.hosts:
             return 421
@@ -283,7 +298,8 @@ class Guard:
         if not self._from_here(found):
             return 403
         length = found.get(b"content-length", "")
-        if length and (not length.isascii() or not length.isdigit() or int(length) > MOST_BODY):
+        digits = length.isascii() and length.isdigit() and len(length) <= MOST_DIGITS
+        if length and (not digits or int(length) > MOST_BODY):
             return 413
         kind = found.get(b"content-type", "").partition(";")[0].strip().lower()
         return None if kind == "application/x-www-form-urlencoded" else 415
