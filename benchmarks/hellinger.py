@@ -302,7 +302,7 @@ def growth(runs: int) -> None:
 
 
 def paths(runs: int) -> None:
-    """Iterates of PNR and PGD with and without noise (figures E.1, E.2) and intervals of PNR (figure E.3)."""
+    """Iterates of PNR (figure E.1) and of PGD, with and without noise, and intervals of PNR (figure E.3)."""
     x = sample(1000, 0, np.random.default_rng([SEED, 0]))
     rows: list[Row] = []
     for algorithm, method in (("newton", pnr), ("gradient_descent", pgd)):

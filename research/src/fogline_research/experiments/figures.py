@@ -279,21 +279,42 @@ def _integral_curves(names: Sequence[str], column: str, full: bool, seed: int) -
 # -- Hellinger -----------------------------------------------------------------------------------------------
 
 
-def _paths(algorithm: str, full: bool, seed: int) -> Any:
-    """Iterates with noise and without."""
-    from fogline_research.as_published import pgd, pnr
+def _paths(full: bool, seed: int) -> Any:
+    """Iterates of Newton with noise and without."""
+    from fogline_research.as_published import pnr
     from fogline_research.experiments.hellinger import FLOOR, START, sample
 
     x = sample(1000, 0, np.random.default_rng(seed))
     figure, axes = _axes(1, 2)
     for run in range(10 if full else 4):
-        options: dict[str, Any] = {"start": START[algorithm], "hdp": 0.6 if run else None, "random_state": run}
-        found = pnr(x, floor=FLOOR, **options) if algorithm == "newton" else pgd(x, **options)
+        found = pnr(x, floor=FLOOR, start=START["newton"], hdp=0.6 if run else None, random_state=run)
+        label = None if run > 1 else "0.6-HDP" if run else "without noise"
         for axis, path in zip(axes, np.asarray(found.iterates).T, strict=True):
-            axis.plot(path, color=PLAIN if run else "black", lw=0.8 if run else 2.0)
+            axis.plot(path, color=RERUN if run else "black", lw=0.8 if run else 2.0, label=label)
     for axis, title, value in zip(axes, ("mu", "sigma"), (5.0, 2.0), strict=True):
-        axis.axhline(value, color=PAPER, ls="--")
-        axis.set(title=title, xlabel="iteration")
+        axis.axhline(value, color="green", ls=":", label="truth")
+        axis.set(title=title, xlabel="iteration", ylabel=title)
+        axis.legend(fontsize=7)
+    return figure
+
+
+def _trajectories(full: bool, seed: int) -> Any:
+    """Iterates of Newton in the plane of both parameters, at the paper's two budgets; without noise in black."""
+    from fogline_research.as_published import pnr
+    from fogline_research.experiments.hellinger import FLOOR, START, sample
+
+    x = sample(1000, 0, np.random.default_rng(seed))
+    figure, axes = _axes(1, 2)
+    for axis, hdp in zip(axes, (0.6, 0.2), strict=True):
+        for run in range(10 if full else 4):
+            found = pnr(x, start=START["newton"], floor=FLOOR, hdp=hdp if run else None, random_state=run)
+            label = None if run > 1 else f"{hdp:g}-HDP" if run else "without noise"
+            line = {"color": RERUN, "lw": 0.8} if run else {"color": "black", "lw": 2.0, "zorder": 3}
+            axis.plot(*np.asarray(found.iterates).T, "o-", ms=3, label=label, **line)
+        axis.plot(*START["newton"], "s", color=PLAIN, label="start")
+        axis.plot(5.0, 2.0, "*", ms=12, color="green", zorder=4, label="truth")
+        axis.set(title=f"{hdp:g}-HDP", xlabel="mu", ylabel="sigma")
+        axis.legend(fontsize=7)
     return figure
 
 
@@ -363,8 +384,8 @@ FIGURES: dict[str, Figure] = {
     ),
     "integral-7": Figure("MBDE, figure 7: loss, Gaussians on the line", partial(_integral_curves, PLACED, "nll")),
     "integral-8": Figure("MBDE, figure 8: Gaussians in the plane", partial(_densities, "random-2d-5", RING)),
-    "hellinger-e1": Figure("Hellinger, figure E.1: paths of Newton", partial(_paths, "newton")),
-    "hellinger-e2": Figure("Hellinger, figure E.2: paths of gradient descent", partial(_paths, "gradient_descent")),
+    "hellinger-e1": Figure("Hellinger, figure E.1: paths of Newton", _paths),
+    "hellinger-e2": Figure("Hellinger, figure E.2: trajectories of Newton, mu and sigma", _trajectories),
     "hellinger-e3": Figure("Hellinger, figure E.3: intervals of Newton", _interval_panels),
 }
 """By name, in the order of the papers."""
