@@ -1,8 +1,8 @@
 """Integrally private draws measured: against DPB and DPGAN, the best of the mollifier, Metropolis, and the clock.
 
 Run ``python benchmarks/integral.py`` (some 20 minutes of a core), or name parts: ``theory draws curves placed paper
-picture``; ``--quick`` runs one data set at two epsilons. Every run is a row of its own, written as it comes: what was
-interrupted goes on where it stopped.
+published picture``; ``--quick`` runs one data set at two epsilons. Every run is a row of its own, written as it comes:
+what was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ import numpy as np
 from scipy.stats import kstest
 
 from common import RESULTS, read_csv
-from fogline_research.experiments.integral import EPSILONS, PLACED, density_of, measure, problem
+from fogline_research.experiments.integral import (
+    EPSILONS,
+    MOST_PLACED,
+    PLACED,
+    PLACED_EPSILONS,
+    density_of,
+    measure,
+    problem,
+)
 
 SEED = 20261116
 RUNS = 4
@@ -90,6 +98,20 @@ def paper() -> None:
     """The paper's configuration (network, three rounds, Metropolis) beside the fast learner: loss and time."""
     jobs = [("ring", epsilon, "published") for epsilon in PAPER_EPSILONS]
     each("integral_runs", _with_runs(jobs, runs=1), _measured)
+
+
+def published() -> None:
+    """The paper's algorithm on all of its problems, in the small form: a tenth of the draws in each round.
+
+    Outputs are read as log-odds, clamped to log 2 and, on three problems, not clamped; one data set per cell.
+    """
+    most = range(1, MOST_PLACED + 1)
+    placed = [f"{kind}-{m}" for kind in ("random", "random-2d") for m in most]
+    jobs = [(name, epsilon, "published_small") for name in ("ring", "three") for epsilon in EPSILONS]
+    jobs += [(name, epsilon, "published_small") for name in placed for epsilon in PLACED_EPSILONS]
+    free = ("ring", "three", f"random-{PLACED}")
+    jobs += [(name, epsilon, "published_small_free") for name in free for epsilon in (0.5, 2.0, 10.0)]
+    each("integral_published", _with_runs(jobs, runs=1), _measured)
 
 
 def _with_runs(jobs: Iterable[tuple[str, float, str]], runs: int = RUNS) -> Iterable[dict[str, Any]]:
@@ -229,6 +251,7 @@ PARTS = {
     "curves": curves,
     "placed": placed,
     "paper": paper,
+    "published": published,
     "picture": picture,
 }
 

@@ -1,8 +1,9 @@
 """Private Gaussian mixtures on ordinary data, on components far apart, and the Gaussian learner alone.
 
-Run ``python benchmarks/mixtures.py`` (all parts), ``--only ordinary|learner|separated|phase|speed``, ``--quick``,
-``--jobs N`` (processes; all cores by default) or ``--most N`` (no cells of more records). Rows are written as they
-come, those that decide a target first; what was stopped goes on where it stopped. ``--fresh`` forgets what is there.
+Run ``python benchmarks/mixtures.py`` (all parts), ``--only ordinary|learner|separated|routes|phase|speed``,
+``--quick``, ``--jobs N`` (processes; all cores by default) or ``--most N`` (no cells of more records). Rows are written
+as they come, those that decide a target first; what was stopped goes on where it stopped. ``--fresh`` forgets what is
+there.
 
 Ordinary data are mixtures of `fogline_research.experiments.ordinary_mixture`: standard deviations from 0.5 to 1 within
 a component, means 3 to 6 of the largest apart. The gap is the mean log-likelihood of 20 000 fresh records under
@@ -30,6 +31,7 @@ from common import RESULTS, read_csv
 from fogline import PrivateGaussianMixture
 from fogline_research.baselines import dp_em
 from fogline_research.experiments import ordinary_mixture
+from mixtures_routes import routes, routes_groups
 from mixtures_separated import (
     DELTA,
     FIRST_SEED,
@@ -161,6 +163,7 @@ PARTS: dict[str, tuple[Callable[[bool], list[list[Row]]], Callable[[list[Row]], 
     "ordinary": (ordinary_groups, ordinary),
     "learner": (learner_groups, learner),
     "separated": (separated_groups, separated),
+    "routes": (routes_groups, routes),
     "phase": (phase_groups, phase),
     "speed": (speed_groups, speed),
 }

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from common import markdown, read_csv
+from page_mixtures_routes import routes
 from page_mixtures_separated import few_and_near, learner, phase, separated
 from page_tools import Cells, grouped, median_of, plots, saved
 
@@ -17,7 +18,7 @@ COLOURS = {"2": "#1b6a97", "5": "#b8600b", "10": "#5b8c3a"}
 
 def mixture_sections() -> str:
     """Everything on Gaussian mixtures; parts that were not measured say so."""
-    return "\n".join([_ordinary(), _speed(), learner(), separated(), few_and_near(), phase()])
+    return "\n".join([_ordinary(), _speed(), learner(), separated(), routes(), few_and_near(), phase()])
 
 
 # -- ordinary data -----------------------------------------------------------------------------------------------

@@ -296,7 +296,7 @@ def _show_clusters(rows: Sequence[ClusterRow]) -> None:
             f"{row.ari:.3f}",
             f"{row.paper_ari:.3f}",
             f"{row.nmi:.3f}",
-            f"{row.paper_nmi:.3f}",
+            f"{row.paper_nmi:.3f}" if row.paper_nmi == row.paper_nmi else "",
             significant(row.median_mse),
             significant(row.paper_mse),
             f"{row.clusters:.1f}",

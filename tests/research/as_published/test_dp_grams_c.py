@@ -73,6 +73,20 @@ def test_iris_as_in_the_paper():
     assert matching_mse(medians, on_records.centers) < 3.0811 / 10
 
 
+def test_with_other_steps_or_bandwidths_the_errors_of_iris_are_out_of_reach():
+    """At epsilon = 0.1 the paper prints 3.08 for the error of the centres."""
+    X, y = load_iris(return_X_y=True)
+    medians = np.array([np.median(X[y == name], axis=0) for name in range(3)])
+
+    def error(**options):
+        runs = [dp_grams_c(X, epsilon=0.1, delta=1e-5, n_clusters=3, **options, random_state=s) for s in range(3)]
+        return np.mean([matching_mse(medians, run.centers) for run in runs]) / 3.0811
+
+    assert error(bandwidth=1.0, step_size=0.5) > 50
+    assert error(step_size=0.02) > 5
+    assert error() > 1000
+
+
 def test_printed_errors_of_centres_are_to_the_medians_of_the_classes():
     X, y = load_iris(return_X_y=True)
     fitted = KMeans(3, n_init=10, random_state=0).fit(X)

@@ -26,6 +26,7 @@ from fogline_research.certified.separated_mixtures import (
     Projected,
     ViewQuery,
     _terrific_parts,
+    _within,
 )
 
 SETTINGS = {"n_components": 2, "epsilon": 2.0, "delta": 1e-6, "radius": 100.0, "sigma_min": 0.5, "sigma_max": 2.0}
@@ -226,3 +227,41 @@ def test_what_the_proof_quotes_is_in_the_code():
     quotes = re.findall(r"```python\n(.*?)```", file.with_suffix(".proof.md").read_text(), re.DOTALL)
     assert len(quotes) >= 6
     assert [line for quote in quotes for line in quote.splitlines() if re.sub(r"\s+", "", line) not in code] == []
+
+
+@pytest.mark.parametrize("d", [1, 3, 50])
+@pytest.mark.parametrize("stretch", [1.0, 5.0])
+def test_in_or_out_of_a_ball_does_not_depend_on_how_far_out_records_are_cut(d, stretch):
+    """By lattice vectors, which are shrunk into their frame, the same records are inside, huge ones included."""
+    rng = np.random.default_rng(d)
+    rows = np.concatenate([rng.normal(size=(500, d)) * size for size in (1.0, 10.0, 1e3, 1e300)])
+    rows = np.append(rows, [np.full(d, 1.7e308), np.full(d, -1.7e308)], axis=0)
+    ball = Ball(rng.normal(size=d), 3.0 * np.sqrt(d), 0.0, 0.0, stretch=stretch)
+    frame = CentredBallLattice(ball.centre, 2.0 * stretch * ball.radius)
+    squared = (frame.vectors(rows) ** 2).sum(axis=1)
+    told = [squared <= (size * ball.radius / frame.radius * frame.steps) ** 2 for size in (1.0, stretch)]
+    np.testing.assert_array_equal(_within(ball, rows, stretch), told)
+
+
+def test_images_are_kept_for_one_view_only():
+    class Doubled:
+        def rows(self, rows):
+            return 2.0 * rows
+
+    class Sum:
+        def exact(self, records):
+            parts = []
+            records.each(lambda rows: parts.append(rows.sum()))
+            return sum(parts)
+
+    records, first, second = (
+        Rows(np.ones((3, 1))),
+        Doubled(),
+        Projected(CentredBallLattice.around([0.0], 8.0), integer_directions(np.eye(1))),
+    )
+    records.memory = {}
+    assert ViewQuery(Sum(), first).exact(records) == 6.0
+    records.rows = np.zeros((3, 1))
+    assert ViewQuery(Sum(), first).exact(records) == 6.0  # the images, not another pass
+    assert ViewQuery(Sum(), second).exact(records) == 0.0
+    assert records.memory["view"][0] is second

@@ -91,13 +91,23 @@ class View(Protocol):
 class _Seen:
     """Secret: records through a view."""
 
-    view: View
-    records: Records
+    batches: list[FloatArray]
     memory: dict[str, Any] = field(default_factory=dict)
 
     def each(self, take: Callable[[FloatArray], object]) -> None:
         """Hand over the images, batch by batch."""
-        self.records.each(lambda rows: take(self.view.rows(drop_nonfinite(rows))))
+        for images in self.batches:
+            take(images)
+
+
+def _seen(view: View, records: Records) -> _Seen:
+    """Secret: the images of all records, kept with these from one query to the next as long as the view is the same."""
+    kept = records.memory.get("view")
+    if kept is None or kept[0] is not view:
+        batches: list[FloatArray] = []
+        records.each(lambda rows: batches.append(view.rows(drop_nonfinite(rows))))
+        kept = records.memory["view"] = (view, batches)
+    return _Seen(kept[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +134,7 @@ class ViewQuery(Generic[T]):
 
     def exact(self, records: Records) -> IntArray:
         """Secret: the numbers of the images."""
-        return self.query.exact(_Seen(self.view, records))
+        return self.query.exact(_seen(self.view, records))
 
     def decode(self, values: IntArray, noise_scale: float) -> T:
         """What the query reads."""
@@ -187,7 +197,12 @@ class Projected:
 def _within(ball: Ball, rows: FloatArray, stretch: float = 1.0) -> tuple[BoolArray, BoolArray]:
     """Which rows are in a released ball, and which in its multiple, by whole numbers."""
     frame = CentredBallLattice(ball.centre, 2.0 * stretch * ball.radius)
-    q = frame.vectors(rows)
+    reach = float(2 * frame.steps)  # squares of what is cut there still add up exactly, and lie outside both balls
+    q = rows - frame.centre
+    with np.errstate(over="ignore"):
+        q /= frame.radius
+        q *= float(frame.steps)
+    np.clip(np.rint(q, out=q), -reach, reach, out=q)
     squared = np.einsum("ij,ij->i", q, q)
     inner, outer = ((size * ball.radius / frame.radius * frame.steps) ** 2 for size in (1.0, stretch))
     return squared <= inner, squared <= outer

@@ -26,6 +26,18 @@ Array = NDArray[np.float64]
 OURS, PAPER, RERUN, PLAIN = "#0b6e4f", "#b23a48", "#3b6fb6", "#8a8a8a"
 """Colours of the certified method, of printed numbers, of the published method rerun, of what is not private."""
 
+MEASURES = {
+    "nll": "negative log likelihood",
+    "coverage": "mode coverage",
+    "ari": "ARI",
+    "nmi": "NMI",
+    "mse": "squared error of the centres",
+}
+
+TITLES = {"gaussian4": "four Gaussians", "t5": "five t laws"}
+
+COLOURS = {"certified": OURS, "published": RERUN, "published_small": RERUN, "bernstein": PLAIN, "dp_kmeans": "#c98a1b"}
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -67,44 +79,65 @@ def _mode_curves(full: bool, seed: int) -> Any:
     for axis, mixture in zip(axes, ("gaussian4", "t5"), strict=True):
         for n in sorted({cell.n for cell in cells}):
             printed = [cell for cell in paper_cells() if (cell.mixture, cell.n) == (mixture, n)]
-            axis.loglog([c.epsilon for c in printed], [c.dp_grams_mse for c in printed], "--", color=PAPER)
+            _printed_line(axis, [c.epsilon for c in printed], [c.dp_grams_mse for c in printed], f"n = {n}")
             for method, colour in zip(methods, (OURS, RERUN), strict=False):
                 found = [r for r in rows if (r.mixture, r.n, r.method) == (mixture, n, method)]
                 axis.loglog(
-                    [r.epsilon for r in found], [r.mse for r in found], "o-", color=colour, label=f"{method}, {n}"
+                    [r.epsilon for r in found], [r.mse for r in found], "o-", color=colour, label=f"{method}, n = {n}"
                 )
-        axis.set(title=mixture, xlabel="epsilon", ylabel="error of the modes")
-        axis.legend(fontsize=7)
+        axis.set(title=TITLES[mixture], xlabel="epsilon", ylabel="squared error of the modes")
+        _legend(axis)
     return figure
 
 
+def _printed_line(axis: Any, x: Sequence[float], y: Sequence[float], name: str) -> None:
+    """A curve of printed numbers, dashed, named at its left end."""
+    axis.loglog(x, y, "--", color=PAPER, label="printed")
+    axis.annotate(name, (x[0], y[0]), fontsize=6, color=PAPER, textcoords="offset points", xytext=(2, 3))
+
+
+def _legend(axis: Any) -> None:
+    """A legend that names each kind of curve once."""
+    handles, labels = axis.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    axis.legend(once.values(), once.keys(), fontsize=7)
+
+
 def _draw_modes(axis: Any, X: Array, truth: Array, marks: dict[str, tuple[str, Array]]) -> None:
+    """Records with contours of their kernel density, and modes."""
+    from scipy.stats import gaussian_kde
+
     axis.scatter(X[:, 0], X[:, 1], s=1, color=PLAIN, alpha=0.3)
+    x, y = (np.linspace(column.min(), column.max(), 40) for column in X.T)
+    height = gaussian_kde(X[:1000].T, bw_method=0.2)(np.array(np.meshgrid(x, y)).reshape(2, -1)).reshape(40, 40)
+    axis.contour(x, y, height, levels=6, colors=PLAIN, linewidths=0.5)
     axis.scatter(truth[:, 0], truth[:, 1], marker="*", s=90, color="green", label="true")
     for name, (marker, modes) in marks.items():
         if len(modes):
             axis.scatter(modes[:, 0], modes[:, 1], marker=marker, s=30, label=name)
 
 
-def _modes_of_runs(mixture: str, runs: int, n: int, full: bool, seed: int) -> Any:
-    """One data set, several runs of the algorithm on it, as in the supplement."""
+def _modes_of_runs(mixtures: Sequence[str], runs: int, full: bool, seed: int) -> Any:
+    """One data set for each mixture, several runs of the algorithm on it, as in the supplement."""
     from fogline.estimators import PrivateModes
     from fogline_research.as_published import dp_grams, mean_shift
     from fogline_research.experiments.modes import MIXTURES
 
-    draw, k, half = MIXTURES[mixture]
     number = runs if full else min(runs, 4)
-    sample = draw(n if full else 1000, random_state=seed)
-    plain = mean_shift(sample.X, n_modes=k, max_starts=500, random_state=seed).modes
-    figure, axes = _axes(math.ceil(number / 5), min(5, number), 2.6, 2.6)
-    for run, axis in enumerate(axes[:number]):
+    panels = [(mixture, run) for mixture in mixtures for run in range(number)]
+    figure, axes = _axes(math.ceil(len(panels) / 5), min(5, len(panels)), 2.6, 2.6)
+    for axis, (mixture, run) in zip(axes, panels, strict=False):
+        draw, k, half = MIXTURES[mixture]
+        sample = draw(4000 if full else 1000, random_state=seed)
+        plain = mean_shift(sample.X, n_modes=k, max_starts=500, random_state=seed).modes
         private = dp_grams(
             sample.X, epsilon=1.0, delta=DELTA, n_modes=k, random_state=np.random.default_rng([seed, run])
         )
         ours = PrivateModes(epsilon=1.0, delta=DELTA, bounds=[(-half, half)] * 2, n_modes=k).fit(sample.X).modes_
         marks = {"mean shift": ("x", plain), "DP-GRAMS": ("o", private.modes), "certified": ("+", np.asarray(ours))}
         _draw_modes(axis, sample.X, sample.modes, marks)
-    axes[0].legend(fontsize=6)
+        axis.set_title(f"{TITLES[mixture]}, run {run + 1}" if number > 1 else TITLES[mixture], fontsize=8)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
     return figure
 
 
@@ -139,14 +172,16 @@ def _regression(dataset: str, panels: str, full: bool, seed: int) -> Any:
             cells = [c for c in regression_cells() if c.dataset == dataset]
             for n in sorted({c.n for c in cells}):
                 line = [c for c in cells if c.n == n]
-                axis.loglog([c.epsilon for c in line], [c.dp_pms_mse for c in line], "--", color=PAPER)
+                _printed_line(axis, [c.epsilon for c in line], [c.dp_pms_mse for c in line], f"n = {n}")
             chosen = cells if full else [c for c in cells if c.n == min(c.n for c in cells)]
             rows = reproduce_regression(runs=10 if full else 2, cells=chosen, methods=("published",), seed=seed)
             for n in sorted({r.n for r in rows}):
                 line_of = [r for r in rows if r.n == n]
-                axis.loglog([r.epsilon for r in line_of], [r.mse for r in line_of], "o-", color=RERUN, label=f"n = {n}")
-            axis.set(xlabel="epsilon", ylabel="error, printed dashed")
-            axis.legend(fontsize=7)
+                axis.loglog(
+                    [r.epsilon for r in line_of], [r.mse for r in line_of], "o-", color=RERUN, label=f"ours, n = {n}"
+                )
+            axis.set(xlabel="epsilon", ylabel="squared error of DP-PMS")
+            _legend(axis)
             continue
         axis.scatter(sample.X, sample.y, s=2, color=PLAIN, alpha=0.4)
         methods = ("partial_mean_shift",) if panel == "a" else ("published", "certified")
@@ -157,6 +192,7 @@ def _regression(dataset: str, panels: str, full: bool, seed: int) -> Any:
                 axis.scatter(*np.array(points).T, s=6, color=colour, label=method)
         if panel == "a":
             axis.plot(QUERIES, local_regression(np.ravel(sample.X), sample.y, QUERIES), color="black", label="LOWESS")
+        axis.set(title="not private" if panel == "a" else "epsilon 1", xlabel="x", ylabel="y")
         axis.legend(fontsize=7)
     return figure
 
@@ -200,17 +236,17 @@ def _cluster_curves(dataset: str, columns: Sequence[str], full: bool, seed: int)
     for axis, column in zip(axes, columns, strict=True):
         for method, style in (("dp_grams_c", "--"), ("dp_kmeans", ":")):
             line = [r for r in printed_rows("clustering") if (r["dataset"], r["method"]) == (dataset, method)]
-            axis.plot([float(r["epsilon"]) for r in line], [float(r[column]) for r in line], style, color=PAPER)
-        for method, colour in (("certified", OURS), ("published", RERUN), ("dp_kmeans", PLAIN)):
+            x, y = ([float(r[name]) for r in line] for name in ("epsilon", column))
+            axis.plot(x, y, style, color=PAPER, label=f"{method}, printed")
+        for method in ("certified", "published", "dp_kmeans"):
             found = [r for r in rows if r.method == method]
-            axis.plot(
-                [r.epsilon for r in found], [getattr(r, names[column]) for r in found], "o-", color=colour, label=method
-            )
-        axis.set(xscale="log", xlabel="epsilon", ylabel=f"{column}, printed dashed", title=dataset)
+            x, y = [r.epsilon for r in found], [getattr(r, names[column]) for r in found]
+            if found:
+                axis.plot(x, y, "o-", color=COLOURS[method], label=method)
+        axis.set(xscale="log", xlabel="epsilon", ylabel=MEASURES[column], title=dataset)
         if column == "mse":
             axis.set_yscale("log")
-        if rows:
-            axis.legend(fontsize=7)
+        axis.legend(fontsize=7)
     return figure
 
 
@@ -222,10 +258,12 @@ def _densities(name: str, cells: Sequence[tuple[str, float]], full: bool, seed: 
     from fogline_research.experiments.integral import density_of, problem
 
     task = problem(name)
-    chosen = [(method, epsilon) for method, epsilon in cells if full or method not in ("published", "dpgan")]
-    figure, axes = _axes(1, len(chosen) + 1, 2.8, 2.8)
+    chosen = [(method, epsilon) for method, epsilon in cells if full or method != "dpgan"]
+    if not full:
+        chosen = [("published_small" if method == "published" else method, epsilon) for method, epsilon in chosen]
+    figure, axes = _axes(1, len(chosen) + 1, 2.8, 3.1)
     shown = [("true", task.truth)]
-    shown += [(f"{m}, {e:g}", density_of(name, e, m, seed=seed)) for m, e in chosen]
+    shown += [(f"{m}, epsilon {e:g}", density_of(name, e, m, seed=seed)) for m, e in chosen]
     for axis, (title, values) in zip(axes, shown, strict=True):
         axis.imshow(values.reshape(task.cells, task.cells).T, origin="lower", extent=np.ravel(task.reach))
         axis.set_title(title, fontsize=9)
@@ -248,6 +286,7 @@ def _mollifiers(full: bool, seed: int) -> Any:  # noqa: ARG001
     scale = min((high - 1.0) / (target.max() - 1.0), (1.0 - low) / (1.0 - target.min()))
     axes[1].plot(x, target, color=PLAIN, label="finite density")
     axes[1].plot(x, 1.0 + scale * (target - 1.0), color=OURS, label="scaled and shifted, epsilon = 1")
+    axes[1].set(title="a density brought into a mollifier", xlabel="x", ylabel="density")
     axes[1].legend(fontsize=7)
     return figure
 
@@ -259,9 +298,9 @@ def _integral_curves(names: Sequence[str], column: str, full: bool, seed: int) -
     epsilons = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0) if full else (0.5, 5.0)
     methods = ("certified", "published", "bernstein") if full else ("certified", "bernstein")
     names = names if full or len(names) < 3 else [names[0], names[len(names) // 2 - 1]]
-    figure, axes = _axes(1, len(names))
-    for axis, name in zip(axes, names, strict=True):
-        for method, colour in zip(methods, (OURS, RERUN, PLAIN), strict=False):
+    figure, axes = _axes(math.ceil(len(names) / 5), min(5, len(names)))
+    for axis, name in zip(axes, names, strict=False):
+        for method in methods:
             values = [
                 [
                     getattr(measure(name, e, method, seed=seed + run, places=run), column)
@@ -270,8 +309,12 @@ def _integral_curves(names: Sequence[str], column: str, full: bool, seed: int) -
                 for e in epsilons
             ]
             mean, spread = np.mean(values, axis=1), np.std(values, axis=1)
-            axis.errorbar(epsilons, mean, spread, color=colour, marker="o", label=method)
-        axis.set(xscale="log", xlabel="epsilon", ylabel=column, title=name)
+            axis.errorbar(epsilons, mean, spread, color=COLOURS[method], marker="o", label=method)
+        axis.set(xscale="log", xlabel="epsilon", ylabel=MEASURES[column], title=name)
+        axis.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
+        axis.minorticks_off()
+        if column == "coverage":
+            axis.set_ylim(0.0, 1.05)
         axis.legend(fontsize=7)
     return figure
 
@@ -279,21 +322,42 @@ def _integral_curves(names: Sequence[str], column: str, full: bool, seed: int) -
 # -- Hellinger -----------------------------------------------------------------------------------------------
 
 
-def _paths(algorithm: str, full: bool, seed: int) -> Any:
-    """Iterates with noise and without."""
-    from fogline_research.as_published import pgd, pnr
+def _paths(full: bool, seed: int) -> Any:
+    """Iterates of Newton with noise and without."""
+    from fogline_research.as_published import pnr
     from fogline_research.experiments.hellinger import FLOOR, START, sample
 
     x = sample(1000, 0, np.random.default_rng(seed))
     figure, axes = _axes(1, 2)
     for run in range(10 if full else 4):
-        options: dict[str, Any] = {"start": START[algorithm], "hdp": 0.6 if run else None, "random_state": run}
-        found = pnr(x, floor=FLOOR, **options) if algorithm == "newton" else pgd(x, **options)
+        found = pnr(x, floor=FLOOR, start=START["newton"], hdp=0.6 if run else None, random_state=run)
+        label = None if run > 1 else "0.6-HDP" if run else "without noise"
         for axis, path in zip(axes, np.asarray(found.iterates).T, strict=True):
-            axis.plot(path, color=PLAIN if run else "black", lw=0.8 if run else 2.0)
+            axis.plot(path, color=RERUN if run else "black", lw=0.8 if run else 2.0, label=label)
     for axis, title, value in zip(axes, ("mu", "sigma"), (5.0, 2.0), strict=True):
-        axis.axhline(value, color=PAPER, ls="--")
-        axis.set(title=title, xlabel="iteration")
+        axis.axhline(value, color="green", ls=":", label="truth")
+        axis.set(title=title, xlabel="iteration", ylabel=title)
+        axis.legend(fontsize=7)
+    return figure
+
+
+def _trajectories(full: bool, seed: int) -> Any:
+    """Iterates of Newton in the plane of both parameters, at the paper's two budgets; without noise in black."""
+    from fogline_research.as_published import pnr
+    from fogline_research.experiments.hellinger import FLOOR, START, sample
+
+    x = sample(1000, 0, np.random.default_rng(seed))
+    figure, axes = _axes(1, 2)
+    for axis, hdp in zip(axes, (0.6, 0.2), strict=True):
+        for run in range(10 if full else 4):
+            found = pnr(x, start=START["newton"], floor=FLOOR, hdp=hdp if run else None, random_state=run)
+            label = None if run > 1 else f"{hdp:g}-HDP" if run else "without noise"
+            line = {"color": RERUN, "lw": 0.8} if run else {"color": "black", "lw": 2.0, "zorder": 3}
+            axis.plot(*np.asarray(found.iterates).T, "o-", ms=3, label=label, **line)
+        axis.plot(*START["newton"], "s", color=PLAIN, label="start")
+        axis.plot(5.0, 2.0, "*", ms=12, color="green", zorder=4, label="truth")
+        axis.set(title=f"{hdp:g}-HDP", xlabel="mu", ylabel="sigma")
+        axis.legend(fontsize=7)
     return figure
 
 
@@ -310,7 +374,7 @@ def _interval_panels(full: bool, seed: int) -> Any:
             low, high = found.intervals()["mu"]
             axis.plot([low, high], [run, run], color=OURS if low <= 5.0 <= high else PAPER)
         axis.axvline(5.0, color="black", lw=0.8)
-        axis.set(title="without noise" if hdp is None else "0.6-HDP", xlabel="mu")
+        axis.set(title="without noise" if hdp is None else "0.6-HDP", xlabel="mu (red: does not hold 5)", ylabel="run")
     return figure
 
 
@@ -322,7 +386,7 @@ RING = (("certified", 0.2), ("certified", 1.0), ("certified", 5.0), ("bernstein"
 FIGURES: dict[str, Figure] = {
     "main-1": Figure("DP-GRAMS, figure 1: error of the modes against epsilon", _mode_curves),
     "main-2": Figure(
-        "DP-GRAMS, figure 2: modes of one run (contours, not surfaces)", partial(_modes_of_runs, "t5", 1, 4000)
+        "DP-GRAMS, figure 2: modes of one run (contours, not surfaces)", partial(_modes_of_runs, ("gaussian4", "t5"), 1)
     ),
     "main-3": Figure("DP-GRAMS, figure 3: regression on one data set", partial(_regression, "three_component", "ab")),
     "main-4": Figure("DP-GRAMS, figure 4: its error against epsilon", partial(_regression, "three_component", "c")),
@@ -334,8 +398,8 @@ FIGURES: dict[str, Figure] = {
         "DP-GRAMS, figure 6: MNIST, printed; ours with --full and FOGLINE_MNIST",
         partial(_cluster_curves, "mnist", ("ari", "mse")),
     ),
-    "supplement-1": Figure("supplement, figure 1: 20 runs, Gaussians", partial(_modes_of_runs, "gaussian4", 20, 4000)),
-    "supplement-2": Figure("supplement, figure 2: 20 runs, t mixture", partial(_modes_of_runs, "t5", 20, 4000)),
+    "supplement-1": Figure("supplement, figure 1: 20 runs, Gaussians", partial(_modes_of_runs, ("gaussian4",), 20)),
+    "supplement-2": Figure("supplement, figure 2: 20 runs, t mixture", partial(_modes_of_runs, ("t5",), 20)),
     "supplement-3": Figure("supplement, figure 3: three components", partial(_regression, "three_component", "abc")),
     "supplement-4": Figure("supplement, figure 4: two sinusoids", partial(_regression, "sinusoidal", "abc")),
     "supplement-5": Figure("supplement, figure 5: Iris in two components", partial(_cluster_views, "iris")),
@@ -363,8 +427,8 @@ FIGURES: dict[str, Figure] = {
     ),
     "integral-7": Figure("MBDE, figure 7: loss, Gaussians on the line", partial(_integral_curves, PLACED, "nll")),
     "integral-8": Figure("MBDE, figure 8: Gaussians in the plane", partial(_densities, "random-2d-5", RING)),
-    "hellinger-e1": Figure("Hellinger, figure E.1: paths of Newton", partial(_paths, "newton")),
-    "hellinger-e2": Figure("Hellinger, figure E.2: paths of gradient descent", partial(_paths, "gradient_descent")),
+    "hellinger-e1": Figure("Hellinger, figure E.1: paths of Newton", _paths),
+    "hellinger-e2": Figure("Hellinger, figure E.2: trajectories of Newton, mu and sigma", _trajectories),
     "hellinger-e3": Figure("Hellinger, figure E.3: intervals of Newton", _interval_panels),
 }
 """By name, in the order of the papers."""
