@@ -254,8 +254,8 @@ def contributions(scene: Scene) -> Iterator[Row]:
     actions = (
         lambda: plain.state(GRID),
         lambda: bounded._bounded(BOUND).state(GRID),
-        lambda: plain._unordered().each_batch(lambda *_: None),
-        lambda: bounded._unordered().each_unit_batch(lambda *_: None),
+        lambda: plain._for_cells().each_batch(lambda *_: None),
+        lambda: bounded._for_cells().each_unit_batch(lambda *_: None),
     )
     cpu_of(*actions, repeats=1)
     without, within, numbers, numbers_and_ids = cpu_of(*actions)
@@ -268,8 +268,8 @@ def contributions(scene: Scene) -> Iterator[Row]:
 
 
 def bounded_memory(scene: Scene) -> Iterator[Row]:
-    """Peak memory of a bounded pass in a process of its own: people with many records, and people with one each."""
-    for people in (PEOPLE, scene.largest):
+    """Peak memory of a bounded pass in a process of its own: people with many records, and with ten each."""
+    for people in (PEOPLE, scene.largest // 10):
         path = scene.uniform(scene.largest, people)
         code = f"import scale; from pathlib import Path; scale.print_bounded_peak(Path({str(path)!r}))"
         done = subprocess.run(
