@@ -142,12 +142,19 @@ def scan_query(sql: str, take: Take, *, has_unit: bool, ordered: bool = True, by
 
 
 def scan_batches(batches: Iterable[ArrowBatch], take: Take, *, has_unit: bool, by_column: bool = False) -> None:
-    """Hand over Arrow batches; the last column is the unit's id, if there is a unit. `by_column`: all are doubles."""
+    """Hand over Arrow batches; the last column is the unit's id, if there is a unit.
+
+    `by_column`: all are doubles, and whoever takes a batch is done with it before the next, which lies in its place.
+    """
+    place = np.empty(0)
     for batch in batches:
         width = batch.num_columns - has_unit
         ids = batch.column(width) if has_unit else None
         if by_column:
-            columns = np.empty((width, batch.num_rows))
+            size = width * batch.num_rows
+            if size > len(place):
+                place = np.empty(size)
+            columns = place[:size].reshape(width, batch.num_rows)
             for j in range(width):
                 columns[j] = batch.column(j).to_numpy(zero_copy_only=False)
             take(columns.T, ids)
