@@ -254,8 +254,8 @@ def contributions(scene: Scene) -> Iterator[Row]:
     actions = (
         lambda: plain.state(GRID),
         lambda: bounded._bounded(BOUND).state(GRID),
-        lambda: plain._unordered().each_batch(lambda *_: None),
-        lambda: bounded._unordered().each_unit_batch(lambda *_: None),
+        lambda: plain._for_cells().each_batch(lambda *_: None),
+        lambda: bounded._for_cells().each_unit_batch(lambda *_: None),
     )
     cpu_of(*actions, repeats=1)
     without, within, numbers, numbers_and_ids = cpu_of(*actions)
@@ -268,8 +268,8 @@ def contributions(scene: Scene) -> Iterator[Row]:
 
 
 def bounded_memory(scene: Scene) -> Iterator[Row]:
-    """Peak memory of a bounded pass in a process of its own: people with many records, and people with one each."""
-    for people in (PEOPLE, scene.largest):
+    """Peak memory of a bounded pass in a process of its own: people with many records, and with ten each."""
+    for people in (PEOPLE, scene.largest // 10):
         path = scene.uniform(scene.largest, people)
         code = f"import scale; from pathlib import Path; scale.print_bounded_peak(Path({str(path)!r}))"
         done = subprocess.run(
@@ -284,6 +284,56 @@ def print_bounded_peak(path: Path) -> None:
     """Print the most memory that this process ever had, after a bounded pass; in MiB."""
     FileTable(path, ["v0", "v1"], unit="person_id")._bounded(BOUND).state(GRID)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE)
+
+
+COLUMNS = 100
+
+
+def many_columns(scene: Scene) -> Iterator[Row]:
+    """A profile of many columns in one pass, in a process of its own, against SUMMARIZE of the same file."""
+    rows = min(10**6, scene.largest)
+    path = scene.folder / f"wide-{rows}.parquet"
+    columns = ", ".join(f"random() * 20 - 10 AS c{j}" for j in range(COLUMNS))
+    code = (
+        "import duckdb; duckdb.connect(config={'preserve_insertion_order': False})"
+        f".execute(\"COPY (SELECT {columns} FROM range({rows})) TO '{path}' (FORMAT parquet)\")"
+    )
+    try:
+        subprocess.run([sys.executable, "-c", code], check=True)
+        code = f"import scale; from pathlib import Path; scale.print_profile(Path({str(path)!r}))"
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=Path(__file__).parent
+        )
+    finally:
+        path.unlink(missing_ok=True)
+    found = json.loads(done.stdout)
+    what = f"{rows:.0e} rows x {COLUMNS} columns of Parquet, all of them released by profile"
+    yield figure(f"{what}: CPU seconds", found["release"])
+    yield figure(f"{what}: CPU over that of SUMMARIZE", found["release"] / found["summarize"])
+    yield figure(f"{what}: times that the file was read", found["passes"], "1")
+    yield figure(f"{what}: peak memory of the process, MiB", found["peak"], "below 1024")
+
+
+def print_profile(path: Path) -> None:
+    """Print CPU and peak memory of a profile of all columns of a file, and how often it was read, as JSON."""
+    import duckdb
+
+    from fogline import profile
+
+    passes, scan = 0, FileTable._scan
+
+    def counted(self: FileTable, take: Any) -> None:
+        nonlocal passes
+        passes += 1
+        scan(self, take)
+
+    FileTable._scan = counted  # type: ignore[method-assign]
+    bounds = {f"c{j}": (-10.0, 10.0) for j in range(COLUMNS)}
+    (release,) = cpu_of(lambda: profile(path, bounds=bounds, epsilon=1.0, delta=1e-6), repeats=1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
+    with duckdb.connect() as connection:
+        (summarize,) = cpu_of(lambda: connection.execute(f"SUMMARIZE SELECT * FROM '{path}'").fetchall(), repeats=1)
+    print(json.dumps({"release": release, "peak": peak, "summarize": summarize, "passes": passes}))
 
 
 def _memory_rows(scene: Scene, columns: int) -> Any:
@@ -430,6 +480,7 @@ PARTS: dict[str, Callable[[Scene], Iterator[Row]]] = {
     "fixed": fixed_cost,
     "contributions": contributions,
     "bounded memory": bounded_memory,
+    "many columns": many_columns,
     "dask": dask_identity,
     "postgres": postgres_identity,
     "spark": spark_identity,

@@ -1,16 +1,21 @@
 """Releases of counts that a warehouse made: the file, what is wrong with it, and what the guarantee says of it."""
 
+import gzip
 import os
 import re
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from fogline import Ledger, PrivateDensity, release
 from fogline.cli.app import app
+from fogline.density.leaves import LeafSpec
 from fogline.releases.counts_release import counts_query, release_counts
+from fogline.sources.counts_file import read_counts
 from fogline.testing import seeded_noise
 
 duckdb = pytest.importorskip("duckdb")
@@ -140,6 +145,59 @@ def test_wrong_files_are_refused_by_their_structure_before_anything_is_paid(visi
         assert len(ledger.history()) == before
     for value in ("-7", "2.5", "plenty", "99999999"):
         assert value not in str(error.value)
+
+
+@pytest.mark.parametrize("damage", ["cut short", "changed"])
+def test_a_compressed_file_that_is_damaged(visits, tmp_path, damage):
+    path = answered(visits, tmp_path / "counts.csv", **ASKED)
+    packed = bytearray(gzip.compress(path.read_bytes()))
+    packed = packed[:-12] if damage == "cut short" else packed[:40] + bytes(8) + packed[48:]
+    damaged = tmp_path / "counts.csv.gz"
+    damaged.write_bytes(packed)
+    damaged.chmod(0o600)
+    with pytest.raises(ValueError, match=r"counts: counts\.csv\.gz cannot be read as CSV"):
+        release_counts(damaged, epsilon=1.0, **ASKED)
+
+
+def test_a_name_that_looks_like_a_pattern_is_that_file_alone(visits, tmp_path):
+    """DuckDB would read counts1.parquet and counts[1].parquet, or the other one alone, for this name."""
+    rows = visits.sql(counts_query(dialect="duckdb", table="visits", **ASKED).sql())
+    for name in ("counts1.parquet", "counts[1].parquet", "counts?.parquet"):
+        path = tmp_path / name
+        (rows if name != "counts1.parquet" else rows.limit(3)).write_parquet(str(path))
+        path.chmod(0o600)
+    for name in ("counts[1].parquet", "counts?.parquet"):
+        assert release_counts(tmp_path / name, epsilon=1.0, **ASKED).count > 1000
+    with pytest.raises(ValueError, match="cut short"):
+        release_counts(tmp_path / "counts1.parquet", epsilon=1.0, **ASKED)
+
+
+HOSTILE = {
+    "list": lambda n: [[7]] * n,
+    "date": lambda n: [date(2026, 1, 1)] * n,
+    "truth": lambda n: [True] * n,
+    "bytes": lambda n: [b"7"] * n,
+    "infinity": lambda n: [float("inf")] * n,
+    "nothing": lambda n: [None] * n,
+}
+
+
+@pytest.mark.parametrize("column", ["cell", "records", "total"])
+@pytest.mark.parametrize("kind", list(HOSTILE))
+def test_types_that_no_answer_has(tmp_path, column, kind):
+    content = {"cell": [-1, 0], "records": [0, 7], "total": [7, 7], "grid": ["g", "g"]}
+    path = tmp_path / "counts.parquet"
+    pq.write_table(pa.table({**content, column: HOSTILE[kind](2)}), path)
+    with pytest.raises(ValueError, match=f"counts: column {column} must hold whole numbers"):
+        read_counts(path, LeafSpec.plan([(0, 10)], leaves=[8]))
+
+
+def test_a_file_of_any_length_is_not_read_to_its_end(tmp_path):
+    content = {"cell": np.arange(-1, 99_999), "records": np.zeros(100_000, int)}
+    path = tmp_path / "counts.parquet"
+    pq.write_table(pa.table({**content, "total": content["records"], "grid": ["g"] * 100_000}), path)
+    with pytest.raises(ValueError, match="more rows than cells"):
+        read_counts(path, LeafSpec.plan([(0, 10)], leaves=[8]))
 
 
 def test_columns_of_the_file(visits, tmp_path):

@@ -7,6 +7,7 @@ The specification is passed as tuples: their length is part of the compiled type
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numba
@@ -16,10 +17,24 @@ from numpy.typing import NDArray
 from fogline._typing import FloatArray, IntArray
 from fogline.density.random_spec import CellSpec
 
-__all__ = ["add_phases", "cell_of", "count_rows", "grid_parts", "write_cells", "writeable"]
+__all__ = [
+    "BLOCK",
+    "Axes",
+    "Keys",
+    "add_phases",
+    "column_chunks",
+    "count_rows",
+    "grid_parts",
+    "write_block",
+    "write_cells",
+    "writeable",
+]
 
 Axes: TypeAlias = tuple[float, ...]
 """One number per axis, as a tuple: its length is known when a loop is compiled."""
+
+Keys: TypeAlias = NDArray[np.int32]
+"""Flat cells."""
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
@@ -39,16 +54,39 @@ def add_phases(
             sines[m] += np.int32(both << 16) >> 16
 
 
+BLOCK = 2048
+"""Rows whose cells are found at a time: their cells stay in the nearest cache."""
+
+CHUNK_ROWS = 2**14
+"""Rows that are brought into columns at a time where they lie row by row."""
+
+
 def count_rows(rows: FloatArray, spec: CellSpec, counts: IntArray) -> None:
     """Add the rows to the flat ``counts`` of the grid."""
-    lower, upper, widths, shift = grid_parts(spec)
-    _count(writeable(rows), lower, upper, widths, shift, spec.cells, counts)
+    parts = grid_parts(spec)
+    for columns in column_chunks(rows):
+        _count(columns, *parts, counts)
 
 
 def write_cells(rows: FloatArray, spec: CellSpec, cells: IntArray) -> None:
     """Write the flat cell of each row, or the number of cells for a row that falls nowhere."""
-    lower, upper, widths, shift = grid_parts(spec)
-    _write(writeable(rows), lower, upper, widths, shift, spec.cells, cells)
+    parts, start = grid_parts(spec), 0
+    for columns in column_chunks(rows):
+        stop = start + columns.shape[1]
+        _write(columns, *parts, cells[start:stop])
+        start = stop
+
+
+def column_chunks(rows: FloatArray) -> Iterator[FloatArray]:
+    """Rows as arrays of shape (d, rows), each column in one piece: loops over a column become wide instructions.
+
+    Rows that lie column by column already, as a file gives them, are taken as they are.
+    """
+    if rows.flags.f_contiguous:
+        yield writeable(rows.T)
+        return
+    for start in range(0, len(rows), CHUNK_ROWS):
+        yield writeable(rows[start : start + CHUNK_ROWS].T)
 
 
 def writeable(rows: FloatArray) -> FloatArray:
@@ -56,47 +94,67 @@ def writeable(rows: FloatArray) -> FloatArray:
     return np.require(rows, requirements=["C", "W"])
 
 
-def grid_parts(spec: CellSpec) -> list[tuple[float, ...]]:
-    """Lower and upper bounds, widths of cells and shifts, as the loops take them."""
-    return [tuple(part.tolist()) for part in (spec.lower, spec.upper, spec.cell_widths, spec.shift)]
+GridParts: TypeAlias = tuple[Axes, Axes, Axes, Axes, tuple[int, ...]]
+"""Lower and upper bounds, widths of cells, shifts and numbers of cells, per axis."""
 
 
-@numba.njit(cache=True, fastmath=False, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def cell_of(
-    rows: FloatArray, i: int, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...]
-) -> int:
-    """Flat cell of a row, -1 for one that falls nowhere."""
-    inside = True
+def grid_parts(spec: CellSpec) -> GridParts:
+    """A grid as the loops take it."""
+    lower, upper, widths, shift = (
+        tuple(part.tolist()) for part in (spec.lower, spec.upper, spec.cell_widths, spec.shift)
+    )
+    return lower, upper, widths, shift, spec.cells
+
+
+# Without Python's error for a division by zero, which no width of a cell is: the check would keep the loop narrow.
+@numba.njit(cache=True, fastmath=False, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def write_block(
+    columns: FloatArray,
+    start: int,
+    stop: int,
+    lower: Axes,
+    upper: Axes,
+    widths: Axes,
+    shift: Axes,
+    cells: tuple[int, ...],
+    keys: Keys,
+) -> None:
+    """Write the flat cells of some rows, -1 for a row that falls nowhere; a grid has less than 2^31 cells."""
+    keys[: stop - start] = 0
     for j in range(len(lower)):
-        x = rows[i, j]
-        inside &= (x >= lower[j]) & (x <= upper[j])  # false for NaN
-    if not inside:
-        return -1
-    key = 0
-    for j in range(len(lower)):
-        # nonnegative, so truncation is the floor
-        cell = int((rows[i, j] - lower[j]) / widths[j] + shift[j])
-        key = key * cells[j] + min(cell, cells[j] - 1)
-    return key
+        column = columns[j, start:stop]
+        least, most, width, offset = lower[j], upper[j], widths[j], shift[j]
+        size, last = np.int32(cells[j]), float(cells[j] - 1)
+        for i in range(len(column)):
+            x = column[i]
+            inside = (x >= least) & (x <= most)  # false for NaN
+            # nonnegative, so truncation is the floor; the upper bound itself belongs to the last cell
+            cell = np.int32(min((x - least) / width + offset, last) if inside else 0.0)
+            keys[i] = keys[i] * size + cell if inside & (keys[i] >= 0) else np.int32(-1)
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _count(
-    rows: FloatArray, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...], counts: IntArray
+    columns: FloatArray, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...], counts: IntArray
 ) -> None:
-    for i in range(rows.shape[0]):
-        key = cell_of(rows, i, lower, upper, widths, shift, cells)
-        if key >= 0:
-            counts[key] += 1
+    keys = np.empty(BLOCK, np.int32)
+    for start in range(0, columns.shape[1], BLOCK):
+        stop = min(start + BLOCK, columns.shape[1])
+        write_block(columns, start, stop, lower, upper, widths, shift, cells, keys)
+        for key in keys[: stop - start]:
+            counts[max(key, 0)] += key >= 0  # without a branch that records decide
 
 
 @numba.njit(cache=True, fastmath=False, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _write(
-    rows: FloatArray, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...], keys: IntArray
+    columns: FloatArray, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...], found: IntArray
 ) -> None:
     nowhere = 1
     for size in cells:
         nowhere *= size
-    for i in range(rows.shape[0]):
-        key = cell_of(rows, i, lower, upper, widths, shift, cells)
-        keys[i] = key if key >= 0 else nowhere
+    keys = np.empty(BLOCK, np.int32)
+    for start in range(0, columns.shape[1], BLOCK):
+        stop = min(start + BLOCK, columns.shape[1])
+        write_block(columns, start, stop, lower, upper, widths, shift, cells, keys)
+        for i in range(stop - start):
+            found[start + i] = keys[i] if keys[i] >= 0 else nowhere

@@ -195,7 +195,7 @@ def row_cells(rows: FloatArray, spec: CellSpec) -> IntArray:
     from fogline.queries._numba import write_cells
 
     cells = np.empty(len(rows), dtype=np.int64)
-    write_cells(np.ascontiguousarray(rows), spec, cells)
+    write_cells(rows, spec, cells)
     return cells
 
 
@@ -223,7 +223,7 @@ class CellCounts:
         """Count the rows of an array of shape (n, d), chunk by chunk."""
         fast = _fast_counter() if self.is_dense else None
         if fast is not None:
-            fast(np.ascontiguousarray(rows), self.spec, self._dense)
+            fast(rows, self.spec, self._dense)
             return
         for start in range(0, len(rows), CHUNK_ROWS):
             keys = cell_keys(rows[start : start + CHUNK_ROWS], self.spec)

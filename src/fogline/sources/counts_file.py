@@ -70,8 +70,8 @@ def read_counts(path: Path, spec: CellSpec) -> tuple[IntArray, IntArray, str]:
     grid : str
         Public: see :class:`fogline.sources.warehouse.WarehouseQuery`.
     """
-    rows = _rows(path)
     most = int(np.prod(spec.cells, dtype=object)) + 1
+    rows = _rows(path, most + 1)
     cells, counts, totals, grids = [], [], [], set()
     for n, (cell, records, total, grid) in enumerate(rows):
         if n >= most:
@@ -115,13 +115,13 @@ def _whole(cell: Any, column: str) -> int:
     raise ValueError(f"counts: column {column} must hold whole numbers in every row, none missing and none fractional")
 
 
-def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Rows of the four columns, whatever their order and the case of their names."""
+def _rows(path: Path, most: int) -> Iterator[tuple[Any, ...]]:
+    """Rows of the four columns, whatever their order and the case of their names; of Parquet no more than `most`."""
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
         return _chosen(_csv_rows(path))
     if name.endswith(".parquet"):
-        return _chosen(_parquet_rows(path))
+        return _chosen(_parquet_rows(path, most))
     raise ValueError(f"counts: {path.name} must be a .csv, .csv.gz or .parquet file")
 
 
@@ -144,24 +144,33 @@ def _chosen(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
 
 def _csv_rows(path: Path) -> Iterator[Sequence[Any]]:
     import gzip
+    import zlib
 
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
         try:
             yield from csv.reader(file)
-        except (csv.Error, UnicodeDecodeError, OSError):
+        except (
+            csv.Error,
+            UnicodeDecodeError,
+            OSError,
+            EOFError,
+            zlib.error,
+        ):  # the last two: gzip cut short, or damaged
             raise ValueError(f"counts: {path.name} cannot be read as CSV in UTF-8") from None
 
 
-def _parquet_rows(path: Path) -> Iterator[Sequence[Any]]:
-    import duckdb
+def _parquet_rows(path: Path, most: int) -> Iterator[Sequence[Any]]:
+    from fogline.sources.files import path_literals, require_duckdb
 
+    duckdb = require_duckdb()
     with duckdb.connect() as connection:
         try:
-            found = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
+            # This file alone, though its name may look like a pattern; and not a file of any length.
+            found = connection.execute(f"SELECT * FROM read_parquet({path_literals([path])}) LIMIT {most}")
             names = [column[0] for column in found.description or ()]
             rows = found.fetchall()
-        except duckdb.Error:
+        except (duckdb.Error, UnicodeDecodeError):
             raise ValueError(f"counts: {path.name} cannot be read as Parquet") from None
     yield names
     yield from rows

@@ -50,6 +50,7 @@ __all__ = [
     "connect",
     "has_arrow",
     "matching_files",
+    "path_literals",
     "require_arrow_for_texts",
     "require_duckdb",
     "rows_of",
@@ -119,12 +120,17 @@ def has_arrow() -> bool:
     return True
 
 
-def scan_query(sql: str, take: Take, *, has_unit: bool, ordered: bool = True) -> None:
-    """Hand over the rows of a query of doubles; the last column is the unit's id, if there is a unit."""
+def scan_query(sql: str, take: Take, *, has_unit: bool, ordered: bool = True, by_column: bool = False) -> None:
+    """Hand over the rows of a query of doubles; the last column is the unit's id, if there is a unit.
+
+    With `by_column` the numbers of a batch lie column by column, which is cheaper. What sums up rows in floating point
+    must not ask for it: it could round otherwise than for rows that lie row by row.
+    """
     connection = connect(ordered=ordered)
     try:
         if has_arrow():
-            scan_batches(connection.sql(sql).to_arrow_reader(BATCH_ROWS), take, has_unit=has_unit)
+            batches = connection.sql(sql).to_arrow_reader(BATCH_ROWS)
+            scan_batches(batches, take, has_unit=has_unit, by_column=by_column)
             return
         connection.execute(sql)
         while rows := connection.fetchmany(BATCH_ROWS):
@@ -135,11 +141,25 @@ def scan_query(sql: str, take: Take, *, has_unit: bool, ordered: bool = True) ->
         connection.close()
 
 
-def scan_batches(batches: Iterable[ArrowBatch], take: Take, *, has_unit: bool) -> None:
-    """Hand over Arrow batches; the last column is the unit's id, if there is a unit."""
+def scan_batches(batches: Iterable[ArrowBatch], take: Take, *, has_unit: bool, by_column: bool = False) -> None:
+    """Hand over Arrow batches; the last column is the unit's id, if there is a unit.
+
+    `by_column`: all are doubles, and whoever takes a batch is done with it before the next, which lies in its place.
+    """
+    place = np.empty(0)
     for batch in batches:
         width = batch.num_columns - has_unit
-        take(records(batch.select(list(range(width)))), batch.column(width) if has_unit else None)
+        ids = batch.column(width) if has_unit else None
+        if by_column:
+            size = width * batch.num_rows
+            if size > len(place):
+                place = np.empty(size)
+            columns = place[:size].reshape(width, batch.num_rows)
+            for j in range(width):
+                columns[j] = batch.column(j).to_numpy(zero_copy_only=False)
+            take(columns.T, ids)
+        else:
+            take(records(batch.select(list(range(width)))), ids)
 
 
 def require_arrow_for_texts(unit: str) -> None:
@@ -265,6 +285,7 @@ class FileTable(Source):
     _failure = "the file could not be read"
     columns: tuple[str, ...]
     _ordered = True
+    _by_column = False
 
     def __init__(
         self,
@@ -329,7 +350,8 @@ class FileTable(Source):
 
     def _state(self, spec: Spec) -> State:
         if not self._is_parquet or has_arrow() or not isinstance(spec, CellSpec):
-            return Source._state(self._unordered(), spec)  # sums do not depend on the order
+            # Sums do not depend on the order.
+            return Source._state(self._for_cells() if isinstance(spec, CellSpec) else self._unordered(), spec)
         dialect = DUCKDB_NARROW if math.prod(spec.cells) < 2**31 else DUCKDB
         sql = CellSql.of(spec, dialect).query(self._numbers(), self._relation())
         connection = connect()
@@ -344,6 +366,11 @@ class FileTable(Source):
     def _unordered(self) -> FileTable:
         other = copy(self)
         other._ordered = False
+        return other
+
+    def _for_cells(self) -> FileTable:
+        other = self._unordered()
+        other._by_column = True
         return other
 
     def _scan(self, take: Take) -> None:
@@ -361,7 +388,8 @@ class FileTable(Source):
             cast = "" if self._unit_kind in PLAIN_IDS else "::VARCHAR"
             columns.append(f"{quoted(self.unit_column)}{cast} AS unit")
         sql = f"SELECT {', '.join(columns)} FROM {self._relation()}"
-        scan_query(sql, take, has_unit=self.unit_column is not None, ordered=self._ordered)
+        has_unit = self.unit_column is not None
+        scan_query(sql, take, has_unit=has_unit, ordered=self._ordered, by_column=self._by_column)
 
     def _scan_typed(self, take: TypedTake) -> None:
         if not self.texts:
@@ -381,7 +409,7 @@ class FileTable(Source):
         return [f"TRY_CAST({quoted(name)} AS DOUBLE)" for name in self.columns]
 
     def _relation(self) -> str:
-        return f"read_parquet({_literals(self._files)}, hive_partitioning=false)"
+        return f"read_parquet({path_literals(self._files)}, hive_partitioning=false)"
 
     # -- text -------------------------------------------------------------------------------------------------
 
@@ -423,7 +451,7 @@ def _parquet_schema(files: list[Path]) -> Schema:
     found: list[Schema] = []
     try:
         for file in files:
-            sql = f"DESCRIBE SELECT * FROM read_parquet({_literals([file])}, hive_partitioning=false)"
+            sql = f"DESCRIBE SELECT * FROM read_parquet({path_literals([file])}, hive_partitioning=false)"
             found.append(tuple((str(row[0]), str(row[1])) for row in connection.execute(sql).fetchall()))
             if found[-1] != found[0]:
                 raise ValueError(f"path: {file.name} has other columns or types than {files[0].name}")
@@ -446,7 +474,7 @@ def inferred_by_pandas(files: list[Path], names: Iterable[str]) -> frozenset[str
     connection, inferred = connect(), set[str]()
     try:
         for file in files:
-            sql = f"SELECT value FROM parquet_kv_metadata({_literals([file])}) WHERE key = 'pandas'"
+            sql = f"SELECT value FROM parquet_kv_metadata({path_literals([file])}) WHERE key = 'pandas'"
             for (text,) in connection.execute(sql).fetchall():
                 chosen = {
                     str(column["name"])
@@ -471,7 +499,7 @@ def require_kind(what: str, kind: str, allowed: Sequence[str], wanted: str) -> N
         raise TypeError(f"{what} holds {kind}, not {wanted}")
 
 
-def _literals(files: list[Path]) -> str:
+def path_literals(files: list[Path]) -> str:
     """Paths as DuckDB takes them for these files alone: `*`, `?` and `[` of a name would be a pattern for others."""
     # A sign in brackets stands for itself.
     texts = (re.sub(r"([*?\[])", r"[\1]", str(file)).replace("'", "''") for file in files)
