@@ -50,7 +50,8 @@ from fogline.density.posterior.estimates import (
     whole_records,
 )
 from fogline.density.posterior.fourier import FourierPosterior
-from fogline.density.posterior.masses import BucketPosterior, LeafMasses, crossing_shares, resolved_slabs
+from fogline.density.posterior.masses import BucketPosterior, LeafMasses
+from fogline.density.posterior.released_sums import crossing_shares, resolved_slabs
 
 __all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
 
@@ -284,6 +285,7 @@ class Posterior(ReadingResults):
             draws = draws + (masses.draws[:, leaves] * (drawn - cut)).sum(axis=1)
             even = even + masses.even[:, leaves] @ (estimated - cut)
         share = min(max(float(value), 0.0), 1.0)
+        share = 1.0 if share > 1 - 1e-12 else share  # all leaves: what rounding of their sum leaves
         spread = math.sqrt(max(share * (1 - share), 0.0))
         found = self._estimate(share, np.clip(draws, 0.0, 1.0), even, spread, target, level)
         return whole_records(found, self._count[0])
