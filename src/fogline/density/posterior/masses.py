@@ -64,6 +64,8 @@ class MassSettings:
         A wall whose leaf is this many times denser than the next holds a heap.
     background : float
         Probability, before the counts are seen, that buckets which look empty hold a little together.
+    pilot_sums : bool
+        Whether released sums of the estimate are those of both stages; in three columns it did not pay.
     """
 
     draws: int = 400
@@ -75,9 +77,14 @@ class MassSettings:
     crossing: float = 0.1
     wall_contrast: float = 4.0
     background: float = 0.05
+    pilot_sums: bool = True
 
 
-_SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=3), 3: MassSettings(draws=80, levels=2)}
+_SETTINGS = {
+    1: MassSettings(),
+    2: MassSettings(draws=200, levels=3),
+    3: MassSettings(draws=80, levels=2, pilot_sums=False),
+}
 
 
 class BucketPosterior:
@@ -103,7 +110,7 @@ class BucketPosterior:
         stage = release.counts
         self.mesh = Mesh.of(stage.boxes, release.spec.leaves)
         self.law = CountLaw(stage.noise)
-        self.sums = ReleasedSums.of(release)
+        self.sums = ReleasedSums.of(release, pilot=self.settings.pilot_sums)
         with np.errstate(all="ignore"):
             fields = settings_for(release.spec.d, flat=flat)
             self.fit: DensityFit = fit_counts(self.mesh, stage.counts.astype(np.float64), self.law, fields)

@@ -73,12 +73,12 @@ class ReleasedSums:
     known: FloatArray
 
     @classmethod
-    def of(cls, release: LeafRelease) -> ReleasedSums:
-        """Combine both stages; where one stage stands for both, it is counted once."""
+    def of(cls, release: LeafRelease, *, pilot: bool = True) -> ReleasedSums:
+        """Combine both stages, or with `pilot` False take the second alone; one that stands for both counts once."""
         region, pilot_region = _regions(release)
         size, noise = int(region.max()) + 1, release.counts.noise.variance
         counts = release.counts.counts.astype(np.float64)
-        if release.pilot is release.counts:
+        if not pilot or release.pilot is release.counts:
             return cls(release, counts, region, pilot_region, np.zeros(size))
         seen = np.bincount(pilot_region, release.pilot.counts, minlength=size)
         boxes, buckets = (np.bincount(part, minlength=size) for part in (pilot_region, region))
