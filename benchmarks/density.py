@@ -320,6 +320,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--half", choices=("tune", "judge"), help="both by default")
     parser.add_argument("--dim", type=int, choices=(1, 2, 3), action="append", help="all by default")
     parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--first", type=int, default=0, help="number of the first run: another one has other seeds")
     parser.add_argument(
         "--methods", nargs="+", help="families of baselines, or fourier, fogline; by default all but fogline"
     )
@@ -349,7 +350,7 @@ def main() -> None:
             continue
         jobs = [
             (dim, one.name, n, run, EPSILONS, tuple(wanted))
-            for run in range(options.runs) for n in options.sizes for one in sets
+            for run in range(options.first, options.first + options.runs) for n in options.sizes for one in sets
         ]  # fmt: skip
         run_all(jobs, RAW / f"d{dim}.csv", options.workers)
     if not options.quick:

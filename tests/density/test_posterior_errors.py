@@ -11,6 +11,7 @@ from fogline.density.posterior.estimates import whole_records
 from fogline.density.posterior.likelihood import CountLaw
 from fogline.density.posterior.masses import BucketPosterior, _records_given
 from fogline.density.posterior.posterior import Posterior
+from fogline.density.posterior.released_sums import ReleasedSums
 from fogline.testing import seeded_noise
 
 LAPLACE = Noise("laplace", 1.2)
@@ -106,11 +107,54 @@ def test_a_pilot_with_much_noise_moves_nothing():
 def test_pilot_regions_are_the_least_that_both_stages_counted():
     spec = LeafSpec.plan([(0.0, 1.0)], leaves=[16])
     pilot, counts = stage_of([0, 4, 8, 12, 16], [1, 1, 1, 1]), stage_of([0, 8, 9, 12, 14, 16], [2, 1, 0, 0, 1])
-    boxes, buckets = BucketPosterior(LeafRelease(spec, pilot, counts))._pilot_regions
+    sums = ReleasedSums.of(LeafRelease(spec, pilot, counts))
+    boxes, buckets = sums.pilot_region, sums.region
     assert boxes[0] == boxes[1] == buckets[0]  # a bucket of two of the pilot's cells
     assert boxes[2] == buckets[1] == buckets[2] != buckets[0]  # a cell of two buckets
     assert boxes[3] == buckets[3] == buckets[4]
     assert len(set(boxes)) == 3
+
+
+def test_sums_of_both_stages_are_those_of_least_squares():
+    """Against the normal equations written out: counts, and the variance of any sum of them."""
+    spec = LeafSpec.plan([(0.0, 1.0)], leaves=[16])
+    pilot = stage_of([0, 4, 8, 12, 16], [40, 31, 22, 9], Noise("gaussian", 6.0))
+    counts = stage_of([0, 8, 9, 10, 12, 14, 16], [60, 9, 4, 12, 1, 5], Noise("gaussian", 2.0))
+    sums = ReleasedSums.of(LeafRelease(spec, pilot, counts))
+    pooled = np.array([[1, 0, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]])  # the least regions of both
+    seen, noise = np.array([71.0, 22.0, 9.0]), np.diag([2 * 36.0, 36.0, 36.0])
+    covariance = np.linalg.inv(np.eye(6) / 4 + pooled.T @ np.linalg.inv(noise) @ pooled)
+    wanted = covariance @ (counts.counts / 4 + pooled.T @ np.linalg.inv(noise) @ seen)
+    assert np.allclose(sums.counts, wanted)
+    for chosen in ([0], [1, 2], [1, 2, 3, 4], [0, 1, 2, 3, 4, 5]):
+        mask = np.isin(np.arange(6), chosen)
+        assert sums.variance(mask) == pytest.approx(mask @ covariance @ mask)
+        assert sums.variances(mask.astype(int))[1:] == pytest.approx([mask @ covariance @ mask])
+
+
+def test_one_stage_that_stands_for_both_is_counted_once():
+    stage = stage_of(np.arange(9), [5, 9, 2, 7, 1, 0, 3, 8])
+    sums = ReleasedSums.of(LeafRelease(LeafSpec.plan([(0.0, 1.0)], leaves=[8]), stage, stage))
+    assert sums.counts.tolist() == stage.counts.tolist()
+    assert sums.variance(np.arange(8)) == pytest.approx(8 * LAPLACE.variance)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_the_population_is_read_from_both_stages(d):
+    """Noise of one sign in all buckets of one half: only the pilot can tell."""
+    cells = np.stack(np.unravel_index(np.arange(64), (64,) if d == 1 else (8, 8)), axis=1)
+    boxes = np.stack([cells, cells + 1], axis=-1).astype(np.int64)
+    low = cells[:, 0] < (32 if d == 1 else 4)
+    spec = LeafSpec.plan([(0.0, 1.0)] * d, leaves=[64] if d == 1 else [8, 8])
+    counts = BucketCounts(boxes, np.where(low, 53, 50).astype(np.int64), Noise("laplace", 4.0))
+    half = np.array([[[0, 32]], [[32, 64]]]) if d == 1 else np.array([[[0, 4], [0, 8]], [[4, 8], [0, 8]]])
+    shares = []
+    for noise in (1e6, 1.0):
+        pilot = BucketCounts(half, np.array([1600, 1600]), Noise("laplace", noise))
+        expected = BucketPosterior(LeafRelease(spec, pilot, counts)).expected
+        shares.append(float(expected[low].sum() / expected.sum()))
+    assert shares[0] > 0.508
+    assert shares[1] == pytest.approx(0.5, abs=0.004)
 
 
 # -- inside a leaf --------------------------------------------------------------------------------------------------

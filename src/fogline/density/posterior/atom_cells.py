@@ -1,14 +1,37 @@
-"""Cells of one column that are atoms: their leaves, their value, and what their neighbours would put into them."""
+"""Cells of one column that are atoms: their leaves, their value, and what their neighbours would put into them.
+
+Which cells are atoms is decided elsewhere (:mod:`fogline.density.point_masses`). Here a posterior tells them with their
+shares, cuts ranges at them, takes them out, and moves sampled records to them.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fogline._typing import FloatArray
-from fogline.density.posterior.axes import LeafAxis
+from fogline.density.posterior.axes import Heaps, LeafAxis
 from fogline.density.posterior.estimates import Atom
 
-__all__ = ["atom_value", "cell_value", "leaves_of", "level_beside", "neighbour_level", "wall_level"]
+if TYPE_CHECKING:
+    from fogline.density.point_masses import ColumnHeaps
+    from fogline.density.posterior.posterior import Posterior
+
+__all__ = [
+    "atom_value",
+    "cell_value",
+    "cut_heaps",
+    "leaves_of",
+    "level_beside",
+    "level_cells",
+    "move_to_atoms",
+    "neighbour_level",
+    "tell_atoms",
+    "wall_level",
+]
 
 
 def neighbour_level(part: FloatArray) -> FloatArray:
@@ -55,3 +78,61 @@ def cell_value(axis: LeafAxis, start: int, stop: int) -> float:
     if start == 0 or stop == len(axis.centres):
         return axis.bounds[0] if start == 0 else axis.bounds[1]
     return float((axis.edges[start] + axis.edges[stop]) / 2)
+
+
+def tell_atoms(posterior: Posterior, known: ColumnHeaps) -> list[Atom]:
+    """Atoms of a posterior of one column, each with its share beyond what its neighbours would put there."""
+    axis, masses = posterior.axes[0], posterior.masses()
+    factors = np.random.default_rng([posterior._seed, 11]).random(len(masses.draws))
+    found = []
+    for start, stop in known.cells:
+        parts = masses.estimate, masses.draws, masses.even
+        whole, drawn, even = (part[..., start:stop].sum(axis=-1) for part in parts)
+        beside, beside_drawn, beside_even = (level_beside(part, start, stop) for part in parts)
+        if start == 0 or stop == len(axis.centres):  # what neighbours say of a cell at a wall holds by half
+            beside, beside_drawn, beside_even = beside / 2, beside_drawn * factors, beside_even / 2
+        spread = math.sqrt(max(float(whole) * (1 - float(whole)), 0))
+        share = posterior._estimate(
+            float(whole - beside), drawn - beside_drawn, even - beside_even, spread, "population", 0.95
+        )
+        value = atom_value(axis, start) if stop - start == 1 else cell_value(axis, start, stop)
+        found.append(Atom(value, float(axis.edges[start]), float(axis.edges[stop]), share))
+    return found
+
+
+def cut_heaps(posterior: Posterior, known: ColumnHeaps) -> Heaps:
+    """Heaps of a posterior of one column that a range may cut: atoms of one leaf, and the values of a found lattice."""
+    axis, masses = posterior.axes[0], posterior.masses()
+    atoms = [leaves_of(axis, atom) for atom in posterior.atoms] if known.cells else []
+    told = {cell.start for cell in atoms if cell.stop - cell.start == 1}
+    leaves = np.array(sorted(told | set(known.teeth)), dtype=np.int64)
+    values, beside = np.array([atom_value(axis, int(leaf)) for leaf in leaves]), None
+    if posterior.is_coarse:  # a wide leaf: what is beside the heap counts
+        beside = wall_level(masses.estimate)[leaves] / np.maximum(masses.estimate[leaves], 1e-300)
+    return Heaps.of(axis, leaves, values, len(masses.draws), posterior._seed, beside=beside)
+
+
+def level_cells(part: FloatArray, cells: Sequence[slice], axis: int) -> FloatArray:
+    """Contents of leaves in which these cells of an axis hold no more than their neighbours do.
+
+    Examples
+    --------
+    >>> level_cells(np.array([1.0, 9.0, 3.0]), [slice(1, 2)], -1).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    out = np.moveaxis(part.copy(), axis, -1)
+    last = out.shape[-1] - 1
+    for cell in cells:
+        beside = [k for k in (cell.start - 1, cell.stop) if 0 <= k <= last]
+        mean = out[..., beside].mean(axis=-1)[..., None]
+        out[..., cell] = np.minimum(out[..., cell], mean)
+    return np.moveaxis(out, -1, axis)
+
+
+def move_to_atoms(values: FloatArray, margin: Posterior, rng: np.random.Generator) -> None:
+    """Move sampled values of one column, in place, to the atom of their cell, as often as it holds them."""
+    for atom in margin.atoms:
+        inside = np.flatnonzero((values >= atom.low) & (values < atom.high))
+        whole = float(margin.masses().estimate[leaves_of(margin.axes[0], atom)].sum())
+        part = min(float(atom.share.value) / max(whole, 1e-300), 1.0)
+        values[inside[rng.random(len(inside)) < part]] = atom.value

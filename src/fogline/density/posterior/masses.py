@@ -17,12 +17,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from scipy.special import log_ndtr, ndtri, ndtri_exp
 
 from fogline._typing import FloatArray, IntArray
@@ -31,8 +28,15 @@ from fogline.density.partition import public_generator
 from fogline.density.posterior.field import Mesh, label_leaves
 from fogline.density.posterior.fit import DensityFit, fit_counts, settings_for
 from fogline.density.posterior.likelihood import CountLaw
+from fogline.density.posterior.released_sums import (
+    ReleasedSums,
+    reconcile_blocks,
+    reconcile_halves,
+    reconcile_margins,
+    reconcile_walls,
+)
 
-__all__ = ["BucketPosterior", "LeafMasses", "MassSettings", "crossing_shares", "resolved_slabs"]
+__all__ = ["BucketPosterior", "LeafMasses", "MassSettings"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class MassSettings:
         A wall whose leaf is this many times denser than the next holds a heap.
     background : float
         Probability, before the counts are seen, that buckets which look empty hold a little together.
+    pilot_sums : bool
+        Whether released sums of the estimate are those of both stages; in three columns it did not pay.
     """
 
     draws: int = 400
@@ -71,9 +77,14 @@ class MassSettings:
     crossing: float = 0.1
     wall_contrast: float = 4.0
     background: float = 0.05
+    pilot_sums: bool = True
 
 
-_SETTINGS = {1: MassSettings(), 2: MassSettings(draws=200, levels=3), 3: MassSettings(draws=80, levels=2)}
+_SETTINGS = {
+    1: MassSettings(),
+    2: MassSettings(draws=200, levels=3),
+    3: MassSettings(draws=80, levels=2, pilot_sums=False),
+}
 
 
 class BucketPosterior:
@@ -99,6 +110,7 @@ class BucketPosterior:
         stage = release.counts
         self.mesh = Mesh.of(stage.boxes, release.spec.leaves)
         self.law = CountLaw(stage.noise)
+        self.sums = ReleasedSums.of(release, pilot=self.settings.pilot_sums)
         with np.errstate(all="ignore"):
             fields = settings_for(release.spec.d, flat=flat)
             self.fit: DensityFit = fit_counts(self.mesh, stage.counts.astype(np.float64), self.law, fields)
@@ -111,11 +123,11 @@ class BucketPosterior:
         total = max(float(self.release.total), 1.0)
         if self.mesh.d > 1:
             thinned = self._with_background(thinned)
-            blocks = _reconcile_blocks(thinned, self.release, self.mesh, self.settings.levels)
-            slabs = _reconcile_margins(blocks, self.release, self.settings.crossing)
-            return _reconcile_walls(slabs, self.release, self.settings.wall_contrast)
+            blocks = reconcile_blocks(thinned, self.sums, self.mesh, self.settings.levels)
+            slabs = reconcile_margins(blocks, self.sums, self.settings.crossing)
+            return reconcile_walls(slabs, self.sums, self.settings.wall_contrast)
         if self.settings.levels:
-            thinned = _reconcile(thinned, self.release, self.settings.levels)
+            thinned = reconcile_halves(thinned, self.sums, self.settings.levels)
         return np.asarray(thinned * total / max(float(thinned.sum()), 1e-300))
 
     def _with_background(self, expected: FloatArray) -> FloatArray:
@@ -180,7 +192,7 @@ class BucketPosterior:
         odds = self.settings.background / (1 - self.settings.background)
         z = rest / math.sqrt(variance)  # prior and noise have the same variance: half of the sum is believed
         log_odds = math.log(2 * odds) - 0.5 * math.log(2) + z * z / 4 + float(log_ndtr(z / math.sqrt(2)))
-        present = rng.random(draws) < 1 / (1 + math.exp(-min(log_odds, 700.0)))
+        present = rng.random(draws) < 1 / (1 + math.exp(-min(max(log_odds, -700.0), 700.0)))
         mean, sd = rest / 2, math.sqrt(variance / 2)
         size = mean - sd * ndtri_exp(np.log(rng.random(draws)) + log_ndtr(mean / sd))
         return np.asarray(np.outer(shape / shape.sum(), np.where(present, np.maximum(size, 0.0), 0.0)))
@@ -197,17 +209,6 @@ class BucketPosterior:
         counts = self.release.counts.counts.astype(np.float64)
         return self._seen_by_pilot(_records_given(counts, intensity, self.law, rng), rng)
 
-    @cached_property
-    def _pilot_regions(self) -> tuple[IntArray, IntArray]:
-        """Region of each of the pilot's boxes and of each bucket: the least ones that both stages counted."""
-        pilot = label_leaves(self.release.pilot.boxes, self.release.spec.leaves).ravel()
-        boxes = int(pilot.max()) + 1
-        pairs = np.unique(pilot * self.mesh.size + self.label)
-        ends = pairs // self.mesh.size, boxes + pairs % self.mesh.size
-        size = boxes + self.mesh.size
-        _, region = connected_components(sparse.coo_matrix((np.ones(len(pairs)), ends), shape=(size, size)), False)
-        return region[:boxes].astype(np.int64), region[boxes:].astype(np.int64)
-
     def _seen_by_pilot(self, records: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draws of numbers of records, given also what the pilot released.
 
@@ -215,8 +216,7 @@ class BucketPosterior:
         are moved towards the pilot by the variances of both, each with noise of its own, so that they spread as the
         posterior of both stages does (a Kalman step on draws); buckets share a move by their variances.
         """
-        pilot, (boxes, buckets) = self.release.pilot, self._pilot_regions
-        regions = int(max(boxes.max(), buckets.max())) + 1
+        pilot, boxes, buckets, regions = self.release.pilot, self.sums.pilot_region, self.sums.region, self.sums.regions
         seen = np.bincount(boxes, pilot.counts, minlength=regions)
         noise = np.bincount(boxes, minlength=regions) * pilot.noise.variance
         own = records.var(axis=1)
@@ -405,168 +405,3 @@ def _slopes(mesh: Mesh, values: FloatArray) -> FloatArray:
             normal[:, i, j] = np.bincount(first, weight * apart[:, i] * apart[:, j], minlength=n)
     normal += 1e-6 * np.eye(d) * np.trace(normal, axis1=1, axis2=2)[:, None, None] + 1e-12 * np.eye(d)
     return np.asarray(np.linalg.solve(normal, right[:, :, None])[:, :, 0], dtype=np.float64)
-
-
-def _reconcile(expected: FloatArray, release: LeafRelease, levels: int) -> FloatArray:
-    """Scale the estimate so that the masses of halves, quarters, ... agree with the released sums.
-
-    At each node the estimate M (taken to be as uncertain as the sampling error of so many records) and the released
-    sum Y (with its known noise) are combined by their variances; the totals are handed down from the top.
-    """
-    stage = release.counts
-    counts = np.concatenate([[0.0], np.cumsum(stage.counts.astype(np.float64))])
-    scaled = expected * max(float(release.total), 1.0) / max(float(expected.sum()), 1e-300)
-    model = np.concatenate([[0.0], np.cumsum(scaled)])
-    edges = np.append(stage.boxes[:, 0, 0], release.spec.leaves[0]).astype(np.float64)
-    out = scaled.copy()
-
-    def descend(first: int, last: int, total: float, level: int) -> None:
-        if level == 0 or last - first < 2:
-            out[first:last] = scaled[first:last] * (total / max(model[last] - model[first], 1e-300))
-            return
-        middle = int(np.clip(np.searchsorted(edges, (edges[first] + edges[last]) / 2), first + 1, last - 1))
-        shares = []
-        for start, stop in ((first, middle), (middle, last)):
-            mass, seen = model[stop] - model[start], counts[stop] - counts[start]
-            noise = (stop - start) * stage.noise.variance
-            shares.append(max(mass + mass / (mass + noise) * (seen - mass), 0.0))
-        if sum(shares) <= 0:
-            shares = [model[middle] - model[first], model[last] - model[middle]]
-        whole = max(sum(shares), 1e-300)
-        descend(first, middle, total * shares[0] / whole, level - 1)
-        descend(middle, last, total * shares[1] / whole, level - 1)
-
-    descend(0, len(scaled), 1.0, levels)
-    return out
-
-
-def _reconcile_margins(expected: FloatArray, release: LeafRelease, crossing: float) -> FloatArray:
-    """Bring the content of slabs across each column near their released sums; the total stays.
-
-    The field shrinks each of many small counts towards its neighbours. Beside zeros, which are in the outermost leaf
-    whatever the other columns hold, all are shrunk the same way, and their sum, which is known well, is off. Slabs end
-    where few buckets reach across (:func:`resolved_slabs`); estimate and sum are combined as in :func:`_reconcile`.
-    """
-    stage = release.counts
-    counts, total = stage.counts.astype(np.float64), float(expected.sum())
-    for axis in range(release.spec.d):
-        ends = resolved_slabs(crossing_shares(release, axis, expected), _margin(release, axis, expected), crossing)
-        middle = (stage.boxes[:, axis, 0] + stage.boxes[:, axis, 1]) / 2
-        slab = np.searchsorted(ends, middle, side="right") - 1
-        mass, seen, size = (np.bincount(slab, part) for part in (expected, counts, np.ones(len(counts))))
-        wanted = mass + mass / np.maximum(mass + size * stage.noise.variance, 1e-300) * (seen - mass)
-        wanted = np.clip(wanted, mass / 2, 2 * mass)
-        scaled = expected * (wanted / np.maximum(mass, 1e-300))[slab]
-        expected = np.asarray(scaled * (total / max(float(scaled.sum()), 1e-300)))
-    return expected
-
-
-def _reconcile_walls(expected: FloatArray, release: LeafRelease, contrast: float) -> FloatArray:
-    """Bring the content of buckets that are one leaf at a wall near their released sums; the total stays.
-
-    Full boxes at a wall are cut at their outermost leaf, where zeros are. What lies beside a heap says nothing about
-    it, yet the field shrinks its buckets towards the nearly empty ones there, all the same way. Where the wall is this
-    many times denser than what is beside it, estimate and released sums are combined as in :func:`_reconcile`: of the
-    whole wall, of its halves, and so on down to single buckets.
-    """
-    stage, total = release.counts, float(expected.sum())
-    for axis, leaves in enumerate(release.spec.leaves):
-        start, stop = stage.boxes[:, axis, 0], stage.boxes[:, axis, 1]
-        for wall, beside in ((stop == 1, start == 1), (start == leaves - 1, stop == leaves - 1)):
-            mass = float(expected[wall].sum())
-            next_leaf = float((expected[beside] / (stop - start)[beside]).sum())
-            if not contrast * next_leaf < mass < total:
-                continue
-            wanted = min(_combined(expected, release, wall), 2 * mass, (mass + total) / 2)
-            changed = expected * ((total - wanted) / (total - mass))
-            changed[wall] = expected[wall]
-            _hand_down(changed, release, np.flatnonzero(wall), wanted)
-            expected = changed
-    return expected
-
-
-def _combined(expected: FloatArray, release: LeafRelease, chosen: NDArray[Any]) -> float:
-    """Content of some buckets: their estimate and their released sum, by their variances."""
-    stage, mass = release.counts, float(expected[chosen].sum())
-    seen, size = float(stage.counts[chosen].sum()), len(stage.counts[chosen])
-    return max(mass + mass / max(mass + size * stage.noise.variance, 1e-300) * (seen - mass), 0.0)
-
-
-def _hand_down(expected: FloatArray, release: LeafRelease, chosen: IntArray, total: float) -> None:
-    """Give some buckets a total, in place: halves get theirs by estimate and released sum, and so on."""
-    expected[chosen] *= total / max(float(expected[chosen].sum()), 1e-300)
-    if len(chosen) < 2:
-        return
-    centres = release.counts.boxes[chosen].mean(axis=2)
-    axis = int(np.argmax(np.ptp(centres, axis=0)))
-    order = chosen[np.argsort(centres[:, axis], kind="stable")]
-    halves = order[: len(order) // 2], order[len(order) // 2 :]
-    shares = [_combined(expected, release, half) for half in halves]
-    if sum(shares) <= 0:
-        return
-    for half, share in zip(halves, shares, strict=True):
-        _hand_down(expected, release, half, total * share / sum(shares))
-
-
-def _margin(release: LeafRelease, axis: int, expected: FloatArray) -> FloatArray:
-    """Content of each leaf of a column, every bucket spread evenly along it."""
-    start, stop = release.counts.boxes[:, axis, 0], release.counts.boxes[:, axis, 1]
-    change = np.zeros(release.spec.leaves[axis] + 1)
-    np.add.at(change, start, expected / (stop - start))
-    np.add.at(change, stop, -expected / (stop - start))
-    return np.asarray(np.maximum(np.cumsum(change)[:-1], 0.0))
-
-
-def crossing_shares(release: LeafRelease, axis: int, expected: FloatArray) -> FloatArray:
-    """Share of the records in buckets that reach across each edge of a column's leaves."""
-    start, stop = release.counts.boxes[:, axis, 0], release.counts.boxes[:, axis, 1]
-    change = np.zeros(release.spec.leaves[axis] + 2)
-    np.add.at(change, start + 1, expected)
-    np.add.at(change, stop, -expected)
-    return np.asarray(np.maximum(np.cumsum(change)[:-1], 0.0) / max(float(expected.sum()), 1e-300))
-
-
-def resolved_slabs(crossing: FloatArray, margin: FloatArray, most: float) -> IntArray:
-    """Edges, from the lowest on, across which buckets reach that hold at most this part of what lies below it.
-
-    Between two such edges the content is known from the released counts; how it spreads there is not.
-
-    Parameters
-    ----------
-    crossing : array of shape (leaves + 1,)
-        Share of the records in buckets that reach across each edge.
-    margin : array of shape (leaves,)
-        Content of the leaves.
-    most : float
-        Of the content since the edge before.
-
-    Examples
-    --------
-    >>> resolved_slabs(np.array([0, 0.02, 0.4, 0.0, 0]), np.array([0.4, 0.2, 0.2, 0.2]), 0.1).tolist()
-    [0, 1, 3, 4]
-    """
-    below = np.concatenate([[0.0], np.cumsum(margin)]) / max(float(margin.sum()), 1e-300)
-    edges = [0]
-    for edge in range(1, len(margin)):
-        if crossing[edge] <= most * (below[edge] - below[edges[-1]]):
-            edges.append(edge)
-    return np.array([*edges, len(margin)], dtype=np.int64)
-
-
-def _reconcile_blocks(expected: FloatArray, release: LeafRelease, mesh: Mesh, levels: int) -> FloatArray:
-    """Like :func:`_reconcile` in two and three columns: blocks of halves, quarters, ... of every axis at once."""
-    stage = release.counts
-    counts, noise = stage.counts.astype(np.float64), stage.noise.variance
-    parent = np.zeros(mesh.size, dtype=np.int64)
-    for level in range(levels + 1):
-        parts = 2**level
-        place = np.minimum((mesh.centres * parts).astype(np.int64), parts - 1)
-        block = np.ravel_multi_index(tuple(place.T), (parts,) * mesh.d)
-        mass, seen, size = (np.bincount(block, part) for part in (expected, counts, np.ones(mesh.size)))
-        wanted = np.maximum(mass + mass / np.maximum(mass + size * noise, 1e-300) * (seen - mass), 0.0)
-        scaled = expected * (wanted / np.maximum(mass, 1e-300))[block]
-        if level:  # blocks of one parent share what it has
-            before, after = np.bincount(parent, expected), np.bincount(parent, scaled)
-            scaled *= (before / np.maximum(after, 1e-300))[parent]
-        expected, parent = scaled, block
-    return np.asarray(expected * max(1.0, 1.0 / max(float(expected.sum()), 1e-300)))

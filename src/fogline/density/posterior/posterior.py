@@ -26,7 +26,7 @@ from fogline._typing import FloatArray
 from fogline._validation import check_count, check_level
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.point_masses import ColumnHeaps, column_heaps, heaps_of_contents
-from fogline.density.posterior.atom_cells import atom_value, cell_value, leaves_of, level_beside, wall_level
+from fogline.density.posterior.atom_cells import cut_heaps, leaves_of, level_cells, move_to_atoms, tell_atoms
 from fogline.density.posterior.axes import (
     HEAVY_LEAF,
     Ends,
@@ -50,7 +50,8 @@ from fogline.density.posterior.estimates import (
     whole_records,
 )
 from fogline.density.posterior.fourier import FourierPosterior
-from fogline.density.posterior.masses import BucketPosterior, LeafMasses, crossing_shares, resolved_slabs
+from fogline.density.posterior.masses import BucketPosterior, LeafMasses
+from fogline.density.posterior.released_sums import crossing_shares, resolved_slabs
 
 __all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
 
@@ -284,6 +285,7 @@ class Posterior(ReadingResults):
             draws = draws + (masses.draws[:, leaves] * (drawn - cut)).sum(axis=1)
             even = even + masses.even[:, leaves] @ (estimated - cut)
         share = min(max(float(value), 0.0), 1.0)
+        share = 1.0 if share > 1 - 1e-12 else share  # all leaves: what rounding of their sum leaves
         spread = math.sqrt(max(share * (1 - share), 0.0))
         found = self._estimate(share, np.clip(draws, 0.0, 1.0), even, spread, target, level)
         return whole_records(found, self._count[0])
@@ -302,15 +304,7 @@ class Posterior(ReadingResults):
     @cached_property
     def _heaps(self) -> Heaps:
         """Cells of a single column that hold one value and can be cut by a range; none where a leaf is one value."""
-        known = self._column_heaps if self.d == 1 and self.axes[0].reach else ColumnHeaps()
-        atoms = [leaves_of(self.axes[0], atom) for atom in self.atoms] if known.cells else []
-        told = {cell.start for cell in atoms if cell.stop - cell.start == 1}
-        leaves = np.array(sorted(told | set(known.teeth)), dtype=np.int64)
-        values, masses = np.array([atom_value(self.axes[0], int(leaf)) for leaf in leaves]), self.masses()
-        beside = None
-        if self._coarse:  # a wide leaf: what is beside the heap counts
-            beside = wall_level(masses.estimate)[leaves] / np.maximum(masses.estimate[leaves], 1e-300)
-        return Heaps.of(self.axes[0], leaves, values, len(masses.draws), self._seed, beside=beside)
+        return cut_heaps(self, self._column_heaps if self.d == 1 and self.axes[0].reach else ColumnHeaps())
 
     @cached_property
     def _column_heaps(self) -> ColumnHeaps:
@@ -642,15 +636,7 @@ class Posterior(ReadingResults):
         if not atoms:
             return self, ()
         cells = [leaves_of(self.axes[axis], atom) for atom in atoms]
-        last = len(self.axes[axis].centres) - 1
-
-        def level(part: FloatArray) -> FloatArray:
-            out = np.moveaxis(part.copy(), axis - self.d, -1)
-            for cell in cells:
-                beside = [k for k in (cell.start - 1, cell.stop) if 0 <= k <= last]
-                mean = out[..., beside].mean(axis=-1)[..., None]
-                out[..., cell] = np.minimum(out[..., cell], mean)
-            return np.moveaxis(out, -1, axis - self.d)
+        level = partial(level_cells, cells=cells, axis=axis - self.d)
 
         def contents(target: Target) -> LeafMasses:
             return self.masses(target).map(level)
@@ -727,12 +713,7 @@ class Posterior(ReadingResults):
         columns = [axis.values_in(index, rng) for axis, index in zip(self.axes, place, strict=True)]
         points = np.stack(columns, axis=1) if columns else np.empty((size, 0))
         for k in range(self.d):
-            margin = self if self.d == 1 else self.marginal(k)
-            for atom in margin.atoms:
-                inside = np.flatnonzero((points[:, k] >= atom.low) & (points[:, k] < atom.high))
-                whole = float(margin.masses().estimate[leaves_of(margin.axes[0], atom)].sum())
-                part = min(float(atom.share.value) / max(whole, 1e-300), 1.0)
-                points[inside[rng.random(len(inside)) < part], k] = atom.value
+            move_to_atoms(points[:, k], self if self.d == 1 else self.marginal(k), rng)
         return framed(points, self.columns, output)
 
     @cached_property
@@ -744,25 +725,10 @@ class Posterior(ReadingResults):
         """
         if self.d != 1 or len(self.axes[0].centres) < 3:
             return ()
-        axis, masses = self.axes[0], self.masses()
-        factors = np.random.default_rng([self._seed, 11]).random(len(masses.draws))
-        found = []
-        for start, stop in self._column_heaps.cells:
-            whole, drawn, even = (
-                part[..., start:stop].sum(axis=-1) for part in (masses.estimate, masses.draws, masses.even)
-            )
-            levels = (level_beside(part, start, stop) for part in (masses.estimate, masses.draws, masses.even))
-            beside, beside_drawn, beside_even = levels
-            if start == 0 or stop == len(axis.centres):  # what neighbours say of a cell at a wall holds by half
-                beside, beside_drawn, beside_even = beside / 2, beside_drawn * factors, beside_even / 2
-            spread = math.sqrt(max(float(whole) * (1 - float(whole)), 0))
-            share = self._estimate(
-                float(whole - beside), drawn - beside_drawn, even - beside_even, spread, "population", 0.95
-            )
-            if not self._conditioned or share.value > 3 * float(share.standard_error):
-                value = atom_value(axis, start) if stop - start == 1 else cell_value(axis, start, stop)
-                found.append(Atom(value, float(axis.edges[start]), float(axis.edges[stop]), share))
-        return tuple(found)
+        found = tell_atoms(self, self._column_heaps)
+        if not self._conditioned:
+            return tuple(found)
+        return tuple(atom for atom in found if atom.share.value > 3 * float(atom.share.standard_error))
 
     # -- errors ----------------------------------------------------------------------------------------------
 
