@@ -89,6 +89,13 @@ def test_one_skewed_group_is_one_cluster():
     assert len(released(X, [(0, 60)]).clusters().shares) == 1
 
 
+def test_ages_that_end_in_0_are_one_cluster():
+    rng = np.random.default_rng(6)
+    age = rng.normal(50, 15, 5000)
+    X = np.where(rng.random(5000) < 0.5, 10 * np.round(age / 10), age)[:, None]
+    assert len(released(X, [(0, 110)]).clusters().shares) == 1
+
+
 def test_a_release_of_fourier_sums_can_be_read():
     rng = np.random.default_rng(7)
     X = np.concatenate([rng.normal(10, 2, (3000, 1)), rng.normal(40, 4, (2000, 1))])

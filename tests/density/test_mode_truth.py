@@ -98,6 +98,26 @@ def test_heaps_over_a_continuous_column_are_no_lattice():
     assert len(model.modes_) == 1
 
 
+@pytest.mark.parametrize("steps", [None, 1.0])
+def test_ages_that_end_in_0_and_5_are_one_mode(steps):
+    """Heaps that are too faint, or in too wide a bucket, to be told as point masses are no modes either."""
+    for seed, n, epsilon in ((0, 3000, 0.3), (1, 3000, 0.3), (2, 30_000, 3.0)):
+        rng = np.random.default_rng(seed)
+        age, habit = rng.normal(50, 15, n), rng.random(n)
+        told = np.where(habit < 0.4, 10 * np.round(age / 10), np.where(habit < 0.7, 5 * np.round(age / 5), age.round()))
+        model = fit(told, (0, 110), seed + 1, epsilon=epsilon, steps=steps)
+        assert np.all(np.abs(model.modes_[:, 0] - 50) < 3 * model.standard_errors_[:, 0])
+    assert len(model.modes_) == 1
+
+
+def test_a_bump_on_a_hill_does_not_stand_for_the_hill():
+    """At the finest bandwidth this hill is certain, and its top a bump of the noise that leads nowhere."""
+    x = np.random.default_rng(47).beta(2, 5, 10_000)
+    for seed in range(3):
+        model = fit(x, (0, 1), seed)
+        assert abs(model.modes_[0, 0] - 0.2) < 3 * model.standard_errors_[0, 0]
+
+
 def test_a_mode_between_two_values_of_a_lattice_knows_no_better():
     values = np.where(np.random.default_rng(0).random(3000) < 0.4, 4.0, 5.0)
     model = fit(values, (0, 10), 1, steps=1)

@@ -82,9 +82,9 @@ class Event:
         """The same as a closed range on an axis: values of a lattice count as wholes."""
         low, high = self.low, self.high
         if low is not None and self.low_open:
-            low = low + axis.step / 2 if axis.step else math.nextafter(low, math.inf)
+            low = _beyond(axis, low, 1)
         if high is not None and self.high_open:
-            high = high - axis.step / 2 if axis.step else math.nextafter(high, -math.inf)
+            high = _beyond(axis, high, -1)
         return low, high
 
     def __str__(self) -> str:
@@ -506,6 +506,14 @@ def condition_ranges(posterior: Posterior, words: str) -> dict[str, Ends]:
     found = asked._ranges(events)[0]
     axes = {axis.name: axis for axis in posterior.axes}
     return {name: _on_values(axes[name], ends) for name, ends in found.items()}
+
+
+def _beyond(axis: LeafAxis, end: float, way: int) -> float:
+    """End of a closed range that leaves this number out: a value of a lattice as a whole, else the number alone."""
+    if not axis.step:
+        return math.nextafter(end, way * math.inf)
+    is_value = bool((abs(axis.centres - end) < 1e-6 * axis.step).any())
+    return end + way * axis.step / 2 if is_value else end
 
 
 def _on_values(axis: LeafAxis, ends: Ends) -> Ends:

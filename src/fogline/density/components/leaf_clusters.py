@@ -34,7 +34,7 @@ from scipy.special import ndtri
 from fogline._results import ReadingResults, column_words
 from fogline._typing import FloatArray, IntArray
 from fogline._validation import check_count, check_level
-from fogline.density.components.leaf_cells import LeafCells
+from fogline.density.components.leaf_cells import CELLS, LeafCells
 from fogline.density.components.leaf_mixture import (
     MIXTURE_READING,
     Gaussians,
@@ -74,8 +74,9 @@ class ClusterReadingSettings:
     reading_factor : float
         What privacy and smoothing add to the error of a centre is multiplied by this: buckets spread their records
         alike, which draws do not know.
-    most_in_atoms : float
-        Point masses of a column are left out of the search if they hold at most this part of the records.
+    most_in_atoms, most_in_many : float
+        Point masses of a column are left out of the search if they hold at most this part of the records: of one of
+        several columns, and where a single column has many of them.
     crossing : float
         Beside a point mass at a wall, leaves are resolved where buckets that reach across hold at most this part.
     """
@@ -87,6 +88,7 @@ class ClusterReadingSettings:
     smallest: float = 0.01
     reading_factor: float = 1.4
     most_in_atoms: float = 0.5
+    most_in_many: float = 0.9
     crossing: float = 0.01
 
 
@@ -201,12 +203,7 @@ def read_clusters(
     wanted = None if n_clusters is None else check_count(n_clusters, "n_clusters")
     if wanted is not None and wanted > MOST_CLUSTERS:
         raise ValueError(f"n_clusters must be at most {MOST_CLUSTERS}, got {wanted}")
-    # Zeros of one column, whatever the others are, are no cluster; zeros of several at once may well be one, and so may
-    # the values of a column that has no others.
-    without = [posterior.without_atoms(column) for column in range(posterior.d if posterior.d > 1 else 0)]
-    shares = [sum(float(atom.share.value) for atom in atoms) for _, atoms in without]
-    spread = [bare for (bare, _), share in zip(without, shares, strict=True) if 0 < share <= settings.most_in_atoms]
-    cells = LeafCells.of(spread[0] if len(spread) == 1 else posterior)
+    cells = _cells(posterior, settings)
     path = fit_path(cells, None, cells.floor, background=settings.background)
     number, _ = choose(cells, path, None, MIXTURE_READING)
     if wanted is not None and number < wanted:
@@ -224,6 +221,27 @@ def read_clusters(
         words = f"{wanted} clusters were asked for, but the release shows no more than {len(found.shares)}"
         return replace(found, message=words)
     return found
+
+
+def _cells(posterior: Posterior, settings: ClusterReadingSettings) -> LeafCells:
+    """Cells in which clusters are sought: without the point masses that are none.
+
+    Zeros of one column, whatever the others are, are no cluster; zeros of several at once may well be one, and so may
+    the few values of a column that has no others. Many values of a single column, with records between them, are a
+    habit of those who wrote them down: ages end in 0 and 5.
+    """
+    if posterior.d == 1:
+        rest, atoms = posterior.without_atoms(0)
+        share = sum(float(atom.share.value) for atom in atoms)
+        if len(atoms) <= CELLS.few_values or share > settings.most_in_many:
+            return LeafCells.of(posterior)
+        cells = LeafCells.of(rest)
+        step = float(np.median(np.diff([atom.value for atom in sorted(atoms, key=lambda atom: atom.value)])))
+        return replace(cells, floor=np.maximum(cells.floor, step**2 / 12 / cells.scale**2))
+    without = [posterior.without_atoms(column) for column in range(posterior.d)]
+    shares = [sum(float(atom.share.value) for atom in atoms) for _, atoms in without]
+    spread = [bare for (bare, _), share in zip(without, shares, strict=True) if 0 < share <= settings.most_in_atoms]
+    return LeafCells.of(spread[0] if len(spread) == 1 else posterior)
 
 
 def _beats_even(cells: LeafCells, model: Gaussians) -> bool:

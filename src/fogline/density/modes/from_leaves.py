@@ -223,7 +223,7 @@ def _significant(search: LeafSearch, level: float) -> tuple[FloatArray, IntArray
     """Peaks above the fogline that are no plateaus: places, scales, p-values; and where the plateaus are."""
     found = merge_layers(search.layers, level, search.counts.d)
     p_values, kept, plateaus = found.p_values.copy(), [], []
-    hills = _hills(search, found)
+    hills = _hills(search, found, level)
     for k, place in enumerate(found.positions):
         round_top = measure_roundness(search.counts, place, hills[k])
         # A single peak must be proved round; among several the passes between them speak for them.
@@ -236,14 +236,21 @@ def _significant(search: LeafSearch, level: float) -> tuple[FloatArray, IntArray
     return found.clear_positions[kept], found.clear_scale[kept], p_values[kept], plateaus
 
 
-def _hills(search: LeafSearch, found: Found) -> list[BoolArray]:
-    """Buckets that belong to each of several peaks: those whose middle climbs to it, at the finest of their scales."""
-    if len(found.positions) < 2:
-        return [np.ones(len(search.counts.counts), dtype=bool)] * len(found.positions)
-    test = search.tests[int(found.scale.min())]
-    layer = test.layer(int(found.scale.min()))
-    marked = np.zeros(len(layer.points), dtype=bool)
+def _hills(search: LeafSearch, found: Found, level: float) -> list[BoolArray]:
+    """Buckets that belong to each peak: those whose middle climbs to it, at the finest of their scales.
+
+    A single peak has all buckets but those of modes at walls: its tails tell it from a plateau, a rise beyond them does
+    not.
+    """
+    if not len(found.positions):
+        return []
+    single, scale = len(found.positions) == 1, int(found.scale.min())
+    test = search.tests[scale]
+    layer = test.wall_layer(scale) if single else test.layer(scale)
     own = [layer.basin(place) for place in found.positions]
+    marked = (layer.p <= level) if single else np.zeros(len(layer.points), dtype=bool)
+    if single and not marked.any():
+        return [np.ones(len(search.counts.counts), dtype=bool)]
     marked[own] = True
     roots = join_basins(layer.field, layer.peaks.basin[0], marked)
     middles = search.counts.boxes.mean(axis=2)

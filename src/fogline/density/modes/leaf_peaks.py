@@ -36,7 +36,7 @@ from fogline.density.modes.peaks import (
 from fogline.density.modes.significance import Layer, Tail, ridge_tail
 from fogline.density.modes.tables import PointMass
 from fogline.density.point_masses import Heap, take_out_heaps
-from fogline.density.posterior.field import label_leaves
+from fogline.density.posterior.field import Mesh, label_leaves
 
 __all__ = [
     "LEAF_PEAKS",
@@ -45,6 +45,7 @@ __all__ = [
     "Roundness",
     "ScaleGrid",
     "ScaleTest",
+    "dispersion_of",
     "find_heaps",
     "measure_roundness",
     "read_scales",
@@ -85,6 +86,9 @@ class LeafPeakTuning:
         the wall.
     doubt : float
         Beside other modes a peak is taken for a plateau if it misses the roundness by this many deviations.
+    dispersed : float
+        Neighbouring buckets that differ by more than this many times what noise explains are taken for heaped: there
+        the noise is as large as the differences say.
     """
 
     scales: Mapping[int, tuple[float, ...]] = field(
@@ -106,6 +110,7 @@ class LeafPeakTuning:
     roundness: float = 0.3
     reach: float = 4.0
     doubt: float = 2.0
+    dispersed: float = 3.0
 
 
 LEAF_PEAKS = LeafPeakTuning()
@@ -174,6 +179,21 @@ class LeafCounts:
     def variance(self) -> FloatArray:
         """Variance of each count: privacy noise and the draw of the records."""
         return np.asarray(self.noise.variance + self.expected)
+
+    @cached_property
+    def roughness(self) -> tuple[FloatArray, FloatArray]:
+        """Squared differences of each bucket from the mean level of its neighbours, and their variances by the noise.
+
+        Where many records share single values, which buckets are too wide or too empty to tell as point masses, the
+        differences are far larger than noise explains.
+        """
+        mesh = Mesh.of(self.boxes, self.spec.leaves)
+        first, second = np.concatenate([mesh.first, mesh.second]), np.concatenate([mesh.second, mesh.first])
+        faces = np.maximum(np.bincount(first, minlength=len(self.counts)), 1)
+        density, variance = self.expected / self.sizes, self.variance / self.sizes**2
+        level = np.bincount(first, density[second], minlength=len(self.counts)) / faces
+        unknown = np.bincount(first, variance[second], minlength=len(self.counts)) / faces**2
+        return (self.counts - level * self.sizes) ** 2, self.variance + unknown * self.sizes**2
 
     @property
     def widths(self) -> FloatArray:
@@ -273,6 +293,18 @@ class ScaleGrid:
         return np.stack([axis[i] for axis, i in zip(self.axes, index, strict=True)], axis=1)
 
 
+def dispersion_of(squares: FloatArray, variance: FloatArray) -> FloatArray:
+    """Ratio of squared differences and their variances by the noise, where it is more than chance; else 1.
+
+    Examples
+    --------
+    >>> dispersion_of(np.array([1.5, 12.0]), np.array([1.0, 2.0])).tolist()
+    [1.0, 6.0]
+    """
+    ratio = squares / np.maximum(variance, 1e-300)
+    return np.where(ratio > LEAF_PEAKS.dispersed, ratio, 1.0)
+
+
 def find_heaps(release: LeafRelease) -> tuple[LeafCounts, tuple[PointMass, ...]]:
     """Take point masses out of the released counts, by the rule of :mod:`fogline.density.point_masses`.
 
@@ -357,7 +389,8 @@ class ScaleTest:
         """Prominence of each peak over the deviation of the noise; none at a wall, or where buckets are too wide."""
         peaks = self.peaks
         tested = peaks.interior & self.resolved(peaks.cell)
-        return np.where(tested, peaks.prominence / self.sd.ravel()[peaks.cell], -np.inf)
+        sd = self.sd * np.sqrt(self.dispersion)
+        return np.where(tested, peaks.prominence / sd.ravel()[peaks.cell], -np.inf)
 
     def resolved(self, cells: IntArray) -> BoolArray:
         """Whether the bucket at each cell is not much wider than the bandwidth: else its shape is that of its box."""
@@ -373,6 +406,12 @@ class ScaleTest:
         """Peaks inside the box with their p-values."""
         p = np.where(np.isfinite(self.standing), self.chance(self.standing), 1.0)
         return self._layer(scale, self.peaks, p)
+
+    @cached_property
+    def dispersion(self) -> FloatArray:
+        """How many times the noise explains do neighbouring buckets differ around each cell; 1 where noise may do."""
+        squares, variance = (self.counts.fields(part[None], self.grid)[0] for part in self.counts.roughness)
+        return dispersion_of(squares, variance)
 
     def wall_layer(self, scale: int) -> Layer:
         """Peaks at walls with their p-values; all others have 1."""

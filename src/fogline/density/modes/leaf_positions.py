@@ -35,7 +35,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from fogline._typing import FloatArray, IntArray
-from fogline.density.modes.leaf_peaks import LeafCounts
+from fogline.density.modes.leaf_peaks import LeafCounts, dispersion_of
 from fogline.density.modes.scale_space import newton_ascent
 
 __all__ = ["LEAF_POSITIONS", "LeafPositionTuning", "LeafPositions", "ReflectedReading", "locate_on_leaves"]
@@ -78,6 +78,10 @@ class LeafPositionTuning:
         Least error of a position, as a part of the bandwidth: what the expansion leaves out.
     steady_floor : float
         The same of a symmetric peak that stands alone, as a part of the bandwidth or of the peak's width, the smaller.
+    least_side : float
+        A mode is followed to bandwidths of at least this part of the sides of its bucket.
+    wider : tuple of float
+        A start that is steady at no bandwidth is followed anew from the one at which it was found times these.
     alone : float
         A peak stands alone where walls and other modes may move it by less than this part of its error.
     """
@@ -102,6 +106,8 @@ class LeafPositionTuning:
     slack: float = 1.25
     floor: float = 0.01
     steady_floor: float = 0.002
+    least_side: float = 0.4
+    wider: tuple[float, ...] = (2.0, 4.0, 8.0, 16.0)
     alone: float = 0.1
 
 
@@ -239,18 +245,19 @@ def locate_on_leaves(
     else:
         scales, readings = np.ones(1), [ReflectedReading(counts, fixed)]
         unit = fixed
-    paths = []
-    for start, h in zip(starts, bandwidths, strict=True):
-        # Below the sides of its bucket a peak has the shape of the bucket.
-        least_width = np.zeros(counts.d) if fixed is not None else 0.4 * _bucket_sides(counts, start)
-        usable = [bool(np.all(reading.bandwidth >= least_width)) for reading in readings]
-        allowed = usable if any(usable) else [True] * len(readings)
-        paths.append(_follow(readings, start, h, allowed, fixed is not None))
+    paths = [_follow(readings, start, h, fixed is not None) for start, h in zip(starts, bandwidths, strict=True)]
     _part(paths, readings)
     found = []
     for k, track in enumerate(paths):
         others = [other for j, other in enumerate(paths) if j != k]
-        found.append(_Evidence.of(counts, readings, scales, unit, track, others).answer(starts[k], bandwidths[k]))
+        evidence = _Evidence.of(counts, readings, scales, unit, track, others)
+        for wider in LEAF_POSITIONS.wider if fixed is None else ():
+            if len(evidence.scales):
+                break
+            # At the bandwidth that shows a hill best its top may be a bump of the noise, which leads nowhere.
+            again = _follow(readings, starts[k], wider * bandwidths[k], False)
+            evidence = _Evidence.of(counts, readings, scales, unit, again, others)
+        found.append(evidence.answer(starts[k], bandwidths[k]))
     stack = [np.array([answer[i] for answer in found]) for i in range(6)]
     located = LeafPositions(*stack)
     return located if counts.d > 1 or fixed is not None else _with_flat_tops(counts, located)
@@ -283,12 +290,12 @@ def _with_flat_tops(counts: LeafCounts, located: LeafPositions) -> LeafPositions
     return replace(located, other=other)
 
 
-def _follow(
-    readings: Sequence[ReflectedReading], start: FloatArray, bandwidth: FloatArray, usable: Sequence[bool], fixed: bool
-) -> FloatArray:
+def _follow(readings: Sequence[ReflectedReading], start: FloatArray, bandwidth: FloatArray, fixed: bool) -> FloatArray:
     """Positions of a mode at all bandwidths, NaN where it cannot be followed; shape (Q, d)."""
     track = np.full((len(readings), len(start)), np.nan)
     ratio = [float(np.mean(np.log(reading.bandwidth / bandwidth))) for reading in readings]
+    resolved = [fixed or _resolved(reading, start) for reading in readings]
+    usable = resolved if any(resolved) else [True] * len(readings)
     first = int(np.argmin(np.where(usable, np.abs(ratio), np.inf)))
     for direction in (1, -1):
         here = start
@@ -302,10 +309,16 @@ def _follow(
             jumped = q != first and np.abs((there - here) / reading.bandwidth).max() > 1.0
             wall = np.minimum(there - reading.spec.lower, reading.spec.upper - there)
             at_wall = np.any(wall < LEAF_POSITIONS.off_wall * reading.bandwidth) and not fixed
-            if jumped or at_wall or np.linalg.eigvalsh(scaled)[-1] >= 0:
+            hidden = any(resolved) and not fixed and not _resolved(reading, there)
+            if jumped or at_wall or hidden or np.linalg.eigvalsh(scaled)[-1] >= 0:
                 break
             track[q] = here = there
     return track
+
+
+def _resolved(reading: ReflectedReading, place: FloatArray) -> bool:
+    """Whether a peak has not merely the shape of its bucket."""
+    return bool(np.all(reading.bandwidth >= LEAF_POSITIONS.least_side * _bucket_sides(reading.counts, place)))
 
 
 def _part(paths: Sequence[FloatArray], readings: Sequence[ReflectedReading]) -> None:
@@ -349,7 +362,7 @@ class _Evidence:
         d = counts.d
         eye = np.eye(d, dtype=int)
         orders = [(0,) * d, *map(tuple, eye.tolist())]
-        rows, places, kept, heights, flats, pulls = [], [], [], [], [], []
+        rows, places, kept, heights, flats, pulls, heaped = [], [], [], [], [], [], []
         for q in np.flatnonzero(np.isfinite(track[:, 0])).tolist():
             reading, x = readings[q], track[q]
             weights = reading.weights(x, orders)
@@ -358,12 +371,14 @@ class _Evidence:
             hessian = reading.jet(x[None])[2][0] * unit[:, None] * unit
             flat = np.linalg.inv(-hessian)
             gradient = flat @ (weights[1:] * unit[:, None])
-            error = math.sqrt(float((gradient**2 @ counts.variance).max()))
+            more = float(dispersion_of(*(weights[0] ** 2 @ part for part in counts.roughness)))
+            error = math.sqrt(more * float((gradient**2 @ counts.variance).max()))
             if height < LEAF_POSITIONS.usable_height * sd or error > LEAF_POSITIONS.steady * scales[q]:
                 continue
             rows.append(gradient)
             places.append(x / unit)
             kept.append(scales[q])
+            heaped.append(more)
             heights.append(height)
             flats.append(height * np.diag(flat) - scales[q] ** 2)
             pulls.append([_apart(reading, x, other[q], height) for other in others])
@@ -378,7 +393,8 @@ class _Evidence:
             row *= max(1.0, model / max(float(seen), 1e-300))
         stacked = np.concatenate(rows)
         privacy = counts.noise.variance * stacked @ stacked.T
-        total = (stacked * counts.variance) @ stacked.T
+        rough = np.repeat(np.sqrt(heaped), d)[:, None] * stacked
+        total = (rough * counts.variance) @ rough.T
         sides = _bucket_sides(counts, places[0] * unit) / unit
         # Where in a bucket as wide as the peak its records lie, nobody knows.
         inside = sides / math.sqrt(12) * (sides / (sides + 2 * width)) ** 2
