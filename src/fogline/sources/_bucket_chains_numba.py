@@ -66,7 +66,7 @@ class Chunks:
     Parameters
     ----------
     most_bytes : int
-        What may be held: address space for it is set aside with the first record, memory comes as it is used.
+        What may be stored: address space for it is set aside with the first record, memory comes as it is used.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -75,20 +75,20 @@ class Chunks:
         """Where the next record of each bucket goes."""
         self.after: Chain = np.zeros(0, dtype=np.int32)
         """The chunk after each chunk, -1 for none; a bucket begins with the chunk of its own number."""
-        self.held: NDArray[Any] = np.zeros(0, dtype=np.uint64)
+        self.stored: NDArray[Any] = np.zeros(0, dtype=np.uint64)
         self.used = 0
         """Chunks in use."""
         self._is_reserved = False
 
     def make_room(self, records: int, kind: type[np.unsignedinteger[Any]], width: tuple[int, ...] = ()) -> None:
         """Have room for so many more records, each of so many words of a kind."""
-        if not self.used or (records and not self._is_reserved):  # until then no record was held
+        if not self.used or (records and not self._is_reserved):  # until then no record was stored
             self._start(np.dtype(kind), width, self._most_bytes if records else 0)
             self._is_reserved = records > 0
         while self.used + records // CHUNK + 2**BUCKET_BITS >= len(self.after):
             # Twice the room: for sources that cannot be read in parts.
             self.after = np.concatenate([self.after, np.full_like(self.after, -1)])
-            self.held = np.concatenate([self.held, np.empty_like(self.held)])
+            self.stored = np.concatenate([self.stored, np.empty_like(self.stored)])
 
     def _start(self, kind: np.dtype[Any], width: tuple[int, ...], most_bytes: int) -> None:
         # A chunk for each bucket, and one more for each that a first batch may fill: else all would be copied at once.
@@ -96,7 +96,7 @@ class Chunks:
         more = most_bytes // (int(np.prod(width, dtype=int)) * kind.itemsize * CHUNK)
         while True:
             try:
-                self.held = np.empty(((least + more) * CHUNK, *width), dtype=kind)
+                self.stored = np.empty(((least + more) * CHUNK, *width), dtype=kind)
                 break
             except MemoryError:  # where address space itself is short: it comes as it is needed
                 if not more:

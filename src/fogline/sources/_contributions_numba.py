@@ -72,7 +72,7 @@ class FastSampler:
             chunks.next,
             chunks.after,
             chunks.used,
-            chunks.held,
+            chunks.stored,
         )
 
     def add_cells(self, values: IntArray, rows: FloatArray, spec: CellSpec, part: int, parts: int) -> int:
@@ -95,7 +95,7 @@ class FastSampler:
         for columns in column_chunks(rows):
             stop = start + columns.shape[1]
             chunks.used, more = _scatter_cells(
-                ids[start:stop], columns, *grid, self._key, share, chunks.next, chunks.after, chunks.used, chunks.held
+                ids[start:stop], columns, *grid, self._key, share, chunks.next, chunks.after, chunks.used, chunks.stored
             )
             start, taken = stop, taken + int(more)
         return taken
@@ -134,7 +134,7 @@ class FastSampler:
         order = np.argsort(words)
         words, hashes = words[order], hashes[order]
         wide = self._digest_type.itemsize == 8
-        chain = (chunks.next, chunks.after, chunks.held, wide, self._has_places)
+        chain = (chunks.next, chunks.after, chunks.stored, wide, self._has_places)
 
         def choose(low: int, high: int) -> T:
             return use(*_choose(low, high, self._key[1], self._most, words, hashes, *chain))
@@ -308,7 +308,7 @@ def _count_cells(cells: WordArray, counts: IntArray) -> None:
 def _choose_in_bucket(
     n: int,
     shift: np.uint64,
-    held: tuple[WordArray, WordArray, IntArray],
+    stored: tuple[WordArray, WordArray, IntArray],
     own: tuple[WordArray, IntArray],
     window: IntArray,
     key: np.uint64,
@@ -319,7 +319,7 @@ def _choose_in_bucket(
     filled: int,
 ) -> int:
     """Write what is kept of the units of a sorted bucket; returns where the next goes."""
-    words, digests, places = held
+    words, digests, places = stored
     ranks, positions, order = window[0], window[1], window[2]
     has_places, has_names, first = len(places) > 0, len(names[0]) > 0, 0
     while first < n:

@@ -50,7 +50,7 @@ class NarrowUnits:
         Records of a unit that are kept.
     key : (numpy.uint64, numpy.uint64)
     most_bytes : int
-        What may be held.
+        What may be stored.
     """
 
     def __init__(self, most: int, key: tuple[np.uint64, np.uint64], most_bytes: int) -> None:
@@ -64,8 +64,8 @@ class NarrowUnits:
         grid, share, start, taken = grid_parts(spec), (np.uint64(part), np.uint64(parts)), 0, 0
         for columns in column_chunks(rows):
             stop = start + columns.shape[1]
-            chunks.used, more = _deal(
-                ids[start:stop], columns, *grid, self._key, share, chunks.next, chunks.after, chunks.used, chunks.held
+            chunks.used, more = _scatter(
+                ids[start:stop], columns, *grid, self._key, share, chunks.next, chunks.after, chunks.used, chunks.stored
             )
             start, taken = stop, taken + int(more)
         return taken
@@ -77,7 +77,7 @@ class NarrowUnits:
             return []
 
         def choose(low: int, high: int) -> Any:
-            return use(_choose(low, high, self._key, self._most, chunks.next, chunks.after, chunks.held))
+            return use(_choose(low, high, self._key, self._most, chunks.next, chunks.after, chunks.stored))
 
         return each_share(choose, chunks.used)
 
@@ -99,7 +99,7 @@ def _unscrambled(number: np.uint32) -> np.uint32:
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _deal(
+def _scatter(
     ids: WordArray,
     columns: FloatArray,
     lower: Axes,
@@ -112,7 +112,7 @@ def _deal(
     following: IntArray,
     after: Chain,
     used: int,
-    held: WordArray,
+    stored: WordArray,
 ) -> tuple[int, int]:
     """Put the records of a batch that lie in a cell into their buckets; chunks in use, and how many records it were."""
     taken, is_whole, keys, secret = 0, part[1] == np.uint64(1), np.empty(BLOCK, np.int32), np.uint32(key[0] & _LOW)
@@ -128,7 +128,7 @@ def _deal(
             scrambled = _scrambled(np.uint32(number) ^ secret)
             bucket = scrambled >> _BUCKET_SHIFT
             at = following[bucket]
-            held[at] = (np.uint64(scrambled) << _HALF) | np.uint64(keys[i])
+            stored[at] = (np.uint64(scrambled) << _HALF) | np.uint64(keys[i])
             taken += 1
             at += 1
             if at % CHUNK == 0:  # the chunk is full
@@ -147,7 +147,7 @@ def _choose(
     most: int,
     following: IntArray,
     after: Chain,
-    held: WordArray,
+    stored: WordArray,
 ) -> Cells:
     """Cells of what is kept of the units in some buckets."""
     total, largest = chain_sizes(following, after, low, high)
@@ -159,7 +159,7 @@ def _choose(
     ends = np.empty((1 << bits) + 1, np.int32)
     filled = 0
     for bucket in range(low, high):
-        size = _sort_bucket(bucket, following[bucket], after, held, bits, ends, ordered)
+        size = _sort_bucket(bucket, following[bucket], after, stored, bits, ends, ordered)
         if size:
             ordered[size] = ~ordered[size - 1]  # every unit's records end at another word
             filled = _choose_in_bucket(size, bits, ordered, window, key, most, kept, filled)
@@ -168,7 +168,7 @@ def _choose(
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _sort_bucket(
-    bucket: int, following: int, after: Chain, held: WordArray, bits: int, ends: Chain, ordered: WordArray
+    bucket: int, following: int, after: Chain, stored: WordArray, bits: int, ends: Chain, ordered: WordArray
 ) -> int:
     """Sort one bucket by the first bits after those of the bucket; returns how many records it has."""
     shift, mask = np.uint64(64 - BUCKET_BITS - bits), np.uint64((1 << bits) - 1)
@@ -177,7 +177,7 @@ def _sort_bucket(
     while chunk >= 0:
         stop = following if after[chunk] < 0 else (chunk + 1) * CHUNK
         for i in range(chunk * CHUNK, stop):
-            ends[((held[i] >> shift) & mask) + np.uint64(1)] += 1
+            ends[((stored[i] >> shift) & mask) + np.uint64(1)] += 1
         chunk = after[chunk]
     for j in range(len(ends) - 1):
         ends[j + 1] += ends[j]
@@ -185,10 +185,10 @@ def _sort_bucket(
     while chunk >= 0:
         stop = following if after[chunk] < 0 else (chunk + 1) * CHUNK
         for i in range(chunk * CHUNK, stop):
-            group = (held[i] >> shift) & mask
+            group = (stored[i] >> shift) & mask
             at = ends[group]
             ends[group] = at + 1
-            ordered[at] = held[i]
+            ordered[at] = stored[i]
         chunk = after[chunk]
     return ends[-2]
 
@@ -208,20 +208,20 @@ def _choose_in_bucket(
     ranks, positions, order = window[0], window[1], window[2]
     group, first = np.uint64(64 - BUCKET_BITS - bits), 0
     while first < n:
-        unit, at, hashed = ordered[first] >> _HALF, first, np.uint64(0)
+        unit, at, unit_hash = ordered[first] >> _HALF, first, np.uint64(0)
         is_few = ordered[min(first + most, n)] >> _HALF != unit  # no more than may be kept
         if not is_few:
-            hashed = _unit_hash(unit, key)
+            unit_hash = _unit_hash(unit, key)
             # Ranks as signed numbers in the same order, which are compared faster.
             ranks[:] = LARGEST
             end = min(first + WINDOW, n)
             while at < end and ordered[at] >> _HALF == unit:
-                rank = mixed_word(mixed_word(hashed + (ordered[at] & _LOW) * STEP) + key[1])
+                rank = mixed_word(mixed_word(unit_hash + (ordered[at] & _LOW) * STEP) + key[1])
                 ranks[at - first] = np.int64(rank ^ SIGN)
                 at += 1
         while ordered[at] >> _HALF == unit:
             at += 1
-        if at < n and (ordered[at] ^ ordered[first]) >> group == 0 and _tell_apart(ordered, first, n, group):
+        if at < n and (ordered[at] ^ ordered[first]) >> group == 0 and _separate(ordered, first, n, group):
             continue  # units had met here
         size, keep = at - first, min(at - first, most)
         if is_few:
@@ -231,7 +231,7 @@ def _choose_in_bucket(
             for i in range(keep):
                 kept[filled + i] = np.uint32(ordered[first + order[i]] & _LOW)
         else:
-            _write_smallest(ordered[first:at], hashed, key[1], window, kept[filled : filled + keep])
+            _write_smallest(ordered[first:at], unit_hash, key[1], window, kept[filled : filled + keep])
         filled += keep
         first = at
     return filled
@@ -245,7 +245,7 @@ def _unit_hash(unit: np.uint64, key: tuple[np.uint64, np.uint64]) -> np.uint64:
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _tell_apart(ordered: WordArray, first: int, n: int, group: np.uint64) -> bool:
+def _separate(ordered: WordArray, first: int, n: int, group: np.uint64) -> bool:
     """Sort the records of the units that met with the first one; says whether anything was moved."""
     last, is_sorted = first + 1, True
     while last < n and (ordered[last] ^ ordered[first]) >> group == 0:
@@ -271,7 +271,7 @@ def _sort(records: WordArray) -> None:
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _write_smallest(records: WordArray, hashed: np.uint64, key: np.uint64, window: IntArray, kept: Cells) -> None:
+def _write_smallest(records: WordArray, unit_hash: np.uint64, key: np.uint64, window: IntArray, kept: Cells) -> None:
     """Write the cells of one unit's records that have the smallest ranks, equal records numbered; changes their order.
 
     Of equal ranks that of the smaller cell comes first, then that of the smaller number.
@@ -281,7 +281,7 @@ def _write_smallest(records: WordArray, hashed: np.uint64, key: np.uint64, windo
     ranks = window[0] if size <= WINDOW else np.empty(size, np.int64)
     for i in range(size):
         number = number + np.uint64(1) if i > 0 and records[i] == records[i - 1] else key
-        ranks[i] = np.int64(mixed_word(mixed_word(hashed + (records[i] & _LOW) * STEP) + number) ^ SIGN)
+        ranks[i] = np.int64(mixed_word(mixed_word(unit_hash + (records[i] & _LOW) * STEP) + number) ^ SIGN)
     if size <= WINDOW:
         ranks[size:] = LARGEST
         if compare(ranks, window[1], window[2], size):
