@@ -97,7 +97,7 @@ READINGS: dict[str, dict[str, Any]] = {
 """Readings of Newton's open settings; the paper prints none of the three."""
 
 NEAREST = "start (2, 1), step 0.7, floor 0.2"
-"""Of 24 settings that were tried on the clean columns with 40 or 50 runs, the one with the nearest means of mu."""
+"""Of 22 settings that were tried on the clean columns with 40 or 50 runs, the one with the nearest means of mu."""
 
 
 def readings(runs: int) -> None:

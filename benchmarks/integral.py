@@ -100,7 +100,7 @@ def paper() -> None:
     each("integral_runs", _with_runs(jobs, runs=1), _measured)
 
 
-def published() -> None:
+def as_published() -> None:
     """The paper's algorithm on all of its problems, in the small form: a tenth of the draws in each round.
 
     Outputs are read as log-odds, clamped to log 2 and, on three problems, not clamped; one data set per cell.
@@ -251,7 +251,7 @@ PARTS = {
     "curves": curves,
     "placed": placed,
     "paper": paper,
-    "published": published,
+    "published": as_published,
     "picture": picture,
 }
 

@@ -12,7 +12,7 @@ import gzip
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -206,12 +206,17 @@ def cluster_cells(which: str = "all") -> list[ClusterCell]:
     if which not in ("all", "small"):
         raise ValueError(f'cells must be "small", "all" or a list of cells, got {which!r}')
     cells = [
-        ClusterCell(row["dataset"], *(float(row[name]) for name in ("epsilon", "ari", "nmi", "mse", "seconds")))
+        _printed_cell(row)
         for row in printed_rows("clustering")
         if row["method"] == "dp_grams_c" and (row["dataset"] != "mnist" or has_mnist())
     ]
     small = {("iris", 0.5), ("iris", 1.0), ("digits", 1.0)}
     return cells if which == "all" else [cell for cell in cells if (cell.dataset, cell.epsilon) in small]
+
+
+def _printed_cell(row: Mapping[str, str]) -> ClusterCell:
+    epsilon, ari, nmi, mse, seconds = (float(row[name]) for name in ("epsilon", "ari", "nmi", "mse", "seconds"))
+    return ClusterCell(row["dataset"], epsilon, ari, nmi, mse, seconds)
 
 
 def reproduce_clusters(
