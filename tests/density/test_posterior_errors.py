@@ -9,7 +9,7 @@ from fogline import DensitySketch
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.posterior.estimates import whole_records
 from fogline.density.posterior.likelihood import CountLaw
-from fogline.density.posterior.masses import BucketPosterior, _records_given
+from fogline.density.posterior.masses import BucketPosterior, MassSettings, _records_given
 from fogline.density.posterior.posterior import Posterior
 from fogline.density.posterior.released_sums import ReleasedSums
 from fogline.testing import seeded_noise
@@ -151,7 +151,8 @@ def test_the_population_is_read_from_both_stages(d):
     shares = []
     for noise in (1e6, 1.0):
         pilot = BucketCounts(half, np.array([1600, 1600]), Noise("laplace", noise))
-        expected = BucketPosterior(LeafRelease(spec, pilot, counts)).expected
+        settings = MassSettings(draws=10)
+        expected = BucketPosterior(LeafRelease(spec, pilot, counts), settings).expected
         shares.append(float(expected[low].sum() / expected.sum()))
     assert shares[0] > 0.508
     assert shares[1] == pytest.approx(0.5, abs=0.004)

@@ -55,7 +55,7 @@ class PartitionSettings:
     finest : int
         and its halves are not narrower than this part of the axis;
     abundance : float
-        or where half its content exceeds this many times the variance of the noise, and `handful`;
+        or where half its content exceeds this many times the variance of the noise;
     coarsest : int
         or where it is longer than this part of the axis.
     spike : float
@@ -71,8 +71,6 @@ class PartitionSettings:
     wall_height : float
         A box at a wall that holds this many deviations is cut once more, along the first or last leaf of a continuous
         axis: zeros and other values that pile up at a wall are told from their neighbours.
-    handful : float
-        Least number of records in half of a box that is cut because noise is small beside its content.
     """
 
     share: Fraction
@@ -91,14 +89,11 @@ class PartitionSettings:
     steep_height: float = 0.0
     plenty: float = math.inf
     wall_height: float = math.inf
-    handful: float = 0.0
 
 
 _SETTINGS = {
     1: PartitionSettings(Fraction(3, 20), 64, 60, 4.0, 4.0, 64, 256, 8.0, 16, 3.0, 20.0, 4096),
-    2: PartitionSettings(
-        Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 4.0, 1, 3.0, 20.0, 4000, 0.1, 12.0, 100.0, 12.0, 2.0
-    ),
+    2: PartitionSettings(Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 8.0, 1, 3.0, 20.0, 4000, 0.1, 12.0, 100.0, 12.0),
     3: PartitionSettings(Fraction(3, 20), 8, 16, 4.0, 4.0, 16, 32, 8.0, 1, 3.0, 20.0, 3000, 0.1, 12.0, 100.0, 12.0),
 }
 
@@ -320,7 +315,7 @@ class _Cutter:
         pays = (stop - start) * settings.coarsest >= 1.9 * n
         steep = (contrast > settings.steepness * content**2) & (content > settings.steep_height * math.sqrt(variance))
         pays |= tells & (spiky | wide | steep)
-        pays |= content / 2 > max(settings.abundance * variance, settings.handful)
+        pays |= content / 2 > settings.abundance * variance
         pays |= content > settings.plenty * math.sqrt(variance)
         if lattice:
             leaves = np.prod(boxes[..., 1] - boxes[..., 0], axis=1)

@@ -109,7 +109,7 @@ class ReleasedSums:
 
     def combined_groups(self, expected: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray]:
         """Estimated content of groups of buckets, and the same combined with their released sums."""
-        mass, seen = (np.bincount(group, part) for part in (expected, self.counts))
+        mass, seen = (np.asarray(np.bincount(group, part), dtype=np.float64) for part in (expected, self.counts))
         return mass, np.asarray(mass + mass / np.maximum(mass + self.variances(group), 1e-300) * (seen - mass))
 
 
