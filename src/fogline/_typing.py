@@ -168,6 +168,10 @@ class ArrowBatch(Protocol):
     def num_columns(self) -> int:
         """How many columns it has."""
 
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+
     def select(self, columns: list[Any]) -> Self:
         """Return some of the columns, by place or by name."""
 

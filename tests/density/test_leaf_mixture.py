@@ -123,3 +123,13 @@ def test_components_of_small_data_do_not_lose_to_one_gaussian():
             lost.append(float(gap))
     assert max(lost) < 0.2
     assert np.mean(lost) < 0.05
+
+
+def test_the_mean_of_one_value_is_not_known_better_than_its_leaf():
+    with seeded_noise(2):
+        density = (
+            DensitySketch([(0, 10)], features="leaves").update(np.repeat([2.0, 7.0], 400)[:, None]).release(epsilon=1.0)
+        )
+    found = density.mixture(2)
+    off = np.abs(np.sort(found.means[:, 0]) - [2.0, 7.0])
+    assert np.all(off <= 1.96 * found.mean_errors[np.argsort(found.means[:, 0]), 0])

@@ -55,6 +55,16 @@ def test_a_plateau_has_no_mode(n):
     assert "plateau" in found[0].message_
 
 
+def test_a_mode_between_two_high_walls_is_no_plateau():
+    """What rises beyond the tails of a hill, at the walls, does not make it flat."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        x = np.where(rng.random(3000) < 0.3, rng.normal(0.5, 0.06, 3000), rng.beta(0.5, 0.5, 3000))
+        model = fit(x, (0, 1), seed + 1, epsilon=3.0)
+        assert len(model.modes_) == 1
+        assert abs(model.modes_[0, 0] - 0.5) < 3 * model.standard_errors_[0, 0]
+
+
 def test_a_ridge_is_as_flat_as_a_plateau():
     rng = np.random.default_rng(0)
     model = PrivateModes(epsilon=1.0, bounds=[(0, 1), (0, 1)])

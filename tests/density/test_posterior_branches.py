@@ -223,3 +223,13 @@ def test_a_branch_has_one_mode_at_a_place():
     branch = _joined(Maxima(), (3,))
     assert branch[1] != branch[2]
     assert branch[0] == branch[3]
+
+
+def test_bands_of_a_response_that_is_narrower_than_its_buckets_hold_it():
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.uniform(0, 5, 800), np.full(800, 4.2)])
+    with seeded_noise(2):
+        found = DensitySketch([(0, 5), (0, 10)], features="leaves").update(X).release(epsilon=1.0).branches()
+    assert len(found.positions)
+    assert np.mean((found.low <= 4.2) & (found.high >= 4.2)) > 0.9
+    assert np.max(found.high - found.low) < 2

@@ -238,7 +238,7 @@ def test_heaps_are_in_or_out_as_wholes(zeros):
 def test_an_end_between_two_whole_numbers_leaves_neither_out():
     age = np.random.default_rng(2).binomial(9, 0.4, 4000).astype(float)
     with seeded_noise(1):
-        density = release(age[:, None], columns=["age"], bounds=[(0, 9)], steps=[1.0], epsilon=20.0)
+        density = release(age[:, None], columns=["age"], bounds=[(0, 9)], steps=[1.0], epsilon=5.0)
     for words, true in (("3.7 < age < 4.3", age == 4), ("age < 4.4", age <= 4), ("3 < age < 5", age == 4)):
         assert density.ask(f"P({words})").estimate.value == pytest.approx(true.mean(), abs=0.01), words
 

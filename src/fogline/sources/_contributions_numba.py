@@ -299,7 +299,7 @@ def _choose(
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _count_cells(cells: WordArray, counts: IntArray) -> None:
+def _count_cells(cells: Digests, counts: IntArray) -> None:
     for cell in cells:
         counts[np.int64(cell)] += 1
 
@@ -396,7 +396,7 @@ def _sort_bucket(
             if has_places:
                 places[at] = np.int64((np.uint64(stored[i, end]) << _HALF) | np.uint64(stored[i, end - 1]))
         chunk = after[chunk]
-    return ends[-2]
+    return int(ends[-2])
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

@@ -190,7 +190,7 @@ def _sort_bucket(
             ends[group] = at + 1
             ordered[at] = stored[i]
         chunk = after[chunk]
-    return ends[-2]
+    return int(ends[-2])
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

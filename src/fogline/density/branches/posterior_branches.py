@@ -443,7 +443,7 @@ def read_posterior_branches(posterior: Posterior, y: str | int | None = None) ->
         With `low`, `high` and `wall_sides` filled in.
     """
     response = response_of(posterior, y)
-    name = posterior.columns[response]
+    name, side = posterior.columns[response], posterior.bucket_side(response)
     posterior, atoms = posterior.without_atoms(response)  # many records of one value are no mode of the others
     slices = Slices(posterior, response)
     places = grid_places(slices.grid)
@@ -457,7 +457,7 @@ def read_posterior_branches(posterior: Posterior, y: str | int | None = None) ->
         listed = ", ".join(f"{name} {atom.value:.4g} ({float(atom.share.value):.0%})" for atom in atoms[:3])
         words = f"single values hold many records: {listed}; they are point masses, and branches are those of the rest"
         message = "; ".join(filter(None, [message, words]))
-    return _branch_map(slices, places, chosen, found, branch, kept, response, message)
+    return _branch_map(slices, places, chosen, found, branch, kept, (response, side), message)
 
 
 def _branch_map(
@@ -467,10 +467,10 @@ def _branch_map(
     found: _Found,
     branch: IntArray,
     kept: BoolArray,
-    response: int,
+    of: tuple[int, float],
     message: str,
 ) -> BranchMap:
-    axis, n = slices.y, len(slices.y.centres)
+    axis, n, (response, side) = slices.y, len(slices.y.centres), of
     rest = _remainders(found, branch, places, slices.widths) if len(branch) else np.zeros(0)
     # the branch with the most places comes first
     numbers, sizes = np.unique(branch[kept], return_counts=True)
@@ -482,6 +482,9 @@ def _branch_map(
     position = np.interp(found.position[at], np.arange(n), axis.centres)
     position = np.where(wall < 0, axis.bounds[0], np.where(wall > 0, axis.bounds[1], position))
     inside = axis.width**2 / 12 if axis.reach else 0.0
+    # Responses that spread no wider than their buckets may be one value, anywhere in them.
+    narrow = np.minimum(side / np.maximum(chosen.spreads[found.place[at]], 1e-300), 1.0)
+    inside = np.maximum(inside, (side**2 / 12 if axis.reach else 0.0) * narrow**4)
     error = axis.width * found.sd[at]
     smoothing = np.sqrt((axis.width * rest[at]) ** 2 + inside)
     reach = 1.96 * np.sqrt(error**2 + smoothing**2)

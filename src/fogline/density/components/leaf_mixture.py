@@ -598,7 +598,9 @@ def _in_data_units(cells: LeafCells, model: Gaussians, criteria: dict[int, float
     for j in range(k):
         factor = np.linalg.cholesky(model.covariances[j])
         own = drawn[:, k + j * size : k + (j + 1) * size]
-        mean_errors[j] = np.sqrt(np.mean((own[:, :d] @ factor.T) ** 2, axis=0))
+        # Where in its leaf a component lies that is no wider, nobody knows; over many leaves it does not matter.
+        hidden = cells.floor**2 / np.maximum(np.diag(model.covariances[j]), cells.floor)
+        mean_errors[j] = np.sqrt(np.mean((own[:, :d] @ factor.T) ** 2, axis=0) + hidden)
         shape = np.zeros((len(own), d, d))
         shape[:, first, second] = shape[:, second, first] = own[:, d:]
         covariance_errors[j] = np.sqrt(np.mean((factor @ shape @ factor.T) ** 2, axis=0))
