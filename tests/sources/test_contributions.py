@@ -1,6 +1,5 @@
 """The privacy unit: at most c records of each, the same in any order and engine, and nobody else's choice."""
 
-import math
 import uuid
 
 import numpy as np
@@ -128,12 +127,12 @@ def test_which_of_equal_marks_is_kept_does_not_depend_on_others():
 
 
 def test_threads_choose_the_same_records(monkeypatch):
-    chains = pytest.importorskip("fogline.sources._bucket_chains_numba")
+    fast = pytest.importorskip("fogline.sources._contributions_numba")
     rng = np.random.default_rng(0)
     who, record_digests = rng.integers(0, 30_000, 200_000), rng.integers(0, 500, 200_000).astype(np.uint32)
     kept = []
     for many in (10**9, 0):
-        monkeypatch.setattr(chains, "MANY", many)
+        monkeypatch.setattr(fast, "MANY", many)
         sampler = new_sampler(ContributionBound(3, KEY), True, 2**28)
         sampler.add(who, record_digests, np.ones(len(who), dtype=bool), 0)
         kept.append(sampler.kept(None))
@@ -145,7 +144,7 @@ def test_threads_choose_the_same_records(monkeypatch):
 @pytest.mark.parametrize("most", [1, 3, 40])
 def test_counts_of_cells_are_those_of_the_records_that_are_kept(most, texts):
     """Counted as they are chosen, or from a list of them; compiled, or in numpy; from one thread or several."""
-    chains = pytest.importorskip("fogline.sources._bucket_chains_numba")
+    fast = pytest.importorskip("fogline.sources._contributions_numba")
     rng = np.random.default_rng(most)
     who, cells = rng.integers(0, 2000, 20_000), rng.integers(0, 300, 20_000).astype(np.uint32)
     who[:3000] = 7
@@ -153,7 +152,7 @@ def test_counts_of_cells_are_those_of_the_records_that_are_kept(most, texts):
     found = []
     for many in (10**9, 0, None):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(chains, "MANY", many)
+            patch.setattr(fast, "MANY", many)
             for way in ("counted", "listed"):
                 bound = ContributionBound(most, KEY)
                 sampler = PlainSampler(bound) if many is None else new_sampler(bound, False, 2**16)
@@ -166,39 +165,6 @@ def test_counts_of_cells_are_those_of_the_records_that_are_kept(most, texts):
                 found.append(total)
     assert all(np.array_equal(total, found[0]) for total in found)
     assert found[0].sum() == np.minimum(np.bincount(who), most).sum()
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32), st.integers(0, 2500), st.integers(1, 40), st.integers(1, 300))
-def test_ids_of_32_bits_and_of_64_take_the_choice_of_numpy(seed, size, most, people):
-    """On a grid they are held apart; some batches have both, equal records and persons with many among them."""
-    chains = pytest.importorskip("fogline.sources._bucket_chains_numba")
-    rng = np.random.default_rng(seed)
-    wide = np.concatenate([rng.integers(-(2**63), 2**63 - 1, people), [2**32, -1, -(2**63)]])
-    narrow = np.concatenate([rng.integers(0, 2**32, people), [0, 2**32 - 1]])
-    who = rng.choice((narrow, wide, np.concatenate([narrow, wide]))[seed % 3], size)
-    who[: size // 3] = who[:1].sum()
-    rows = rng.uniform(-1, 11, (size, 1))
-    rows = rows if seed % 2 else np.round(rows)
-    bound, found = ContributionBound(most, (seed, 2**64 - 1 - seed)), []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chains, "MANY", 0 if seed % 5 else 10**9)  # by threads, or by one
-        for sampler in (new_sampler(bound, False, 2**16), PlainSampler(bound)):
-            batches = (slice(start, start + 500) for start in range(0, size, 500))
-            taken = sum(sampler.add_cells(who[rows_of], rows[rows_of], LINE, 1, 1 + seed % 2) for rows_of in batches)
-            total = np.zeros(math.prod(LINE.cells), dtype=np.int64)
-            sampler.count_kept(None, total)
-            found.append((taken, total.tolist()))
-    assert found[0] == found[1]
-
-
-def test_a_scrambled_id_is_got_back():
-    narrow = pytest.importorskip("fogline.sources._narrow_units_numba")
-    rng = np.random.default_rng(0)
-    for number in [0, 1, 2**16, 2**31, 2**32 - 1, *rng.integers(0, 2**32, 200).tolist()]:
-        scrambled = narrow._scrambled(np.uint32(number))
-        assert 0 <= scrambled < 2**32
-        assert narrow._unscrambled(np.uint32(scrambled)) == number
 
 
 def test_a_grid_that_is_too_large_for_an_array_counts_the_same(monkeypatch):

@@ -17,18 +17,7 @@ from numpy.typing import NDArray
 from fogline._typing import FloatArray, IntArray
 from fogline.density.random_spec import CellSpec
 
-__all__ = [
-    "BLOCK",
-    "Axes",
-    "Keys",
-    "add_phases",
-    "column_chunks",
-    "count_rows",
-    "grid_parts",
-    "write_block",
-    "write_cells",
-    "writeable",
-]
+__all__ = ["Axes", "add_phases", "cell_of", "count_rows", "grid_parts", "write_cells", "writeable"]
 
 Axes: TypeAlias = tuple[float, ...]
 """One number per axis, as a tuple: its length is known when a loop is compiled."""
@@ -104,6 +93,25 @@ def grid_parts(spec: CellSpec) -> GridParts:
         tuple(part.tolist()) for part in (spec.lower, spec.upper, spec.cell_widths, spec.shift)
     )
     return lower, upper, widths, shift, spec.cells
+
+
+@numba.njit(cache=True, fastmath=False, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+def cell_of(
+    rows: FloatArray, i: int, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...]
+) -> int:
+    """Flat cell of a row, -1 for one that falls nowhere: what :func:`write_block` writes, for one row at a time."""
+    inside = True
+    for j in range(len(lower)):
+        x = rows[i, j]
+        inside &= (x >= lower[j]) & (x <= upper[j])  # false for NaN
+    if not inside:
+        return -1
+    key = 0
+    for j in range(len(lower)):
+        # nonnegative, so truncation is the floor
+        cell = int((rows[i, j] - lower[j]) / widths[j] + shift[j])
+        key = key * cells[j] + min(cell, cells[j] - 1)
+    return key
 
 
 # Without Python's error for a division by zero, which no width of a cell is: the check would keep the loop narrow.

@@ -189,8 +189,8 @@ def cell_keys(rows: FloatArray, spec: CellSpec) -> IntArray:
 
 
 def row_cells(rows: FloatArray, spec: CellSpec) -> IntArray:
-    """Cells of :func:`cell_keys`, by the compiled loop where there is one."""
-    if _fast_counter() is None:
+    """Cells of :func:`cell_keys`, by the compiled loop where there is one and its keys of 32 bits hold all cells."""
+    if _fast_counter() is None or math.prod(spec.cells) >= 2**31:
         return cell_keys(rows, spec)
     from fogline.queries._numba import write_cells
 

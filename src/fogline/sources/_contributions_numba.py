@@ -12,7 +12,9 @@ where places are asked for; twelve bytes for a cell of a grid.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
@@ -22,31 +24,35 @@ from numpy.typing import NDArray
 
 from fogline._typing import BoolArray, FloatArray, IntArray, WordArray
 from fogline.density.random_spec import CellSpec
-from fogline.queries._numba import BLOCK, Axes, column_chunks, grid_parts, write_block
-from fogline.sources._bucket_chains_numba import (
-    BUCKET_BITS,
-    CHUNK,
-    GROUP,
-    LARGEST,
-    SIGN,
-    STEP,
-    WINDOW,
-    Chain,
-    Chunks,
-    chain_sizes,
-    compare,
-    each_share,
-    mixed_word,
-)
-from fogline.sources._narrow_units_numba import NarrowUnits
+from fogline.queries._numba import Axes, cell_of, grid_parts, writeable
 
 __all__ = ["FastSampler"]
 
 T = TypeVar("T")
 Digests: TypeAlias = NDArray[np.uint32] | WordArray
 Halves: TypeAlias = NDArray[np.uint32]
+Chain: TypeAlias = NDArray[np.int32]
 
+BUCKET_BITS = 10
+"""There are 2**10 buckets."""
+
+CHUNK = 264
+"""Records of a chunk. A number of cache lines that is no power of two: chunks of 256 would all begin in the same few
+sets of a cache."""
+
+WINDOW, HALF_WINDOW = 32, 16
+"""Up to this many records of a unit are compared with one another, all with all and without a branch."""
+
+TASKS = 16
+"""Shares of the buckets that threads take."""
+
+MANY = 2**17
+"""From this many records on, threads are worth their start."""
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_SIGN = np.uint64(2**63)
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_LARGEST = np.int64(2**63 - 1)
 
 
 class FastSampler:
@@ -54,118 +60,134 @@ class FastSampler:
 
     def __init__(self, most: int, key: tuple[int, int], has_places: bool, most_bytes: int) -> None:
         self._most, self._key = most, (np.uint64(key[0]), np.uint64(key[1]))
-        self._has_places = has_places
-        self._chunks = Chunks(most_bytes)
-        self._narrow = NarrowUnits(most, self._key, most_bytes)
+        self._has_places, self._most_bytes = has_places, most_bytes
+        self._next = np.arange(2**BUCKET_BITS) * CHUNK
+        self._after: Chain = np.zeros(0, dtype=np.int32)
+        self._held: Halves = np.zeros((0, 0), dtype=np.uint32)
         self._digest_type: np.dtype[Any] = np.dtype(np.uint64)
+        self._used = 0
 
     def add(self, values: IntArray, record_digests: Digests, wanted: BoolArray, first: int) -> None:
         """Take the wanted records of a batch."""
-        chunks = self._room(len(values), record_digests.dtype)
-        chunks.used = _scatter_to_buckets(
-            _words_of(values),
+        self._make_room(len(values), record_digests.dtype)
+        # Contiguous and writeable: for any other kind of array numba would compile the loop once more.
+        ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
+        self._used = _scatter_to_buckets(
+            ids,
             record_digests,
             wanted,
             first,
             self._key[0],
             self._has_places,
-            chunks.next,
-            chunks.after,
-            chunks.used,
-            chunks.stored,
+            self._next,
+            self._after,
+            self._used,
+            self._held,
         )
 
     def add_cells(self, values: IntArray, rows: FloatArray, spec: CellSpec, part: int, parts: int) -> int:
         """Take the records of a batch that lie in a cell and belong to a part of the units, with cells as digests."""
-        ids, taken = _words_of(values), 0
-        is_narrow = ids <= _LOW  # by the id alone: a unit is of one kind
-        some, every = is_narrow.any(), is_narrow.all()
-        # With no rows both loops are tried: what is compiled must not tell of a record.
-        if some or not len(ids):
-            mine = (ids, rows) if every else (ids[is_narrow], rows[is_narrow])
-            taken += self._narrow.add(*mine, spec, part, parts)
-        if not every or not len(ids):
-            mine = (ids[~is_narrow], rows[~is_narrow]) if some else (ids, rows)
-            taken += self._add_wide_cells(*mine, spec, part, parts)
-        return taken
-
-    def _add_wide_cells(self, ids: WordArray, rows: FloatArray, spec: CellSpec, part: int, parts: int) -> int:
-        chunks = self._room(len(ids), np.dtype(np.uint32))
-        grid, share, start, taken = grid_parts(spec), (np.uint64(part), np.uint64(parts)), 0, 0
-        for columns in column_chunks(rows):
-            stop = start + columns.shape[1]
-            chunks.used, more = _scatter_cells(
-                ids[start:stop], columns, *grid, self._key, share, chunks.next, chunks.after, chunks.used, chunks.stored
-            )
-            start, taken = stop, taken + int(more)
-        return taken
+        self._make_room(len(values), np.dtype(np.uint32))
+        ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
+        self._used, taken = _scatter_cells(
+            ids,
+            writeable(rows),
+            *grid_parts(spec),
+            self._key,
+            (np.uint64(part), np.uint64(parts)),
+            self._next,
+            self._after,
+            self._used,
+            self._held,
+        )
+        return int(taken)
 
     def kept(self, names: WordArray | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept."""
-        parts = self._each_share(names, lambda digests, places: (digests.astype(self._digest_type, copy=False), places))
-        nowhere = np.zeros(0, dtype=np.int64)
-        parts += [(cells, nowhere) for cells in self._narrow.each_kept(lambda cells: cells)]
-        if not parts:
-            return np.zeros(0, dtype=np.uint64), nowhere
+        if not self._used:
+            return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
+        parts = self._each_task(names, lambda digests, places: (digests.astype(self._digest_type, copy=False), places))
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def count_kept(self, names: WordArray | None, counts: IntArray) -> None:
         """Add what is kept to the counts of the cells, where marks are cells.
 
-        Each share's are counted as soon as they are chosen: a list of all of them would be as large as the records.
+        Each task's are counted as soon as they are chosen: a list of all of them would be as large as the records.
         """
         one_by_one = Lock()
 
-        def add(cells: Digests, places: IntArray | None = None) -> None:  # noqa: ARG001
+        def add(cells: WordArray, places: IntArray) -> None:  # noqa: ARG001
             with one_by_one:
                 _count_cells(cells, counts)
 
-        self._each_share(names, add)
-        self._narrow.each_kept(add)
+        if self._used:
+            self._each_task(names, add)
 
-    def _each_share(self, names: WordArray | None, use: Callable[[WordArray, IntArray], T]) -> list[T]:
+    def _each_task(self, names: WordArray | None, use: Callable[[WordArray, IntArray], T]) -> list[T]:
         """Hand over marks and places of what is kept, for each share of the buckets; what the user made of them."""
-        chunks = self._chunks
-        if not chunks.used:
-            return []
         hashes = np.zeros(0, dtype=np.uint64) if names is None else names
         words = _words(np.arange(len(hashes), dtype=np.uint64), self._key[0])
         # Sorted once, so that a unit's hash is found by bisection.
         order = np.argsort(words)
         words, hashes = words[order], hashes[order]
-        wide = self._digest_type.itemsize == 8
-        chain = (chunks.next, chunks.after, chunks.stored, wide, self._has_places)
 
-        def choose(low: int, high: int) -> T:
+        def choose(task: int) -> T:
+            low, high = (2**BUCKET_BITS * t // TASKS for t in (task, task + 1))
+            wide = self._digest_type.itemsize == 8
+            chain = (self._next, self._after, self._held, wide, self._has_places)
             return use(*_choose(low, high, self._key[1], self._most, words, hashes, *chain))
 
-        return each_share(choose, chunks.used)
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if self._used * CHUNK < MANY + 2**BUCKET_BITS * CHUNK or threads == 1:
+            return [choose(task) for task in range(TASKS)]
+        with ThreadPoolExecutor(min(threads, TASKS)) as pool:
+            return list(pool.map(choose, range(TASKS)))
 
-    def _room(self, records: int, digest_type: np.dtype[Any]) -> Chunks:
-        if not self._chunks.used:
-            self._digest_type = digest_type
-        width = 2 + self._digest_type.itemsize // 4 + 2 * self._has_places
-        self._chunks.make_room(records, np.uint32, (width,))
-        return self._chunks
+    def _make_room(self, records: int, digest_type: np.dtype[Any]) -> None:
+        if not self._used:
+            self._start(digest_type)
+        while self._used + records // CHUNK + 2**BUCKET_BITS >= len(self._after):
+            # Twice the room: for sources that cannot be read in parts.
+            self._after = np.concatenate([self._after, np.full_like(self._after, -1)])
+            self._held = np.concatenate([self._held, np.empty_like(self._held)])
+
+    def _start(self, digest_type: np.dtype[Any]) -> None:
+        self._digest_type = digest_type
+        halves = 2 + digest_type.itemsize // 4 + 2 * self._has_places
+        # A chunk for each bucket, and one more for each that a first batch may fill: else all would be copied at once.
+        least = 2 + 2 * 2**BUCKET_BITS
+        more = self._most_bytes // (4 * halves * CHUNK)
+        while True:
+            try:
+                self._held = np.empty(((least + more) * CHUNK, halves), dtype=np.uint32)
+                break
+            except MemoryError:  # where address space itself is short: it comes as it is needed
+                if not more:
+                    raise
+                more //= 2
+        self._after = np.full(least + more, -1, dtype=np.int32)
+        self._used = 2**BUCKET_BITS
 
 
-def _words_of(values: IntArray) -> WordArray:
-    """Ids as words; contiguous and writeable: for any other kind of array numba would compile a loop once more."""
-    return np.require(values, requirements=["C", "W"]).view(np.uint64)
+@numba.njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+def _mixed(word: np.uint64) -> np.uint64:
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _words(ids: WordArray, key: np.uint64) -> WordArray:
     words = np.empty_like(ids)
     for i in range(len(ids)):
-        words[i] = mixed_word(ids[i] ^ key)
+        words[i] = _mixed(ids[i] ^ key)
     return words
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _scatter_cells(
     ids: WordArray,
-    columns: FloatArray,
+    rows: FloatArray,
     lower: Axes,
     upper: Axes,
     widths: Axes,
@@ -183,27 +205,25 @@ def _scatter_cells(
     ``following`` is where the next record of each bucket goes, ``after`` the chunk after each chunk of a bucket, which
     begins with the chunk of its own number. (A helper for what both loops share would make either twice as slow.)
     """
-    taken, is_whole, keys = 0, part[1] == np.uint64(1), np.empty(BLOCK, np.int32)
-    for start in range(0, len(ids), BLOCK):
-        stop = min(start + BLOCK, len(ids))
-        write_block(columns, start, stop, lower, upper, widths, shift, cells, keys)
-        for i in range(stop - start):
-            if keys[i] < 0:
-                continue
-            word = mixed_word(ids[start + i] ^ key[0])
-            if not is_whole and mixed_word(word + key[1]) % part[1] != part[0]:
-                continue
-            bucket = word >> np.uint64(64 - BUCKET_BITS)
-            at = following[bucket]
-            stored[at, 0], stored[at, 1] = np.uint32(word >> _HALF), np.uint32(word & _LOW)
-            stored[at, 2] = np.uint32(keys[i])
-            taken += 1
-            at += 1
-            if at % CHUNK == 0:  # the chunk is full
-                after[at // CHUNK - 1] = used
-                at = used * CHUNK
-                used += 1
-            following[bucket] = at
+    taken, is_whole = 0, part[1] == np.uint64(1)
+    for i in range(len(ids)):
+        cell = cell_of(rows, i, lower, upper, widths, shift, cells)
+        if cell < 0:
+            continue
+        word = _mixed(ids[i] ^ key[0])
+        if not is_whole and _mixed(word + key[1]) % part[1] != part[0]:
+            continue
+        bucket = word >> np.uint64(64 - BUCKET_BITS)
+        at = following[bucket]
+        stored[at, 0], stored[at, 1] = np.uint32(word >> _HALF), np.uint32(word & _LOW)
+        stored[at, 2] = np.uint32(cell)
+        taken += 1
+        at += 1
+        if at % CHUNK == 0:  # the chunk is full
+            after[at // CHUNK - 1] = used
+            at = used * CHUNK
+            used += 1
+        following[bucket] = at
     return used, taken
 
 
@@ -226,7 +246,7 @@ def _scatter_to_buckets(
     for i in range(len(ids)):
         if not wanted[i]:
             continue
-        word, digest = mixed_word(ids[i] ^ key), np.uint64(record_digests[i])
+        word, digest = _mixed(ids[i] ^ key), np.uint64(record_digests[i])
         bucket = word >> np.uint64(64 - BUCKET_BITS)
         at = following[bucket]
         stored[at, 0], stored[at, 1] = np.uint32(word >> _HALF), np.uint32(word & _LOW)
@@ -260,34 +280,26 @@ def _choose(
     has_places: bool,
 ) -> tuple[WordArray, IntArray]:
     """Marks and places of what is kept of the units in some buckets."""
-    total, largest = chain_sizes(following, after, low, high)
+    total, largest = _sizes(following, after, low, high)
     n_places = largest if has_places else 0
     kept_digests, kept_places = np.empty(total + 1, np.uint64), np.empty(total + 1 if has_places else 0, np.int64)
-    # One word more, so that every unit's records end at another word.
-    words, digests, places = (
-        np.empty(largest + 1, np.uint64),
-        np.empty(largest, np.uint64),
-        np.empty(n_places, np.int64),
-    )
+    words, digests, places = np.empty(largest, np.uint64), np.empty(largest, np.uint64), np.empty(n_places, np.int64)
     own_digests, own_places = np.empty(largest, np.uint64), np.empty(n_places, np.int64)
-    window = np.empty((3, WINDOW + 1), np.int64)
+    ranks, positions = np.empty(WINDOW, np.int64), np.empty(WINDOW, np.int64)
     bits = 6
-    while bits < 20 and (GROUP << bits) < largest:
+    while bits < 20 and (4 << bits) < largest:
         bits += 1
     ends = np.empty((1 << bits) + 1, np.int32)
     filled = 0
     for bucket in range(low, high):
-        size = _sort_bucket(
-            bucket, following[bucket], after, stored, wide, has_places, bits, ends, words, digests, places
-        )
-        if size:
-            words[size] = ~words[size - 1]
+        _sort_bucket(bucket, following[bucket], after, stored, wide, has_places, bits, ends, words, digests, places)
         filled = _choose_in_bucket(
-            size,
-            np.uint64(64 - BUCKET_BITS - bits),
-            (words, digests, places),
+            ends,
+            words,
+            digests,
+            places,
             (own_digests, own_places),
-            window,
+            (ranks, positions),
             key,
             most,
             (names, name_hashes),
@@ -299,18 +311,19 @@ def _choose(
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _count_cells(cells: Digests, counts: IntArray) -> None:
+def _count_cells(cells: WordArray, counts: IntArray) -> None:
     for cell in cells:
         counts[np.int64(cell)] += 1
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _choose_in_bucket(
-    n: int,
-    shift: np.uint64,
-    stored: tuple[WordArray, WordArray, IntArray],
+    ends: Chain,
+    words: WordArray,
+    digests: WordArray,
+    places: IntArray,
     own: tuple[WordArray, IntArray],
-    window: IntArray,
+    few: tuple[IntArray, IntArray],
     key: np.uint64,
     most: int,
     names: tuple[WordArray, WordArray],
@@ -319,41 +332,70 @@ def _choose_in_bucket(
     filled: int,
 ) -> int:
     """Write what is kept of the units of a sorted bucket; returns where the next goes."""
-    words, digests, places = stored
-    ranks, positions, order = window[0], window[1], window[2]
+    ranks, positions = few
     has_places, has_names, first = len(places) > 0, len(names[0]) > 0, 0
-    while first < n:
-        word, at, unit = words[first], first, np.uint64(0)
-        is_few = words[min(first + most, n)] != word  # no more than may be kept
-        if not is_few:
-            unit = names[1][np.searchsorted(names[0], word)] if has_names else mixed_word(word + key)
-            # Ranks as signed numbers in the same order, which are compared faster.
-            ranks[:] = LARGEST
-            end = min(first + WINDOW, n)
-            while at < end and words[at] == word:
-                ranks[at - first] = np.int64(mixed_word(mixed_word(unit + digests[at] * STEP) + key) ^ SIGN)
-                at += 1
-        while words[at] == word:
-            at += 1
-        if at < n and (words[at] ^ word) >> shift == 0:  # units that met here
-            last = at + 1
-            while last < n and (words[last] ^ word) >> shift == 0:
-                last += 1
-            if _bring_together(words, digests, places, first, last, *own) != at - first:
-                continue
-        size, keep, is_ordered = at - first, min(at - first, most), False
-        if size > most:
-            is_ordered = size <= WINDOW and compare(ranks, positions, order, size)
-            if not is_ordered:
-                _bring_forward(digests, places, first, size, unit, key, most, window)
-        for i in range(keep):
-            kept_digests[filled + i] = digests[first + (order[i] if is_ordered else i)]
-        if has_places:
+    for last in ends[:-1]:
+        while first < last:  # the units that met here, one by one
+            word, size, together = words[first], last - first, False
+            while not together:
+                # Ranks as signed numbers in the same order, which are compared faster.
+                other, unit, ranked = np.uint64(0), _mixed(word + key), most < size <= WINDOW
+                if has_names and size > most:
+                    unit = names[1][np.searchsorted(names[0], word)]
+                if ranked:
+                    ranks[:] = _LARGEST
+                    for i in range(size):
+                        other |= words[first + i] ^ word
+                        ranks[i] = np.int64(_mixed(_mixed(unit + digests[first + i] * _STEP) + key) ^ _SIGN)
+                else:
+                    for i in range(size):
+                        other |= words[first + i] ^ word
+                together = other == 0
+                if not together:
+                    size = _bring_together(words, digests, places, first, last, *own)
+            keep, total = size, 0
+            if ranked:
+                if size <= HALF_WINDOW:  # loops of a fixed length, which become a few wide instructions
+                    for i in range(HALF_WINDOW):
+                        rank, below = ranks[i], 0
+                        for j in range(HALF_WINDOW):
+                            below += ranks[j] < rank
+                        positions[i] = below
+                else:
+                    for i in range(WINDOW):
+                        rank, below = ranks[i], 0
+                        for j in range(WINDOW):
+                            below += ranks[j] < rank
+                        positions[i] = below
+                for i in range(size):
+                    total += positions[i]
+            # Without equal ranks there is exactly one at each position.
+            if size > most and 2 * total != size * (size - 1):
+                _bring_forward(digests, places, first, size, unit, key, most)
+                keep = most
+            start = filled
             for i in range(keep):
-                kept_places[filled + i] = places[first + (order[i] if is_ordered else i)]
-        filled += keep
-        first = at
+                kept_digests[filled] = digests[first + i]
+                filled += keep <= most or positions[i] < most
+            if has_places:
+                for i in range(keep):
+                    kept_places[start] = places[first + i]
+                    start += keep <= most or positions[i] < most
+            first += size
     return filled
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _sizes(following: IntArray, after: Chain, low: int, high: int) -> tuple[int, int]:
+    """Records of some buckets together, and of the largest."""
+    total, largest = 0, 0
+    for bucket in range(low, high):
+        size, chunk = 0, bucket
+        while after[chunk] >= 0:
+            chunk, size = after[chunk], size + CHUNK
+        size += following[bucket] - chunk * CHUNK
+        total, largest = total + size, max(largest, size)
+    return total, largest
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
@@ -369,8 +411,8 @@ def _sort_bucket(
     words: WordArray,
     digests: WordArray,
     places: IntArray,
-) -> int:
-    """Sort one bucket by some bits of its words, else as they came; returns how many records it has."""
+) -> None:
+    """Sort one bucket by some bits of its words, else as they came; ``ends`` are the ends of those with equal bits."""
     shift, mask = np.uint32(32 - BUCKET_BITS - bits), np.uint32((1 << bits) - 1)
     end = stored.shape[1] - 1
     ends[:] = 0
@@ -396,7 +438,6 @@ def _sort_bucket(
             if has_places:
                 places[at] = np.int64((np.uint64(stored[i, end]) << _HALF) | np.uint64(stored[i, end - 1]))
         chunk = after[chunk]
-    return int(ends[-2])
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
@@ -433,25 +474,16 @@ def _bring_together(
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _bring_forward(
-    digests: WordArray,
-    places: IntArray,
-    first: int,
-    size: int,
-    unit: np.uint64,
-    key: np.uint64,
-    most: int,
-    window: IntArray,
+    digests: WordArray, places: IntArray, first: int, size: int, unit: np.uint64, key: np.uint64, most: int
 ) -> None:
     """Bring the records of one unit that have the smallest ranks to the front; there are more than are kept."""
-    if size <= WINDOW and _bring_few_forward(digests, places, first, size, unit, key, most, window):
-        return
     own = digests[first : first + size].copy()
     by_digest, ranks = _ordered(own), np.empty(size, np.uint64)
     number = key
     for i in range(size):
         digest = own[by_digest[i]]
         number = number + np.uint64(1) if i > 0 and digest == own[by_digest[i - 1]] else key
-        ranks[i] = mixed_word(mixed_word(unit + digest * STEP) + number)
+        ranks[i] = _mixed(_mixed(unit + digest * _STEP) + number)
     best = by_digest[_ordered(ranks)[:most]]
     digests[first : first + most] = own[best]
     if len(places):
@@ -459,37 +491,16 @@ def _bring_forward(
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _bring_few_forward(
-    digests: WordArray,
-    places: IntArray,
-    first: int,
-    size: int,
-    unit: np.uint64,
-    key: np.uint64,
-    most: int,
-    window: IntArray,
-) -> bool:
-    """As above for a few records, all compared with all; says whether no two ranks were equal, else nothing is done."""
-    ranks, positions, order = window[0], window[1], window[2]
-    ranks[:] = LARGEST
-    for i in range(size):
-        digest, number = digests[first + i], key
-        for j in range(i):
-            number += np.uint64(digests[first + j] == digest)
-        ranks[i] = np.int64(mixed_word(mixed_word(unit + digest * STEP) + number) ^ SIGN)
-    if not compare(ranks, positions, order, size):
-        return False
-    filled = first
-    for i in range(size):  # each stands at or after the place that it comes to
-        if positions[i] < most:
-            digests[filled] = digests[first + i]
-            if len(places):
-                places[filled] = places[first + i]
-            filled += 1
-    return True
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _ordered(values: WordArray) -> IntArray:
     """Places of values in ascending order, equal ones as they came."""
-    return np.argsort(values, kind="mergesort")
+    size = len(values)
+    if size > WINDOW:
+        return np.argsort(values, kind="mergesort")
+    order = np.empty(size, np.int64)
+    for i in range(size):
+        at = i
+        while at > 0 and values[order[at - 1]] > values[i]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = i
+    return order
