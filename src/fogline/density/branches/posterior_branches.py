@@ -481,10 +481,9 @@ def _branch_map(
     wall = np.where(leaf <= 0, -1, np.where(leaf >= n - 1, 1, 0))
     position = np.interp(found.position[at], np.arange(n), axis.centres)
     position = np.where(wall < 0, axis.bounds[0], np.where(wall > 0, axis.bounds[1], position))
-    inside = axis.width**2 / 12 if axis.reach else 0.0
     # Responses that spread no wider than their buckets may be one value, anywhere in them.
     narrow = np.minimum(side / np.maximum(chosen.spreads[found.place[at]], 1e-300), 1.0)
-    inside = np.maximum(inside, (side**2 / 12 if axis.reach else 0.0) * narrow**4)
+    inside = np.maximum(axis.width**2, side**2 * narrow**4) / 12 * (axis.reach > 0)
     error = axis.width * found.sd[at]
     smoothing = np.sqrt((axis.width * rest[at]) ** 2 + inside)
     reach = 1.96 * np.sqrt(error**2 + smoothing**2)
