@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from optional_packages import optional
 
 from fogline import DensitySketch, Ledger, PrivateModes
+from fogline.density.leaves import LeafSpec
 from fogline.density.random_spec import plan_spec
 from fogline.ledger import LedgerRefused
 from fogline.releases import sketch
@@ -124,6 +125,18 @@ def test_which_of_equal_marks_is_kept_does_not_depend_on_others():
         mine = places[who[places] == 0]
         seen.add(tuple(np.searchsorted(np.flatnonzero(who == 0), mine).tolist()))
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("late", [None, "a text", float("nan")])
+def test_ids_of_another_kind_in_a_later_batch_do_not_open_the_choice_again(late):
+    """A unit whose records come in batches of integers and in mixed ones is cut once."""
+
+    def scan(take):
+        take(np.array([[1.0], [2.0], [3.0]]), np.array([7, 7, 7]))
+        take(np.array([[4.0], [5.0], [6.0]]), np.array([7, 7, late], dtype=object))
+
+    _, counts = contributions.kept_state(LeafSpec.plan([(0.0, 10.0)]), ContributionBound(1, KEY), scan)
+    assert counts.sum() == 1 + (late == "a text")
 
 
 def test_threads_choose_the_same_records(monkeypatch):

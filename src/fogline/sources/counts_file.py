@@ -167,7 +167,9 @@ def _parquet_rows(path: Path, most: int) -> Iterator[Sequence[Any]]:
     with duckdb.connect() as connection:
         try:
             # This file alone, though its name may look like a pattern; and not a file of any length.
-            found = connection.execute(f"SELECT * FROM read_parquet({path_literals([path])}) LIMIT {most}")
+            found = connection.execute(
+                f"SELECT * FROM read_parquet({path_literals([path])}, hive_partitioning=false) LIMIT {most}"
+            )
             names = [column[0] for column in found.description or ()]
             rows = found.fetchall()
         except (duckdb.Error, UnicodeDecodeError):
