@@ -254,8 +254,8 @@ NAMES = {
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:  # noqa: ARG001
-    """Give a name to the theme's buttons that have none, for those who hear a page."""
-    return named(output)
+    """Give a name to the theme's buttons that have none, for those who hear a page; let names in tables break."""
+    return breakable(named(output))
 
 
 def on_post_template(output: str, template_name: str, config: Any) -> str:  # noqa: ARG001
@@ -276,3 +276,29 @@ def named(page: str) -> str:
     for label, name in NAMES.items():
         page = page.replace(label, f'{label[:-1]} title="{name}" aria-label="{name}">')
     return page
+
+
+CELL = re.compile(r"<td\b[^>]*>.*?</td>", flags=re.DOTALL)
+CODE = re.compile(r"(<code\b[^>]*>)(.*?)(</code>)", flags=re.DOTALL)
+JOINT = re.compile(r"(<[^>]*>)|(?<=[_/.:=])(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
+"""A tag, which stays as it is, or a place between the words of a name."""
+
+
+def breakable(page: str) -> str:
+    r"""A page with places in the code of its tables at which a long name may break, and with bars that are no cells.
+
+    Markdown needs a backslash before a bar in a table; the theme's Markdown keeps it in code, where code hosts drop it.
+
+    Examples
+    --------
+    >>> breakable("<td><code>test_no_leak</code></td> <code>test_no_leak</code>")
+    '<td><code>test_<wbr>no_<wbr>leak</code></td> <code>test_no_leak</code>'
+    >>> breakable(r"<td><code>a \| b</code></td>")
+    '<td><code>a | b</code></td>'
+    """
+
+    def code(found: re.Match[str]) -> str:
+        text = found[2].replace(r"\|", "|")
+        return found[1] + JOINT.sub(lambda joint: joint[1] or "<wbr>", text) + found[3]
+
+    return CELL.sub(lambda cell: CODE.sub(code, cell[0]), page)

@@ -185,7 +185,9 @@ Examples:
 @click.option("--weights", metavar="COLUMN", help="Column of survey weights.")
 @click.option("--weight-bound", type=float, help="With --weights: public bound of a weight.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
-@click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
+@click.option(
+    "--level", type=float, default=0.05, show_default=True, help="Probability of reporting a mode that is only noise."
+)
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg, .png or .pdf).")
 @click.option("--save", type=click.Path(path_type=Path, dir_okay=False), help="Write the released densities (.npz).")
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a self-contained HTML page.")
@@ -351,7 +353,7 @@ FILE: a CSV or Parquet file, a folder or a quoted pattern of them ("visits/*.csv
 def check(**options: Any) -> None:
     """Say which columns, delimiter and options would be used for FILE. Free: no record is touched.
 
-    Of a text file only the header is read, and refused without being shown if it looks like values.
+    Of a text file, only the header is read; it is refused without being shown if it looks like values.
     """
     if "://" in options["file"]:
         raise click.BadParameter("expected a file; a database states its own types", param_hint="FILE")

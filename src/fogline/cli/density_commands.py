@@ -71,8 +71,8 @@ TABLE_ONLY = (
     type=click.Path(path_type=Path),
     help="Instead of FILE: the answer of a warehouse to the query of fogline sql, CSV or Parquet. Secret.",
 )
-@click.option("--allow-readable", is_flag=True, help="Of counts: take a file that everybody here can read.")
-@click.option("--delete-counts", is_flag=True, help="Of counts: delete the file once it was released.")
+@click.option("--allow-readable", is_flag=True, help="With --counts: accept a file that other users can read.")
+@click.option("--delete-counts", is_flag=True, help="With --counts: delete the file once it has been released.")
 @click.option("--columns", metavar="A,B", help="Up to three columns; more as several densities: 'A,B;C'.")
 @click.option("--bounds", metavar="LO:HI,LO:HI", help="Public range of each column, or its name; or A=LO:HI,B=age.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none; or A=1.")
@@ -87,11 +87,17 @@ TABLE_ONLY = (
     show_default=True,
     help="What is released; more than three columns in one density must ask for random.",
 )
-@click.option("--shares", metavar="NAME=1/3,...", help="Of several densities: parts of the budget; equal by default.")
+@click.option("--shares", metavar="NAME=1/3,...", help="For several densities: parts of the budget; equal by default.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where the release goes (.fog); of several, a folder.")
-@click.option("--disjoint-persons", is_flag=True, help="Of a sketch: declare that no person is at two sites.")
-@click.option("--n-modes", type=int, help="Of a sketch: return this many modes instead of those above the fogline.")
-@click.option("--level", type=float, default=0.05, show_default=True, help="Of a sketch: chance of a mode by noise.")
+@click.option("--disjoint-persons", is_flag=True, help="For a sketch: declare that no person is at two sites.")
+@click.option("--n-modes", type=int, help="For a sketch: return this many modes instead of those above the fogline.")
+@click.option(
+    "--level",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="For a sketch: probability of reporting a mode that is only noise.",
+)
 @output_options
 @click.pass_context
 def release(ctx: click.Context, /, **options: Any) -> None:
@@ -387,7 +393,7 @@ target_option = click.option(
     help="Draw what it means for a person (.svg or .html), for light and dark grounds.",
 )
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a page of the density, too.")
-@click.option("--given", metavar="EVENTS", help="Of the page: of the records alone that meet a condition.")
+@click.option("--given", metavar="EVENTS", help="For the page: only the records that meet a condition.")
 @json_option
 @click.pass_context
 def card(

@@ -73,7 +73,9 @@ Examples:
 @source_options
 @pure_budget_options
 @click.option("--n-modes", type=int, help="Return this many modes instead of those above the fogline.")
-@click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
+@click.option(
+    "--level", type=float, default=0.05, show_default=True, help="Probability of reporting a mode that is only noise."
+)
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option(
     "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value per column."
@@ -173,7 +175,13 @@ Examples:
 @source_options
 @budget_options
 @click.option("--n-clusters", type=int, help="Look for this many clusters; by default those above the fog.")
-@click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a cluster where only noise is.")
+@click.option(
+    "--level",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="Probability of reporting a cluster that is only noise.",
+)
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option(
     "--projection",
@@ -254,7 +262,9 @@ Examples:
 @click.option("--y-bounds", metavar="LO:HI", required=True, help="Public range of y; never from the data.")
 @source_options
 @budget_options
-@click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a branch where only noise is.")
+@click.option(
+    "--level", type=float, default=0.05, show_default=True, help="Probability of reporting a branch that is only noise."
+)
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each x, then of y, or none.")
 @click.option(
     "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value per column."
@@ -440,7 +450,7 @@ CURRENCIES = "--epsilon, --rho, --hdp, --pdp"
     type=click.Choice(["sketch", "gradient", "newton"]),
     default="sketch",
     show_default=True,
-    help="One release of the density, or private descent, which is there to compare with.",
+    help="One release of the density, or private descent, for comparison.",
 )
 @click.option("--rows", type=int, help="Public number of rows; a descent needs it.")
 @click.option("--iterations", type=int, help="Steps of a descent; 4 by default.")

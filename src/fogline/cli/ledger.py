@@ -67,7 +67,9 @@ def _dataset_options(command: Callable[..., None]) -> Callable[..., None]:
     options = [
         click.option("--dataset", metavar="ID", required=True, help="A name for the data set."),
         click.option("--epsilon", type=float, required=True, help="The most that all releases together may amount to."),
-        click.option("--delta", type=float, required=True, help="At this delta; 0 for pure releases only."),
+        click.option(
+            "--delta", type=float, required=True, help="The delta that belongs to --epsilon; 0 for pure releases only."
+        ),
         click.option(
             "--neighbours",
             type=click.Choice(["add-remove", "replace"]),
@@ -175,7 +177,7 @@ def _warn(options: dict[str, Any]) -> None:
 @_dataset_options
 @high_water_option
 def add_dataset(path: Path, high_water: Path | None, **options: Any) -> None:
-    """Add a data set, of other people, with a cap of its own."""
+    """Add a data set about other people, with a cap of its own."""
     # The library takes the name first and the rest by keyword.
     given = {name: value for name, value in options.items() if name != "dataset"}
     with opened(path, high_water) as open_ledger, _declaring():
@@ -193,7 +195,7 @@ def add_dataset(path: Path, high_water: Path | None, **options: Any) -> None:
 @path_argument
 @click.option("--dataset", metavar="ID", help="Where the ledger has several.")
 @click.option("--epsilon", type=float, required=True, help="The most that all releases together may amount to.")
-@click.option("--delta", type=float, required=True, help="At this delta.")
+@click.option("--delta", type=float, required=True, help="The delta that belongs to --epsilon.")
 @click.option("--integral", type=float, help="Cap of the draws of fogline sample.")
 @click.option("--set-aside", type=float, help="Part of delta for mechanisms with a delta of their own; else as it was.")
 @high_water_option
@@ -218,7 +220,7 @@ def set_cap(path: Path, high_water: Path | None, dataset: str | None, **caps: An
 @path_argument
 @click.argument("analyst")
 @click.option("--epsilon", type=float, help="The most they may spend, over all data sets; by default no limit.")
-@click.option("--delta", type=float, help="At this delta.")
+@click.option("--delta", type=float, help="The delta that belongs to --epsilon.")
 @click.option("--integral", type=float, help="The most they may spend on draws of fogline sample.")
 @high_water_option
 def add_analyst(path: Path, analyst: str, high_water: Path | None, **caps: Any) -> None:

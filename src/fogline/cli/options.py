@@ -56,7 +56,7 @@ FILE: a CSV or Parquet file (text also as .csv.gz), a folder or a quoted pattern
 source_argument = click.argument("file", metavar="FILE")
 
 query_option = click.option(
-    "--query", metavar="SQL", help="Of a database: a SELECT, each row from one person's records alone, or a table."
+    "--query", metavar="SQL", help="For a database: a SELECT, each row from one person's records alone, or a table."
 )
 
 unit_option = click.option(
@@ -65,12 +65,12 @@ unit_option = click.option(
 
 
 _READING = (
-    ("delimiter", "CHAR", "Of a text file: what separates its cells (tab for a tab); by default found in the header."),
-    ("decimal", "CHAR", "Of a text file: the decimal mark, . or ,"),
-    ("thousands", "CHAR", "Of a text file: what separates groups of three digits."),
-    ("encoding", "NAME", "Of a text file: utf-8, latin-1, cp1252, ..."),
-    ("null", "A,B", "Of a text file: words for a missing value that look like one, such as -999."),
-    ("header", "A,B", "Of a text file without a header: the names of all its columns."),
+    ("delimiter", "CHAR", "For a text file: what separates its cells (tab for a tab); by default found in the header."),
+    ("decimal", "CHAR", "For a text file: the decimal mark, . or ,"),
+    ("thousands", "CHAR", "For a text file: what separates groups of three digits."),
+    ("encoding", "NAME", "For a text file: utf-8, latin-1, cp1252, ..."),
+    ("null", "A,B", "For a text file: words for a missing value that look like one, such as -999."),
+    ("header", "A,B", "For a text file without a header: the names of all its columns."),
 )
 """Options that say how text is read; see fogline.sources.reading.ReadingOptions."""
 
@@ -272,9 +272,13 @@ def currency_options(command: Decorated) -> Decorated:
     options = [
         click.option("--epsilon", type=float, help="Privacy budget of this release, with --delta."),
         click.option("--delta", type=float, help="Chance that the promise may fail; well below 1/n."),
-        click.option("--rho", type=float, help="The budget in zero-concentrated differential privacy, instead."),
-        click.option("--hdp", type=float, help="In Hellinger differential privacy, instead: 0.2 is about (4, 1e-5)."),
-        click.option("--pdp", metavar="LAMBDA:EPS", help="In power divergence of this order, instead."),
+        click.option(
+            "--rho", type=float, help="Instead of --epsilon: the budget in zero-concentrated differential privacy."
+        ),
+        click.option(
+            "--hdp", type=float, help="Instead of --epsilon: in Hellinger differential privacy; 0.2 is about (4, 1e-5)."
+        ),
+        click.option("--pdp", metavar="LAMBDA:EPS", help="Instead of --epsilon: in power divergence of this order."),
         click.option(
             "--neighbours",
             type=click.Choice(["add-remove", "replace"]),
@@ -307,7 +311,7 @@ def ledger_options(command: Decorated) -> Decorated:
         click.option(
             "--afresh",
             is_flag=True,
-            help="Ask as if it had never been asked, of other records or by a newer edition; paid for each time.",
+            help="Ask as if for the first time, of other records or by a newer edition; every time is paid for.",
         ),
     ]
     return _all(options, command)

@@ -79,7 +79,9 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @reading_options
 @click.option("--n-modes", type=int, help="Expect this many modes to be asked for.")
 @click.option("--n-clusters", type=int, help="Expect this many clusters, or components, to be asked for.")
-@click.option("--level", type=float, default=0.05, show_default=True, help="Chance of a mode where only noise is.")
+@click.option(
+    "--level", type=float, default=0.05, show_default=True, help="Probability of reporting a mode that is only noise."
+)
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
 @click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True)
 @click.option("--max-contributions", type=int, default=1, show_default=True, help="Most records of one person.")

@@ -48,7 +48,7 @@ left out by --columns. Types of Parquet files and databases are used as they are
 @click.command(cls=Command, epilog=EXAMPLES + FILE + EXIT_CODES)
 @source_argument
 @click.option("--columns", metavar="A,B", help="Columns; by default all but the unit's.")
-@click.option("--bounds", metavar="A=LO:HI,B=NAME", help="Public range of columns of numbers, or its name.")
+@click.option("--bounds", metavar="A=LO:HI,B=NAME", help="Public range of each column of numbers, or its name.")
 @click.option(
     "--numeric", metavar="A,B", help="Columns of numbers whose range is to be found, for a share of the budget."
 )
@@ -61,7 +61,11 @@ left out by --columns. Types of Parquet files and databases are used as they are
     help="Pairs of columns whose dependence is released, too: all; those of the named columns; or single pairs.",
 )
 @click.option(
-    "--pairs-share", metavar="SHARE", default="1/5", show_default=True, help="Part of the budget that pairs are paid."
+    "--pairs-share",
+    metavar="SHARE",
+    default="1/5",
+    show_default=True,
+    help="Share of the budget that is spent on pairs.",
 )
 @source_options
 @click.option("--epsilon", type=float, required=True, help="Privacy budget of the whole profile.")

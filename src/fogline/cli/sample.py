@@ -71,7 +71,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "--bounds",
     metavar="LO:HI,LO:HI",
     help="Public range of each column: the box of a uniform base, or two deviations either side of the mean of a normal"
-    " one, which is standard without.",
+    " one, which is the standard normal if no range is given.",
 )
 @click.option(
     "--learner",
@@ -85,7 +85,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     type=click.Choice(["add-remove", "replace"]),
     default="add-remove",
     show_default=True,
-    help="The relation of the ledger; the promise holds for any two data sets.",
+    help="Neighbouring relation of the ledger; the promise holds for any two data sets.",
 )
 @click.option(
     "--currency",

@@ -44,9 +44,9 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @click.option("--store", type=click.Path(path_type=Path, file_okay=False), help="Folder for releases and proposals.")
 @click.option("--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Ledger that pays; else in the store.")
 @click.option("--high-water", type=click.Path(path_type=Path), help="Folder of the ledger's high-water mark.")
-@click.option("--budget", type=float, metavar="EPSILON", help="Cap per data set of a ledger that is not there yet.")
+@click.option("--budget", type=float, metavar="EPSILON", help="Cap per data set, if the ledger has to be created.")
 @click.option("--host", help="Address to listen at; by default this machine alone.")
-@click.option("--port", type=click.IntRange(1, 65535), help="By default 8765.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; 8765 by default.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME:PORT", help="Name by which browsers reach it.")
 @click.option("--https", is_flag=True, default=None, help="A server in front of it speaks HTTPS.")
 def studio(data: Path, **options: Any) -> None:
@@ -121,7 +121,7 @@ def _announce(config: StudioConfig, links: dict[Role, str]) -> None:
 @click.command(cls=Command, epilog="\b\nExample:\n  fogline explore visits.fog --out visits.html")
 @click.argument("file", metavar="RELEASE")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The page (.html).")
-@click.option("--title", help="Of the page.")
+@click.option("--title", help="Title of the page.")
 def explore(file: str, out: Path, title: str | None) -> None:
     """Write one page on which anybody can explore a release in a browser, without fogline and offline; free."""
     if out.suffix.lower() not in (".html", ".htm"):
