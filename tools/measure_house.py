@@ -96,12 +96,12 @@ def code_lines(path: Path) -> int:
     texts = [node.body[0] for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, DOCUMENTED)
              and ast.get_docstring(node, clean=False) is not None]  # fmt: skip
     described = {line for text in texts for line in range(text.lineno, (text.end_lineno or text.lineno) + 1)}
-    held: set[int] = set()
+    filled: set[int] = set()
     with path.open("rb") as content:
         for token in tokenize.tokenize(content.readline):
             if token.type not in EMPTY:
-                held.update(range(token.start[0], token.end[0] + 1))
-    return len(held - described)
+                filled.update(range(token.start[0], token.end[0] + 1))
+    return len(filled - described)
 
 
 def comment_share(files: list[Path]) -> float:
