@@ -151,7 +151,7 @@ def test_page_of_a_condition(folder, tmp_path):
     assert "The shape of stay, given age from 70 to 79</h1>" in text
     for words, said in (
         ("aeg > 70", "there is no column 'aeg' in 'aeg > 70'; did you mean 'age'?"),
-        ("age > 200", "age above 200.5 lies outside the released bounds 0 to 125"),
+        ("age > 200", "age above 200 lies outside the released bounds 0 to 125"),
         ("age > 70 by stay 0:9:3", "needs 'and' or the end where there is 'by'"),
         (" ", "is empty"),
     ):
