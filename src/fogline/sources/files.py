@@ -369,6 +369,7 @@ class FileTable(Source):
         return other
 
     def _for_cells(self) -> FileTable:
+        """The same table for counts of cells, where neither the order nor the layout in memory matters."""
         other = self._unordered()
         other._by_column = True
         return other
