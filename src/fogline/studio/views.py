@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 
 import numpy as np
 from markupsafe import Markup
@@ -26,8 +26,18 @@ from fogline.studio.charts import budget_bar, trade_off
 from fogline.studio.config import READING, Dataset
 from fogline.studio.explorer import POINTS, Condition, Reading, comparison, curve, in_words, kind_content
 from fogline.studio.exports import EXPORTS
+from fogline.studio.forms import (
+    MOST_WORDS,
+    Fields,
+    body_fields,
+    last_of,
+    number_of,
+    query_fields,
+    slice_conditions,
+    slice_fault,
+)
 from fogline.studio.outlook import attacker_success, risk_rows
-from fogline.studio.questions import DEFAULT_RECORDS, Question, parse_number, parse_question, question_fields
+from fogline.studio.questions import DEFAULT_RECORDS, Question, parse_question, question_fields
 from fogline.studio.rendering import constant_page, fragment, page, static_files
 from fogline.studio.security import COOKIE, SESSION_SECONDS, Role, TooLarge
 from fogline.studio.store import StoredRelease
@@ -38,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SLIDER", "routes"]
 
-Fields = dict[str, list[str]]
 View = Callable[[Request, Fields], Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -49,8 +58,6 @@ SLIDER = tuple(
 """Budgets that the slider stops at."""
 
 CURVE_EPSILONS = np.geomspace(0.05, 20.0, 40)
-MOST_FIELDS = 400
-MOST_WORDS = 300
 READINGS = (
     ("", "Overview"),
     ("curve", "Slices and quantiles"),
@@ -66,25 +73,6 @@ BECAUSE = "What can be read from this release cannot be shown: it may hold too l
 
 def _error(status: int) -> Response:
     return Response(constant_page(status), status, media_type="text/html")
-
-
-def _query(request: Request) -> Fields:
-    text = request.scope["query_string"].decode("latin-1")
-    return parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
-
-
-async def _fields(request: Request) -> Fields:
-    body = await request.body()
-    return parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
-
-
-def _one(fields: Mapping[str, list[str]], name: str, most: int = MOST_WORDS) -> str:
-    values = fields.get(name, [])
-    return values[-1][:most].strip() if values else ""
-
-
-def _number(fields: Mapping[str, list[str]], name: str) -> float | None:
-    return parse_number(_one(fields, name, 40))
 
 
 class Views:
@@ -113,7 +101,7 @@ class Views:
         async def answer(request: Request) -> Response:
             posted = request.method == "POST"
             try:
-                fields = await _fields(request) if posted else _query(request)
+                fields = await body_fields(request) if posted else query_fields(request)
             except (ValueError, UnicodeDecodeError):
                 return _error(400)
             except TooLarge:
@@ -146,7 +134,7 @@ class Views:
             if self.session(request) is not None:
                 return RedirectResponse("/", 303)
             return self.show(request, "enter.html.j2", wrong=False)
-        role = self.studio.tokens.role_of(_one(fields, "token"))
+        role = self.studio.tokens.role_of(last_of(fields, "token"))
         if role is None:
             return self.show(request, "enter.html.j2", 403, wrong=True)
         response = RedirectResponse("/", 303)
@@ -228,7 +216,7 @@ class Views:
     def _read(self, dataset: Dataset, fields: Fields) -> tuple[Facts, Question | None, dict[str, str]]:
         """Facts of a data set, and the question that a form asks of it."""
         reading = as_reading({name: values[-1] for name, values in fields.items() if values and name in READING})
-        unit = dataset.unit or _one(fields, "unit") or None
+        unit = dataset.unit or last_of(fields, "unit") or None
         names = self.studio.catalogue.facts(dataset, None, reading).columns
         facts = self.studio.catalogue.facts(dataset, unit if unit in names else dataset.unit, reading)
         filled = dict(fields)
@@ -256,14 +244,14 @@ class Views:
             facts=facts,
             rows=[self._column_row(dataset, name, fields) for name in facts.columns],
             ranges=[(name, units.named(name)) for name in units.names()],
-            reading=[(name, _one(fields, name) or _text(dataset.reading.get(name))) for name in READING],
+            reading=[(name, last_of(fields, name) or _text(dataset.reading.get(name))) for name in READING],
             check=facts.check,
-            epsilon=_one(fields, "epsilon") or f"{_first_epsilon(statement):g}",
-            records=_one(fields, "records") or str(dataset.expect_records or DEFAULT_RECORDS),
-            unit=dataset.unit or (_one(fields, "unit") if "unit" in fields else _usual_unit(statement)),
+            epsilon=last_of(fields, "epsilon") or f"{_first_epsilon(statement):g}",
+            records=last_of(fields, "records") or str(dataset.expect_records or DEFAULT_RECORDS),
+            unit=dataset.unit or (last_of(fields, "unit") if "unit" in fields else _usual_unit(statement)),
             unit_names=self.studio.catalogue.facts(dataset, None, as_reading(_last(fields))).columns,
             fixed_unit=statement.unit,
-            most=_one(fields, "most") or str(_usual_contributions(dataset, statement)),
+            most=last_of(fields, "most") or str(_usual_contributions(dataset, statement)),
             slider=SLIDER,
             faults=faults if asked_before else {},
             outlook=Markup(self._outlook(dataset, question, faults, fields)),
@@ -272,7 +260,7 @@ class Views:
     def _column_row(self, dataset: Dataset, name: str, fields: Fields) -> dict[str, Any]:
         suggested = _suggestion(dataset, name)
         chosen = name in fields.get("column", [])
-        told = {key: _one(fields, f"{key}.{name}") for key in ("range", "low", "high", "step", "typical", "spread")}
+        told = {key: last_of(fields, f"{key}.{name}") for key in ("range", "low", "high", "step", "typical", "spread")}
         if f"range.{name}" not in fields and f"low.{name}" not in fields:
             told |= {key.partition(".")[0]: values[-1] for key, values in suggested.items()}
         return {"name": name, "chosen": chosen, **told}
@@ -291,7 +279,7 @@ class Views:
     def _outlook(self, dataset: Dataset, question: Question | None, faults: Mapping[str, str], fields: Fields) -> str:
         statement = self.studio.statement(dataset)
         if question is None:
-            epsilon = _number(fields, "epsilon")
+            epsilon = number_of(fields, "epsilon")
             known = epsilon if epsilon is not None and 0.01 <= epsilon <= 20 else 0.0
             return page("outlook.html.j2", {"ready": False, "faults": faults, **self._budget(statement, known)})
         neighbours, epsilon = statement.neighbours, question.epsilon
@@ -336,7 +324,7 @@ class Views:
             return RedirectResponse(f"/data/{dataset.id}?{urlencode(fields, doseq=True)}", 303)
         who = self.session(request)
         role: Role = "analyst" if who is None else who[1]
-        proposal = self.studio.proposal(_one(fields, "proposal"))
+        proposal = self.studio.proposal(last_of(fields, "proposal"))
         content = {"question": question, "proposal": None if proposal is None else proposal.id}
         purpose = "release" if role == "custodian" else "propose"
         statement = self.studio.statement(dataset)
@@ -366,7 +354,7 @@ class Views:
         dataset, who = self._dataset(request), self.session(request)
         if dataset is None or who is None:
             return _error(404)
-        name = _one(fields, "key")
+        name = last_of(fields, "key")
         redeemed = self.studio.keys.redeem(who[0], "release", name)
         if redeemed is None or redeemed.content["question"].dataset != dataset.id:
             return _error(403)
@@ -413,7 +401,7 @@ class Views:
     def fetch(self, request: Request, fields: Fields) -> Response:
         """Fetch an answer that is paid for and was not written when the studio was stopped: free."""
         who = self.session(request)
-        redeemed = None if who is None else self.studio.keys.redeem(who[0], "fetch", _one(fields, "key"))
+        redeemed = None if who is None else self.studio.keys.redeem(who[0], "fetch", last_of(fields, "key"))
         note = None if redeemed is None else self.studio.store.note(redeemed.content)
         dataset = None if note is None else self.config.dataset(note.question.dataset)
         if redeemed is None or note is None or dataset is None or not redeemed.first:
@@ -435,11 +423,11 @@ class Views:
     def propose(self, request: Request, fields: Fields) -> Response:
         """Keep an analyst's question for the custodian."""
         who = self.session(request)
-        redeemed = None if who is None else self.studio.keys.redeem(who[0], "propose", _one(fields, "key"))
+        redeemed = None if who is None else self.studio.keys.redeem(who[0], "propose", last_of(fields, "key"))
         if redeemed is None:
             return _error(403)
         if redeemed.first:
-            made = self.studio.store.propose(redeemed.content["question"], _one(fields, "why", 500))
+            made = self.studio.store.propose(redeemed.content["question"], last_of(fields, "why", 500))
             if made is None:
                 return _error(409)
         return RedirectResponse("/#proposals", 303)
@@ -466,10 +454,10 @@ class Views:
     def decline(self, request: Request, fields: Fields) -> Response:
         """Decline a proposal, with a word for the analyst."""
         who = self.session(request)
-        redeemed = None if who is None else self.studio.keys.redeem(who[0], "decline", _one(fields, "key"))
+        redeemed = None if who is None else self.studio.keys.redeem(who[0], "decline", last_of(fields, "key"))
         if redeemed is None or redeemed.content != request.path_params["proposal"]:
             return _error(403)
-        self.studio.store.settle(redeemed.content, "declined", reply=_one(fields, "reply", 500))
+        self.studio.store.settle(redeemed.content, "declined", reply=last_of(fields, "reply", 500))
         return RedirectResponse("/#proposals", 303)
 
     # -- a release ------------------------------------------------------------------------------------------
@@ -522,7 +510,7 @@ class Views:
         if stored is None:
             return _error(404)
         names = self.studio.store.density(stored.id).column_names
-        chosen = _one(fields, "y")
+        chosen = last_of(fields, "y")
         response = chosen if chosen in names else names[-1]
         return self._report_part(request, "branches", "branches", response)
 
@@ -543,27 +531,27 @@ class Views:
             return _error(404)
         density = self.studio.store.density(stored.id)
         names, bounds = density.column_names, density.spec.bounds
-        column = _one(fields, "column") if _one(fields, "column") in names else names[0]
-        wanted = _one(fields, "points")
+        column = last_of(fields, "column") if last_of(fields, "column") in names else names[0]
+        wanted = last_of(fields, "points")
         points = int(wanted) if wanted.isdigit() and int(wanted) in POINTS else None
-        conditions, split = _conditions(fields, names, column), _one(fields, "split")
-        at = _number(fields, "at")
+        conditions, split = slice_conditions(fields, names, column), last_of(fields, "split")
+        at = number_of(fields, "at")
         groups: tuple[tuple[Condition, ...], ...] = (conditions,) if not conditions else ((), conditions)
         if split in names and split != column and at is not None:
             below, above = Condition(split, high=at, high_open=True), Condition(split, low=at)
             groups = ((below, *conditions), (above, *conditions))
         key = (stored.id, "curve", column, points, groups)
-        reading, refused = None, _slice_fault(fields, [name for name in names if name != column])
+        reading, refused = None, slice_fault(fields, [name for name in names if name != column])
         if not refused:
             reading, refused = self._reading(key, lambda: curve(density, column, points, groups))
         others = [
-            {"name": name, "bounds": bounds[j], **{end: _one(fields, f"{end}.{name}") for end in ("low", "high")}}
+            {"name": name, "bounds": bounds[j], **{end: last_of(fields, f"{end}.{name}") for end in ("low", "high")}}
             for j, name in enumerate(names)
             if name != column
         ]
         return self._show_reading(
             request, stored, "curve", reading=reading, refused=refused, column=column, points=points,
-            all_points=POINTS, others=others, split=split, at=_one(fields, "at"),
+            all_points=POINTS, others=others, split=split, at=last_of(fields, "at"),
         )  # fmt: skip
 
     def _reading(self, key: Any, read: Callable[[], Reading]) -> tuple[Reading | None, str]:
@@ -580,7 +568,7 @@ class Views:
         stored = self._stored(request)
         if stored is None:
             return _error(404)
-        density, words = self.studio.store.density(stored.id), _one(fields, "q")
+        density, words = self.studio.store.density(stored.id), last_of(fields, "q")
         reading, refused = None, ""
         if words:
             reading, refused = self._reading((stored.id, "ask", words), lambda: in_words(density, words))
@@ -600,7 +588,7 @@ class Views:
             and [(c.low, c.high, c.step) for c in one.question.columns]
             == [(c.low, c.high, c.step) for c in stored.question.columns]
         ]
-        other = next((one for one in alike if one.id == _one(fields, "with")), None)
+        other = next((one for one in alike if one.id == last_of(fields, "with")), None)
         reading, refused = None, ""
         if other is not None:
             second, names = store.density(other.id), _told_apart(stored, other)
@@ -692,31 +680,6 @@ def _suggestion(dataset: Dataset, column: str) -> dict[str, list[str]]:
     if found is None:
         return {f"range.{column}": [""]}
     return {f"range.{column}": [""], f"low.{column}": [f"{found[0]:g}"], f"high.{column}": [f"{found[1]:g}"]}
-
-
-def _conditions(fields: Fields, names: tuple[str, ...], column: str) -> tuple[Condition, ...]:
-    found = []
-    for name in names:
-        low, high = _number(fields, f"low.{name}"), _number(fields, f"high.{name}")
-        if name != column and (low is not None or high is not None):
-            found.append(Condition(name, low, high))
-    return tuple(found)
-
-
-def _slice_fault(fields: Fields, others: Sequence[str]) -> str:
-    """What is wrong with the form of a slice, in words; nothing if all is well."""
-    typed = [_one(fields, f"{end}.{name}") for name in others for end in ("low", "high")] + [_one(fields, "at")]
-    wrong = next((text for text in typed if text and parse_number(text) is None), "")
-    if wrong:
-        return f"“{wrong[:40]}” is not a number."
-    for name in others:
-        low, high = _number(fields, f"low.{name}"), _number(fields, f"high.{name}")
-        if low is not None and high is not None and low > high:
-            return f"Only where {name} lies: “from” is above “to”."
-    split, at = _one(fields, "split"), _number(fields, "at")
-    if split in others and at is None:
-        return f"Say at which value of {split} the two groups part."
-    return "Choose the column by which the two groups part." if at is not None and split not in others else ""
 
 
 def _accuracy_words(row: Any) -> dict[str, str]:
