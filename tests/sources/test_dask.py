@@ -226,14 +226,18 @@ def test_a_worker_that_is_lost_does_not_count_twice(tmp_path):
     mark = str(tmp_path / "died")
 
     def die_once(part, mark=mark):
+        import contextlib
         import os
 
-        if len(part) > 2 and not os.path.exists(mark):
-            open(mark, "w").close()
-            os._exit(1)
+        if len(part) > 2:
+            with contextlib.suppress(FileExistsError):  # one of both workers makes the file, and only that one dies
+                os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+                os._exit(1)
         return part
 
     with (
+        # a cluster whose nannies could start no worker again, as on a starved machine, fails here; else it waits for ever
+        dask.config.set({"distributed.scheduler.no-workers-timeout": "5 minutes"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
         ) as cluster,
