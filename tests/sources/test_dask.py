@@ -236,7 +236,7 @@ def test_a_worker_that_is_lost_does_not_count_twice(tmp_path):
         return part
 
     with (
-        # a cluster whose nannies could start no worker again, as on a starved machine, fails here; else it waits for ever
+        # where nannies can start no worker again, as on a starved machine, this fails and does not wait for ever
         dask.config.set({"distributed.scheduler.no-workers-timeout": "5 minutes"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
