@@ -29,7 +29,7 @@ def unit(cell):
     """Whose a row is, in one form; nothing for nobody."""
     if isinstance(cell, str):
         plain = cell.removeprefix("-")
-        is_plain = plain.isascii() and plain.isdigit() and (cell == "0" or plain[0] != "0") and -(2**63) <= int(cell)
+        is_plain = plain.isascii() and plain.isdigit() and (cell == "0" or plain[0] != "0") and int(cell) >= -(2**63)
         return int(cell) if is_plain and int(cell) < 2**63 else cell or None
     if isinstance(cell, bool) or cell is None:
         return None
