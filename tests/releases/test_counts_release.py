@@ -3,6 +3,7 @@
 import gzip
 import os
 import re
+import tracemalloc
 from datetime import date
 
 import numpy as np
@@ -302,3 +303,64 @@ def test_words_that_do_not_go_together(tmp_path):
     printed = fogline("sql", "--dialect", "oracle", "--table", "t", *WORDS, "--out", tmp_path / "q.sql")
     assert "not certified" in printed.output
     assert os.stat(tmp_path / "q.sql").st_size > 0
+
+
+def in_a_file(folder, name, content):
+    """A file of the owner's own."""
+    path = folder / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    path.chmod(0o600)
+    return path
+
+
+BOMBS = {
+    "one line": lambda: b"0" * 2**24,
+    "one cell in quotes": lambda: b'"' + b"0\n" * 2**23,
+    "empty lines": lambda: b"cell,records,total,grid\n" + b"\n" * 2**24,
+    "a long cell": lambda: b"cell,records,total,grid\n-1,0,0," + b"g" * 2**24,
+}
+
+
+@pytest.mark.parametrize("what", list(BOMBS))
+@pytest.mark.parametrize("name", ["counts.csv", "counts.csv.gz"])
+def test_a_file_that_grows_when_it_is_read_is_refused_early(tmp_path, name, what):
+    """A few kilobytes of gzip can hold gigabytes: what is held of them at a time is bounded, and so is what is read."""
+    path = in_a_file(tmp_path, name, BOMBS[what]())
+    spec = LeafSpec.plan([(0, 10)], leaves=[8])
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"counts: (no answer has rows|counts\.csv(\.gz)? cannot be read)"):
+            read_counts(path, spec)
+        assert tracemalloc.get_traced_memory()[1] < 2**21
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_text_of_parquet_is_cut_off(tmp_path):
+    path = tmp_path / "counts.parquet"
+    texts = ["g" * 2**20] * 2
+    pq.write_table(pa.table({"cell": [-1, 0], "records": [0, 7], "total": [7, 7], "grid": texts}), path)
+    assert len(read_counts(path, LeafSpec.plan([(0, 10)], leaves=[8]))[2]) == 1000
+
+
+def test_the_marker_alone_is_no_answer_of_a_table_with_records(visits, tmp_path):
+    """Only the answer about an empty table has that row alone, and it bears no total."""
+    path = answered(visits, tmp_path / "counts.csv", **ASKED)
+    header, *lines = path.read_text().splitlines()
+    (marker,) = (line for line in lines if line.startswith("-1,"))
+    assert marker.split(",")[2] == "4000"
+    path.write_text(f"{header}\n{marker}\n")
+    with pytest.raises(ValueError, match="do not add up"):
+        release_counts(path, epsilon=1.0, **ASKED)
+
+
+def test_answers_of_earlier_queries_are_read(visits, tmp_path):
+    """Their marker had no total; the other rows' still tells that one is missing."""
+    path = answered(visits, tmp_path / "counts.csv", **ASKED)
+    lines = [re.sub(r"^-1,0,4000,", "-1,0,0,", line) for line in path.read_text().splitlines()]
+    assert sum(line.startswith("-1,0,0,") for line in lines) == 1
+    path.write_text("\n".join(lines) + "\n")
+    assert release_counts(path, epsilon=1.0, **ASKED).count > 1000
+    path.write_text("\n".join(lines[:-1] if not lines[-1].startswith("-1") else lines[:1] + lines[2:]) + "\n")
+    with pytest.raises(ValueError, match="do not add up"):
+        release_counts(path, epsilon=1.0, **ASKED)

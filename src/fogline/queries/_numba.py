@@ -7,6 +7,7 @@ The specification is passed as tuples: their length is part of the compiled type
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -17,7 +18,17 @@ from numpy.typing import NDArray
 from fogline._typing import FloatArray, IntArray
 from fogline.density.random_spec import CellSpec
 
-__all__ = ["Axes", "add_phases", "cell_of", "count_rows", "grid_parts", "write_cells", "writeable"]
+__all__ = [
+    "BLOCK",
+    "MOST_CELLS",
+    "Axes",
+    "add_phases",
+    "column_chunks",
+    "count_rows",
+    "grid_parts",
+    "write_block",
+    "write_cells",
+]
 
 Axes: TypeAlias = tuple[float, ...]
 """One number per axis, as a tuple: its length is known when a loop is compiled."""
@@ -45,6 +56,9 @@ def add_phases(
 
 BLOCK = 2048
 """Rows whose cells are found at a time: their cells stay in the nearest cache."""
+
+MOST_CELLS = 2**31 - 1
+"""Most cells of a grid: a flat cell is a number of 32 bits, and -1 is none."""
 
 CHUNK_ROWS = 2**14
 """Rows that are brought into columns at a time where they lie row by row."""
@@ -88,30 +102,13 @@ GridParts: TypeAlias = tuple[Axes, Axes, Axes, Axes, tuple[int, ...]]
 
 
 def grid_parts(spec: CellSpec) -> GridParts:
-    """A grid as the loops take it."""
+    """A grid as the loops take it; whoever has a larger one takes ``cell_keys``."""
+    if math.prod(spec.cells) > MOST_CELLS:
+        raise ValueError(f"a grid of compiled loops has at most {MOST_CELLS} cells")
     lower, upper, widths, shift = (
         tuple(part.tolist()) for part in (spec.lower, spec.upper, spec.cell_widths, spec.shift)
     )
     return lower, upper, widths, shift, spec.cells
-
-
-@numba.njit(cache=True, fastmath=False, nogil=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def cell_of(
-    rows: FloatArray, i: int, lower: Axes, upper: Axes, widths: Axes, shift: Axes, cells: tuple[int, ...]
-) -> int:
-    """Flat cell of a row, -1 for one that falls nowhere: what :func:`write_block` writes, for one row at a time."""
-    inside = True
-    for j in range(len(lower)):
-        x = rows[i, j]
-        inside &= (x >= lower[j]) & (x <= upper[j])  # false for NaN
-    if not inside:
-        return -1
-    key = 0
-    for j in range(len(lower)):
-        # nonnegative, so truncation is the floor
-        cell = int((rows[i, j] - lower[j]) / widths[j] + shift[j])
-        key = key * cells[j] + min(cell, cells[j] - 1)
-    return key
 
 
 # Without Python's error for a division by zero, which no width of a cell is: the check would keep the loop narrow.
@@ -127,7 +124,7 @@ def write_block(
     cells: tuple[int, ...],
     keys: Keys,
 ) -> None:
-    """Write the flat cells of some rows, -1 for a row that falls nowhere; a grid has less than 2^31 cells."""
+    """Write the flat cells of some rows, -1 for a row that falls nowhere; the grid is one of :func:`grid_parts`."""
     keys[: stop - start] = 0
     for j in range(len(lower)):
         column = columns[j, start:stop]

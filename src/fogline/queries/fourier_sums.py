@@ -190,9 +190,12 @@ def cell_keys(rows: FloatArray, spec: CellSpec) -> IntArray:
 
 def row_cells(rows: FloatArray, spec: CellSpec) -> IntArray:
     """Cells of :func:`cell_keys`, by the compiled loop where there is one and its keys of 32 bits hold all cells."""
-    if _fast_counter() is None or math.prod(spec.cells) >= 2**31:
+    if _fast_counter() is None:
         return cell_keys(rows, spec)
-    from fogline.queries._numba import write_cells
+    from fogline.queries._numba import MOST_CELLS, write_cells
+
+    if math.prod(spec.cells) > MOST_CELLS:
+        return cell_keys(rows, spec)
 
     cells = np.empty(len(rows), dtype=np.int64)
     write_cells(rows, spec, cells)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from fogline._typing import BoolArray, FloatArray, IntArray, WordArray
 from fogline.density.random_spec import CellSpec
-from fogline.queries._numba import Axes, cell_of, grid_parts, writeable
+from fogline.queries._numba import BLOCK, Axes, column_chunks, grid_parts, write_block
 
 __all__ = ["FastSampler"]
 
@@ -89,18 +89,13 @@ class FastSampler:
         """Take the records of a batch that lie in a cell and belong to a part of the units, with cells as digests."""
         self._make_room(len(values), np.dtype(np.uint32))
         ids = np.require(values, requirements=["C", "W"]).view(np.uint64)
-        self._used, taken = _scatter_cells(
-            ids,
-            writeable(rows),
-            *grid_parts(spec),
-            self._key,
-            (np.uint64(part), np.uint64(parts)),
-            self._next,
-            self._after,
-            self._used,
-            self._held,
-        )
-        return int(taken)
+        parts_of_grid, share, start, taken = grid_parts(spec), (np.uint64(part), np.uint64(parts)), 0, 0
+        for columns in column_chunks(rows):
+            stop = start + columns.shape[1]
+            chain = (self._next, self._after, self._used, self._held)
+            self._used, here = _scatter_cells(ids[start:stop], columns, *parts_of_grid, self._key, share, *chain)
+            start, taken = stop, taken + int(here)
+        return taken
 
     def kept(self, names: WordArray | None) -> tuple[Digests, IntArray]:
         """Marks and places of what is kept."""
@@ -187,7 +182,7 @@ def _words(ids: WordArray, key: np.uint64) -> WordArray:
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _scatter_cells(
     ids: WordArray,
-    rows: FloatArray,
+    columns: FloatArray,
     lower: Axes,
     upper: Axes,
     widths: Axes,
@@ -202,28 +197,34 @@ def _scatter_cells(
 ) -> tuple[int, int]:
     """Put the records of a batch that lie in a cell into their buckets; chunks in use, and how many records it were.
 
-    ``following`` is where the next record of each bucket goes, ``after`` the chunk after each chunk of a bucket, which
-    begins with the chunk of its own number. (A helper for what both loops share would make either twice as slow.)
+    ``columns`` has one row per column of the batch. ``following`` is where the next record of each bucket goes,
+    ``after`` the chunk after each chunk of a bucket, which begins with the chunk of its own number. (A helper for what
+    both loops share would make either twice as slow.)
     """
-    taken, is_whole = 0, part[1] == np.uint64(1)
-    for i in range(len(ids)):
-        cell = cell_of(rows, i, lower, upper, widths, shift, cells)
-        if cell < 0:
-            continue
-        word = _mixed(ids[i] ^ key[0])
-        if not is_whole and _mixed(word + key[1]) % part[1] != part[0]:
-            continue
-        bucket = word >> np.uint64(64 - BUCKET_BITS)
-        at = following[bucket]
-        stored[at, 0], stored[at, 1] = np.uint32(word >> _HALF), np.uint32(word & _LOW)
-        stored[at, 2] = np.uint32(cell)
-        taken += 1
-        at += 1
-        if at % CHUNK == 0:  # the chunk is full
-            after[at // CHUNK - 1] = used
-            at = used * CHUNK
-            used += 1
-        following[bucket] = at
+    taken, places, words = 0, np.empty(BLOCK, np.int32), np.empty(BLOCK, np.uint64)
+    for start in range(0, len(ids), BLOCK):
+        here = ids[start : start + BLOCK]
+        write_block(columns, start, start + len(here), lower, upper, widths, shift, cells, places)
+        for i in range(len(here)):
+            words[i] = _mixed(here[i] ^ key[0])
+        if part[1] != np.uint64(1):
+            for i in range(len(here)):
+                if _mixed(words[i] + key[1]) % part[1] != part[0]:
+                    places[i] = -1
+        for i in range(len(here)):
+            word, is_wanted = words[i], places[i] >= 0
+            bucket = word >> np.uint64(64 - BUCKET_BITS)
+            at = following[bucket]
+            # Written whether it is wanted or not, without a branch that records decide: the next one takes its place.
+            stored[at, 0], stored[at, 1] = np.uint32(word >> _HALF), np.uint32(word & _LOW)
+            stored[at, 2] = np.uint32(places[i])
+            taken += is_wanted
+            at += is_wanted
+            if is_wanted and at % CHUNK == 0:  # the chunk is full
+                after[at // CHUNK - 1] = used
+                at = used * CHUNK
+                used += 1
+            following[bucket] = at
     return used, taken
 
 

@@ -694,7 +694,7 @@ class BoundedTable(Source):
         super().require_width(d)
 
     def _state(self, spec: Spec) -> State:
-        table = self._table if isinstance(spec, RandomSpec) else self._table._unordered()  # equal cells are equal
+        table = self._table if isinstance(spec, RandomSpec) else self._table._for_cells()  # equal cells are equal
         return kept_state(spec, self._bound, table._counted_scan, self.rereadable)
 
     def _scan(self, take: Take) -> None:

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -26,6 +26,13 @@ __all__ = ["SecretFileOpen", "check_secret_file", "read_counts"]
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,19}(\.0*)?\s*")
 _CUT_SHORT = "is the answer cut short, as by a limit of the client?"
+
+
+LONGEST_ROW = 1000
+"""Characters of a row: three numbers and a text of less than a hundred, in whatever way a client writes them."""
+
+MOST_MEMORY = "512MB"
+"""What DuckDB may hold of a Parquet file of counts."""
 
 
 class SecretFileOpen(PermissionError):
@@ -87,13 +94,14 @@ def read_counts(path: Path, spec: CellSpec) -> tuple[IntArray, IntArray, str]:
     marker = cells.index(NO_CELL)
     if counts[marker] != 0:
         raise ValueError(f"counts: the row with the cell {NO_CELL} must have no records, as the query gives it")
-    for column in (cells, counts, totals):
-        del column[marker]
     whole = sum(counts)
+    if totals[marker] == 0:
+        del totals[marker]  # queries of earlier versions left it out there
     if any(total != whole for total in totals):
         raise ValueError(
             f"counts: they do not add up to the total that every row bears: a row is missing or too many; {_CUT_SHORT}"
         )
+    del cells[marker], counts[marker]
     try:
         checked = CellCounts(spec).checked(np.array(cells, dtype=np.int64), np.array(counts, dtype=np.int64))
     except (ValueError, OverflowError) as error:
@@ -116,10 +124,10 @@ def _whole(cell: Any, column: str) -> int:
 
 
 def _rows(path: Path, most: int) -> Iterator[tuple[Any, ...]]:
-    """Rows of the four columns, whatever their order and the case of their names; of Parquet no more than `most`."""
+    """Rows of the four columns, whatever their order and the case of their names; not many more than `most`."""
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
-        return _chosen(_csv_rows(path))
+        return _chosen(_csv_rows(path, most))
     if name.endswith(".parquet"):
         return _chosen(_parquet_rows(path, most))
     raise ValueError(f"counts: {path.name} must be a .csv, .csv.gz or .parquet file")
@@ -142,14 +150,14 @@ def _chosen(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
         yield tuple(row[place] for place in places)
 
 
-def _csv_rows(path: Path) -> Iterator[Sequence[Any]]:
+def _csv_rows(path: Path, most: int) -> Iterator[Sequence[Any]]:
     import gzip
     import zlib
 
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
         try:
-            yield from csv.reader(file)
+            yield from csv.reader(_bounded_lines(file, (most + 1) * LONGEST_ROW))
         except (
             csv.Error,
             UnicodeDecodeError,
@@ -160,19 +168,40 @@ def _csv_rows(path: Path) -> Iterator[Sequence[Any]]:
             raise ValueError(f"counts: {path.name} cannot be read as CSV in UTF-8") from None
 
 
+def _bounded_lines(file: IO[str], most: int) -> Iterator[str]:
+    """Lines of a file that may have been compressed to next to nothing: neither one nor all of them of any length."""
+    while line := file.readline(LONGEST_ROW + 1):
+        most -= len(line)
+        if len(line) > LONGEST_ROW or most < 0:
+            raise ValueError(f"counts: no answer has rows of more than {LONGEST_ROW} characters, or as many")
+        yield line
+
+
 def _parquet_rows(path: Path, most: int) -> Iterator[Sequence[Any]]:
-    from fogline.sources.files import path_literals, require_duckdb
+    from fogline.sources.files import CLOSED, path_literals, require_duckdb
 
     duckdb = require_duckdb()
-    with duckdb.connect() as connection:
+    # In little memory, and without a folder into which what does not fit would be written.
+    limits = {**CLOSED, "memory_limit": MOST_MEMORY, "temp_directory": "", "threads": 1}
+    with duckdb.connect(config=limits) as connection:
         try:
             # This file alone, though its name may look like a pattern; and not a file of any length.
-            found = connection.execute(
-                f"SELECT * FROM read_parquet({path_literals([path])}, hive_partitioning=false) LIMIT {most}"
-            )
-            names = [column[0] for column in found.description or ()]
-            rows = found.fetchall()
+            relation = f"read_parquet({path_literals([path])}, hive_partitioning=false)"
+            found = connection.execute(f"SELECT * FROM {relation} LIMIT 0")
+            names, kinds = zip(*((str(column[0]), str(column[1])) for column in found.description or ()), strict=True)
+            columns = [_bounded_cell(name, kind) for name, kind in zip(names, kinds, strict=True)]
+            rows = connection.execute(f"SELECT {', '.join(columns)} FROM {relation} LIMIT {most}").fetchall()
         except (duckdb.Error, UnicodeDecodeError):
             raise ValueError(f"counts: {path.name} cannot be read as Parquet") from None
     yield names
     yield from rows
+
+
+def _bounded_cell(name: str, kind: str) -> str:
+    """SQL of a column's cells, none of any length: text is cut off, and what no answer has is missing."""
+    from fogline.sources.cell_sql import quoted
+    from fogline.sources.files import NUMBERS
+
+    if kind == "VARCHAR":
+        return f"left({quoted(name)}, {LONGEST_ROW})"
+    return quoted(name) if kind.startswith(NUMBERS) else "NULL"

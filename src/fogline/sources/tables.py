@@ -249,6 +249,10 @@ class Source(ABC):
         """The same table for what does not depend on the order of the rows, where any order is cheaper."""
         return self
 
+    def _for_cells(self) -> Source:
+        """The same table for counts of cells, where neither the order nor the layout in memory matters."""
+        return self._unordered()
+
     @abstractmethod
     def _scan(self, take: Take) -> None:
         """Hand over all rows; may raise anything."""

@@ -6,7 +6,8 @@ The grid is that of :func:`fogline.queries.fourier_sums.cell_keys`, by the same 
 the same doubles (:mod:`fogline.sources.dialects`), hence the same integers. Every row of the answer bears the *grid*: a
 text with the dialect and a fingerprint of columns, bounds, unit and bound, by which a later release knows that the file
 belongs to it; and the *total* of all counts, so that a file that was cut short is noticed. One row is always there,
-with the cell -1 and no records: the answer about an empty table looks like any other.
+with the cell -1 and no records, and bears the total too: the answer about an empty table looks like any other, and an
+answer of which nothing but that row is left does not look like it.
 
 With a unit at most c records of each are counted: those whose keyed hash of (unit, cell, number among equals) is
 smallest. What is kept of a unit depends on that unit's records alone; the proof is in ``warehouse.proof.md``.
@@ -78,11 +79,14 @@ class WarehouseQuery:
       SELECT cell, COUNT(*) AS records
       FROM fogline_cells
       GROUP BY cell
+    ), fogline_answer AS (
+      SELECT cell, records
+      FROM fogline_counts
+      UNION ALL
+      SELECT -1 AS cell, 0 AS records
     )
     SELECT cell, records, CAST(SUM(records) OVER () AS BIGINT) AS total, '...' AS grid
-    FROM fogline_counts
-    UNION ALL
-    SELECT -1 AS cell, 0 AS records, 0 AS total, '...' AS grid
+    FROM fogline_answer
     """
 
     spec: CellSpec
@@ -161,13 +165,13 @@ class WarehouseQuery:
         steps.append(
             ("counts", f"SELECT cell, {self.dialect.count} AS records\n  FROM fogline_{last}{kept}\n  GROUP BY cell")
         )
+        marker = f"SELECT {NO_CELL} AS cell, 0 AS records{self.dialect.nowhere}"
+        steps.append(("answer", f"SELECT cell, records\n  FROM fogline_counts\n  UNION ALL\n  {marker}"))
         named = ", ".join(f"fogline_{name} AS (\n  {step}\n)" for name, step in steps)
+        # One window over all rows: a second look at the counts would count twice what an engine does not keep, or draw
+        # the lots of SQLite twice.
         total = self.dialect.whole.format("SUM(records) OVER ()")
-        grid = f"'{self.grid}' AS grid"
-        return (
-            f"WITH {named}\nSELECT cell, records, {total} AS total, {grid}\nFROM fogline_counts\n"
-            f"UNION ALL\nSELECT {NO_CELL} AS cell, 0 AS records, 0 AS total, {grid}{self.dialect.nowhere}"
-        )
+        return f"WITH {named}\nSELECT cell, records, {total} AS total, '{self.grid}' AS grid\nFROM fogline_answer"
 
     def _cells(self) -> list[tuple[str, str]]:
         """Steps from columns to cells."""

@@ -25,8 +25,11 @@ WITH fogline_numbers AS (
   FROM fogline_ranked
   WHERE place <= 2
   GROUP BY cell
+), fogline_answer AS (
+  SELECT cell, records
+  FROM fogline_counts
+  UNION ALL
+  SELECT -1 AS cell, 0 AS records
 )
 SELECT cell, records, CAST(SUM(records) OVER () AS bigint) AS total, 'fogline-counts-1 postgres d3b5c39b3d09d04b d4c816ab7e1be623' AS grid
-FROM fogline_counts
-UNION ALL
-SELECT -1 AS cell, 0 AS records, 0 AS total, 'fogline-counts-1 postgres d3b5c39b3d09d04b d4c816ab7e1be623' AS grid
+FROM fogline_answer
