@@ -239,7 +239,7 @@ def test_a_worker_that_is_lost_does_not_count_twice(tmp_path):
         # where nannies can start no worker again, as on a starved machine, this fails and does not wait for ever
         dask.config.set({"distributed.scheduler.no-workers-timeout": "5 minutes"}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster),
     ):
