@@ -129,7 +129,7 @@ def test_a_file_that_breaks_while_it_is_read_says_nothing(tmp_path):
     source, content = FileTable(path, ["x", "y"]), bytearray(path.read_bytes())
     content[60:260] = bytes(200)  # pages of the first row group; the schema stands at the end
     path.write_bytes(content)
-    with pytest.raises(ReadFailed, match="^the file could not be read$") as error:
+    with pytest.raises(ReadFailed, match=r"^the file could not be read$") as error:
         source.state(SQUARE)
     assert error.value.__cause__ is None
 

@@ -10,10 +10,10 @@ A line of a text file is a record. Quotes are honoured within a line and nowhere
 must not swallow the lines after it, since one record could then remove many. A quoted cell with a line break in it is
 therefore two lines, of which the first is read as far as it goes.
 
-DuckDB reads Parquet in batches, through Arrow where pyarrow is installed; columns of doubles whose cells are counted are
-decoded by pyarrow alone, which takes half as long. A file with a column of text ids is read by
-pyarrow itself: DuckDB fails on a file in which one text is not UTF-8. :class:`CountedFile` has a number of rows that
-its owner declares, for algorithms that need a public one.
+DuckDB reads Parquet in batches, through Arrow where pyarrow is installed. Columns of doubles whose cells are counted
+are decoded by pyarrow alone, which takes half as long, and so is a file with a column of text ids: DuckDB fails on a
+file in which one text is not UTF-8. :class:`CountedFile` has a number of rows that its owner declares, for algorithms
+that need a public one.
 """
 
 from __future__ import annotations
