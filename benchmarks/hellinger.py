@@ -1,9 +1,9 @@
 """Private minimum Hellinger fits measured: the paper's tables as published, and PrivateHellinger beside them.
 
-Run ``python benchmarks/hellinger.py`` (about an hour on two cores), or name parts: ``published newton likelihood
-certified limits families growth paths``. ``--quick`` takes few runs and writes to out/benchmarks; ``--runs=N`` takes N.
-Each cell is written as it ends, and a run that was stopped goes on where it was; ``--again`` starts anew. Data are
-seeded, certified noise is not. One configuration serves every cell.
+Run ``python benchmarks/hellinger.py`` (about an hour on two cores), or name parts: ``published newton descent
+widths likelihood readings certified limits families growth paths``. ``--quick`` takes few runs and writes to
+out/benchmarks; ``--runs=N`` takes N. Each cell is written as it ends, and a run that was stopped goes on where it was;
+``--again`` starts anew. Data are seeded, certified noise is not. One configuration serves every cell.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fogline.families.family import UnivariateFamily
 from fogline_research.as_published import pgd, pnr
 from fogline_research.as_published.hellinger import aberrant
 from fogline_research.experiments import HellingerCell, hellinger_cells, reproduce_hellinger
-from fogline_research.experiments.hellinger import DRAWS, FLOOR, PARAMETER_BOUNDS, START, bandwidth, sample
+from fogline_research.experiments.hellinger import DRAWS, FLOOR, NEWTON_STEP, PARAMETER_BOUNDS, START, bandwidth, sample
 
 RUNS = 500
 QUICK_RUNS = 6
@@ -85,7 +85,9 @@ def _difference(cell: HellingerCell, mu: float, runs: int) -> float:
 
 
 READINGS: dict[str, dict[str, Any]] = {
-    "start (3, 1), step 1, floor 0.2 (ours)": {"start": (3.0, 1.0), "step": 1.0, "floor": 0.2},
+    "start (2, 1), step 0.9, floor 0.2 (ours)": {"start": (2.0, 1.0), "step": 0.9, "floor": 0.2},
+    "start (2, 1), step 1, floor 0.2": {"start": (2.0, 1.0), "step": 1.0, "floor": 0.2},
+    "start (3, 1), step 1, floor 0.2": {"start": (3.0, 1.0), "step": 1.0, "floor": 0.2},
     "start (3, 1), step 0.7, floor 0.2": {"start": (3.0, 1.0), "step": 0.7, "floor": 0.2},
     "start (3, 1), step 0.5, floor 0.2": {"start": (3.0, 1.0), "step": 0.5, "floor": 0.2},
     "start (2, 1), step 0.7, floor 0.2": {"start": (2.0, 1.0), "step": 0.7, "floor": 0.2},
@@ -96,22 +98,85 @@ READINGS: dict[str, dict[str, Any]] = {
 }
 """Readings of Newton's open settings; the paper prints none of the three."""
 
-NEAREST = "start (2, 1), step 0.7, floor 0.2"
-"""Of 22 settings that were tried on the clean columns with 40 or 50 runs, the one with the nearest means of mu."""
+FORMER = {"start (3, 1), step 1, floor 0.2": 500, "start (2, 1), step 0.7, floor 0.2": 150}
+"""Readings that were ours, or nearest, before: all of Newton's columns, with so many runs at most."""
+
+DESCENTS: dict[str, dict[str, Any]] = {
+    "start (2, 1), step 0.5 (ours)": {"start": (2.0, 1.0), "step": 0.5},
+    "start (2, 1), step 0.55": {"start": (2.0, 1.0), "step": 0.55},
+    "start (3, 1), step 0.5": {"start": (3.0, 1.0), "step": 0.5},
+}
+"""Readings of gradient descent around ours, for the columns that it misses."""
+
+WIDTHS = (1.0, 1.15, 1.3)
+"""Of the kernel, over our width."""
+
+DESCENT_COLUMNS = (
+    ("E.19", math.inf, 20),
+    ("E.19", math.inf, 30),
+    ("E.11", math.inf, 30),
+    ("E.9", 0.2, 0),
+    ("E.11", 0.2, 30),
+    ("E.19", 0.2, 30),
+)
+"""Those three, and three private ones that a start further up or a longer step moves the wrong way."""
 
 
 def readings(runs: int) -> None:
     """Newton's clean HDP columns under several readings, with the uncorrected coverage that the paper prints."""
     cells = [c for c in hellinger_cells() if c.algorithm == "newton" and c.power == -0.5 and not math.isnan(c.sigma)]
-    rows = [_reading(cell, name, min(runs, 100)) for name in READINGS for cell in cells]
+    rows = [_reading(c, name, min(runs, 100), pnr, options) for name, options in READINGS.items() for c in cells]
     common.write_csv("hellinger_readings", rows)
 
 
 def newton(runs: int) -> None:
-    """All of Newton's columns under the reading that was chosen on the clean ones: contaminated ones judge it."""
+    """All of Newton's columns under the former readings, beside ours."""
     cells = [c for c in hellinger_cells() if c.algorithm == "newton"]
-    jobs = [(c.table, c.epsilon, c.contamination, min(runs, 150)) for c in cells]
-    resumed("hellinger_newton", jobs, _nearest)
+    jobs = [
+        (c.table, c.epsilon, c.contamination, name, min(runs, most)) for name, most in FORMER.items() for c in cells
+    ]
+    resumed("hellinger_newton", jobs, _former)
+
+
+def descent(runs: int) -> None:
+    """A few columns of gradient descent under readings around ours."""
+    rows = []
+    for name, options in DESCENTS.items():
+        for setting in DESCENT_COLUMNS:
+            (cell,) = [c for c in hellinger_cells() if (c.table, c.epsilon, c.contamination) == setting]
+            rows.append(
+                {"table": cell.table, "contamination": cell.contamination}
+                | _reading(cell, name, min(runs, 200), pgd, options)
+            )
+    common.write_csv("hellinger_descent", rows)
+
+
+def widths(runs: int) -> None:
+    """What wider kernels do at n = 1000, without privacy: mu under contamination, sigma on clean records."""
+    rows = []
+    for factor in WIDTHS:
+        for bad, table in ((0, "E.1"), (10, "E.4"), (20, "E.4"), (30, "E.4")):
+            (cell,) = [c for c in hellinger_cells() if (c.table, c.epsilon, c.contamination) == (table, math.inf, bad)]
+            found = [_widened(bad, factor, run) for run in range(min(runs, 200))]
+            mu, sigma = np.mean(found, axis=0).tolist()
+            rows.append(
+                {
+                    "factor": factor,
+                    "contamination": bad,
+                    "runs": len(found),
+                    "mu": float(f"{mu:.5g}"),
+                    "sigma": float(f"{sigma:.5g}"),
+                    "paper_mu": cell.mu,
+                    "paper_sigma": cell.sigma,
+                }
+            )
+    common.write_csv("hellinger_widths", rows)
+
+
+def _widened(bad: int, factor: float, run: int) -> list[float]:
+    x = sample(1000, bad, np.random.default_rng([SEED, 21, run]))
+    options: dict[str, Any] = {"step": NEWTON_STEP, "floor": FLOOR, "n_iterations": 10}
+    return list(pnr(x, start=START, bandwidth=factor * bandwidth(1000), **options).params.values())
 
 
 def likelihood(runs: int) -> None:
@@ -122,23 +187,23 @@ def likelihood(runs: int) -> None:
     common.write_csv("hellinger_likelihood", [{name: getattr(row, name) for name in names} for row in found])
 
 
-def _nearest(job: tuple[str, float, int, int]) -> Row:
-    *setting, runs = job
+def _former(job: tuple[str, float, int, str, int]) -> Row:
+    *setting, name, runs = job
     (cell,) = [c for c in hellinger_cells() if [c.table, c.epsilon, c.contamination] == setting]
     where = {"table": cell.table, "contamination": cell.contamination, "power": cell.power}
-    return where | _reading(cell, NEAREST, runs)
+    return where | _reading(cell, name, runs, pnr, READINGS[name])
 
 
-def _reading(cell: HellingerCell, name: str, runs: int) -> Row:
+def _reading(cell: HellingerCell, name: str, runs: int, method: Callable[..., Any], options: dict[str, Any]) -> Row:
     hits, found = [], []
     for run in range(runs):
         x = sample(cell.n, cell.contamination, np.random.default_rng([SEED, 19, cell.n, run]))
-        fit = pnr(
+        fit = method(
             x,
             bandwidth=bandwidth(cell.n),
             draws=DRAWS,
             random_state=np.random.default_rng([SEED, 20, run]),
-            **READINGS[name],
+            **options,
             **cell.privacy,
         )
         if not (cell.thresholded and aberrant(fit.params["mu"], x.mean(), x.std())):
@@ -333,8 +398,8 @@ def paths(runs: int) -> None:
     rows: list[Row] = []
     for algorithm, method in (("newton", pnr), ("gradient_descent", pgd)):
         for run in range(min(runs, 10)):
-            guard: dict[str, Any] = {"floor": FLOOR} if method is pnr else {}
-            found = method(x, start=START[algorithm], hdp=0.6 if run else None, **guard, random_state=run)
+            guard: dict[str, Any] = {"step": NEWTON_STEP, "floor": FLOOR} if method is pnr else {}
+            found = method(x, start=START, hdp=0.6 if run else None, **guard, random_state=run)
             rows += [
                 {"algorithm": algorithm, "run": run, "private": bool(run), "iteration": k, "mu": mu, "sigma": sigma}
                 for k, (mu, sigma) in enumerate(found.iterates)
@@ -344,7 +409,7 @@ def paths(runs: int) -> None:
     for run in range(min(runs, 50)):
         x = sample(1000, 0, np.random.default_rng([SEED, 5, run]))
         for hdp in (None, 0.6):
-            found = pnr(x, start=START["newton"], hdp=hdp, draws=DRAWS, floor=FLOOR, random_state=run)
+            found = pnr(x, start=START, step=NEWTON_STEP, hdp=hdp, draws=DRAWS, floor=FLOOR, random_state=run)
             low, high = found.intervals()["mu"]
             intervals.append(
                 {"run": run, "private": hdp is not None, "mu": found.params["mu"], "low": low, "high": high}
@@ -355,6 +420,8 @@ def paths(runs: int) -> None:
 PARTS: dict[str, Callable[[int], None]] = {
     "published": as_published,
     "newton": newton,
+    "descent": descent,
+    "widths": widths,
     "likelihood": likelihood,
     "readings": readings,
     "certified": certified,

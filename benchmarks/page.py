@@ -44,7 +44,7 @@ def subjects() -> dict[str, tuple[str, list[Callable[[], str]]]]:
             "Modes",
             [_modes_table, _modes_number, _modes_coverage, _modes_own, _modes_speed, page_clusters.many_axes],
         ),
-        "clusters": ("Clusters", [page_clusters.clusters, page_clusters.gallery]),
+        "clusters": ("Clusters", [page_clusters.clusters, page_clusters.printed, page_clusters.gallery]),
         "regression": ("Modal regression", [page_clusters.regression]),
         "hellinger": ("Hellinger fits", [hellinger_sections]),
         "sampling": ("Integrally private draws", [integral_sections]),

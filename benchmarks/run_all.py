@@ -16,6 +16,7 @@ SCRIPTS = (
     "modes.py",
     "many_axes.py",
     "clusters.py",
+    "clusters_printed.py",
     "cluster_shapes.py",
     "regression.py",
     "hellinger.py",

@@ -12,7 +12,6 @@ where places are asked for; twelve bytes for a cell of a grid.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from fogline._typing import BoolArray, FloatArray, IntArray, WordArray
 from fogline.density.random_spec import CellSpec
 from fogline.queries._numba import BLOCK, Axes, column_chunks, grid_parts, write_block
+from fogline.sources.tables import cores
 
 __all__ = ["FastSampler"]
 
@@ -132,7 +132,7 @@ class FastSampler:
             chain = (self._next, self._after, self._held, wide, self._has_places)
             return use(*_choose(low, high, self._key[1], self._most, words, hashes, *chain))
 
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = cores()
         if self._used * CHUNK < MANY + 2**BUCKET_BITS * CHUNK or threads == 1:
             return [choose(task) for task in range(TASKS)]
         with ThreadPoolExecutor(min(threads, TASKS)) as pool:

@@ -12,6 +12,7 @@ anyone, and when reading fails the error is one constant.
 from __future__ import annotations
 
 import copy
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -36,6 +37,7 @@ __all__ = [
     "Take",
     "TypedTake",
     "chosen_columns",
+    "cores",
     "read_public",
     "typed_columns",
     "unit_name",
@@ -63,6 +65,11 @@ BATCH_ROWS = 2**16
 
 class ReadFailed(RuntimeError):
     """The records could not be read. It says nothing more, since a reader's message may quote the data."""
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def unit_name(unit: object) -> str | None:

@@ -19,7 +19,6 @@ header begins with a record.
 from __future__ import annotations
 
 import gzip
-import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +34,7 @@ from fogline._typing import FloatArray, Ids
 from fogline._validation import compiled_loops
 from fogline.sources.paths import COMPRESSED
 from fogline.sources.reading import BLANKS, NumberRule, ReadingOptions
-from fogline.sources.tables import Take, TypedTake
+from fogline.sources.tables import Take, TypedTake, cores
 
 if TYPE_CHECKING:
     from fogline.sources._lines_numba import FastReader
@@ -247,7 +246,7 @@ def scan_typed_blocks(blocks: Iterable[bytes], layout: Layout, take: TypedTake) 
                 take(*batch)
         return
     reader = fast(layout, rule)
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = cores()
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Sequence[TypedBatch]]] = deque()
         for block in blocks:

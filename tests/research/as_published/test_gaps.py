@@ -29,7 +29,7 @@ from fogline.queries.lattice import CentredBallLattice, integer_directions
 from fogline.testing import seeded_noise
 from fogline_research.as_published import dp_grams, dp_pms, mbde, mbde_theory, partial_mean_shift, pgd, pnr
 from fogline_research.as_published.dp_grams import choose_regime, clip_norm, kernel_density, privacy_constant
-from fogline_research.as_published.hellinger import aberrant, sharp_sensitivity
+from fogline_research.as_published.hellinger import aberrant, fisher_information, sharp_sensitivity
 from fogline_research.baselines.bernstein import BernsteinDensity, _iterated, _positive
 from fogline_research.cli import reproduce
 from fogline_research.experiments import branch_error, hellinger_cells
@@ -252,6 +252,14 @@ def test_the_rate_of_the_theorem_is_attained():
         ratios.append(moved / sharp_sensitivity(Normal(), [0.0, 1.0], n=n, bandwidth=h))
     assert all(0.8 < ratio < 1.01 for ratio in ratios)
     assert max(ratios) / min(ratios) < 1.1  # the same at every n: the order is right
+
+
+def test_what_the_root_of_h_over_n_gains_over_proposition_20():
+    """Its sharpest form is 2 sqrt(2) times the root of the greatest eigenvalue of the information, over sqrt(n)."""
+    sharpest = 2.0 * math.sqrt(2.0 * float(np.linalg.eigvalsh(fisher_information(Normal(), [0.0, 1.0])).max()))
+    for n, gain in ((500, 1.7), (10**5, 2.9)):
+        bound = sharp_sensitivity(Normal(), [0.0, 1.0], n=n, bandwidth=0.9 * n**-0.2)
+        assert sharpest / math.sqrt(n) / bound == pytest.approx(gain, abs=0.05)
 
 
 def two_points(a, b):

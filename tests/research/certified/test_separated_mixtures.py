@@ -1,8 +1,9 @@
 """Certified mixtures by terrific balls and by halves: what they find, and that neighbours cannot be told apart."""
 
+import gc
 import re
 from pathlib import Path
-from types import SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -265,3 +266,40 @@ def test_images_are_kept_for_one_view_only():
     assert ViewQuery(Sum(), first).exact(records) == 6.0  # the images, not another pass
     assert ViewQuery(Sum(), second).exact(records) == 0.0
     assert records.memory["view"][0] is second
+
+
+def led_to(root):
+    """Everything that an object refers to, through others; not through code, whose globals are the whole program."""
+    found, left = {}, [root]
+    while left:
+        one = left.pop()
+        if id(one) in found or isinstance(one, type | ModuleType | FunctionType):
+            continue
+        found[id(one)] = one
+        left += gc.get_referents(one)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("learn", [pgme, pegme])
+def test_what_comes_back_leads_to_no_record_and_no_image_of_one(learn, monkeypatch):
+    """Images of a view are kept with the records from one query to the next, and forgotten with them."""
+    met, real = [], separated_mixtures._seen
+
+    def spy(view, records):
+        seen = real(view, records)
+        met.append((records, sum(len(batch) for batch in records.memory["view"][1])))
+        return seen
+
+    monkeypatch.setattr(separated_mixtures, "_seen", spy)
+    rows = spheres((-8.0, 8.0), n=400, d=2)
+    with seeded_noise(0):
+        answer = learn(rows, **SETTINGS | {"radius": 20.0, "epsilon": 10.0})
+    assert max(kept for _, kept in met) > 100  # there was something to forget
+    assert all(records.memory == {} for records, _ in met)
+    with pytest.raises(RuntimeError, match="over"):
+        met[0][0].each(lambda rows: None)
+    there = led_to(answer)
+    assert not any(isinstance(one, Curator | separated_mixtures._Seen | type(met[0][0])) for one in there)
+    arrays = [one for one in there if isinstance(one, np.ndarray)]
+    assert arrays
+    assert max(array.size for array in arrays) < 100

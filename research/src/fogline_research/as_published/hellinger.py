@@ -651,7 +651,7 @@ def pnr(
     Parameters
     ----------
     x, start, family, hdp, pdp, rate, bandwidth, draws, random_state
-        As in `pgd`. For the printed tables we use the start (3, 1) with ``floor=0.2``.
+        As in `pgd`. For the printed tables we use the start (2, 1) with ``step=0.9`` and ``floor=0.2``.
     n_iterations : int
         K.
     step : float

@@ -42,6 +42,7 @@ from fogline_research.metrics import matching_mse
 
 __all__ = [
     "BOUNDS",
+    "MAIN_1",
     "METHODS",
     "TABLE_8",
     "ClusterCell",
@@ -50,6 +51,7 @@ __all__ = [
     "has_mnist",
     "load_mnist",
     "printed",
+    "printed_cells",
     "reproduce_clusters",
 ]
 
@@ -205,13 +207,20 @@ def cluster_cells(which: str = "all") -> list[ClusterCell]:
     """
     if which not in ("all", "small"):
         raise ValueError(f'cells must be "small", "all" or a list of cells, got {which!r}')
-    cells = [
-        _printed_cell(row)
-        for row in printed_rows("clustering")
-        if row["method"] == "dp_grams_c" and (row["dataset"] != "mnist" or has_mnist())
-    ]
+    cells = [cell for cell in printed_cells() if cell.dataset != "mnist" or has_mnist()]
     small = {("iris", 0.5), ("iris", 1.0), ("digits", 1.0)}
     return cells if which == "all" else [cell for cell in cells if (cell.dataset, cell.epsilon) in small]
+
+
+def printed_cells() -> list[ClusterCell]:
+    """Lines that the paper prints for DP-GRAMS-C by epsilon, those of MNIST included whether it is at hand or not.
+
+    Examples
+    --------
+    >>> len(printed_cells())
+    18
+    """
+    return [_printed_cell(row) for row in printed_rows("clustering") if row["method"] == "dp_grams_c"]
 
 
 def _printed_cell(row: Mapping[str, str]) -> ClusterCell:

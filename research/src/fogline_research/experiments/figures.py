@@ -325,12 +325,12 @@ def _integral_curves(names: Sequence[str], column: str, full: bool, seed: int) -
 def _paths(full: bool, seed: int) -> Any:
     """Iterates of Newton with noise and without."""
     from fogline_research.as_published import pnr
-    from fogline_research.experiments.hellinger import FLOOR, START, sample
+    from fogline_research.experiments.hellinger import FLOOR, NEWTON_STEP, START, sample
 
     x = sample(1000, 0, np.random.default_rng(seed))
     figure, axes = _axes(1, 2)
     for run in range(10 if full else 4):
-        found = pnr(x, floor=FLOOR, start=START["newton"], hdp=0.6 if run else None, random_state=run)
+        found = pnr(x, start=START, step=NEWTON_STEP, floor=FLOOR, hdp=0.6 if run else None, random_state=run)
         label = None if run > 1 else "0.6-HDP" if run else "without noise"
         for axis, path in zip(axes, np.asarray(found.iterates).T, strict=True):
             axis.plot(path, color=RERUN if run else "black", lw=0.8 if run else 2.0, label=label)
@@ -344,17 +344,17 @@ def _paths(full: bool, seed: int) -> Any:
 def _trajectories(full: bool, seed: int) -> Any:
     """Iterates of Newton in the plane of both parameters, at the paper's two budgets; without noise in black."""
     from fogline_research.as_published import pnr
-    from fogline_research.experiments.hellinger import FLOOR, START, sample
+    from fogline_research.experiments.hellinger import FLOOR, NEWTON_STEP, START, sample
 
     x = sample(1000, 0, np.random.default_rng(seed))
     figure, axes = _axes(1, 2)
     for axis, hdp in zip(axes, (0.6, 0.2), strict=True):
         for run in range(10 if full else 4):
-            found = pnr(x, start=START["newton"], floor=FLOOR, hdp=hdp if run else None, random_state=run)
+            found = pnr(x, start=START, step=NEWTON_STEP, floor=FLOOR, hdp=hdp if run else None, random_state=run)
             label = None if run > 1 else f"{hdp:g}-HDP" if run else "without noise"
             line = {"color": RERUN, "lw": 0.8} if run else {"color": "black", "lw": 2.0, "zorder": 3}
             axis.plot(*np.asarray(found.iterates).T, "o-", ms=3, label=label, **line)
-        axis.plot(*START["newton"], "s", color=PLAIN, label="start")
+        axis.plot(*START, "s", color=PLAIN, label="start")
         axis.plot(5.0, 2.0, "*", ms=12, color="green", zorder=4, label="truth")
         axis.set(title=f"{hdp:g}-HDP", xlabel="mu", ylabel="sigma")
         axis.legend(fontsize=7)
@@ -364,13 +364,13 @@ def _trajectories(full: bool, seed: int) -> Any:
 def _interval_panels(full: bool, seed: int) -> Any:
     """Corrected intervals of Newton for mu, with noise and without."""
     from fogline_research.as_published import pnr
-    from fogline_research.experiments.hellinger import DRAWS, FLOOR, START, sample
+    from fogline_research.experiments.hellinger import DRAWS, FLOOR, NEWTON_STEP, START, sample
 
     figure, axes = _axes(1, 2)
     for axis, hdp in zip(axes, (None, 0.6), strict=True):
         for run in range(50 if full else 10):
             x = sample(1000, 0, np.random.default_rng([seed, run]))
-            found = pnr(x, start=START["newton"], hdp=hdp, draws=DRAWS, floor=FLOOR, random_state=run)
+            found = pnr(x, start=START, step=NEWTON_STEP, hdp=hdp, draws=DRAWS, floor=FLOOR, random_state=run)
             low, high = found.intervals()["mu"]
             axis.plot([low, high], [run, run], color=OURS if low <= 5.0 <= high else PAPER)
         axis.axvline(5.0, color="black", lw=0.8)
