@@ -14,7 +14,8 @@ README := .venv-readme
 # dbt, whose wishes about other packages' versions are not ours
 DBT    := .venv-dbt
 DBT_STAMP := $(DBT)/.ready
-# Sail, a server of Spark Connect, which takes older clients than Spark itself
+# Sail, a server of Spark Connect, which takes older clients than Spark itself; and fakesnow, which takes an older one of
+# Snowflake
 CONNECT := .venv-connect
 CONNECT_STAMP := $(CONNECT)/.ready
 # the arithmetic here is many small problems: one thread each is fastest and makes timings comparable
@@ -43,7 +44,7 @@ demo: $(STAMP)
 
 test: $(STAMP) $(BARE_STAMP) browser
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not long'
-	$(MAKE) --no-print-directory --output-sync=target -j 2 test-bare test-readme
+	$(MAKE) --no-print-directory --output-sync=target -j 2 test-bare test-readme test-connect
 
 # what tests need besides Python: a browser and MariaDB, where they are missing and may be installed; elsewhere those tests
 # are skipped, unless CI is set
@@ -81,12 +82,13 @@ $(CONNECT_STAMP): pyproject.toml research/pyproject.toml
 	@test -x $(CONNECT)/bin/python || $(PYTHON) -m venv $(CONNECT)
 	@echo "setting up $(CONNECT)"
 	@$(CONNECT)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[arrow,cli,fast,test-bare]' -e research \
-		pandas pysail 'pyspark-client>=4.0,<4.2' grpcio grpcio-status googleapis-common-protos zstandard
+		pandas pysail 'pyspark-client>=4.0,<4.2' grpcio grpcio-status googleapis-common-protos zstandard \
+		fakesnow 'snowflake-connector-python<5'
 	@touch $(CONNECT_STAMP)
 
-# tables of Spark Connect, counted by Sail
+# tables of Spark Connect, counted by Sail, and the queries for Snowflake, by fakesnow
 test-connect: $(CONNECT_STAMP)
-	$(CONNECT)/bin/python -m pytest -q tests/sources/test_connect.py
+	$(CONNECT)/bin/python -m pytest -q tests/sources/test_connect.py tests/sources/test_warehouse.py -k 'connect or fakesnow'
 
 # the README from top to bottom, in an environment with what its own line installs and nothing else; the package itself is
 # installed anew each time, as the README says: a copy, not a link to the sources

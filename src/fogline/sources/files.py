@@ -47,6 +47,7 @@ from fogline.sources.tables import (
     State,
     Take,
     TypedTake,
+    batch_rows,
     cores,
     typed_columns,
 )
@@ -137,7 +138,9 @@ def has_arrow() -> bool:
     return True
 
 
-def scan_query(sql: str, take: Take, *, has_unit: bool, ordered: bool = True, by_column: bool = False) -> None:
+def scan_query(
+    sql: str, take: Take, *, has_unit: bool, ordered: bool = True, by_column: bool = False, rows_each: int = BATCH_ROWS
+) -> None:
     """Hand over the rows of a query of doubles; the last column is the unit's id, if there is a unit.
 
     With `by_column` the numbers of a batch lie column by column, which is cheaper. What sums up rows in floating point
@@ -146,11 +149,11 @@ def scan_query(sql: str, take: Take, *, has_unit: bool, ordered: bool = True, by
     connection = connect(ordered=ordered)
     try:
         if has_arrow():
-            batches = connection.sql(sql).to_arrow_reader(BATCH_ROWS)
+            batches = connection.sql(sql).to_arrow_reader(rows_each)
             scan_batches(batches, take, has_unit=has_unit, by_column=by_column)
             return
         connection.execute(sql)
-        while rows := connection.fetchmany(BATCH_ROWS):
+        while rows := connection.fetchmany(rows_each):
             ids = [row[-1] for row in rows] if has_unit else None
             numbers = [row[:-1] for row in rows] if has_unit else rows
             take(np.array(numbers, dtype=np.float64), ids)
@@ -471,8 +474,8 @@ class FileTable(Source):
             cast = "" if self._unit_kind in PLAIN_IDS else "::VARCHAR"
             columns.append(f"{quoted(self.unit_column)}{cast} AS unit")
         sql = f"SELECT {', '.join(columns)} FROM {self._relation()}"
-        has_unit = self.unit_column is not None
-        scan_query(sql, take, has_unit=has_unit, ordered=self._ordered, by_column=self._by_column)
+        has_unit, rows_each = self.unit_column is not None, min(BATCH_ROWS, batch_rows(self.width))
+        scan_query(sql, take, has_unit=has_unit, ordered=self._ordered, by_column=self._by_column, rows_each=rows_each)
 
     def _scan_typed(self, take: TypedTake) -> None:
         if not self.texts:

@@ -36,6 +36,7 @@ __all__ = [
     "State",
     "Take",
     "TypedTake",
+    "batch_rows",
     "chosen_columns",
     "cores",
     "read_public",
@@ -65,6 +66,19 @@ BATCH_ROWS = 2**16
 
 class ReadFailed(RuntimeError):
     """The records could not be read. It says nothing more, since a reader's message may quote the data."""
+
+
+def batch_rows(width: int) -> int:
+    """Rows handed over at a time of a table with many columns: fewer, so that memory does not grow with the columns.
+
+    A multiple of the rows that passes take at a time, so that these are cut at the same places whatever the width.
+
+    Examples
+    --------
+    >>> [batch_rows(width) for width in (2, 16, 100, 5000)]
+    [65536, 65536, 8192, 4096]
+    """
+    return min(BATCH_ROWS, 4096 * max(1, 2**20 // max(1, width) // 4096))
 
 
 def cores() -> int:

@@ -28,7 +28,7 @@ from fogline.sources.files import INTEGERS, NUMBERS, FileTable, _parquet_schema,
 from fogline.sources.passes import label_text
 from fogline.sources.paths import ADDRESSES, is_parquet, matching_files
 from fogline.sources.registry import _adapter, as_source, table
-from fogline.sources.tables import Progress, Source, Take
+from fogline.sources.tables import Progress, Source, Take, batch_rows
 
 __all__ = [
     "KEY_WORDS",
@@ -302,6 +302,7 @@ class _CodedSource(Source):
 
     def _scan(self, take: Take) -> None:
         waiting: list[tuple[FloatArray, list[list[Any]], Ids | None]] = []
+        most = min(BATCH_ROWS, batch_rows(self._coder.width))
 
         def hand_over() -> None:
             if waiting:
@@ -316,7 +317,7 @@ class _CodedSource(Source):
         def put_together(rows: FloatArray, texts: Sequence[Ids], ids: Ids | None) -> None:
             waiting.append((rows, [id_cells(cells) for cells in texts], ids))
             # Ids are of one type per batch, so with a unit batches stay as they came.
-            if ids is not None or sum(len(batch[0]) for batch in waiting) >= BATCH_ROWS:
+            if ids is not None or sum(len(batch[0]) for batch in waiting) >= most:
                 hand_over()
 
         # Not guarded here: who cuts units ends a pass that grows too large, and begins anew with fewer units.
