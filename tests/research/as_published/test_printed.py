@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from fogline_research.as_published import pnr
+from fogline_research.as_published import pgd, pnr
 from fogline_research.as_published.mixture_theory import has_condition_7
 from fogline_research.experiments import hellinger_cells
 from fogline_research.experiments._shared import printed_rows
@@ -154,6 +154,27 @@ def test_one_step_size_leaves_the_same_share_of_both_parameters():
         last = pnr(x, start=start, step=step, bandwidth=0.45).params
         left = [(last[name] - least[name]) / 0.02 for name in ("mu", "sigma")]
         assert left == pytest.approx([(1.0 - step) ** 5] * 2, rel=0.1)
+
+
+def test_clean_columns_of_gradient_descent_ask_for_a_shorter_way_and_contaminated_ones_for_a_longer():
+    """Without privacy: what 50 steps leave is below what is printed on clean records, and above it on bad ones."""
+    plain = [c for c in hellinger_cells() if c.algorithm == "gradient_descent" and math.isinf(c.epsilon)]
+    clean = [c.mu - 5.0 for c in plain if c.contamination == 0]
+    assert max(clean) <= -0.008
+    rng = np.random.default_rng(3)
+    for bad, printed_gap in (
+        (0, 0.008),
+        (150, 0.062),
+    ):  # E.19 at 30%: PGD 5.738, PNR, which has arrived, 5.793 to 5.800
+        x = np.append(rng.normal(5.0, 2.0, size=500 - bad), rng.normal(9.75, 0.1, size=bad))
+        width = 0.9 * 2.0 * 500**-0.2
+        end = pnr(x, start=[5.0, 2.3], n_iterations=12, bandwidth=width).params["mu"]
+        left = [
+            end - pgd(x, start=[start, 1.0], step=step, bandwidth=width).params["mu"]
+            for start, step in ((2.0, 0.5), (2.0, 0.55), (3.0, 0.5))
+        ]
+        assert left[0] > max(left[1:]) > 0
+        assert (left[0] < printed_gap) == (bad == 0)
 
 
 def hellinger_rows(algorithm):
