@@ -21,7 +21,7 @@ Where fitted branches begin and end, which are one, and which are straight.
 
 A branch that ends abruptly fades slowly in a smoothed density, and is followed too far. In the fit of ``branch_fit``
 an end is a step in the mass of a ridge, and the sums say how well each place for it fits: the sum of squares over all
-places is a profile likelihood, its minimum the best end, and the range in which it rises by less than `MARGIN` holds
+places is a profile likelihood, its minimum the best end, and the range in which it rises by less than `margin` holds
 the true end with a confidence of about 99%. A branch is claimed up to the near end of that range only, except where no
 other branch is: some response must be the likeliest. A wall of x needs no step: a branch that may well reach it does.
 
@@ -99,8 +99,10 @@ class RidgeTuning:
     edge, plateau, least_level : float or tuple
         The mass is taken to be even for `edge` bandwidths inside of an end: as it is between this many bandwidths
         inside, and at least so large a share of what is typical of the ridge.
-    margin : float
-        How much worse an end may fit and still be possible: two and a half standard errors, squared.
+    margin, fine_margin, wide : float
+        How much worse an end may fit and still be possible: two and a half standard errors, squared, at bandwidths of
+        at least `wide`. At smaller ones there is less noise, and what the fit takes for granted near an end (an even
+        mass, a straight course) weighs more.
     wall : float
         The same for the wall: a branch ends before it only if that fits better by more than this.
     shortest : float
@@ -145,6 +147,8 @@ class RidgeTuning:
     plateau: tuple[float, float] = (0.5, 2.5)
     least_level: float = 0.5
     margin: float = 6.25
+    fine_margin: float = 12.0
+    wide: float = 0.09
     wall: float = 4.0
     shortest: float = 0.6
     waist: float = 0.25
@@ -500,7 +504,8 @@ def _ends(
         if abs(places[0] - wall) < h / RIDGES.fine and misfit[0] - misfit[best] < RIDGES.wall:
             found.append((wall, wall, wall))
         else:
-            possible = np.flatnonzero(misfit <= misfit[best] + RIDGES.margin)
+            margin = RIDGES.margin if h >= RIDGES.wide else RIDGES.fine_margin
+            possible = np.flatnonzero(misfit <= misfit[best] + margin)
             found.append((float(places[possible[-1]]), float(places[best]), float(places[possible[0]])))
     return found[0], found[1]
 

@@ -210,7 +210,9 @@ def read_clusters(
         path = fit_path(cells, wanted, cells.floor, background=settings.background)
         number = max(k for k in path if k <= wanted)
     model = path[number]
-    if wanted is None and not _beats_even(cells, model):
+    # Any mixture that explains the records better than an even spread does, not the largest one alone: what many
+    # parameters cost says nothing about evenness.
+    if wanted is None and not any(_beats_even(cells, path[k]) for k in path if k <= number):
         words = "no clusters: the records are spread as evenly over the bounds as the release can tell"
         return _empty(posterior, words)
     groups = _groups(cells, model, check_level(level), settings)

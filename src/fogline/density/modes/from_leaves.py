@@ -14,13 +14,14 @@ answer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.counted_records import joined, nothing_counted, rounded_words
+from fogline.density.modes.crests import measure_crest
 from fogline.density.modes.leaf_peaks import (
     ScaleGrid,
     ScaleTest,
@@ -136,6 +137,11 @@ def read_leaf_modes(density: PrivateDensity, n_modes: int | None, level: float, 
     else:
         starts, scales = _best(search, n_modes)
         p_values = _p_values(search, starts)
+    chosen = _Chosen(starts, scales, p_values, np.zeros((len(starts), search.counts.d, search.counts.d)))
+    if search.counts.d > 1:
+        chosen, level_crests = _along_crests(search, chosen, n_modes is None)
+        plateaus += level_crests
+        starts = chosen.places
     ends = _boundary_modes(search, starts, level)
     message = "" if n_modes is None or len(starts) == n_modes else _too_few(len(starts), n_modes)
     if n_modes is None and not len(starts):
@@ -148,7 +154,7 @@ def read_leaf_modes(density: PrivateDensity, n_modes: int | None, level: float, 
         found = replace(no_modes(density.spec.d, message), boundary_modes=ends, point_masses=search.heaps)
     else:
         fixed = None if isinstance(bandwidth, str) else search.tests[0].grid.bandwidth
-        found = _table(density, search, starts, scales, p_values, fixed, message, ends, n_modes is None)
+        found = _table(density, search, chosen, fixed, message, ends, n_modes is None)
     return _with_areas(density, found)
 
 
@@ -162,32 +168,45 @@ def _with_areas(density: PrivateDensity, found: ModeTable) -> ModeTable:
     return replace(found, boundary_modes=tuple(replace(wall, share=share) for wall, share in pairs))
 
 
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """Peaks that are modes: places, scales and p-values, and what is to be added to the covariance of each position."""
+
+    places: FloatArray
+    scales: IntArray
+    p_values: FloatArray
+    spread: FloatArray
+
+    def only(self, kept: IntArray) -> _Chosen:
+        """Some of them."""
+        return _Chosen(self.places[kept], self.scales[kept], self.p_values[kept], self.spread[kept])
+
+
 def _table(
     density: PrivateDensity,
     search: LeafSearch,
-    starts: FloatArray,
-    scales: IntArray,
-    p_values: FloatArray,
+    chosen: _Chosen,
     fixed: FloatArray | None,
     message: str,
     ends: tuple[BoundaryMode, ...],
     distinct: bool,
 ) -> ModeTable:
     counts = search.counts
-    bandwidths = np.array([search.tests[scale].grid.bandwidth for scale in scales])
-    found = locate_on_leaves(counts, starts, bandwidths, fixed)
+    bandwidths = np.array([search.tests[scale].grid.bandwidth for scale in chosen.scales])
+    found = locate_on_leaves(counts, chosen.places, bandwidths, fixed)
     if distinct:
-        kept = _distinct(found, p_values)
-        starts, scales, p_values, found = starts[kept], scales[kept], p_values[kept], found.only(kept)
-    seen = np.array([_height(search.tests[scale], start) for scale, start in zip(scales, starts, strict=True)])
+        kept = _distinct(found, chosen.p_values)
+        chosen, found = chosen.only(kept), found.only(kept)
+    pairs = zip(chosen.scales, chosen.places, strict=True)
+    seen = np.array([_height(search.tests[scale], place) for scale, place in pairs])
     heights = np.where(np.isfinite(found.height), found.height, seen) * counts.count / density.count
     order = np.argsort(-heights, kind="stable")
     return ModeTable(
         positions=np.clip(found.position, counts.spec.lower, counts.spec.upper)[order],
         heights=heights[order],
         privacy_covariances=found.privacy[order],
-        sampling_covariances=found.other[order],
-        p_values=p_values[order],
+        sampling_covariances=(found.other + chosen.spread)[order],
+        p_values=chosen.p_values[order],
         bandwidths=found.bandwidth[order],
         message=message,
         boundary_modes=ends,
@@ -258,6 +277,35 @@ def _hills(search: LeafSearch, found: Found, level: float) -> list[BoolArray]:
     cell = np.clip((middles / factors).astype(int), 0, np.array(test.grid.shape) - 1)
     of_bucket = roots[layer.peaks.basin[0][tuple(cell.T)]]
     return [np.asarray(of_bucket == roots[peak]) for peak in own]
+
+
+def _along_crests(search: LeafSearch, chosen: _Chosen, drop: bool) -> tuple[_Chosen, list[FloatArray]]:
+    """Modes without those on level crests, unless a number was asked for, and where these are.
+
+    Where nobody can say whether a crest is level, the error of the position covers the upper part of the hill.
+    """
+    crests = [
+        measure_crest(search.tests[scale], place, hill)
+        for place, scale, hill in zip(chosen.places, chosen.scales, _hill_cells(search, chosen), strict=True)
+    ]
+    flat = np.array([crest.is_level for crest in crests], dtype=bool) & drop
+    wide = [crest.extent if crest.may_be_level else np.zeros_like(crest.extent) for crest in crests]
+    spread = np.array(wide).reshape(chosen.spread.shape)
+    return replace(chosen, spread=spread).only(np.flatnonzero(~flat)), list(chosen.places[flat])
+
+
+def _hill_cells(search: LeafSearch, chosen: _Chosen) -> list[BoolArray | None]:
+    """Cells that climb to each mode at its scale; all of them for a single one."""
+    if len(chosen.places) < 2:
+        return [None] * len(chosen.places)
+    hills: list[BoolArray | None] = []
+    for place, scale in zip(chosen.places, chosen.scales.tolist(), strict=True):
+        layer = search.tests[scale].layer(scale)
+        marked = np.zeros(len(layer.points), dtype=bool)
+        marked[[layer.basin(other) for other in chosen.places]] = True
+        roots = join_basins(layer.field, layer.peaks.basin[0], marked)
+        hills.append(np.asarray(roots[layer.peaks.basin[0]] == roots[layer.basin(place)]))
+    return hills
 
 
 def _p_values(search: LeafSearch, places: FloatArray) -> FloatArray:

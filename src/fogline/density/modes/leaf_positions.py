@@ -91,7 +91,7 @@ class LeafPositionTuning:
     )
     shift: float = 0.8
     remainder: float = 0.5
-    inflation: float = 2.0
+    inflation: float = 1.5
     wall: float = 1.5
     symmetric: float = 0.8
     doubtful: float = 0.7
@@ -432,10 +432,7 @@ class _Evidence:
         gain = sum(w * fit[2] for w, fit in zip(weight, fits, strict=True))
         weight = _weights(LEAF_POSITIONS.temper * evidence, symmetric * LEAF_POSITIONS.doubtful)
         inflated = fits[0][1], LEAF_POSITIONS.inflation * fits[-1][1]
-        covariance = sum(
-            w * (own + np.outer(fit[0] - mean, fit[0] - mean))
-            for w, fit, own in zip(weight, fits, inflated, strict=False)
-        )
+        covariance = _mixed(weight, [fit[0] for fit in fits], inflated[: len(fits)], mean)
         privacy = gain @ self.privacy @ gain.T
         rest = _positive(covariance - privacy)
         influence = np.abs(gain).reshape(d, len(self.scales), d).sum(axis=(0, 2))
@@ -503,6 +500,15 @@ def _weights(evidence: FloatArray, symmetric: float) -> FloatArray:
     prior = np.array([symmetric, 1 - symmetric])[: len(evidence)]
     weight = prior * np.exp(evidence - evidence.max())
     return np.asarray(weight / weight.sum())
+
+
+def _mixed(
+    weight: FloatArray, means: Sequence[FloatArray], covariances: Sequence[FloatArray], mean: FloatArray
+) -> FloatArray:
+    """Covariance around a mean of a mixture of normal laws: within them, and between them."""
+    within = sum(w * own for w, own in zip(weight, covariances, strict=True))
+    between = sum(w * np.outer(one - mean, one - mean) for w, one in zip(weight, means, strict=True))
+    return np.asarray(within + between)
 
 
 def _apart(reading: ReflectedReading, x: FloatArray, other: FloatArray, height: float) -> tuple[FloatArray, float]:
