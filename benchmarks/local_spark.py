@@ -25,7 +25,14 @@ SETTINGS = {
 
 @contextmanager
 def local_spark(
-    *, threads: int = 2, attempts: int = 3, shuffles: int = 2, memory: str = "1g", java: str = ""
+    *,
+    threads: int = 2,
+    attempts: int = 3,
+    shuffles: int = 2,
+    memory: str = "1g",
+    java: str = "",
+    workers: int = 0,
+    settings: dict[str, str] | None = None,
 ) -> Iterator[Any]:
     """A session of so many threads, where a task that fails is tried again.
 
@@ -35,6 +42,10 @@ def local_spark(
         Tasks at a time, attempts at each, partitions after a shuffle.
     memory, java : str
         Memory of the Java machine, and options for it: one that lives for seconds need not compile twice.
+    workers : int
+        With any, a cluster of so many processes on this machine, each with one thread and a gigabyte.
+    settings : dict, optional
+        Further settings of Spark.
     """
     with tempfile.TemporaryDirectory(prefix="fogline-spark-") as folder, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
@@ -43,7 +54,12 @@ def local_spark(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         from pyspark.sql import SparkSession
 
-        builder = SparkSession.builder.master(f"local[{threads},{attempts}]").appName("fogline")
+        if workers:
+            import pyspark
+
+            os.environ.setdefault("SPARK_HOME", next(iter(pyspark.__path__)))
+        where = f"local-cluster[{workers},1,1024]" if workers else f"local[{threads},{attempts}]"
+        builder = SparkSession.builder.master(where).appName("fogline")
         for name, value in {
             **SETTINGS,
             "spark.sql.shuffle.partitions": str(shuffles),
@@ -51,6 +67,7 @@ def local_spark(
             **({"spark.driver.extraJavaOptions": java} if java else {}),
             "spark.local.dir": folder,
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
+            **(settings or {}),
         }.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
