@@ -271,7 +271,7 @@ def _low_coverage(small: Cells) -> str:
     line = [cell["coverage"] for (name, _, _), cell in small.items() if name == "three" or name[7:].isdigit()]
     plane = [cell["coverage"] for (name, _, _), cell in small.items() if name.startswith("random-2d")]
     return (
-        f"On the line all modes are covered ({min(line):.2f} or more), since they lie where the base does. On the ring "
+        f"On the line all modes are covered ({min(line):.3f} or more), since they lie where the base does. On the ring "
         f"hardly anything is, up to epsilon 2 ({max(flat):.3f} at most): a density within exp(1) of a standard normal "
         f"one cannot be dense four deviations out. In the plane it is {min(plane):.2f} to {max(plane):.2f}, by how far "
         "out the Gaussians happen to lie."

@@ -216,6 +216,7 @@ def test_a_range_far_too_wide_is_told_with_the_way_out():
     rng = np.random.default_rng(3)
     for values, bounds, told in (
         (rng.normal(0.5, 0.1, 3000), (-1e6, 1e6), True),
+        (rng.normal(0.0, 0.1, 3000), (-1e6, 1e6), True),
         (np.zeros(3000), (0.0, 10.0), True),
         (rng.normal(0.5, 0.1, 3000), (0.0, 1.0), False),
         (np.where(rng.random(3000) < 0.6, 0.0, rng.random(3000)), (0.0, 1.0), False),

@@ -3,6 +3,7 @@
 import sqlite3
 import sys
 from contextlib import closing
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -230,3 +231,14 @@ def test_sqlite_counts_the_same_cells():
 def test_postgres_divides_nothing_too_small():
     cell = CellSql.of(LINE, POSTGRES).cell
     assert f"CAST('{float(LINE.cell_widths[0]) * 2.0**-1000!r}' AS double precision) THEN" in cell
+
+
+def test_a_grid_beyond_32_bits_is_not_for_compiled_loops():
+    """A flat cell is a number of 32 bits there: the limit stands where a grid is made ready for them."""
+    loops = pytest.importorskip("fogline.queries._numba")
+    spec = SimpleNamespace(
+        cells=(2**16, 2**15), lower=np.zeros(2), upper=np.ones(2), cell_widths=2.0 ** np.array([-16, -15]), shift=[0, 0]
+    )
+    with pytest.raises(ValueError, match="at most 2147483647 cells"):
+        loops.grid_parts(spec)
+    assert histogram.row_cells(np.array([[1.0, 1.0], [2.0, 0.0]]), spec).tolist() == [2**31 - 1, 2**31]

@@ -148,10 +148,14 @@ def narrow_words(release: LeafRelease, columns: Sequence[str]) -> str:
         narrow = stop - start <= max(spec.leaves[axis] // NARROW, 1)
         if spec.steps[axis] or not narrow.any():
             continue
-        sums = np.bincount(start[narrow], stage.counts[narrow])
+        sums = np.bincount(start[narrow], stage.counts[narrow], minlength=spec.leaves[axis] + 1)
+        ends = np.zeros(len(sums), dtype=np.int64)
+        np.maximum.at(ends, start[narrow], stop[narrow])
+        if sums.max() <= NEARLY_ALL * release.total:  # an edge of leaves may lie amid the records
+            sums, ends = sums + sums[ends] * (ends > 0), np.maximum(ends, ends[ends])
         first = int(np.argmax(sums))
         if sums[first] > NEARLY_ALL * release.total:
-            low, high = spec.edges(axis)[[first, int(stop[narrow & (start == first)].max())]]
+            low, high = spec.edges(axis)[[first, int(ends[first])]]
             said.append(
                 f"{name}: nearly all records lie within {high - low:.3g}, between {low:.6g} and {high:.6g}, which is "
                 "too narrow a part of the range to look into: unless they are one value, narrower bounds would show "

@@ -49,6 +49,7 @@ __all__ = [
     "render_index",
     "render_page",
     "render_template",
+    "share_with_error",
     "values_with_errors",
     "versions",
 ]
@@ -228,6 +229,18 @@ def percent(part: float) -> str:
     ('5%', '0.0001')
     """
     return f"{part:.3g}" if part < 0.001 else f"{100 * part:.3g}%"
+
+
+def share_with_error(share: float, error: float) -> str:
+    """Return a share and its standard error, with as many decimals as the error needs.
+
+    Examples
+    --------
+    >>> share_with_error(0.264, 0.004), share_with_error(0.57, 0.02)
+    ('26.4% ± 0.4%', '57% ± 2%')
+    """
+    decimals = 0 if error >= 0.01 or error <= 0 else 1 if error >= 0.0005 else 2
+    return f"{100 * share:.{decimals}f}% ± {100 * error:.{decimals}f}%"
 
 
 def power_of_ten(value: float) -> str:

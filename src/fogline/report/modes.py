@@ -35,6 +35,7 @@ from fogline.report.frame import (
     listed,
     p_value,
     python_call,
+    share_with_error,
     values_with_errors,
     versions,
 )
@@ -476,7 +477,7 @@ def modes_table(findings: Findings) -> ConsoleTable:
         ratio = findings.standings.modes[k].ratio
         # A mode near a wall is told by the rise from the wall, not by its height above the passes of the whole box.
         standing = f"{significant(ratio, 2)} × fogline" if ratio >= 1 else "by the wall"
-        rows.append((str(k + 1), *where, *height, standing, f"{100 * shares[k]:.0f}% ± {100 * errors[k]:.0f}%"))
+        rows.append((str(k + 1), *where, *height, standing, share_with_error(float(shares[k]), float(errors[k]))))
     return ConsoleTable(
         "Modes, highest first",
         ("mode", *findings.columns, "density", "p-value", "prominence", "share of mass"),
@@ -662,9 +663,10 @@ def wide_modes_table(findings: WideFindings) -> ConsoleTable:
 def modes_summary(findings: Findings) -> Summary:
     """Return the table of modes: each position with its error, and how far the mode stands out."""
     shares, errors = findings.basins.shares, findings.basins.share_errors
+    parts = [share_with_error(*pair) for pair in zip(shares.tolist(), errors.tolist(), strict=True)]
     remarks = [
-        f"Mode {k + 1} {_standing_words(standing)} and has {100 * shares[k]:.0f}% ± {100 * errors[k]:.0f}% of the mass."
-        for k, standing in enumerate(findings.standings.modes)
+        f"Mode {k + 1} {_standing_words(standing)} and has {part} of the mass."
+        for k, (standing, part) in enumerate(zip(findings.standings.modes, parts, strict=True))
     ]
     return _summary(findings, range(findings.d), remarks)
 

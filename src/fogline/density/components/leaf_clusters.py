@@ -79,6 +79,8 @@ class ClusterReadingSettings:
         several columns, and where a single column has many of them.
     crossing : float
         Beside a point mass at a wall, leaves are resolved where buckets that reach across hold at most this part.
+    lacking : float
+        By so many standard errors more than its released share may a point mass at a wall hold.
     """
 
     background: float = 0.05
@@ -90,6 +92,7 @@ class ClusterReadingSettings:
     most_in_atoms: float = 0.5
     most_in_many: float = 0.9
     crossing: float = 0.01
+    lacking: float = 3.0
 
 
 CLUSTER_READING = ClusterReadingSettings()
@@ -421,8 +424,9 @@ def _beside_wall_heaps(
     r"""How much nearer to a wall with a point mass the centres may be: the middle of it, and its variance; (k, d).
 
     Boxes with few records are not cut at the outermost leaf, so that a part of the point mass lies in buckets that
-    reach further, spread over them. With :math:`\delta` the way of a centre if all that lies in such buckets were at
-    the wall, the centre moves by :math:`\delta/2` and its variance grows by :math:`\delta^2/12`.
+    reach further, spread over them: at most what its released share, with its error, has more than the outermost leaf.
+    With :math:`\delta` the way of a centre if that part of such buckets were at the wall, the centre moves by
+    :math:`\delta/2` and its variance grows by :math:`\delta^2/12`.
     """
     d, mass = posterior.d, posterior.masses().estimate.ravel()
     nearer, unknown = np.zeros((len(order), d)), np.zeros((len(order), d))
@@ -435,9 +439,13 @@ def _beside_wall_heaps(
             low = atom.value == axis.bounds[0]
             end = float(known[known >= atom.high][0] if low else known[known <= atom.low][-1])
             inside = values[:, column] < end if low else values[:, column] > end
+            counted = values[:, column] <= atom.high if low else values[:, column] >= atom.low
+            most = float(atom.share.value) + CLUSTER_READING.lacking * float(atom.share.standard_error)
+            rest = float(mass[inside & ~counted].sum())
+            part = float(np.clip((most - float(mass[counted].sum())) / max(rest, 1e-300), 0.0, 1.0))
             for row, g in enumerate(order.tolist()):
                 own = inside & (labels == g)
-                way = float(mass[own] @ (values[own, column] - atom.value)) / max(float(share[g]), 1e-300)
+                way = part * float(mass[own] @ (values[own, column] - atom.value)) / max(float(share[g]), 1e-300)
                 nearer[row, column] += way / 2
                 unknown[row, column] += way**2 / 12
     return nearer, unknown

@@ -299,7 +299,7 @@ def _beyond(mesh: Mesh, length: float) -> tuple[FloatArray, FloatArray]:
         width * 2.0 ** np.arange(max(2, math.ceil(math.log2(1.5 * length / width + 1))))
         for width in (float(mesh.volumes[0]), float(mesh.volumes[-1]))
     )
-    return before[::-1], behind
+    return np.asarray(before[::-1], dtype=np.float64), np.asarray(behind, dtype=np.float64)
 
 
 def _factorised(matrix: sparse.csc_matrix) -> Factor:
