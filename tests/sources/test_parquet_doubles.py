@@ -134,6 +134,21 @@ def test_a_file_that_breaks_while_it_is_read_says_nothing(tmp_path):
     assert error.value.__cause__ is None
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_page_of_an_unknown_kind_is_no_page_less(tmp_path, monkeypatch, threads):
+    """pyarrow leaves such a page out and says nothing: its records would be missing, where DuckDB fails."""
+    path = tmp_path / "a.parquet"
+    how = {"use_dictionary": False, "compression": "none", "write_statistics": False}
+    pq.write_table(pa.table({"x": np.arange(40) % 8 + 0.5}), path, row_group_size=10, **how)
+    content = bytearray(path.read_bytes())
+    assert content[4:7] == b"\x15\x00\x15"  # the header of the first page: a page of data
+    content[5] = 14
+    path.write_bytes(content)
+    monkeypatch.setattr(files, "cores", lambda: threads)
+    with pytest.raises(ReadFailed, match=r"^the file could not be read$"):
+        FileTable(path, ["x"]).state(LeafSpec.plan([(0, 8)], leaves=[8]))
+
+
 def test_progress_is_told_by_the_other_way(tmp_path):
     pq.write_table(hostile(), tmp_path / "a.parquet")
     told = []

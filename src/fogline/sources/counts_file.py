@@ -35,6 +35,10 @@ MOST_MEMORY = "512MB"
 """What DuckDB may hold of a Parquet file of counts."""
 
 
+ROWS_AT_A_TIME = 2**9
+"""Rows of a Parquet file of counts that are held as Python's numbers and texts."""
+
+
 class SecretFileOpen(PermissionError):
     """A file of exact counts can be read by everybody on this machine."""
 
@@ -87,8 +91,8 @@ def read_counts(path: Path, spec: CellSpec) -> tuple[IntArray, IntArray, str]:
         counts.append(_whole(records, "records"))
         totals.append(_whole(total, "total"))
         grids.add(grid)
-    if len(grids) > 1 or not all(isinstance(grid, str) for grid in grids):
-        raise ValueError("counts: column grid must be one and the same text in all rows, as the query gives it")
+        if len(grids) > 1 or not isinstance(grid, str):  # at once: as many long texts as rows would be held else
+            raise ValueError("counts: column grid must be one and the same text in all rows, as the query gives it")
     if cells.count(NO_CELL) != 1:
         raise ValueError(f"counts: there must be one row with the cell {NO_CELL}; {_CUT_SHORT}")
     marker = cells.index(NO_CELL)
@@ -189,12 +193,13 @@ def _parquet_rows(path: Path, most: int) -> Iterator[Sequence[Any]]:
             relation = f"read_parquet({path_literals([path])}, hive_partitioning=false)"
             found = connection.execute(f"SELECT * FROM {relation} LIMIT 0")
             names, kinds = zip(*((str(column[0]), str(column[1])) for column in found.description or ()), strict=True)
+            yield names  # who takes them refuses more columns than an answer has, before any row is read
             columns = [_bounded_cell(name, kind) for name, kind in zip(names, kinds, strict=True)]
-            rows = connection.execute(f"SELECT {', '.join(columns)} FROM {relation} LIMIT {most}").fetchall()
+            connection.execute(f"SELECT {', '.join(columns)} FROM {relation} LIMIT {most}")
+            while rows := connection.fetchmany(ROWS_AT_A_TIME):
+                yield from rows
         except (duckdb.Error, UnicodeDecodeError):
             raise ValueError(f"counts: {path.name} cannot be read as Parquet") from None
-    yield names
-    yield from rows
 
 
 def _bounded_cell(name: str, kind: str) -> str:
@@ -204,4 +209,5 @@ def _bounded_cell(name: str, kind: str) -> str:
 
     if kind == "VARCHAR":
         return f"left({quoted(name)}, {LONGEST_ROW})"
-    return quoted(name) if kind.startswith(NUMBERS) else "NULL"
+    # The whole name of the type: BIGINT[] begins as BIGINT does, and a cell of it may hold millions of numbers.
+    return quoted(name) if kind.split("(")[0] in NUMBERS and not kind.endswith("]") else "NULL"
