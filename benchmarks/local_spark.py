@@ -32,7 +32,6 @@ def local_spark(
     memory: str = "1g",
     java: str = "",
     workers: int = 0,
-    settings: dict[str, str] | None = None,
 ) -> Iterator[Any]:
     """A session of so many threads, where a task that fails is tried again.
 
@@ -44,8 +43,6 @@ def local_spark(
         Memory of the Java machine, and options for it: one that lives for seconds need not compile twice.
     workers : int
         With any, a cluster of so many processes on this machine, each with one thread and a gigabyte.
-    settings : dict, optional
-        Further settings of Spark.
     """
     with tempfile.TemporaryDirectory(prefix="fogline-spark-") as folder, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
@@ -67,7 +64,6 @@ def local_spark(
             **({"spark.driver.extraJavaOptions": java} if java else {}),
             "spark.local.dir": folder,
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
-            **(settings or {}),
         }.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()

@@ -32,8 +32,8 @@ def _warehouse() -> str:
         f"\n\n### Queries of warehouses\n\n{said} Rows are edges of cells and their neighbouring doubles, "
         "NaN of both signs, infinities, -0.0, subnormals, nulls, decimals and integers beyond 2^53; cells are those of "
         "seven grids together. "
-        "fakesnow is no Snowflake, but DuckDB behind a translation: Snowflake stays not certified. Dask (above) and Sail, "
-        "a server of Spark Connect (`make test-connect`), count without a query.\n\n"
+        "fakesnow is no Snowflake, but DuckDB behind a translation: Snowflake stays not certified. Dask (above) "
+        "and Sail, a server of Spark Connect (`make test-connect`), count without a query.\n\n"
     ) + markdown(rows)
 
 

@@ -414,52 +414,19 @@ def _dying(label: str) -> Callable[[Any], Any]:
     return step
 
 
-SPECULATION = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.multiplier": "1.1",
-    "spark.speculation.quantile": "0.5",
-    "spark.task.maxFailures": "4",
-}
-"""A task that takes longer than half of the others is run a second time, beside the first."""
-
-
 def spark_cluster(scene: Scene) -> Iterator[Row]:
-    """A cluster of two processes: a task that is run twice on speculation, and a worker that is lost with its rows."""
+    """A cluster of two processes, of which one is lost with its rows."""
     rows = min(10**6, scene.largest)
     path = scene.parquet(rows)
     memory = _parquet_rows(path)
     wanted = DensitySketch.of(GRID).update(memory).state()
-    with local_spark(workers=2, settings=SPECULATION) as session, tempfile.TemporaryDirectory() as marks:
+    with local_spark(workers=2) as session, tempfile.TemporaryDirectory() as marks:
         frame = session.read.parquet(str(path)).select("v0", "v1").repartition(6)
-        for name, step, fewest in (("speculation", _slow, 2), ("a worker process lost", _lost, 2)):
-            label = f"{marks}/{step.__name__}"
-            Path(label).mkdir()
-            got = table(frame.mapInArrow(step(label), "v0 double, v1 double")).state(GRID)
-            attempts = len(list(Path(label).iterdir()))
-            what = f"Spark, a cluster of two processes, {rows:.0e} rows, {name}"
-            yield figure(f"{what}: attempts at one task", attempts)
-            yield figure(f"{what}: equal to numpy", same(got, wanted) and attempts >= fewest, "True")
-
-
-def _slow(label: str) -> Callable[[Any], Any]:
-    """A step whose first attempt at one task ends only when there is a second, after its rows went out."""
-
-    def step(batches: Any) -> Any:
-        import os
-        import time
-
-        from pyspark import TaskContext
-
-        yield from batches
-        task = TaskContext.get()
-        if task is not None and task.partitionId() == 0:
-            open(f"{label}/{task.attemptNumber()}-{os.getpid()}", "w").close()
-            until = time.monotonic() + 120
-            while len(os.listdir(label)) < 2 and time.monotonic() < until:
-                time.sleep(0.2)
-
-    return step
+        got = table(frame.mapInArrow(_lost(marks), "v0 double, v1 double")).state(GRID)
+        attempts = len(list(Path(marks).iterdir()))
+        what = f"Spark, a cluster of two processes, {rows:.0e} rows, a worker process lost"
+        yield figure(f"{what}: attempts at one task", attempts)
+        yield figure(f"{what}: equal to numpy", same(got, wanted) and attempts > 1, "True")
 
 
 def _lost(label: str) -> Callable[[Any], Any]:
