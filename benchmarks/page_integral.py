@@ -257,7 +257,8 @@ def _published() -> str:
         + "\nGaussians placed at random, one to ten of them:\n\n"
         + markdown(placed)
         + (
-            "\nWithout the clamp the density may leave the mollifier, and gains more than it allows:\n\n"
+            "\nWithout the clamp the density leaves the mollifier: it gains more than that allows, and covers the "
+            "ring:\n\n"
             if free
             else ""
         )
