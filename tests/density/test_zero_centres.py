@@ -19,7 +19,7 @@ def test_centres_are_not_drawn_to_a_wall_whose_zeros_are_known():
     label = found.predict(np.column_stack([age, stay]))
     true = np.array([stay[label == k].mean() for k in range(2)])
     away = np.abs(found.centres[:, 1] - true)
-    # With all records near the wall taken for zeros, centres were drawn to it, and their errors were several times larger.
+    # With all records near the wall taken for zeros, centres were drawn to it, and their errors were larger.
     assert np.all(away < 2.5 * found.centre_errors[:, 1])
     assert np.all(found.centre_errors[:, 1] < 0.25)
     assert away[1] < 0.2

@@ -10,7 +10,7 @@ the same everywhere on a plateau, whatever its outline. On a hill one third has 
 Three answers are possible. Both ways show a denser third: there is a summit. One of them does not, although a normal
 hill of this height would have shown it: the crest is level, and there is no mode. Or the thirds look more like those of
 a level crest than like those of a normal hill, but not clearly so: then the summit may be anywhere on the upper part,
-and the error of its position has to cover that.
+and the error of its position has to cover that. A hill whose upper part reaches a wall of the box is not judged.
 """
 
 from __future__ import annotations
@@ -151,7 +151,10 @@ def measure_crest(test: ScaleTest, place: FloatArray, hill: BoolArray | None = N
     far = int(np.argmax(dijkstra(ways, indices=start)))
     along = dijkstra(ways, indices=far)
     deviations, normal = np.full((2, 2), np.inf)
-    if along.max() >= CRESTS.shortest:
+    # A wall cuts thirds off, and zeros that were taken out leave a gap beside it: there the rise from the wall decides.
+    index = np.stack(np.unravel_index(cells, grid.shape), axis=1)
+    at_wall = bool(np.any((index == 0) | (index == np.array(grid.shape) - 1)))
+    if along.max() >= CRESTS.shortest and not at_wall:
         deviations, normal = _compare_thirds(test.counts, grid, inside, along)
     tops = cells[np.argmax((field + test.counts.fields(test.counts.simulated(), grid))[:, inside], axis=1)]
     moved = np.linalg.norm((grid.points(tops) - place) / grid.bandwidth, axis=1)
