@@ -12,9 +12,8 @@ from scipy.special import gammaln
 
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.posterior.field import FieldPrior, Mesh, Smoothness
-from fogline.density.posterior.fit import _both_ways, _rough_evidence, _rough_mend, fit_counts, settings_for
+from fogline.density.posterior.fit import _rough_evidence, _rough_mend, fit_counts, settings_for
 from fogline.density.posterior.likelihood import CountLaw
-from fogline.density.posterior.masses import BucketPosterior
 from fogline.density.posterior.posterior import Posterior
 
 TARGETS = ("population", "records")
@@ -460,51 +459,3 @@ def test_outside_the_bounds_there_is_nothing(skewed):
         assert found.message in str(found)
     assert not skewed.probability(x=(-5, 3)).message
     assert skewed.probability(x=(-10, 100)).value == pytest.approx(1)
-
-
-@pytest.mark.parametrize("order", [1, 2])
-def test_a_field_with_open_walls_varies_as_much_at_them_as_inside(order):
-    """With closed walls it varies twice as much there and is level; the precision keeps its root and determinant."""
-    edges = np.unique(np.concatenate([[0, 1, 3, 256], np.random.default_rng(0).choice(256, 30, replace=False)]))
-    mesh = Mesh.of(np.stack([edges[:-1], edges[1:]], axis=1)[:, None, :], (256,))
-    for open_walls, at_wall in ((False, 2.0), (True, 1.0)):
-        prior = FieldPrior(mesh, Smoothness(0.4, 1.0, order), open_walls=open_walls)
-        precision = (prior.root @ prior.root.T).toarray()
-        variance = np.diag(np.linalg.inv(precision))
-        assert variance[0] == pytest.approx(at_wall, abs=0.1)
-        assert variance[len(variance) // 2] == pytest.approx(1.0, abs=0.1)
-        assert prior.log_determinant == pytest.approx(np.linalg.slogdet(precision)[1], abs=1e-6)
-        values = np.random.default_rng(1).normal(size=mesh.size)
-        assert prior.quadratic(values) == pytest.approx(values @ precision @ values)
-        assert prior.factor(np.ones(mesh.size)).solve(values) == pytest.approx(
-            np.linalg.solve(precision + np.eye(mesh.size), values)
-        )
-
-
-def test_stretches_are_summed_over_exactly():
-    """Against all divisions of eight places into two states."""
-    rng = np.random.default_rng(3)
-    factor, keep, share = rng.lognormal(0, 2, 8), rng.random(7), 0.3
-    total, second = 0.0, np.zeros(8)
-    for states in itertools.product((0, 1), repeat=8):
-        weight = np.prod(factor[np.array(states) == 1]) * (share if states[0] else 1 - share)
-        for before, after, same in zip(states, states[1:], keep, strict=False):
-            enter = share if after else 1 - share
-            weight *= enter + (1 - enter) * same if before == after else enter * (1 - same)
-        total += weight
-        second += weight * np.array(states)
-    assert _both_ways(factor.tolist(), keep.tolist(), share) == pytest.approx(second / total)
-
-
-def test_a_narrow_bucket_without_records_is_not_taken_for_empty():
-    """Where one record is expected per leaf, a third of all leaves have none: chance, and no gap."""
-    rng = np.random.default_rng(0)
-    spec = LeafSpec.plan([(0, 1)], leaves=[1024])
-    boxes = np.array([[[k, k + 1]] for k in range(1024)])
-    found = {}
-    for name, mean in (("even", np.ones(1024)), ("gap", np.where(np.arange(1024) // 256 == 2, 0.0, 4 / 3))):
-        stage = BucketCounts(boxes, rng.poisson(mean), Noise("laplace", 0.3))
-        found[name] = BucketPosterior(LeafRelease(spec, stage, stage)).fit.empty
-    assert found["even"].max() < 0.1
-    assert found["gap"][520:760].min() > 0.9
-    assert found["gap"][:500].max() < 0.1

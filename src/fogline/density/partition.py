@@ -55,7 +55,7 @@ class PartitionSettings:
     finest : int
         and its halves are not narrower than this part of the axis;
     abundance : float
-        or where half its content exceeds this many times the variance of the noise, and `handful`;
+        or where half its content exceeds this many times the variance of the noise;
     coarsest : int
         or where it is longer than this part of the axis.
     spike : float
@@ -70,13 +70,7 @@ class PartitionSettings:
         A box with more deviations than this is cut in any case: its halves are known well.
     wall_height : float
         A box at a wall that holds this many deviations is cut once more, along the first or last leaf of a continuous
-        axis: zeros and other values that pile up at a wall are told from their neighbours. Zeros in a box that is not
-        cut there are spread over all of it, and a reading takes them for a group beside the wall.
-    handful : float
-        Least number of records in half of a box that is cut because noise is small beside its content.
-    wall_abundance : float
-        What `abundance` is at least for boxes that touch a wall of a continuous axis: cut finer, they would be too
-        empty to be cut at the wall, and zeros would not be told from their neighbours.
+        axis: zeros and other values that pile up at a wall are told from their neighbours.
     """
 
     share: Fraction
@@ -95,15 +89,11 @@ class PartitionSettings:
     steep_height: float = 0.0
     plenty: float = math.inf
     wall_height: float = math.inf
-    handful: float = 0.0
-    wall_abundance: float = 0.0
 
 
 _SETTINGS = {
     1: PartitionSettings(Fraction(3, 20), 64, 60, 4.0, 4.0, 64, 256, 8.0, 16, 3.0, 20.0, 4096),
-    2: PartitionSettings(
-        Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 4.0, 1, 3.0, 20.0, 4000, 0.1, 12.0, 100.0, 6.0, 2.0, 8.0
-    ),
+    2: PartitionSettings(Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 8.0, 1, 3.0, 20.0, 4000, 0.1, 12.0, 100.0, 12.0),
     3: PartitionSettings(Fraction(3, 20), 8, 16, 4.0, 4.0, 16, 32, 8.0, 1, 3.0, 20.0, 3000, 0.1, 12.0, 100.0, 12.0),
 }
 
@@ -325,18 +315,12 @@ class _Cutter:
         pays = (stop - start) * settings.coarsest >= 1.9 * n
         steep = (contrast > settings.steepness * content**2) & (content > settings.steep_height * math.sqrt(variance))
         pays |= tells & (spiky | wide | steep)
-        abundance = np.maximum(settings.abundance, settings.wall_abundance * self._at_walls(boxes))
-        pays |= content / 2 > np.maximum(abundance * variance, settings.handful)
+        pays |= content / 2 > settings.abundance * variance
         pays |= content > settings.plenty * math.sqrt(variance)
         if lattice:
             leaves = np.prod(boxes[..., 1] - boxes[..., 0], axis=1)
             pays |= content > settings.per_value * math.sqrt(variance / 2) * leaves
         return contrast, pays & (stop - start >= 2)
-
-    def _at_walls(self, boxes: Boxes) -> BoolArray:
-        """Whether each box touches a wall of a continuous axis."""
-        touches = (boxes[..., 0] == 0) | (boxes[..., 1] == self.leaves)
-        return np.asarray((touches & (np.array(self.spec.steps) == 0)).any(axis=1))
 
     def _is_spiky(self, boxes: Boxes) -> BoolArray:
         """Whether each box lies inside a pilot cell that stands out from its neighbours."""

@@ -101,15 +101,10 @@ def tell_atoms(posterior: Posterior, known: ColumnHeaps) -> list[Atom]:
 
 
 def cut_heaps(posterior: Posterior, known: ColumnHeaps) -> Heaps:
-    """Heaps of a posterior of one column that a range may cut: leaves of atoms, and the values of a found lattice.
-
-    Which leaf of a cell holds the value is not known. Draws put nearly all of the cell into one of them, so that each
-    leaf is taken for a heap of its own; cells of several leaves at a wall are not.
-    """
+    """Heaps of a posterior of one column that a range may cut: atoms of one leaf, and the values of a found lattice."""
     axis, masses = posterior.axes[0], posterior.masses()
     atoms = [leaves_of(axis, atom) for atom in posterior.atoms] if known.cells else []
-    inside = [cell for cell in atoms if cell.stop - cell.start == 1 or 0 < cell.start < cell.stop < len(axis.centres)]
-    told = {leaf for cell in inside for leaf in range(cell.start, cell.stop)}
+    told = {cell.start for cell in atoms if cell.stop - cell.start == 1}
     leaves = np.array(sorted(told | set(known.teeth)), dtype=np.int64)
     values, beside = np.array([atom_value(axis, int(leaf)) for leaf in leaves]), None
     if posterior.is_coarse:  # a wide leaf: what is beside the heap counts

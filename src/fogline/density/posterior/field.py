@@ -7,10 +7,6 @@ and :math:`K = \kappa^2 \operatorname{diag}(h) + G`, the precision of the field 
 sets the standard deviation. In one column K is tridiagonal and one Newton step is a banded Cholesky factorisation; in
 two and three columns it is sparse.
 
-**Open walls.** Without flow the field is level at a wall, and a density that rises or falls there is bent. In one
-column the field may go on beyond the walls: cells without counts are added until the wall does not matter, and are
-integrated out again. A field of order 2 looks two buckets far, so this changes the precision of the outermost two.
-
 References
 ----------
 F. Lindgren, H. Rue, J. Lindström (2011), "An explicit link between Gaussian fields and Gaussian Markov random fields",
@@ -136,13 +132,6 @@ def _faces(label: IntArray, leaves: tuple[int, ...]) -> tuple[IntArray, IntArray
 class FieldPrior:
     """The precision of the field on a mesh for one smoothness.
 
-    Parameters
-    ----------
-    mesh : Mesh
-    smoothness : Smoothness
-    open_walls : bool
-        Whether the field goes on beyond the walls; in one column.
-
     Attributes
     ----------
     log_determinant : float
@@ -150,9 +139,8 @@ class FieldPrior:
         ``root @ root.T`` is the precision.
     """
 
-    def __init__(self, mesh: Mesh, smoothness: Smoothness, *, open_walls: bool = False) -> None:
+    def __init__(self, mesh: Mesh, smoothness: Smoothness) -> None:
         self.mesh, self.smoothness = mesh, smoothness
-        self._open = open_walls and mesh.d == 1 and mesh.size > 2
         rate = field_rate(smoothness, mesh.d)
         scale = _variance(mesh, rate, smoothness.order) / smoothness.deviation**2
         if mesh.d == 1:
@@ -162,29 +150,28 @@ class FieldPrior:
 
     def _line(self, rate: float, scale: float, order: int) -> None:
         """Banded form: rows of the precision's diagonals, the main one first."""
-        beyond = _beyond(self.mesh, self.smoothness.length) if self._open else (np.empty(0), np.empty(0))
-        line = _Line.of(self.mesh, beyond, rate, scale, order)
-        self._root, self._order, n = line.root, order, self.mesh.size
-        first, last = len(beyond[0]), len(beyond[0]) + n
-        self._bands, self.log_determinant = line.bands[:, first:last].copy(), line.log_determinant
-        self._bands[1, n - 1 :] = 0.0
-        self._bands[2, n - 2 :] = 0.0
-        folds = [sparse.identity(n, format="csr")]
-        for ghosts, ends in ((slice(0, first), (first, first + 2)), (slice(last, None), (last - 2, last))):
-            if not self._open:
-                continue
-            own = line.block(ghosts, ghosts)
-            answer = np.linalg.solve(own, line.block(ghosts, slice(*ends)))
-            gained = line.block(slice(*ends), ghosts) @ answer
-            start = ends[0] - first
-            self._bands[0, start : start + 2] -= np.diag(gained)
-            self._bands[1, start] -= gained[1, 0]
-            self.log_determinant -= float(np.linalg.slogdet(own)[1])
-            rows = np.repeat([[start], [start + 1]], len(own), axis=1)
-            columns = np.tile(np.arange(len(own)), (2, 1))
-            fold = sparse.coo_matrix((-answer.T.ravel(), (rows.ravel(), columns.ravel())), shape=(n, len(own)))
-            folds.insert(0 if ghosts.start == 0 else len(folds), fold.tocsr())
-        self._fold = sparse.hstack(folds).tocsr() if self._open else None
+        mesh, n = self.mesh, self.mesh.size
+        flow = np.zeros(n + 1)
+        flow[1:n] = mesh.conductance
+        diagonal = rate**2 * mesh.volumes + flow[:-1] + flow[1:]
+        off = np.zeros(n)
+        off[: n - 1] = -mesh.conductance
+        factor = cholesky_banded(np.vstack([diagonal, off]), lower=True, check_finite=False)
+        log_k = 2 * float(np.log(factor[0]).sum())
+        if order == 1:
+            self._bands = np.vstack([scale * diagonal, scale * off, np.zeros(n)])
+            self.log_determinant = log_k + n * math.log(scale)
+        else:
+            weight = scale / mesh.volumes
+            main = diagonal**2 * weight
+            main[1:] += off[:-1] ** 2 * weight[:-1]
+            main[:-1] += off[:-1] ** 2 * weight[1:]
+            next_one, next_two = np.zeros(n), np.zeros(n)
+            next_one[:-1] = off[:-1] * (diagonal[:-1] * weight[:-1] + diagonal[1:] * weight[1:])
+            next_two[:-2] = off[:-2] * off[1:-1] * weight[1:-1]
+            self._bands = np.vstack([main, next_one, next_two])
+            self.log_determinant = 2 * log_k + float(np.log(weight).sum())
+        self._off, self._diagonal, self._rate, self._scale, self._order = off, diagonal, rate, scale, order
 
     def _graph(self, rate: float, scale: float, order: int) -> None:
         mesh = self.mesh
@@ -208,9 +195,6 @@ class FieldPrior:
     def root(self) -> sparse.csc_matrix:
         """A matrix whose product with its transpose is the precision, for draws."""
         mesh = self.mesh
-        if mesh.d == 1:
-            root = self._root()
-            return root if self._fold is None else (self._fold @ root).tocsc()
         if self._order == 1:
             faces = np.arange(len(mesh.first))
             weight = np.sqrt(mesh.conductance)
@@ -219,7 +203,10 @@ class FieldPrior:
             flow = sparse.coo_matrix((np.concatenate([weight, -weight]), (rows, columns)), shape=shape)
             own = sparse.diags(self._rate * np.sqrt(mesh.volumes))
             return (math.sqrt(self._scale) * sparse.hstack([own, flow])).tocsc()
-        return self._half
+        if mesh.d > 1:
+            return self._half
+        stiffness = sparse.diags([self._diagonal, self._off[:-1], self._off[:-1]], [0, 1, -1])
+        return (stiffness @ sparse.diags(np.sqrt(self._scale / mesh.volumes))).tocsc()
 
     def factor(self, weights: FloatArray) -> Factor:
         """Factorise the precision plus a diagonal."""
@@ -241,65 +228,6 @@ class FieldPrior:
         bands = self._bands
         total = float(bands[0] @ values**2) + 2 * float(bands[1, :-1] @ (values[1:] * values[:-1]))
         return total + 2 * float(bands[2, :-2] @ (values[2:] * values[:-2]))
-
-
-@dataclass(frozen=True)
-class _Line:
-    """The precision of the field on cells in a row: its diagonals, the main one first, and its determinant."""
-
-    bands: FloatArray
-    log_determinant: float
-    root: Callable[[], sparse.csc_matrix]
-
-    @classmethod
-    def of(cls, mesh: Mesh, beyond: tuple[FloatArray, FloatArray], rate: float, scale: float, order: int) -> _Line:
-        """Precision on a mesh of one column and on cells before and behind it."""
-        volumes = np.concatenate([beyond[0], mesh.volumes, beyond[1]])
-        conductance, n = 2 / (volumes[:-1] + volumes[1:]), len(volumes)
-        flow = np.zeros(n + 1)
-        flow[1:n] = conductance
-        diagonal = rate**2 * volumes + flow[:-1] + flow[1:]
-        off = np.zeros(n)
-        off[: n - 1] = -conductance
-        factor = cholesky_banded(np.vstack([diagonal, off]), lower=True, check_finite=False)
-        log_k = 2 * float(np.log(factor[0]).sum())
-        if order == 1:
-            root = lambda: _first_root(volumes, conductance, rate, scale)  # noqa: E731
-            bands = np.vstack([scale * diagonal, scale * off, np.zeros(n)])
-            return cls(bands, log_k + n * math.log(scale), root)
-        weight = scale / volumes
-        main = diagonal**2 * weight
-        main[1:] += off[:-1] ** 2 * weight[:-1]
-        main[:-1] += off[:-1] ** 2 * weight[1:]
-        next_one, next_two = np.zeros(n), np.zeros(n)
-        next_one[:-1] = off[:-1] * (diagonal[:-1] * weight[:-1] + diagonal[1:] * weight[1:])
-        next_two[:-2] = off[:-2] * off[1:-1] * weight[1:-1]
-        stiffness = sparse.diags([diagonal, off[:-1], off[:-1]], [0, 1, -1])
-        root = lambda: (stiffness @ sparse.diags(np.sqrt(weight))).tocsc()  # noqa: E731
-        return cls(np.vstack([main, next_one, next_two]), 2 * log_k + float(np.log(weight).sum()), root)
-
-    def block(self, rows: slice, columns: slice) -> FloatArray:
-        """Part of the precision as a plain matrix."""
-        size = self.bands.shape[1]
-        i, j = (np.arange(size)[part] for part in (rows, columns))
-        apart, lower = np.abs(i[:, None] - j), np.minimum(i[:, None], j)
-        return np.asarray(np.where(apart <= 2, self.bands[np.minimum(apart, 2), lower], 0.0))
-
-
-def _first_root(volumes: FloatArray, conductance: FloatArray, rate: float, scale: float) -> sparse.csc_matrix:
-    """A root of the precision of order 1 on cells in a row."""
-    n, weight = len(volumes), np.sqrt(conductance)
-    flow = sparse.diags([weight, -weight], [0, -1], shape=(n, n - 1))
-    return (math.sqrt(scale) * sparse.hstack([sparse.diags(rate * np.sqrt(volumes)), flow])).tocsc()
-
-
-def _beyond(mesh: Mesh, length: float) -> tuple[FloatArray, FloatArray]:
-    """Widths of cells before and behind the box, in order: as wide as the outermost bucket, then twice as wide each."""
-    before, behind = (
-        width * 2.0 ** np.arange(max(2, math.ceil(math.log2(1.5 * length / width + 1))))
-        for width in (float(mesh.volumes[0]), float(mesh.volumes[-1]))
-    )
-    return np.asarray(before[::-1], dtype=np.float64), np.asarray(behind, dtype=np.float64)
 
 
 def _factorised(matrix: sparse.csc_matrix) -> Factor:

@@ -10,9 +10,9 @@ remains. Length, deviation, order and roughness are chosen by their evidence (La
 
 **Emptiness.** A log field cannot be zero, and real columns are empty in most of their box. Bucket j is empty with
 probability :math:`q_j`: the likelihood of its count under noise alone is compared with what the field predicts for it
-from all the others (its own count is taken out), mixed with a broad law so that a wrong field does not decide. In one
-column emptiness comes in stretches, which are summed over exactly; in several, neighbours agree by a mean-field
-coupling. Counts then enter the field with weight :math:`1 - q_j`, and the two steps alternate.
+from all the others (its own count is taken out), mixed with a broad law so that a wrong field does not decide, and
+neighbours agree by a mean-field coupling. Counts then enter the field with weight :math:`1 - q_j`, and the two steps
+alternate.
 """
 
 from __future__ import annotations
@@ -52,19 +52,14 @@ class FitSettings:
         Degrees of freedom of the rough part; 0 for a normal one.
     mended : bool
         Whether the evidence of a rough part is mended where counts say little about it; judged in one column.
-    open_walls : bool
-        Whether the field goes on beyond the walls, instead of being level there; in one column.
     level_precision : float
         Prior precision of the level.
     empty_prior, coupling : float
         Log-odds of an empty bucket without empty neighbours, and what a neighbourhood that is all empty adds.
     most_empty_prior : float
         How far the log-odds rise where most buckets turn out to be empty.
-    stretches, empty_shares : tuple of float
-        Mean lengths of empty and filled stretches and shares of emptiness that the evidence chooses from, in one
-        column; without any, neighbours agree by a mean field.
-    mostly_empty : float
-        Evidence, before counts are seen, for a column that is empty throughout: boxes are drawn wide.
+    narrow : float
+        Buckets of less than one part in so many of the box are less likely to be empty by themselves; 0 for none.
     rounds : int
         How often emptiness and field alternate.
     broad : float
@@ -81,14 +76,11 @@ class FitSettings:
     start: tuple[int, int, int, int] = (0, 0, 0, 0)
     freedom: float = 2.0
     mended: bool = False
-    open_walls: bool = False
     level_precision: float = 1 / 9
     empty_prior: float = -2.0
     most_empty_prior: float = 2.0
     coupling: float = 4.0
-    stretches: tuple[float, ...] = ()
-    empty_shares: tuple[float, ...] = (0.02, 0.1, 0.3, 0.6, 0.9, 0.98)
-    mostly_empty: float = 15.0
+    narrow: float = 0.0
     rounds: int = 3
     broad: float = 0.1
     kept: int = 3
@@ -106,10 +98,9 @@ _SETTINGS = {
         deviations=(*_FLAT, 0.5, 1.0, 2.0, 4.0),
         roughness=(0.0, 0.1, 0.25, 0.6, 1.4),
         start=(4, 4, 2, 0),
-        stretches=tuple(np.geomspace(0.003, 1.0, 6).tolist()),
+        narrow=256.0,
         most_fits=66,
         mended=True,
-        open_walls=True,
     ),
     2: FitSettings(
         lengths=tuple(np.geomspace(0.04, 0.64, 5).tolist()),
@@ -284,7 +275,7 @@ def _fit(
     problem: _Problem, smoothness: Smoothness, roughness: float, state: _State | None, *, most_steps: int = 20
 ) -> FieldFit:
     """Newton's method for one choice of smoothness and roughness."""
-    prior = FieldPrior(problem.mesh, smoothness, open_walls=problem.settings.open_walls)
+    prior = FieldPrior(problem.mesh, smoothness)
     state = _start(problem) if state is None else _State(state.level, state.smooth.copy(), state.rough.copy())
     if roughness == 0:
         state.rough = np.zeros(problem.mesh.size)
@@ -462,81 +453,24 @@ def _emptiness(problem: _Problem, fit: FieldFit, empty: FloatArray, rng: np.rand
     sizes = np.geomspace(law.scale, max(float(y.max()), 10 * law.scale), 24)
     broad = _log_mean(law.log_density(y[:, None], sizes[None, :]), np.full(24, 1 / 24))
     filled = np.logaddexp(math.log1p(-settings.broad) + filled, math.log(settings.broad) + broad)
-    gain = law.log_noise(y) - filled
-    return _in_stretches(problem, gain) if settings.stretches else _mean_field(problem, gain, empty)
+    return _mean_field(problem, law.log_noise(y) - filled, empty)
 
 
 def _mean_field(problem: _Problem, gain: FloatArray, empty: FloatArray) -> FloatArray:
     """Settle which buckets are empty, from what each count says and from their neighbours."""
     settings = problem.settings
     prior = settings.empty_prior
+    # no record in a narrow bucket that expects few is chance: a hole that small needs an empty neighbour
+    narrow = np.log(np.minimum(problem.mesh.volumes * settings.narrow, 1.0)) if settings.narrow else 0.0
     for _ in range(8):
         around = problem.mesh.neighbour_mean(empty)
-        odds = prior + settings.coupling * around + gain
+        odds = prior + narrow * np.maximum(1 - 2 * around, 0) + settings.coupling * around + gain
         empty = 0.5 * empty + 0.5 / (1 + np.exp(-np.clip(odds, -40, 40)))
         # where most buckets are empty, the next one is likely to be: the prior is learnt from the share of empty ones
         share = min(max(float(empty.mean()), 1e-3), 1 - 1e-3)
         learnt = settings.empty_prior + max(math.log(share / (1 - share)), 0.0)
         prior = min(learnt, settings.most_empty_prior)
     return empty
-
-
-def _in_stretches(problem: _Problem, gain: FloatArray) -> FloatArray:
-    """Probability that each bucket of one column is empty: an exact sum over all ways to divide it into stretches.
-
-    Along the column emptiness is a process of two states, with a share of the length that is empty and a mean length
-    of stretches; both are those of the largest evidence. A change of state within a narrow bucket is as unlikely as the
-    bucket is narrow: no record where one was expected is chance, and only many such buckets side by side are a gap.
-
-    Parameters
-    ----------
-    problem : _Problem
-    gain : array of shape (buckets,)
-        By how much each count is likelier if its bucket is empty, as a logarithm.
-    """
-    settings, factor = problem.settings, np.exp(np.clip(gain, -40, 40)).tolist()
-    apart = np.diff(problem.mesh.centres[:, 0])
-    lengths, shares = (part.ravel() for part in np.meshgrid(settings.stretches, settings.empty_shares))
-    keep = np.exp(-apart[:, None] / lengths)
-    evidence, now = settings.mostly_empty * shares, shares.copy()
-    for number, ratio in enumerate(factor):
-        if number:
-            now = shares + (now - shares) * keep[number - 1]
-        total = 1 + now * (ratio - 1)
-        evidence += np.log(total)
-        now = now * ratio / total
-    best = int(evidence.argmax())
-    return _both_ways(factor, keep[:, best].tolist(), float(shares[best]))
-
-
-def _both_ways(factor: list[float], keep: list[float], share: float) -> FloatArray:
-    """Probabilities of the second of two states along a chain, given all of it: once forwards, once backwards.
-
-    Parameters
-    ----------
-    factor : list of float
-        Likelihood of the second state over that of the first, per place.
-    keep : list of float
-        Correlation of neighbouring places; one fewer.
-    share : float
-        Probability of the second state without any data.
-
-    Examples
-    --------
-    >>> _both_ways([9.0, 1.0, 1 / 9], [0.5, 0.5], 0.5).round(2).tolist()
-    [0.86, 0.5, 0.14]
-    """
-    now, so_far = share, []
-    for number, ratio in enumerate(factor):
-        now = share + (now - share) * keep[number - 1] if number else share
-        now = now * ratio / (1 + now * (ratio - 1))
-        so_far.append(now)
-    ahead, found = 1.0, so_far[-1:]
-    for place in range(len(factor) - 2, -1, -1):
-        seen, stay, enter = ahead * factor[place + 1], share + (1 - share) * keep[place], share * (1 - keep[place])
-        ahead = (stay * seen + 1 - stay) / (enter * seen + 1 - enter)
-        found.append(so_far[place] * ahead / (1 + so_far[place] * (ahead - 1)))
-    return np.array(found[::-1])
 
 
 def _left_out(fit: FieldFit, settings: FitSettings, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

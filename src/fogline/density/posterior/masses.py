@@ -51,14 +51,8 @@ class MassSettings:
         Power of the probability of not being empty that multiplies the estimate.
     levels : int
         How many times the box is halved to reconcile the estimate with released sums.
-    most_evenness, least_evenness : float
-        Most and least concentration of the shares within a bucket.
-    lattice_evenness : float
-        The most on a lattice of which a bucket holds several values: people round to fives and tens, and a bucket of
-        five values hides that.
-    beside_empty : float
-        Variance inside a bucket whose neighbours are all empty: it may be full at one end, or at one value, and no
-        neighbour tells.
+    most_evenness : float
+        Most concentration of the shares within a bucket.
     agreement : float
         Part of the coin that buckets share when a draw decides which of them are empty: stretches are empty together.
     evidence : float
@@ -71,16 +65,13 @@ class MassSettings:
     background : float
         Probability, before the counts are seen, that buckets which look empty hold a little together.
     pilot_sums : bool
-        Whether released sums of the estimate are those of both stages; in three columns it did not pay.
+        Whether released sums of the estimate are those of both stages; in several columns it did not pay.
     """
 
     draws: int = 400
     thinning: float = 1.5
     levels: int = 3
     most_evenness: float = 64.0
-    least_evenness: float = 1.0
-    lattice_evenness: float = 64.0
-    beside_empty: float = 0.0
     agreement: float = 0.8
     evidence: float = 10.0
     crossing: float = 0.1
@@ -90,8 +81,8 @@ class MassSettings:
 
 
 _SETTINGS = {
-    1: MassSettings(least_evenness=0.1, lattice_evenness=8.0, beside_empty=1.0),
-    2: MassSettings(draws=200, levels=3),
+    1: MassSettings(),
+    2: MassSettings(draws=200, levels=3, pilot_sums=False),
     3: MassSettings(draws=80, levels=2, pilot_sums=False),
 }
 
@@ -264,12 +255,9 @@ class BucketPosterior:
 
     @cached_property
     def evenness(self) -> FloatArray:
-        """Concentration of the leaves' shares of each bucket: small where the density is rough or ends."""
+        """Concentration of the leaves' shares of each bucket: small where the density is rough."""
         rough = sum(w * fit.rough_variance for w, fit in zip(self.fit.weights, self.fit.fits, strict=True))
-        rough = rough + self.settings.beside_empty * self.mesh.neighbour_mean(self.fit.empty) ** 2
-        lattice = any(self.release.spec.steps)
-        most = self.settings.lattice_evenness if lattice else self.settings.most_evenness
-        return np.asarray(np.clip(1 / np.maximum(rough, 1e-9), self.settings.least_evenness, most))
+        return np.asarray(np.clip(1 / np.maximum(rough, 1e-9), 1.0, self.settings.most_evenness))
 
     def leaf_estimate(self, target: str = "population") -> FloatArray:
         """Estimated contents of leaves, flat."""
