@@ -412,6 +412,8 @@ class FileTable(Source):
         kinds = self._kinds = dict(schema)
         for name in named:
             require_kind(f"columns: column {name!r}", kinds[name], NUMBERS, "numbers")
+        if self._is_parquet:
+            _require_whole_decimals(self._files, [name for name in named if kinds[name].startswith("DECIMAL")])
         for name in self.texts:
             require_kind(f"columns: column {name!r}", kinds[name], CELLS, "texts, whole numbers or dates")
         if self._is_parquet and self.texts:
@@ -565,6 +567,35 @@ def _parquet_schema(files: list[Path]) -> Schema:
     finally:
         connection.close()
     return found[0]
+
+
+DECIMAL_BYTES = ((4, 2), (9, 4), (18, 8), (38, 16))
+"""Digits that a decimal declares at most, and the bytes in which DuckDB then holds it."""
+
+
+def _require_whole_decimals(files: list[Path], names: Sequence[str]) -> None:
+    """Refuse decimals that are stored in more bytes than their declared digits have in DuckDB.
+
+    There one value that is longer than declared would fail the reading of everybody's records. Writers store decimals
+    in as few bytes as their digits need, or as whole numbers, which DuckDB reads whatever their size.
+    """
+    if not names:
+        return
+    connection = connect()
+    try:
+        for file in files:
+            sql = f"SELECT name, type, type_length, precision FROM parquet_schema({path_literals([file])})"
+            for name, kind, length, digits in connection.execute(sql).fetchall():
+                if name not in names or digits is None or kind in ("INT32", "INT64"):
+                    continue
+                held = next(size for most, size in DECIMAL_BYTES if digits <= most)
+                if kind != "FIXED_LEN_BYTE_ARRAY" or int(length) > held:
+                    raise ValueError(
+                        f"columns: column {name!r} of {file.name} stores decimals of {digits} digits in more bytes "
+                        "than these need, and one that is too long would fail the reading of all; store them as doubles"
+                    )
+    finally:
+        connection.close()
 
 
 def inferred_by_pandas(files: list[Path], names: Iterable[str]) -> frozenset[str]:
