@@ -588,8 +588,8 @@ def _require_whole_decimals(files: list[Path], names: Sequence[str]) -> None:
             for name, kind, length, digits in connection.execute(sql).fetchall():
                 if name not in names or digits is None or kind in ("INT32", "INT64"):
                     continue
-                held = next(size for most, size in DECIMAL_BYTES if digits <= most)
-                if kind != "FIXED_LEN_BYTE_ARRAY" or int(length) > held:
+                most_bytes = next(size for digits_at_most, size in DECIMAL_BYTES if digits <= digits_at_most)
+                if kind != "FIXED_LEN_BYTE_ARRAY" or int(length) > most_bytes:
                     raise ValueError(
                         f"columns: column {name!r} of {file.name} stores decimals of {digits} digits in more bytes "
                         "than these need, and one that is too long would fail the reading of all; store them as doubles"
