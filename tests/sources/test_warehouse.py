@@ -263,6 +263,8 @@ def test_ids_of_any_bytes_are_cut_in_postgres(postgres):
 @pytest.mark.parametrize("name", ["DuckDB", "SQLite"])
 def test_an_engine_whose_casts_round_counts_the_same(name):
     """DuckDB's cast to a whole number rounds, SQLite's cuts off: the floor before it makes them agree."""
+    if name == "DuckDB":
+        pytest.importorskip("pyarrow")  # loads the rows
     spec, columns = GRIDS["three columns"]
     query = WarehouseQuery.of(spec, columns, dialect=name.lower(), table="t")
     careless = replace(query, dialect=replace(query.dialect, floor="{}"))
