@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,8 @@ def local_spark(
     memory: str = "1g",
     java: str = "",
     workers: int = 0,
+    hosts: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Any]:
     """A session of so many threads, where a task that fails is tried again.
 
@@ -43,19 +48,30 @@ def local_spark(
         Memory of the Java machine, and options for it: one that lives for seconds need not compile twice.
     workers : int
         With any, a cluster of so many processes on this machine, each with one thread and a gigabyte.
+    hosts : sequence of str
+        With any, a cluster of a master and a worker at each of these addresses of this machine, in processes of their
+        own: Spark runs a task a second time on speculation at another address than the first, and nowhere else.
+    settings : mapping, optional
+        Further settings of Spark.
     """
-    with tempfile.TemporaryDirectory(prefix="fogline-spark-") as folder, warnings.catch_warnings():
+    with (
+        tempfile.TemporaryDirectory(prefix="fogline-spark-") as folder,
+        warnings.catch_warnings(),
+        ExitStack() as started,
+    ):
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
         if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
             os.environ["JAVA_HOME"] = str(_packaged_java(Path(folder)))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         from pyspark.sql import SparkSession
 
-        if workers:
+        if workers or hosts:
             import pyspark
 
             os.environ.setdefault("SPARK_HOME", next(iter(pyspark.__path__)))
         where = f"local-cluster[{workers},1,1024]" if workers else f"local[{threads},{attempts}]"
+        if hosts:
+            where = started.enter_context(_cluster(hosts, folder, java))
         builder = SparkSession.builder.master(where).appName("fogline")
         for name, value in {
             **SETTINGS,
@@ -64,6 +80,7 @@ def local_spark(
             **({"spark.driver.extraJavaOptions": java} if java else {}),
             "spark.local.dir": folder,
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
+            **(settings or {}),
         }.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
@@ -72,6 +89,44 @@ def local_spark(
             yield session
         finally:
             session.stop()
+
+
+@contextmanager
+def _cluster(hosts: Sequence[str], folder: str, java: str) -> Iterator[str]:
+    """Address of a master at the first of some addresses, with a worker of one thread and a gigabyte at each."""
+    logs = Path(folder) / "logs"
+    logs.mkdir()
+    environment = {**os.environ, "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": java}
+
+    def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [f"{os.environ['SPARK_HOME']}/bin/spark-class", f"org.apache.spark.deploy.{name}", *arguments]
+        with (logs / f"{name}-{len(running)}").open("wb") as log:
+            running.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
+        return running[-1]
+
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        free = ("--port", "0", "--webui-port", "0")
+        master = start("master.Master", "--host", hosts[0], *free)
+        address = _said(logs / "master.Master-0", r"Starting Spark master at (\S+)", master)
+        for host in hosts:
+            own = ("--cores", "1", "--memory", "1g", "--work-dir", f"{folder}/work")
+            start("worker.Worker", "--host", host, *free, *own, address)
+        yield address
+    finally:
+        for process in reversed(running):  # a worker ends its executors
+            process.terminate()
+        for process in running:
+            process.wait()
+
+
+def _said(log: Path, pattern: str, process: subprocess.Popen[bytes]) -> str:
+    """What a process wrote into its log, as soon as it is there."""
+    while (found := re.search(pattern, log.read_text(errors="replace"))) is None:
+        if process.poll() is not None:
+            raise RuntimeError(f"a process of Spark's cluster ended:\n{log.read_text(errors='replace')}")
+        time.sleep(0.05)
+    return found[1]
 
 
 def _packaged_java(folder: Path) -> Path:

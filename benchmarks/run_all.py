@@ -11,9 +11,11 @@ from page import write_pages
 SCRIPTS = (
     "density.py",
     "calibration.py",
+    "reading_ends.py",
     "quantiles.py",
     "one_release.py",
     "modes.py",
+    "modes_bias.py",
     "many_axes.py",
     "clusters.py",
     "clusters_printed.py",

@@ -257,14 +257,22 @@ def time_per_row(scene: Scene) -> Iterator[Row]:
         yield figure(what, each, "within 20%")
 
 
+class ByDuckDB(FileTable):
+    """A file whose rows DuckDB hands over, as it does those with a unit."""
+
+    def _is_all_doubles(self) -> bool:
+        return False
+
+
 def contributions(scene: Scene) -> Iterator[Row]:
     """CPU of all threads: the bounded pass, and what of it no choice could save, which is to read one more column."""
     path = scene.parquet(scene.middle)
     plain, bounded = FileTable(path, ["v0", "v1"]), FileTable(path, ["v0", "v1"], unit="person_id")
+    rows = ByDuckDB(path, ["v0", "v1"])
     actions = (
         lambda: plain.state(GRID),
         lambda: bounded._bounded(BOUND).state(GRID),
-        lambda: plain._for_cells().each_batch(lambda *_: None),
+        lambda: rows._for_cells().each_batch(lambda *_: None),
         lambda: bounded._for_cells().each_unit_batch(lambda *_: None),
     )
     cpu_of(*actions, repeats=1)
@@ -453,6 +461,18 @@ def _lost(label: str) -> Callable[[Any], Any]:
     return step
 
 
+def spark_twice(scene: Scene) -> Iterator[Row]:  # noqa: ARG001
+    """A master and two workers at two addresses, where Spark runs tasks twice."""
+    with tempfile.TemporaryDirectory() as marks:
+        script = Path(__file__).parent / "tasks_that_run_twice.py"
+        done = subprocess.run([sys.executable, str(script), marks], check=True, capture_output=True, text=True)
+    for case in json.loads(done.stdout.splitlines()[-1]):
+        attempts = sum(note.isdigit() for note in case["marks"])
+        what = f"Spark, a master and two workers, a task of {case['case']}"
+        yield figure(f"{what}: attempts", attempts)
+        yield figure(f"{what}: equal to numpy", case["equal"], "True")
+
+
 def _parquet_rows(path: Path) -> Any:
     import duckdb
 
@@ -542,6 +562,7 @@ PARTS: dict[str, Callable[[Scene], Iterator[Row]]] = {
     "postgres": postgres_identity,
     "spark": spark_identity,
     "spark cluster": spark_cluster,
+    "spark twice": spark_twice,
     "bytes": bytes_per_row,
     "continual": continual,
     "federation": federation,

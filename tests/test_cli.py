@@ -388,3 +388,28 @@ def test_a_full_disk_is_reported_after_the_result(table, tmp_path, monkeypatch):
     assert result.exit_code == 1
     assert "--save" in result.stderr
     assert "Certified" in result.stdout
+
+
+def test_a_demo_of_an_earlier_version_is_put_aside(tmp_path, monkeypatch):
+    from fogline.cli import demo
+    from fogline.ledger.question import LedgerRefused
+
+    (tmp_path / "budget.ledger").write_text("old")
+    (tmp_path / "marks").mkdir()
+
+    def ask(out):
+        if (out / "budget.ledger").exists():
+            raise LedgerRefused("edition", "this was answered by another version")
+        return "made anew"
+
+    monkeypatch.setattr(demo, "_ask", ask)
+    assert demo._asked(tmp_path) == "made anew"
+    assert (tmp_path / "earlier-1" / "budget.ledger").read_text() == "old"
+    assert (tmp_path / "earlier-1" / "marks").is_dir()
+    (tmp_path / "marks").mkdir()
+    (tmp_path / "budget.ledger").write_text("older")
+    assert demo._asked(tmp_path) == "made anew"
+    assert (tmp_path / "earlier-2" / "budget.ledger").read_text() == "older"
+    monkeypatch.setattr(demo, "_ask", lambda out: (_ for _ in ()).throw(LedgerRefused("chain", "broken")))
+    with pytest.raises(LedgerRefused, match="broken"):
+        demo._asked(tmp_path)

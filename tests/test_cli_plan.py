@@ -162,7 +162,7 @@ def test_an_option_for_something_else_is_named(words, named):
         (["--bounds", "5:1"], "--bounds"),
         (["--n", "0"], "--n"),
         (["--n", "many"], "--n"),
-        (["--delta", "0"], "--delta"),
+        (["--delta", "7"], "--delta"),
         (["--epsilons", "1,x"], "--epsilons"),
         (["--epsilons", "0"], "epsilon"),
         (["--shape", "square"], "--shape"),

@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,9 +57,25 @@ def test_one_sentence_for_each_kind():
     assert "up to 4 records" in str(Guarantee.certified_release(rho=0.1, max_contributions=4, **BASE))
 
 
+def test_odds_are_those_that_hold():
+    """Presence is one step under add-remove, another content two: two noisy counts reach both bounds exactly."""
+    epsilon, k = 1.0, np.arange(-20, 21)
+    law = lambda shift: np.exp(-epsilon * np.abs(k - shift)) * (1 - np.exp(-epsilon)) / (1 + np.exp(-epsilon))  # noqa: E731
+    first, second, none = (np.outer(law(a), law(b)) for a, b in ((1, 0), (0, 1), (0, 0)))
+    assert (first / none).max() == pytest.approx(np.exp(epsilon))
+    assert (first / second).max() == pytest.approx(np.exp(2 * epsilon))
+    pure = {**BASE, "delta": 0.0}
+    text = Guarantee.certified_release(epsilon=epsilon, **pure).explain()
+    assert "odds that a given record is in the data by a factor of at most 2.72" in text
+    assert "the odds between two guesses of what the data of that record are by at most 7.39" in text
+    other = Guarantee.certified_release(epsilon=epsilon, **{**pure, "neighbours": "replace"}).explain()
+    assert "odds between two guesses of what the data of a record are by a factor of at most 2.72" in other
+    assert "odds" not in Guarantee.certified_release(rho=0.1, **BASE).explain()
+
+
 def test_explanation_covers_what_is_and_is_not_promised():
     text = Guarantee.certified_release(rho=0.1, unit="person", max_contributions=2, **BASE).explain()
-    for phrase in ("certified", "person", "odds", "at most", "not promised", "not checked", "1e-06"):
+    for phrase in ("certified", "person", "times as likely", "at most", "not promised", "not checked", "1e-06"):
         assert phrase in text
     assert "without exception" in Guarantee.certified_release(epsilon=1.0, **{**BASE, "delta": 0.0}).explain()
     assert "more than 10^13" in str(Guarantee.certified_release(epsilon=99.0, **BASE))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import fogline
 from fogline import DensitySketch, PrivateModeClustering
+from fogline.accounting.cautions import PrivacyWarning
 from fogline.testing import seeded_noise
 
 
@@ -140,3 +142,74 @@ def test_a_column_of_two_values_beside_another_is_two_groups():
         found = DensitySketch([(0, 1), (0, 10)], features="leaves").update(rows).release(epsilon=1.0).clusters()
     assert np.sort(found.centres[:, 0]) == pytest.approx([0, 1], abs=0.05)
     assert found.shares == pytest.approx([0.5, 0.5], abs=0.05)
+
+
+def test_a_centre_in_the_bend_of_a_cluster_is_no_typical_record():
+    """Along y = x^2 the centre of mass is at (0, 3), where the density is 0."""
+    rng = np.random.default_rng([7, 0])
+    x = rng.uniform(-3, 3, 3000)
+    bent = np.c_[x, x * x + rng.normal(0, 0.5, 3000)]
+    with seeded_noise(0):
+        shape = fogline.release(bent, columns=["x", "y"], bounds=[(-4, 4), (-3, 13)], epsilon=1.0)
+    found = shape.clusters()
+    assert found.hollow.tolist() == [True]
+    assert found.message == "the centre of cluster 1 is a centre of mass: few records lie near it"
+    page = shape_page(shape)
+    assert "few records lie, as in a bend or a ring" in page
+    assert "typical record" not in page
+
+
+def test_the_centre_of_a_round_cluster_is_a_typical_record():
+    rng = np.random.default_rng(0)
+    with seeded_noise(0):
+        shape = fogline.release(rng.normal(5, 1, (3000, 2)), columns=["x", "y"], bounds=[(0, 10)] * 2, epsilon=1.0)
+    assert shape.clusters().hollow.tolist() == [False]
+    assert shape.clusters().message == ""
+    assert "is a typical record of its cluster" in shape_page(shape)
+
+
+def shape_page(shape):
+    from fogline.report import find, render_report
+
+    return " ".join(render_report(find(PrivateModeClustering().read(shape))).split())
+
+
+def towns_and_a_road(n):
+    """Two towns, densities 199 and 212, and a road of density 114 between them."""
+    rng = np.random.default_rng([8, 1])
+    part, along, offset = rng.choice(3, n, p=[0.5, 0.3, 0.2]), rng.random((n, 1)), rng.normal(size=(n, 2))
+    first, second = np.array([9.15, 48.78]), np.array([9.45, 48.6])
+    road = first + along * (second - first) + 0.002 * offset
+    return np.choose(part[:, None], [first + 0.02 * offset, second + 0.015 * offset, road])
+
+
+@pytest.mark.parametrize("n", [3000, 30_000])
+def test_two_towns_and_a_road_are_two_clusters_at_every_number_of_records(n):
+    """There is no dip between a town and the road: what counts is the lowest place on the whole way."""
+    found = released(towns_and_a_road(n), [(9.0, 9.6), (48.5, 48.9)]).clusters()
+    assert len(found.shares) == 2
+    towns = np.array([[9.15, 48.78], [9.45, 48.6]])
+    apart = np.linalg.norm(found.peaks[:, None] - towns[None], axis=2)
+    assert sorted(apart.argmin(axis=1).tolist()) == [0, 1]
+    assert np.all(apart.min(axis=1) < 0.02)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_level_curve_is_one_cluster(seed):
+    """Components side by side dip between each other where the records do not."""
+    rng = np.random.default_rng([7, seed])
+    x = rng.uniform(-3, 3, 3000)
+    rows = np.column_stack([x, x**2 + rng.normal(0, 0.5, 3000)])
+    assert len(released(rows, [(-4, 4), (-3, 13)], seed=seed).clusters().shares) == 1
+
+
+def test_more_epsilon_does_not_hide_the_groups_of_a_small_table():
+    """Buckets of one record or none had draws that gave nearly all records to the narrow group."""
+    rng = np.random.default_rng(5)
+    wide = rng.multivariate_normal((6, 5.2), [[1.2, 0.6], [0.6, 0.6]], 110)
+    X = np.concatenate([rng.normal((2, 3), (0.3, 0.25), (60, 2)), wide])
+    with pytest.warns(PrivacyWarning, match="epsilon = 30"):
+        found = released(X, [(0, 10), (0, 8)], epsilon=30.0).clusters()
+    assert len(found.shares) == 2
+    assert found.share_errors.max() < 0.1
+    assert abs(found.shares[1] - 60 / 170) < 0.1

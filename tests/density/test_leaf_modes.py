@@ -1,8 +1,11 @@
 """Modes of a release on leaves: none where there is none, and the others with errors that hold them."""
 
+import re
+
 import numpy as np
 import pytest
 
+import fogline
 from fogline import DensitySketch
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.modes.leaf_peaks import find_heaps, measure_roundness
@@ -82,13 +85,54 @@ def test_a_wall_is_a_result_of_its_own():
     assert 0.7 < wall.height < 1.2
     assert 0.9 < wall.share <= 1.0
     assert "low end of column 1" in found.message
-    assert "more epsilon" in found.message
+    assert "neither more records nor more epsilon would make it one" in found.message
 
 
 def test_both_walls_of_a_u_shape():
     found = modes_of(np.random.default_rng(0).beta(0.5, 0.5, 20_000), [(0, 1)])
     assert sorted(wall.ends[0][1] for wall in found.boundary_modes) == ["high", "low"]
     assert sum(wall.share for wall in found.boundary_modes) == pytest.approx(1.0, abs=0.02)
+    assert all(abs(wall.share - 0.5) < 3 * wall.share_error < 0.5 for wall in found.boundary_modes)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_share_of_a_wall_has_an_error_that_holds_its_flat_valley(seed):
+    """Half of a beta(0.5, 0.5) belongs to each wall; one noisy valley gave anything from 6% to 94%."""
+    found = modes_of(np.random.default_rng([14, seed]).beta(0.5, 0.5, 3000), [(0, 1)], seed=seed)
+    low, high = sorted(found.boundary_modes, key=lambda wall: wall.position)
+    assert low.share + high.share == pytest.approx(1.0)
+    assert abs(low.share - 0.5) < 3 * low.share_error
+    assert 0.02 < low.share_error < 0.2
+    assert f"densest at the low end of x1: {low.share:.1%} ± {low.share_error:.1%} of the records" in str(found)
+
+
+def test_a_hump_that_is_no_mode_ends_the_slopes_of_a_wall():
+    """A quarter of 300 patients are infants; the wall's slopes had all records where the hump at 62 was no mode."""
+    rng = np.random.default_rng([41, 1])
+    x = np.where(rng.random(300) < 0.25, rng.exponential(1.2, 300), rng.normal(62, 15, 300))
+    x = np.clip(np.floor(x), 0, 110)
+    with seeded_noise(1):
+        found = fogline.release(x[:, None], columns=["age"], bounds=[(0, 125)], steps=[1], epsilon=3.0).modes()
+    (wall,) = found.boundary_modes
+    assert len(found.positions) == 0
+    assert abs(wall.share - np.mean(x < 15)) < 4 * wall.share_error
+
+
+def test_a_hill_near_a_wall_is_not_said_to_stay_one():
+    """Lognormal invoices have their mode at 19 of 500: at epsilon 0.3 the hill looks as if it leaned on the wall."""
+    rng = np.random.default_rng([4, 0])
+    x = np.round(rng.lognormal(3.6, 0.8, 3000), 2)
+    priced = rng.random(3000) < 0.25
+    x[priced] = rng.choice([9.99, 19.99, 49.99, 99.99], priced.sum(), p=[0.4, 0.3, 0.2, 0.1])
+    with seeded_noise(0):
+        found = fogline.release(x[:, None], columns=["cost"], bounds=[(0, 500)], epsilon=0.3).modes()
+    assert found.boundary_modes
+    assert "neither more records" not in found.message
+    within = re.search(
+        r"more records or more epsilon could show whether there is a mode within (\d+) of", found.message
+    )
+    assert within is not None
+    assert 10 < float(within[1]) < 60
 
 
 def test_a_flat_column_has_no_wall_mode():

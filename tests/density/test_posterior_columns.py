@@ -184,6 +184,15 @@ def test_partition_keeps_to_most_buckets() -> None:
     check_tiling(boxes, spec.leaves)
 
 
+def test_partition_leaves_several_records_in_a_bucket_however_little_noise_there_is(
+    spec2: LeafSpec, blob: np.ndarray
+) -> None:
+    pilot = noisy(blob, pilot_boxes(spec2), 0.3, np.random.default_rng(0))
+    little, less = (plan_partition(spec2, pilot, Noise("laplace", scale)) for scale in (0.3, 0.125))
+    np.testing.assert_array_equal(little, less)
+    assert len(less) < partition_settings(2).most_buckets
+
+
 def test_partition_of_three_columns_tiles() -> None:
     spec = LeafSpec.plan([(0, 1)] * 3, leaves=[16, 16, 16])
     table = table_of(np.random.default_rng(2).beta(2, 5, size=(3000, 3)), spec)

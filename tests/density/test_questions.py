@@ -311,5 +311,7 @@ def test_random_features_have_no_posterior_to_ask():
 
 def test_a_condition_that_no_draw_sees_leaves_the_share_open(shape):
     boxes = Conditions(shape.posterior)
-    found = boxes.share({"stay": (0, 5)}, {"stay": (100, 200)})
+    found = boxes.share({"age": (0, 40)}, {"stay": (100, 200)})
     assert (found.value, found.low < 0.05, found.high > 0.95) == (0.5, True, True)
+    # of two ranges of one column that do not meet, none can be in both, seen or not
+    assert boxes.share({"stay": (0, 5)}, {"stay": (100, 200)}).interval == (0.0, 0.0)

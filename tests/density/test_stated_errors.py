@@ -18,6 +18,9 @@ from fogline.testing import seeded_noise
 TESTS = Path(__file__).resolve().parents[1]
 
 OTHERS = (
+    "fogline.algorithms.hellinger_descent.ExpectedFit",
+    "fogline.density.branches.branch_map.Branches",
+    "fogline.density.hellinger.inference.HellingerFit",
     "fogline.density.hellinger.inference.Explained",
     "fogline.density.modes.peaks.Basins",
     "fogline.density.modes.tables.PointMass",
@@ -25,18 +28,29 @@ OTHERS = (
     "fogline.density.posterior.estimates.Band",
     "fogline.density.posterior.estimates.Estimate",
     "fogline.estimators.bounds.PrivateBounds",
+    "fogline.planning.clustering.NoiseAtEpsilon",
+    "fogline.planning.density.DensityAtEpsilon",
+    "fogline.planning.modes.AtEpsilon",
+    "fogline.planning.regression.BranchesAtEpsilon",
 )
-"""Results that are neither estimators nor readings."""
+"""Results that are neither estimators nor readings, those of plans among them."""
 
 HERE = "density/test_stated_errors.py"
 MEASURED = {
+    "AtEpsilon": "planning/test_expected.py::test_expected_errors_are_those_that_fits_make",
     "Band": "density/test_posterior.py::test_bands_hold_their_curve_and_the_pointwise_intervals",
     "Basins": "density/test_basins.py::test_the_error_of_a_share_is_that_of_repeated_releases",
     "BranchMap": f"{HERE}::test_bands_of_branches_hold_the_modes",
+    "Branches": f"{HERE}::test_bands_of_branches_hold_the_modes",
+    "BranchesAtEpsilon": "estimators/test_regression.py::test_planned_errors_are_about_those_that_a_fit_states",
     "ClusterReading": f"{HERE}::test_errors_of_clusters_are_as_large_as_they_are_said_to_be",
+    "DensityAtEpsilon": "planning/test_density.py::test_the_noise_is_exactly_that_of_a_release",
     "Estimate": "density/test_calibration.py::test_coverage_is_near_its_level",
+    "ExpectedFit": "estimators/test_hellinger.py::test_expected_errors_are_those_of_a_fit",
     "Explained": "estimators/test_hellinger.py::test_clean_records_are_all_explained",
     "FamilyFit": f"{HERE}::test_errors_of_a_fit_are_as_large_as_they_are_said_to_be",
+    "HellingerFit": "estimators/test_hellinger.py::test_intervals_cover_as_often_as_they_say",
+    "NoiseAtEpsilon": "estimators/test_clustering.py::test_the_planned_noise_is_about_that_of_a_fit",
     "PrivateBounds": "estimators/test_bounds.py::test_a_column_is_counted_within_its_noise",
     "Heap": "density/test_point_masses.py::test_shares_agree_within_their_errors",
     "MixtureReading": "density/test_leaf_mixture.py::test_errors_cover_and_grow_with_noise",

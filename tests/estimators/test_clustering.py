@@ -253,6 +253,14 @@ def test_expected_error_is_free_and_falls_with_epsilon():
     assert flat.modes is not None
 
 
+def test_the_planned_noise_is_about_that_of_a_fit(found):
+    row = PrivateModeClustering(**(SETTINGS | {"bounds": [(-10, 10)] * 8})).expected_error(4000, epsilons=[1.0]).rows[0]
+    assert 0.5 < row.count_error / found.count_standard_error_ < 2
+    # Centres of a fit have the sampling of a thousand records of deviation 1 beside the noise.
+    stated = np.sqrt(np.mean(found.standard_errors_**2))
+    assert 0.5 < np.hypot(row.centre_error, 1 / np.sqrt(1000)) / stated < 2
+
+
 # -- the ledger: one question ------------------------------------------------------------------------------------
 
 

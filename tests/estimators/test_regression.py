@@ -301,6 +301,18 @@ def test_scikit_learn(estimator, check):
 # -- before a fit -------------------------------------------------------------------------------------------
 
 
+def test_planned_errors_are_about_those_that_a_fit_states(sample, found, monkeypatch):
+    monkeypatch.setattr(_regression_expected, "RUNS", {1: 1, 2: 1})
+    asked = {"epsilon": found.epsilon, "delta": found.delta, "x_bounds": found.x_bounds, "y_bounds": found.y_bounds}
+    planned = PrivateModalRegression(**asked).expected_error(
+        4000, shape=np.column_stack([sample.X, sample.y]), epsilons=[found.epsilon]
+    )
+    stated = found.branches(np.linspace(0.05, 0.95, 19)[:, None])
+    for part in ("privacy", "sampling"):
+        expected = getattr(planned.rows[0], f"{part}_error")
+        assert 0.5 < expected / np.sqrt(np.mean(getattr(stated, f"{part}_errors") ** 2)) < 2
+
+
 def test_expected_error_grows_better_with_epsilon_and_touches_nothing(sample, monkeypatch):
     monkeypatch.setattr(_regression_expected, "RUNS", {1: 2, 2: 1})  # a third of the simulated fits is enough here
     planned = PrivateModalRegression(delta=1e-5, x_bounds=(0, 1), y_bounds=(-1.5, 3))

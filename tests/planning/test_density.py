@@ -128,6 +128,6 @@ def test_the_command_needs_no_delta_and_writes_a_page(tmp_path):
 
 
 def test_other_plans_still_need_delta():
-    result = run("plan", "--bounds", "0:10", "--n", 500)
+    result = run("plan", "--for", "clusters", "--bounds", "0:10", "--n", 500)
     assert result.exit_code == 2
     assert "--delta" in result.output

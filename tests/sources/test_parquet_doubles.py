@@ -154,3 +154,39 @@ def test_progress_is_told_by_the_other_way(tmp_path):
     told = []
     FileTable(tmp_path / "a.parquet", ["x", "y"], progress=told.append).state(SQUARE)
     assert told[-1] == 997
+
+
+@pytest.mark.parametrize("columns", [["x", "y"], ["z", "y", "x"], ["y"]], ids=",".join)
+@pytest.mark.parametrize("by_column", [False, True])
+def test_rows_are_handed_over_as_duckdb_does(tmp_path, monkeypatch, columns, by_column):
+    """The same doubles bit by bit, in the order of the files and of the columns that are asked for."""
+    for number, rows in enumerate((hostile(), hostile(0), hostile(300, 1))):
+        pq.write_table(rows, tmp_path / f"{number}.parquet", row_group_size=100)
+    monkeypatch.setattr(files, "BATCH_ROWS", 64)
+    monkeypatch.setattr(FileTable, "_by_column", by_column)
+
+    def handed():
+        seen = []
+        FileTable(tmp_path, columns).each_batch(lambda rows: seen.append(rows.copy()))
+        return np.ascontiguousarray(np.concatenate(seen))
+
+    asked = []
+    monkeypatch.setattr(
+        files, "scan_query", lambda *_, scan=files.scan_query, **how: asked.append(1) or scan(*_, **how)
+    )
+    mine = handed()
+    assert not asked
+    monkeypatch.setattr(FileTable, "_is_all_doubles", lambda self: False)
+    theirs = handed()
+    assert asked
+    assert mine.shape == (1297, len(columns))
+    assert np.array_equal(np.isnan(mine), np.isnan(theirs))
+    assert mine[~np.isnan(mine)].tobytes() == theirs[~np.isnan(theirs)].tobytes()  # zeros of both signs
+
+
+def test_a_count_takes_the_columns_in_the_order_that_is_asked_for(tmp_path):
+    pq.write_table(hostile(), tmp_path / "a.parquet")
+    spec = LeafSpec.plan([(-1.0, 1.0), (0.0, 8.0)], leaves=[3, 7])
+    wanted = by_hand([hostile()], spec, ("z", "x"))
+    assert same(FileTable(tmp_path / "a.parquet", ["z", "x"]).state(spec), wanted)
+    assert not same(wanted, by_hand([hostile()], spec, ("x", "z")))

@@ -49,10 +49,14 @@ def visits_table(postgres):
 
 
 def in_shell(recipe, folder, **variables):
+    return run_in_shell(SHELL[recipe], folder, **variables)
+
+
+def run_in_shell(script, folder, **variables):
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": programs, "COLUMNS": "200", **variables}
     done = subprocess.run(
-        ["sh", "-e", "-c", SHELL[recipe]], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        ["sh", "-e", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -84,6 +88,24 @@ def test_a_warehouse_of_ones_own(tmp_path):
     told = in_shell("warehouse", tmp_path)
     assert "one person_id (at most 2 records, as declared, not enforced)" in told
     assert "fogline's query for DuckDB, which bounds the records of each person_id, on trust" in told
+    assert (tmp_path / "visits.fog").exists()
+    assert not (tmp_path / "counts.csv").exists()
+
+
+def test_the_command_of_the_airflow_snippet(tmp_path):
+    """The task that releases, from counts that a task before it has written, and a ledger that pays."""
+    duckdb = pytest.importorskip("duckdb")
+    (snippet,) = re.findall(r"```text\n(query = .*?)```", PAGE, flags=re.DOTALL)
+    (arguments,) = re.findall(r"bash_command=(.*?)\)\n", snippet, flags=re.DOTALL)
+    query = "fogline sql --dialect duckdb --table visits --columns weight --bounds 30:150 --out counts.sql"
+    ledger = "fogline ledger create budget.fogline --dataset visits --epsilon 2 --delta 1e-6"
+    run_in_shell(f"{query}\n{ledger}", tmp_path)
+    with duckdb.connect() as database:
+        database.register("visits", visits())
+        database.sql((tmp_path / "counts.sql").read_text()).write_csv(str(tmp_path / "counts.csv"))
+    (tmp_path / "counts.csv").chmod(0o600)
+    told = run_in_shell("".join(re.findall(r'"(.*?)"', arguments)), tmp_path)
+    assert "fogline's query for DuckDB" in told
     assert (tmp_path / "visits.fog").exists()
     assert not (tmp_path / "counts.csv").exists()
 

@@ -76,8 +76,9 @@ def test_a_unit_keeps_the_same_records_as_elsewhere(visits):
 
 
 def test_a_task_that_dies_and_is_tried_again_does_not_count_twice(spark, tmp_path):
-    rows = np.random.default_rng(1).normal(size=(600, 4))
-    mark = str(tmp_path / "died")
+    """With and without a unit; speculation and lost executors, which need a cluster: `test_spark_cluster.py`."""
+    rng = np.random.default_rng(1)
+    rows, ids, marks = rng.normal(size=(600, 4)), rng.integers(0, 90, 600), str(tmp_path)
 
     def die_once(batches):
         import os
@@ -85,19 +86,31 @@ def test_a_task_that_dies_and_is_tried_again_does_not_count_twice(spark, tmp_pat
         from pyspark import TaskContext
 
         yield from batches  # rows went out before the task dies
-        if TaskContext.get().partitionId() == 1 and not os.path.exists(mark):
-            open(mark, "w").close()
-            os._exit(1)
+        task = TaskContext.get()
+        if task.partitionId() == 1:
+            open(f"{marks}/{task.attemptNumber()}", "w").close()
+            if task.attemptNumber() == 0:
+                os._exit(1)
 
-    schema = "v0 double, v1 double, v2 double, v3 double"
-    frame = spark.createDataFrame(pa.table({f"v{j}": rows[:, j] for j in range(4)})).repartition(3)
-    frame = frame.mapInArrow(die_once, schema)
-    assert_same(table(frame).state(FOUR), DensitySketch.of(FOUR).update(rows).state())
-    assert (tmp_path / "died").exists()
-    (tmp_path / "died").unlink()
-    plane = plan_spec([(-3, 3)] * 2, "auto", None)
-    assert_same(table(frame, ["v0", "v1"]).state(plane), DensitySketch.of(plane).update(rows[:, :2]).state())
-    assert (tmp_path / "died").exists()
+    def attempts():
+        """Numbers of the attempts since this was asked last."""
+        found = sorted(tmp_path.iterdir())
+        for mark in found:
+            mark.unlink()
+        return [mark.name for mark in found]
+
+    content = {"person": ids, **{f"v{j}": rows[:, j] for j in range(4)}}
+    frame = spark.createDataFrame(pa.table(content)).repartition(3)
+    frame = frame.mapInArrow(die_once, "person bigint, v0 double, v1 double, v2 double, v3 double")
+    names, plane, bound = ["v0", "v1"], plan_spec([(-3, 3)] * 2, "auto", None), ContributionBound(2, (11, 12))
+    assert_same(table(frame, [*names, "v2", "v3"]).state(FOUR), DensitySketch.of(FOUR).update(rows).state())
+    assert attempts() == ["0", "1"]
+    assert_same(table(frame, names).state(plane), DensitySketch.of(plane).update(rows[:, :2]).state())
+    assert attempts() == ["0", "1"]
+    kept = table(rows[:, :2], unit=ids)._bounded(bound).state(plane)
+    assert_same(table(frame, names, unit="person")._bounded(bound).state(plane), kept)
+    assert attempts() == ["0", "1"]
+    assert 90 < kept[1].sum() <= 180
 
 
 def test_no_rows_and_empty_partitions_are_no_error(spark):

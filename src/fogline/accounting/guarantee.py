@@ -249,7 +249,7 @@ class Guarantee:
         --------
         >>> g = Guarantee.certified_release(epsilon=1.0, delta=1e-6, neighbours="add-remove", unit="person",
         ...                                 enforced=True, mechanism="Gaussian noise", proof="a.proof.md")
-        >>> "odds" in g.explain() and "2.72" in g.explain()
+        >>> "is at most 2.72 times as likely as it would be without that person" in g.explain()
         True
         """
         parts = [
@@ -329,16 +329,32 @@ class Guarantee:
         return f"This release is NOT certified: {self.reason}. What follows is a claim only, and may not hold."
 
     def _promise(self) -> str:
-        relation = (
-            f"with or without the data of any single {self.unit}"
-            if self.neighbours == "add-remove"
-            else f"if the data of any single {self.unit} were exchanged for other data, the number being public"
-        )
-        exception = f", except with a probability of {_up(self.delta)}" if self.delta > 0 else ", without exception"
+        if self.neighbours == "add-remove":
+            relation = f"with or without the data of any single {self.unit}"
+            other = f"without that {self.unit}"
+        else:
+            relation = f"if the data of any single {self.unit} were exchanged for other data, the number being public"
+            other = f"with other data in the place of that {self.unit}"
+        exception = f", plus a probability of {_up(self.delta)}" if self.delta > 0 else ", without exception"
         return (
-            f"Whatever is published would look almost the same {relation}: whoever reads it, with any other"
-            f" knowledge and any computer, can multiply the odds of a guess about that {self.unit} by at most"
-            f" {_factor(self.epsilon)} (epsilon = {_up(self.epsilon)}){exception}."
+            f"Whatever is published would look almost the same {relation}: any conclusion that somebody draws from it,"
+            f" with any other knowledge and any computer, is at most {_factor(self.epsilon)} times as likely as it"
+            f" would be {other} (epsilon = {_up(self.epsilon)}){exception}.{self._odds()}"
+        )
+
+    def _odds(self) -> str:
+        """Say what pure epsilon does to odds; under add-remove two contents of a record are two steps apart."""
+        if self.delta > 0:
+            return ""
+        if self.neighbours == "add-remove":
+            return (
+                f" So it changes the odds that a given {self.unit} is in the data by a factor of at most"
+                f" {_factor(self.epsilon)}, and the odds between two guesses of what the data of that {self.unit} are"
+                f" by at most {_factor(2 * self.epsilon)}."
+            )
+        return (
+            f" So it changes the odds between two guesses of what the data of a {self.unit} are by a factor of at most"
+            f" {_factor(self.epsilon)}."
         )
 
     def steps_of(self, records: int) -> int:

@@ -370,6 +370,7 @@ class ExpectedFit:
     theta : array of shape (m,)
         The guess.
     privacy_errors, sampling_errors : arrays of shape (m,)
+        By privacy noise and by the sampling of the records; smoothing moves no estimate.
     """
 
     n: int

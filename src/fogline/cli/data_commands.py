@@ -21,6 +21,7 @@ from fogline.cli.options import (
     budget_options,
     ledger_options,
     need_reader,
+    pure_budget_options,
     reading_keywords,
     reading_options,
     source_argument,
@@ -154,10 +155,13 @@ def units() -> None:
         click.echo(repr(known.named(name)))
 
 
+MOST_COLUMNS = 3
+"""Of a release on leaves, the only one that needs no delta."""
+
 STRATA_EXAMPLES = """\b
 Examples:
   fogline strata people.csv --by sex --categories f,m --columns height --bounds body_height
-        --epsilon 1 --delta 1e-6 --picture heights.svg
+        --epsilon 1 --picture heights.svg
   fogline strata visits.csv --by ward --categories a,b --columns stay --bounds 0:60 --unit person_id
         --max-contributions 2 --epsilon 1 --delta 1e-6
   fogline strata survey.parquet --by region --categories north,south --others none --columns age
@@ -181,7 +185,7 @@ Examples:
     help="Public range of each column, or its name; one range serves all.",
 )
 @source_options
-@budget_options
+@pure_budget_options
 @click.option("--weights", metavar="COLUMN", help="Column of survey weights.")
 @click.option("--weight-bound", type=float, help="With --weights: public bound of a weight.")
 @click.option("--steps", metavar="NONE,1", help="Public rounding step of each column, or none.")
@@ -231,9 +235,15 @@ def _strata_question(options: dict[str, Any]) -> Callable[[LedgerView | None], S
     steps = parse.steps_option(options["steps"])
     categories = parse.columns_option(options["categories"])
     others = None if options["others"].strip().lower() == "none" else options["others"]
-    checked_words(options, bounds=bounds)
+    checked_words({**options, "delta": options["delta"] or None}, bounds=bounds)
     if isinstance(steps, list) and len(steps) == 1:
         steps = steps[0]
+    features = "auto" if options["delta"] else "leaves"
+    if features == "leaves" and options["weights"] is not None:
+        raise click.BadParameter("is needed: weights are added up in Fourier sums", param_hint="--delta")
+    if features == "leaves" and len(columns or bounds) > MOST_COLUMNS:
+        words = f"is needed: a pure release counts on leaves, of up to {MOST_COLUMNS} columns"
+        raise click.BadParameter(words, param_hint="--delta")
 
     def question(view: LedgerView | None) -> Strata:
         from fogline import private_strata
@@ -252,6 +262,7 @@ def _strata_question(options: dict[str, Any]) -> Callable[[LedgerView | None], S
             ledger=view,
             unit=options["unit"],
             expect_records=options["expect_records"],
+            features=features,
             **{name: options[name] for name in names},
         )
 

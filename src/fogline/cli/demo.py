@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -127,7 +128,7 @@ def demo(out: Path) -> None:
 
     A ledger keeps a budget of epsilon = 1 per person: 0.7 pay for the release of age and stay, 0.3 for a profile of
     all columns. Modes, clusters, branches, a mixture and questions are read from the release for nothing. Done again in
-    the same folder, the answers come from the ledger.
+    the same folder, the answers come from the ledger; that of an earlier version of fogline is put aside.
     """
     need("rich", "jinja2")
     write(lambda: out.mkdir(parents=True, exist_ok=True), "--out")
@@ -136,10 +137,7 @@ def demo(out: Path) -> None:
 
     visits = hospital_visits()
     write(lambda: visits.to_csv(out / "visits.csv"), "--out")
-    with _ledger(out) as ledger:
-        shape = _release(out, ledger)
-        pages = [*_read(shape, out), _profile(out, ledger), *OTHERS]
-        left = f"ε = {round(ledger.remaining().pure, 6):g}"
+    shape, pages, left = _asked(out)
     write(lambda: (out / "fogline.toml").write_text(RECIPE, encoding="utf-8"), "--out")
     write(lambda: write_notebook(shape, out / "visits.ipynb", "visits.fog", command=MADE), "--out")
     answers = [(text, line) for text in QUESTIONS for line in _answer(shape, text)]
@@ -153,6 +151,30 @@ def demo(out: Path) -> None:
         click.echo(f"{out / one.file}: {one.answers}")
     click.echo(f"{out / 'visits.fog'}: the release itself; try: fogline ask {out / 'visits.fog'} 'P(stay > 20)'")
     click.echo(f"\nOpen {out / 'index.html'}")
+
+
+def _asked(out: Path) -> tuple[PrivateDensity, list[Page], str]:
+    """Release, readings and profile, with what is left in the ledger."""
+    from fogline.ledger.question import LedgerRefused
+
+    try:
+        return _ask(out)
+    except LedgerRefused as refused:
+        if refused.check != "edition":
+            raise
+    # An earlier version has answered here. These records are made up, so that a second budget for them harms nobody.
+    aside = next(folder for k in itertools.count(1) if not (folder := out / f"earlier-{k}").exists())
+    write(aside.mkdir, "--out")
+    for path in [*out.glob("budget.ledger*"), out / "marks"]:
+        path.rename(aside / path.name)
+    return _ask(out)
+
+
+def _ask(out: Path) -> tuple[PrivateDensity, list[Page], str]:
+    with _ledger(out) as ledger:
+        shape = _release(out, ledger)
+        pages = [*_read(shape, out), _profile(out, ledger), *OTHERS]
+        return shape, pages, f"ε = {round(ledger.remaining().pure, 6):g}"
 
 
 def _ledger(out: Path) -> Ledger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ MOST_COLUMNS = 3
 
 COUNTS_ONLY = ("allow_readable", "delete_counts")
 NOT_COUNTS = ("shares", "query", "delimiter", "decimal", "thousands", "encoding", "null", "header")
-SKETCH_ONLY = ("disjoint_persons", "n_modes", "level", "report", "save")
+SKETCH_ONLY = ("disjoint_persons", "n_modes", "level", "save")
 TABLE_ONLY = (
     *("columns", "bounds", "steps", "features", "shares", "out", "unit", "query", "max_contributions"),
     *("delimiter", "decimal", "thousands", "encoding", "null", "header"),
@@ -98,7 +99,10 @@ TABLE_ONLY = (
     show_default=True,
     help="For a sketch: probability of reporting a mode that is only noise.",
 )
-@output_options
+@output_options(
+    report="Write a page: of the shape of one density, as fogline card --report does; for a sketch of its modes.",
+    save="For a sketch: write the released density (.npz). A table's release goes to --out.",
+)
 @click.pass_context
 def release(ctx: click.Context, /, **options: Any) -> None:
     """Release the shape of some columns of FILE once; everything is read from it afterwards, for nothing.
@@ -123,7 +127,8 @@ def release(ctx: click.Context, /, **options: Any) -> None:
         return
     if is_release(options["file"]):
         raise click.BadParameter("is a release already: read it, for nothing", param_hint="FILE")
-    _refuse(ctx, SKETCH_ONLY, "is for the sketch of several sites; read the release by a command of its own")
+    words = "is for the sketch of several sites; --out keeps the release of a table, and fogline modes reads its modes"
+    _refuse(ctx, SKETCH_ONLY, words)
     _release_table(ctx, options)
 
 
@@ -151,7 +156,7 @@ def _release_table(ctx: click.Context, options: dict[str, Any]) -> None:
     from fogline.cli.release import checked_numbers, checked_outputs, show_payment
 
     need_reader(options["file"])
-    need(*([] if options["as_json"] else ["rich"]))
+    need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
     groups = group_option(options["columns"])
     bounds = named_bounds_option(options["bounds"])
     steps = named_steps_option(options["steps"])
@@ -165,7 +170,10 @@ def _release_table(ctx: click.Context, options: dict[str, Any]) -> None:
         raise click.BadParameter("expected a name that ends in .fog", param_hint="--out")
     if is_several and options["out"].suffix:
         raise click.BadParameter("expected a folder, since there are several densities", param_hint="--out")
-    checked_outputs(options, "out")
+    if is_several and options["report"] is not None:
+        words = "is the page of one density; write one of each release by fogline card RELEASE --report PAGE"
+        raise click.BadParameter(words, param_hint="--report")
+    checked_outputs(options, "out", "report")
     # Named ranges among them are known to be right; a delta of 0 is none.
     checked_numbers({**options, "delta": options["delta"] or None})
     try:
@@ -193,6 +201,7 @@ def _release_table(ctx: click.Context, options: dict[str, Any]) -> None:
 
     found, paid = ask_ledger(question, options, "reading the records, releasing their density once")
     write(lambda: found.save(options["out"]), "--out")
+    _write_page(found, options["report"], str(ctx.meta["fogline.command"]))
     _show_release(found, options, paid, str(ctx.meta["fogline.command"]))
     if paid is not None and not options["as_json"]:
         show_payment(paid)
@@ -203,7 +212,7 @@ def _release_counts(ctx: click.Context, options: dict[str, Any]) -> None:
     from fogline.cli.release import ask as ask_ledger
     from fogline.cli.release import checked_numbers, checked_outputs, show_payment
 
-    need(*([] if options["as_json"] else ["rich"]))
+    need(*([] if options["as_json"] else ["rich"]), *(["jinja2"] if options["report"] else []))
     groups = group_option(options["columns"])
     for name in ("bounds", "out"):
         if options[name] is None:
@@ -212,7 +221,7 @@ def _release_counts(ctx: click.Context, options: dict[str, Any]) -> None:
         raise click.BadParameter("counts are of one density", param_hint="--columns")
     if options["out"].suffix.lower() != ".fog":
         raise click.BadParameter("expected a name that ends in .fog", param_hint="--out")
-    checked_outputs({**options, "file": str(options["counts"])}, "out")
+    checked_outputs({**options, "file": str(options["counts"])}, "out", "report")
     checked_numbers({**options, "delta": options["delta"] or None})
     bounds, steps = named_bounds_option(options["bounds"]), named_steps_option(options["steps"])
     names = (
@@ -238,6 +247,7 @@ def _release_counts(ctx: click.Context, options: dict[str, Any]) -> None:
 
     found, paid = ask_ledger(question, options, "releasing the density of the counts once")
     write(lambda: found.save(options["out"]), "--out")
+    _write_page(found, options["report"], str(ctx.meta["fogline.command"]))
     _show_release(found, options, paid, str(ctx.meta["fogline.command"]))
     if paid is not None and not options["as_json"]:
         show_payment(paid)
@@ -342,6 +352,15 @@ def _shares(text: str | None) -> dict[str, str] | None:
     return shares
 
 
+def _write_page(found: PrivateDensity | Releases, report: Path | None, command: str) -> None:
+    """Write the page of one density's shape, as ``fogline card --report`` does from its file."""
+    from fogline.density.named_densities import Releases
+
+    if report is not None and not isinstance(found, Releases):
+        density, page = found, report
+        write(lambda: density.report(page, command=command + recipe_words()), "--report")
+
+
 def _show_release(
     found: PrivateDensity | Releases, options: dict[str, Any], paid: dict[str, Any] | None, command: str
 ) -> None:
@@ -365,6 +384,8 @@ def _show_release(
         click.echo(as_sentence(found.message))
     click.echo(str(found.guarantee))
     click.echo(f"release: {options['out']}")
+    if options["report"] is not None:
+        click.echo(f"report: {options['report']}")
 
 
 # -- readings ------------------------------------------------------------------------------------------------
@@ -585,7 +606,11 @@ def _publish_answers(
         content = {"format": "fogline-answers-1", "command": str(ctx.meta["fogline.command"]), "target": target}
         print_json({**content, "answers": [answer.to_dict() for answer in answers], "guarantee": guarantee})
         return
-    for answer in answers:
-        click.echo(str(answer))
+    for answer in answers:  # what is odd about the release is said once, below them all
+        click.echo(str(replace(answer, message="")))
+    if answers and answers[0].message:
+        from fogline.report.frame import as_sentence
+
+        click.echo(as_sentence(answers[0].message))
     if not density.guarantee.certified:
         click.echo(str(density.guarantee))

@@ -87,7 +87,7 @@ Examples:
     show_default=True,
     help="What is released. auto: leaves without --delta (up to three columns), else Fourier sums.",
 )
-@output_options
+@output_options()
 @click.pass_context
 def modes(ctx: click.Context, /, **options: Any) -> None:
     """Find the modes of some columns of FILE, privately.
@@ -191,7 +191,7 @@ Examples:
     help="Where to look: in directions found privately, in the columns, or in random directions.",
 )
 @click.option("--components", type=int, help="Number of directions; by default as many as can be seen.")
-@output_options
+@output_options()
 @click.pass_context
 def clusters(ctx: click.Context, /, **options: Any) -> None:
     """Find the clusters in some columns of FILE, privately.
@@ -269,7 +269,7 @@ Examples:
 @click.option(
     "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value per column."
 )
-@output_options
+@output_options()
 @click.pass_context
 def regress(ctx: click.Context, /, **options: Any) -> None:
     """Find the typical values of one column of FILE given others, privately.
@@ -367,7 +367,7 @@ Examples:
 @click.option("--sigma-min", type=float, help="Smallest standard deviation of a component.")
 @click.option("--sigma-max", type=float, help="Largest standard deviation of a component.")
 @click.option("--weight-min", type=float, help="Smallest weight of a component.")
-@output_options
+@output_options()
 @click.pass_context
 def mixture(ctx: click.Context, /, **options: Any) -> None:
     """Fit a Gaussian mixture to some columns of FILE, privately.
@@ -459,7 +459,7 @@ CURRENCIES = "--epsilon, --rho, --hdp, --pdp"
 @click.option(
     "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value per column."
 )
-@output_options
+@output_options()
 @click.pass_context
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit a parametric family to a column of FILE, privately and robustly.

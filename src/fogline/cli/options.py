@@ -290,15 +290,17 @@ def currency_options(command: Decorated) -> Decorated:
     return _all(options, command)
 
 
-def output_options(command: Decorated) -> Decorated:
-    """Add where the answer goes, and which ledger pays."""
+def output_options(
+    *, report: str = "Write a self-contained HTML page.", save: str = "Write the released density (.npz)."
+) -> Callable[[Decorated], Decorated]:
+    """Add where the answer goes, in these words, and which ledger pays."""
     page = click.Path(path_type=Path, dir_okay=False)
     options = [
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."),
-        click.option("--report", type=page, help="Write a self-contained HTML page."),
-        click.option("--save", type=page, help="Write the released density (.npz)."),
+        click.option("--report", type=page, help=report),
+        click.option("--save", type=page, help=save),
     ]
-    return _all(options, ledger_options(command))
+    return lambda command: _all(options, ledger_options(command))
 
 
 def ledger_options(command: Decorated) -> Decorated:

@@ -42,6 +42,7 @@ KIND_WORDS = {"bounds": "bounds", "mixture": "a mixture", "profile": "a profile"
 
 EXAMPLES = """\b
 Examples:
+  fogline plan --bounds 0:100 --n 5000
   fogline plan --bounds 0:100 --n 5000 --delta 1e-6
   fogline plan --bounds 0:10 --n 5000 --delta 1e-6 --shape "gaussian:3,0.8;7,0.8"
   fogline plan --bounds 0:100,0:240 --n 2000 --delta 1e-6 --shape last-years-public-sample.csv
@@ -71,7 +72,11 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @click.option("--bounds", metavar="LO:HI,LO:HI", help="Public range of each column; bounds and profile need none.")
 @click.option("--open", "open_columns", type=int, help="Columns whose range is to be found, for bounds and profile.")
 @click.option("--n", type=int, required=True, help="Number of records, as you guess it.")
-@click.option("--delta", type=float, help="Chance that the promise may fail; well below 1/n. A density needs none.")
+@click.option(
+    "--delta",
+    type=float,
+    help="Chance that the promise may fail; well below 1/n. Modes and densities of up to three columns need none.",
+)
 @click.option("--epsilons", metavar="E,E", help="Epsilons to try; by default 0.1,0.2,0.5,1,2,5.")
 @click.option("--shape", help="A public guess, by default uniform or one branch; never the data. See below.")
 @click.option("--columns", metavar="A,B", help="Names of the columns; of a public sample, which to take.")
@@ -88,7 +93,11 @@ For regression the last pair of bounds is that of y; shapes are branches:K, bran
 @click.option(
     "--bandwidth", default="auto", show_default=True, help="auto, a fraction of each range, or one value per column."
 )
-@click.option("--runs", type=int, help="Simulated fits per epsilon; by default 16, 6 or 3 by dimension.")
+@click.option(
+    "--runs",
+    type=int,
+    help="Simulated fits per epsilon; by default 16, 6 or 3 by dimension; without --delta 6, 2 or 1.",
+)
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw it (.svg or .html).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.pass_context
@@ -109,7 +118,7 @@ def plan(ctx: click.Context, /, **options: Any) -> None:
     drawable(options["picture"], "--picture", (".svg", ".html", ".htm"))
     writable(options["picture"], "--picture", [Path(options["shape"] or "uniform")])
     bounds = parse.bounds_option(options["bounds"])
-    checked_numbers(options, bounds=bounds)
+    checked_numbers({**options, "delta": options["delta"] or None}, bounds=bounds)
     guess = _shape(options, len(bounds))
     with Phase("simulating fits; no private data are touched", quiet=as_json):
         try:
@@ -240,8 +249,8 @@ def _steps(options: dict[str, Any], d: int) -> float | list[float | None] | None
 def _refuse_idle(options: dict[str, Any]) -> None:
     """An option that would do nothing is a mistake."""
     kind = options["kind"]
-    if options["delta"] is None and kind not in ("density", "profile"):
-        raise click.UsageError("Missing option '--delta'.")
+    if options["delta"] is None and kind not in ("modes", "density", "profile"):
+        raise click.UsageError(f"Missing option '--delta': {KIND_WORDS.get(kind, kind)} cannot be had without one.")
     if options["bounds"] is None and (kind not in ("bounds", "profile") or not options["open_columns"]):
         raise click.UsageError("Missing option '--open'." if kind == "bounds" else "Missing option '--bounds'.")
     staged = kind in STAGED
@@ -285,9 +294,9 @@ def _expected(estimator: Planned, options: dict[str, Any], guess: ShapeLike) -> 
 
     epsilons = parse.numbers_option(options["epsilons"], "--epsilons")
     if isinstance(estimator, ModeFit):
-        from fogline.planning.modes import expected_mode_error
+        from fogline.planning.leaf_modes import expected_modes
 
-        return expected_mode_error(estimator, options["n"], shape=guess, epsilons=epsilons, runs=options["runs"])
+        return expected_modes(estimator, options["n"], shape=guess, epsilons=epsilons, runs=options["runs"])
     from fogline.estimators import PrivateModeClustering
 
     if isinstance(estimator, PrivateModeClustering):

@@ -71,6 +71,9 @@ class PartitionSettings:
     wall_height : float
         A box at a wall that holds this many deviations is cut once more, along the first or last leaf of a continuous
         axis: zeros and other values that pile up at a wall are told from their neighbours.
+    least_variance : float
+        The noise counts for at least this much, in records squared: with less noise the sampling of the records alone
+        keeps halves from being told apart, and buckets of one record or none say nothing of a density.
     """
 
     share: Fraction
@@ -89,12 +92,17 @@ class PartitionSettings:
     steep_height: float = 0.0
     plenty: float = math.inf
     wall_height: float = math.inf
+    least_variance: float = 0.0
 
 
 _SETTINGS = {
     1: PartitionSettings(Fraction(3, 20), 64, 60, 4.0, 4.0, 64, 256, 8.0, 16, 3.0, 20.0, 4096),
-    2: PartitionSettings(Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 8.0, 1, 3.0, 20.0, 4000, 0.1, 12.0, 100.0, 12.0),
-    3: PartitionSettings(Fraction(3, 20), 8, 16, 4.0, 4.0, 16, 32, 8.0, 1, 3.0, 20.0, 3000, 0.1, 12.0, 100.0, 12.0),
+    2: PartitionSettings(
+        Fraction(3, 20), 16, 30, 4.0, 4.0, 32, 64, 8.0, 1, 3.0, 20.0, 4000, 0.1, 12.0, 100.0, 12.0, least_variance=0.18
+    ),
+    3: PartitionSettings(
+        Fraction(3, 20), 8, 16, 4.0, 4.0, 16, 32, 8.0, 1, 3.0, 20.0, 3000, 0.1, 12.0, 100.0, 12.0, least_variance=0.18
+    ),
 }
 
 
@@ -227,7 +235,8 @@ class _Cutter:
     """Cuts boxes in two while that is expected to pay; all boxes of one size of partition are judged together."""
 
     def __init__(self, spec: LeafSpec, pilot: BucketCounts, noise: Noise, settings: PartitionSettings) -> None:
-        self.spec, self.settings, self.noise = spec, settings, noise
+        self.spec, self.settings = spec, settings
+        self.variance = max(noise.variance, settings.least_variance)
         self.leaves = np.array(spec.leaves)
         mesh = Mesh.of(pilot.boxes, spec.leaves)
         law = CountLaw(pilot.noise)
@@ -261,9 +270,8 @@ class _Cutter:
             if self.spec.steps[axis] or not math.isfinite(self.settings.wall_height):
                 continue
             for side, wall in ((0, 0), (1, self.spec.leaves[axis])):
-                full = np.median(self._content(boxes), axis=1) > self.settings.wall_height * math.sqrt(
-                    self.noise.variance
-                )
+                least = self.settings.wall_height * math.sqrt(self.variance)
+                full = np.median(self._content(boxes), axis=1) > least
                 thick = boxes[:, axis, 1] - boxes[:, axis, 0] >= 2
                 chosen = np.flatnonzero((boxes[:, axis, side] == wall) & full & thick)
                 chosen = chosen[: max(self.settings.most_buckets - len(boxes), 0)]
@@ -301,7 +309,7 @@ class _Cutter:
 
     def _gain(self, boxes: Boxes, axis: int) -> tuple[FloatArray, BoolArray]:
         """Squared difference of the halves of each box, and whether it pays to tell them apart."""
-        settings, variance, n = self.settings, self.noise.variance, self.spec.leaves[axis]
+        settings, variance, n = self.settings, self.variance, self.spec.leaves[axis]
         start, stop = boxes[:, axis, 0], boxes[:, axis, 1]
         left, right = (self._content(half) for half in _halves(boxes, np.full(len(boxes), axis)))
         content = np.median(left + right, axis=1)

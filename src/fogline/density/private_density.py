@@ -24,7 +24,6 @@ from fogline.accounting.guarantee import Guarantee
 from fogline.density.counted_records import (
     check_expected,
     count_words,
-    is_nothing,
     joined,
     narrow_words,
     release_message,
@@ -325,14 +324,13 @@ class PrivateDensity(Results):
             from fogline.density.point_masses import lattice_of
             from fogline.density.posterior.posterior import Posterior
 
-            words = count_words(self.count, self.count_sd, columns=self.spec.d) if self._may_be_none else ""
             rounded = None if self.leaves is None else lattice_of(self.leaves)
             if rounded is None:
-                self._memory["shape"] = self.posterior, words
+                self._memory["shape"] = self.posterior, self._none_words
             else:
                 lattice = rounded[0]
                 told = rounded_words(self.column_names[0], lattice.spec.steps[0])
-                self._memory["shape"] = Posterior.of_leaves(lattice, self.column_names), joined(told, words)
+                self._memory["shape"] = Posterior.of_leaves(lattice, self.column_names), joined(told, self._none_words)
         found: tuple[Posterior, str] = self._memory["shape"]
         return found
 
@@ -352,8 +350,8 @@ class PrivateDensity(Results):
         return found
 
     @property
-    def _may_be_none(self) -> bool:
-        return is_nothing(self.count, self.count_sd)
+    def _none_words(self) -> str:
+        return count_words(self.count, self.count_sd, columns=self.spec.d)
 
     def probability(self, box: Sequence[Ends] | None = None, **options: Any) -> Estimate:
         """Probability of a box, as :meth:`Posterior.probability`."""
@@ -404,7 +402,8 @@ class PrivateDensity(Results):
         """
         from fogline.density.questions import ask
 
-        return ask(self.posterior, question, units=self.units, target=target, level=level)
+        answer = ask(self.posterior, question, units=self.units, target=target, level=level)
+        return replace(answer, message=self._none_words)
 
     # -- branches and fits --------------------------------------------------------------------------------
 

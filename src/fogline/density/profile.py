@@ -31,6 +31,7 @@ from fogline.density.counted_records import release_message
 from fogline.density.leaves import LeafRelease, Noise
 from fogline.density.posterior.estimates import Atom, Band, Estimate
 from fogline.density.private_density import PrivateDensity
+from fogline.density.value_words import cell_values
 
 if TYPE_CHECKING:
     from fogline.density.modes.on_grid import ModeTable
@@ -300,6 +301,11 @@ class ColumnProfile:
         """Return a value of the column as people write it."""
         return self.plan.text(value) if isinstance(self.plan, NumberColumn) else f"{value:.4g}"
 
+    def place_words(self, atom: Atom) -> str:
+        """Return the value of an atom as people write it, or both ends of its cell where no more is known."""
+        step = self.plan.step if isinstance(self.plan, NumberColumn) else None
+        return " to ".join(dict.fromkeys(map(self.text, cell_values(atom.value, atom.low, atom.high, step))))
+
     def to_dict(self) -> dict[str, Any]:
         """Everything that is read of the column, as JSON has it."""
         found: dict[str, Any] = {"name": self.name, "kind": self.kind, "missing": _plain(self.missing)}
@@ -566,7 +572,7 @@ def _notes(column: ColumnProfile) -> str:
     zeros = column.zeros
     words = [] if zeros is None or float(zeros.value) < 0.005 else [f"zero {_percent(zeros)}"]
     heaps = sorted((a for a in column.atoms if not a.low <= 0 <= a.high), key=lambda a: -float(a.share.value))
-    words += [f"heap at {column.text(atom.value)}" for atom in heaps[:2] if float(atom.share.value) >= LEAST_HEAP]
+    words += [f"heap at {column.place_words(atom)}" for atom in heaps[:2] if float(atom.share.value) >= LEAST_HEAP]
     for name in ("below", "above"):
         share: Estimate = getattr(column, name)
         if float(share.value) > 3 * float(share.standard_error):
@@ -601,7 +607,7 @@ def _flat_row(column: ColumnProfile) -> dict[str, Any]:
     row["mean"] = math.nan if column.leaves is None else float(column.mean.value)
     row["mean_se"] = math.nan if column.leaves is None else float(column.mean.standard_error)
     row["mean"] = column.text(row["mean"]) if is_date else row["mean"]
-    row["atoms"] = "; ".join(f"{column.text(a.value)} ({_percent(a.share)})" for a in column.atoms)
+    row["atoms"] = "; ".join(f"{column.place_words(a)} ({_percent(a.share)})" for a in column.atoms)
     row["categories"] = "; ".join(f"{label} ({_percent(share)})" for label, share in column.categories)
     return row
 

@@ -165,11 +165,14 @@ class Answer:
     rows : tuple of AnswerRow
     unit : str
         Of the numbers; empty where none is known.
+    message : str
+        What to know of the release itself, such as that it may hold no record; else empty.
     """
 
     question: Question
     rows: tuple[AnswerRow, ...]
     unit: str = field(default="")
+    message: str = ""
 
     @property
     def estimate(self) -> Estimate:
@@ -187,7 +190,7 @@ class Answer:
             label = f"  {row.label}: " if len(self.rows) > 1 else f"{self.question.words}: "
             said = "nothing to say" if row.estimate is None else self._words(row.estimate)
             lines.append(label + said + (f" [{row.note}]" if row.note else ""))
-        return "\n".join(lines)
+        return "\n".join([*lines, *filter(None, [self.message])])
 
     def _words(self, estimate: Estimate) -> str:
         """A number with its error; counts as whole numbers."""
@@ -209,7 +212,8 @@ class Answer:
             number.pop("message", None)  # the note says it
             number = {name: value if name == "target" else float(value) for name, value in number.items()}
             rows.append({"label": row.label, "note": row.note, "estimate": number or None})
-        return {"question": self.question.words, "unit": self.unit, "answers": rows}
+        message = {"message": self.message} if self.message else {}
+        return {"question": self.question.words, "unit": self.unit, "answers": rows, **message}
 
 
 # -- grammar -------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fogline._validation import check_bounds
+from fogline.density.value_words import LEAST_ERROR, error_words
 
 __all__ = [
     "COUNT_WEIGHT",
@@ -65,8 +66,13 @@ def default_names(d: int) -> tuple[str, ...]:
     return tuple(f"x{j + 1}" for j in range(d))
 
 
-def places_in_words(names: Sequence[str], places: FloatArray, errors: FloatArray | None = None) -> list[str]:
+def places_in_words(
+    names: Sequence[str], places: FloatArray, errors: FloatArray | None = None, widths: FloatArray | None = None
+) -> list[str]:
     """Write places of shape (k, d) with the names of their columns, and with standard errors if there are any.
+
+    With `widths`, the ranges of the columns, an error that is next to nothing is told as such, and the place has no
+    more digits than that.
 
     Examples
     --------
@@ -74,15 +80,32 @@ def places_in_words(names: Sequence[str], places: FloatArray, errors: FloatArray
     ['age 40 ± 0.5, stay 3.142 ± 0.021']
     >>> places_in_words([], np.array([[40.0]]))
     ['x1 40']
+    >>> places_in_words(["x"], np.array([[0.008689]]), np.array([[0.043]]))
+    ['x 0.009 ± 0.043']
+    >>> places_in_words(["x"], np.array([[1.4e-6]]), np.array([[9.2e-6]]), np.array([100.0]))
+    ['x 0 ± < 0.0001']
     """
     known = tuple(names) or default_names(places.shape[1])
+    least = np.zeros(places.shape[1]) if widths is None else LEAST_ERROR * widths
+    if widths is not None:
+        places = np.where(np.abs(places) < least, 0.0, places)
+    if errors is not None:
+        places = np.array(
+            [[_as_known(*pair) for pair in zip(*row, strict=True)] for row in zip(places, errors, strict=True)]
+        )
+        places = places.reshape(len(errors), len(least))
     told = [[f"{name} {value:.4g}" for name, value in zip(known, place, strict=True)] for place in places]
     if errors is not None:
         told = [
-            [f"{words} ± {error:.2g}" for words, error in zip(row, own, strict=True)]
+            [f"{words} ± {error_words(error, small)}" for words, error, small in zip(row, own, least, strict=True)]
             for row, own in zip(told, errors, strict=True)
         ]
     return [", ".join(row) for row in told]
+
+
+def _as_known(value: float, error: float) -> float:
+    """Value without digits that its error, of which two are written, does not reach."""
+    return round(float(value), 1 - math.floor(math.log10(error))) if np.isfinite(error) and error > 0 else float(value)
 
 
 def as_bandwidth(bandwidth: Any, widths: FloatArray, *, name: str = "bandwidth") -> FloatArray:

@@ -157,6 +157,6 @@ class PrivateModes(ModeFit, BaseEstimator):  # type: ignore[misc]
         ExpectedError
             Expected standard errors, and the chance that each mode stands above the fog, by epsilon.
         """
-        from fogline.planning.modes import expected_mode_error
+        from fogline.planning.leaf_modes import expected_modes
 
-        return expected_mode_error(self, n, shape=shape, epsilons=epsilons)
+        return expected_modes(self, n, shape=shape, epsilons=epsilons)

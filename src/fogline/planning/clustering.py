@@ -37,15 +37,18 @@ class NoiseAtEpsilon:
     ----------
     epsilon, rho : float
     count_error : float
-        Standard deviation of the released count, in records.
+        Standard deviation of the privacy noise in the released count, in records; records are counted, so that there is
+        neither sampling nor smoothing in it.
     mean_errors : array of shape (d,)
-        Standard deviation of the released mean, in data units.
+        Standard deviation of the privacy noise in the released mean, in data units; neither sampling nor smoothing is
+        in it.
     smallest_variance : float
         Share of the total variance that a direction must hold to stand out of the noise; 0 without a private
         projection.
     centre_error : float
-        Standard deviation of a centre along each direction, in deviations of its cluster, if one step of refinement
-        had the whole share and the clusters were of equal size; infinite where there is no refinement.
+        Standard deviation of a centre along each direction by privacy noise, in deviations of its cluster, if one step
+        of refinement had the whole share and the clusters were of equal size; infinite where there is no refinement.
+        The sampling of the records is not in it, and averages have no smoothing.
     shares : mapping of str to Fraction
         How the stages of a fit with ``expect_records=n`` divide the budget.
     """

@@ -81,7 +81,7 @@ class DensityAtEpsilon:
     ----------
     epsilon : float
     count_error : float
-        Standard deviation of the noise in the released count.
+        Standard deviation of the privacy noise in the released count; neither sampling nor smoothing is in it.
     buckets : float
         Mean number of buckets of the partition.
     means, boxes : tuple of ErrorParts

@@ -13,7 +13,7 @@ makes a peak of height :math:`p / \prod_j \sqrt{2\pi}\,h_j`, so the smallest sha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -32,7 +32,15 @@ from fogline.mechanisms.discrete_gaussian import gaussian_scale
 from fogline.planning.scenarios import Guess, ModeSettings, Setting, ShapeLike, guess_of, width_of
 from fogline.releases.density_sketch import lattice_sensitivity
 
-__all__ = ["EPSILONS", "AtEpsilon", "ExpectedError", "expected_mode_error", "monotone", "never_worse", "tried_epsilons"]
+__all__ = [
+    "EPSILONS",
+    "AtEpsilon",
+    "ExpectedError",
+    "expected_mode_error",
+    "monotone",
+    "never_worse",
+    "tried_epsilons",
+]
 
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -58,11 +66,13 @@ class AtEpsilon:
     ----------
     epsilon, rho : float
     noise_scale, count_error : float
-        Standard deviation of the noise on a weighted sum, and on the released count, in records.
+        Standard deviation of the privacy noise on a weighted sum, and on the released count, in records; neither
+        sampling nor smoothing is in it.
     detected : array of shape (k,)
         Share of the runs in which each mode was found.
     privacy_errors, sampling_errors : arrays of shape (k, d)
-        The two parts of the standard error of each position, over the runs that found it; NaN if none did.
+        The two parts of the standard error of each position, over the runs that found it; NaN if none did. Privacy
+        noise is in the first; the sampling of the records, and what smoothing may have moved, in the second.
     spurious : float
         Modes found, a run, that belong to no true one.
     fogline, bandwidth : float, array of shape (d,)
@@ -208,15 +218,32 @@ def expected_mode_error(
     >>> bool((expected.rows[1].errors < 0.3).all())
     True
     """
+    delta = _validation.check_delta(estimator.delta)
+    tried = tried_epsilons(epsilons, estimator.epsilon)
+    return _simulated(*planned_fit(estimator, n, delta, shape, runs, RUNS), tried)
+
+
+def planned_fit(
+    estimator: ModeSettings, n: int, delta: float, shape: ShapeLike, runs: int | None, usual: Mapping[int, int]
+) -> tuple[Setting, Guess]:
+    """Check the parameters of a planned fit, and return what a simulation needs: its setting and the guessed shape.
+
+    Parameters
+    ----------
+    estimator, n, shape, runs
+        As for :func:`expected_mode_error`.
+    delta : float
+        Of the fit.
+    usual : mapping of int to int
+        Runs by dimension, where their number is not given.
+    """
     size = _validation.check_count(n, "n")
     if size > MOST_RECORDS:
         raise ValueError(f"n must be at most {MOST_RECORDS}: with more records errors only shrink, got {n}")
-    delta = _validation.check_delta(estimator.delta)
     level = _validation.check_level(estimator.level)
     relation = _validation.check_neighbours(estimator.neighbours)
     contributions = _validation.check_max_contributions(estimator.max_contributions)
     n_modes = None if estimator.n_modes is None else _validation.check_count(estimator.n_modes, "n_modes")
-    tried = tried_epsilons(epsilons, estimator.epsilon)
     # A shape of another width than the bounds is a mistake that a simulation would hide.
     width = width_of(shape)
     bounds = units.resolve_bounds(estimator.bounds, width=width)
@@ -229,10 +256,10 @@ def expected_mode_error(
     if fixed is not None:
         spec.require_readable(fixed)
     # More dimensions take longer per fit.
-    repeats = RUNS[min(spec.d, 3)] if runs is None else _validation.check_count(runs, "runs")
+    repeats = usual[min(spec.d, 3)] if runs is None else _validation.check_count(runs, "runs")
     bandwidth = "auto" if fixed is None else tuple(fixed.tolist())
     setting = Setting(spec, size, delta, level, relation, contributions, n_modes, bandwidth, repeats)
-    return _simulated(setting, guess_of(shape, setting), tried)
+    return setting, guess_of(shape, setting)
 
 
 # -- the simulation ------------------------------------------------------------------------------------------
@@ -256,9 +283,14 @@ def _simulated(setting: Setting, guess: Guess, epsilons: tuple[float, ...]) -> E
             if run == 0:
                 first.append(density)
     rows = [
-        _at_epsilon(setting, guess.modes, epsilon, rho, density, read)
+        at_epsilon(guess.modes, epsilon, rho, density, read, _smallest_share(setting, density))
         for epsilon, rho, density, read in zip(epsilons, rhos, first, tables, strict=True)
     ]
+    return expectation(setting, guess, rows)
+
+
+def expectation(setting: Setting, guess: Guess, rows: Sequence[AtEpsilon]) -> ExpectedError:
+    """Put a plan together from what was simulated at each epsilon."""
     return ExpectedError(
         n=setting.n,
         shape=guess.words,
@@ -325,9 +357,27 @@ def monotone(values: FloatArray) -> FloatArray:
     return columns.reshape(out.shape)
 
 
-def _at_epsilon(
-    setting: Setting, modes: FloatArray, epsilon: float, rho: float, density: PrivateDensity, tables: list[ModeTable]
+def at_epsilon(
+    modes: FloatArray,
+    epsilon: float,
+    rho: float,
+    density: PrivateDensity,
+    tables: list[ModeTable],
+    smallest: SmallestShare,
 ) -> AtEpsilon:
+    """Say what simulated fits at one epsilon found of the modes of a guess.
+
+    Parameters
+    ----------
+    modes : array of shape (k, d)
+    epsilon, rho : float
+    density : PrivateDensity
+        Of the first fit.
+    tables : list of ModeTable
+        What each fit found.
+    smallest : SmallestShare
+        What just stands above the fog of the first fit.
+    """
     matches = [_matched(modes, table) for table in tables]
     seen = np.array([found >= 0 for found in matches]).reshape(len(tables), len(modes))
     parts = [np.full((len(tables), *modes.shape), np.nan) for _ in range(2)]
@@ -337,7 +387,7 @@ def _at_epsilon(
     spurious = np.mean(
         [len(table.positions) - np.sum(found >= 0) for table, found in zip(tables, matches, strict=True)]
     )
-    level, bandwidth, share = _smallest_share(setting, density)
+    level, bandwidth, share = smallest
     return AtEpsilon(
         epsilon=epsilon,
         rho=rho,

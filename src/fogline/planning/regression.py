@@ -64,7 +64,8 @@ class BranchesAtEpsilon:
     spurious : float
         Modes found, a place, that belong to none of the guess.
     privacy_error, sampling_error : float
-        Root mean square of the two parts of the standard error of a mode; NaN if none was found.
+        Root mean square of the two parts of the standard error of a mode, by privacy noise and by the sampling of the
+        records; NaN if none was found. What smoothing moves is in neither.
     """
 
     epsilon: float

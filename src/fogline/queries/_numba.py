@@ -60,7 +60,7 @@ BLOCK = 2048
 MOST_CELLS = 2**31 - 1
 """Most cells of a grid: a flat cell is a number of 32 bits, and -1 is none."""
 
-CHUNK_ROWS = 2**14
+COLUMN_ROWS = 2**14
 """Rows that are brought into columns at a time where they lie row by row."""
 
 
@@ -88,8 +88,8 @@ def column_chunks(rows: FloatArray) -> Iterator[FloatArray]:
     if rows.flags.f_contiguous:
         yield writeable(rows.T)
         return
-    for start in range(0, len(rows), CHUNK_ROWS):
-        yield writeable(rows[start : start + CHUNK_ROWS].T)
+    for start in range(0, len(rows), COLUMN_ROWS):
+        yield writeable(rows[start : start + COLUMN_ROWS].T)
 
 
 def writeable(rows: FloatArray) -> FloatArray:

@@ -48,7 +48,7 @@ class QuadratureTuning:
 TUNING = QuadratureTuning()
 
 
-MOST_CELLS = 2048
+QUADRATURE_CELLS = 2048
 """Most cells of the grid: the proof bounds the rounding of sums of this many doubles."""
 
 COUNT_STEPS = 2.0**20
@@ -110,7 +110,7 @@ class Quadrature:
 
     def __init__(self, plan: DescentPlan) -> None:
         low, high = plan.bounds
-        cells = min(MOST_CELLS, math.ceil(TUNING.cells_per_bandwidth * (high - low) / plan.bandwidth))
+        cells = min(QUADRATURE_CELLS, math.ceil(TUNING.cells_per_bandwidth * (high - low) / plan.bandwidth))
         self.plan = plan
         self.cells = cells
         self.width = (high - low) / cells

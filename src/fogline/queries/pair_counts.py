@@ -21,7 +21,7 @@ from fogline.queries.query import rows_moved
 
 __all__ = ["PairTables", "PairsQuery"]
 
-BATCH_ROWS = 2**15
+PRODUCT_ROWS = 2**15
 """Most rows that are multiplied at a time: their counts are whole numbers that a float32 holds exactly."""
 
 
@@ -50,8 +50,8 @@ class PairTables:
         """Count rows of groups, one per column; a group at or beyond a column's size is none."""
         if groups.shape[1] != len(self.sizes):
             raise ValueError("groups must have one column for each size")
-        for start in range(0, len(groups), BATCH_ROWS):
-            part = groups[start : start + BATCH_ROWS]
+        for start in range(0, len(groups), PRODUCT_ROWS):
+            part = groups[start : start + PRODUCT_ROWS]
             ones = np.zeros((len(part), int(self._starts[-1])), dtype=np.float32)
             for j, size in enumerate(self.sizes):
                 rows = np.flatnonzero((part[:, j] >= 0) & (part[:, j] < size))

@@ -93,11 +93,17 @@ def draw_profile(profile: Profile, ax: Axes) -> None:
     x, f, sd = profile.axis, profile.values, profile.sd
     ax.fill_between(x, f - 2 * sd, f + 2 * sd, color="C0", alpha=0.25, linewidth=0)
     ax.plot(x, f, color="C0")
-    for k, (place, error) in enumerate(zip(profile.places.tolist(), profile.errors.tolist(), strict=True)):
-        height = float(np.interp(place, x, f))
-        ax.errorbar([place], [height], xerr=[PROFILE_RADIUS * error], fmt="o", color=f"C{1 + k % 9}", capsize=3)
-        ax.annotate(str(k + 1), (place, height), textcoords="offset points", xytext=(7, 7), fontweight="bold")
+    mark_profile(profile, ax)
     ax.set_xlim(*profile.bounds)
     ax.set_ylim(bottom=min(0.0, float((f - 2 * sd).min())))
     ax.set_xlabel(profile.name)
     ax.set_ylabel("density")
+
+
+def mark_profile(profile: Profile, ax: Axes) -> None:
+    """Mark the places of a curve, with their 95% intervals."""
+    x, f = profile.axis, profile.values
+    for k, (place, error) in enumerate(zip(profile.places.tolist(), profile.errors.tolist(), strict=True)):
+        height = float(np.interp(place, x, f))
+        ax.errorbar([place], [height], xerr=[PROFILE_RADIUS * error], fmt="o", color=f"C{1 + k % 9}", capsize=3)
+        ax.annotate(str(k + 1), (place, height), textcoords="offset points", xytext=(7, 7), fontweight="bold")

@@ -16,7 +16,21 @@ from scipy.ndimage import gaussian_filter
 
 from fogline._typing import BoolArray, FloatArray
 from fogline.density.posterior.estimates import Atom, Band, Estimate
-from fogline.report._plots import BLUE, INK, Layout, canvas, in_two_sizes, line, line_within, outline, shades
+from fogline.density.value_words import cell_words
+from fogline.report._plots import (
+    BLUE,
+    INK,
+    Layout,
+    Profile,
+    canvas,
+    in_two_sizes,
+    line,
+    line_within,
+    outline,
+    profile_areas,
+    profile_marks,
+    shades,
+)
 from fogline.report._svg import HUES, PlotArea, element, mix, path, short, significant
 
 if TYPE_CHECKING:
@@ -92,6 +106,8 @@ class DensityCurve:
         nobody has.
     unit: str
         Of the column, such as "years"; empty where none is known.
+    spacing: float
+        Public step of the column, whether or not the curve is drawn in steps; 0 for a continuous one.
     """
 
     name: str
@@ -101,6 +117,11 @@ class DensityCurve:
     empty: tuple[tuple[float, float, Estimate], ...]
     step: float = 0.0
     unit: str = ""
+    spacing: float = 0.0
+
+    def place_words(self, atom: Atom) -> str:
+        """Value of an atom, or the ends of its cell where no more than that is known."""
+        return cell_words(atom.value, atom.low, atom.high, self.spacing).replace("-", "−")
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -196,8 +217,21 @@ def mass_levels(values: FloatArray, shares: Sequence[float] = LEVEL_SHARES) -> F
 # -- SVG ----------------------------------------------------------------------------------------------------------
 
 
-def posterior_curve(curve: DensityCurve, *, small: bool = False) -> str:
-    """Draw the density with its band, atoms as bars, empty stretches hatched."""
+def posterior_curve(
+    curve: DensityCurve, *, small: bool = False, marks: Profile | None = None, dense_ends: Sequence[str] = ()
+) -> str:
+    """Draw the density with its band, atoms as bars, empty stretches hatched.
+
+    Parameters
+    ----------
+    curve : DensityCurve
+    small : bool
+        As one of several pictures.
+    marks : Profile, optional
+        The same curve with places on it, and with stretches in their colours.
+    dense_ends : sequence of {"low", "high"}
+        Ends of the range at which the density is highest.
+    """
     label = f"Curve of the density of {short(curve.name)} with its band"
 
     def draw(layout: Layout) -> str:
@@ -208,21 +242,24 @@ def posterior_curve(curve: DensityCurve, *, small: bool = False) -> str:
             layout.height,
             label,
             frame.border("paper"),
-            _empty_marks(curve, frame),
-            _band(curve, frame),
+            _empty_marks(curve, frame) if marks is None else profile_areas(marks, frame),
+            # over stretches in the colours of modes the band is grey
+            _band(curve, frame) if marks is None else _band(curve, frame, INK, "noise"),
             _bars(curve, frame),
+            _wall_marks(dense_ends, frame),
             _spike_labels(curve, frame),
             frame.border(),
             frame.axes((axis_label(curve.name, curve.unit, most), "density"), wanted=layout.ticks),
+            "" if marks is None else profile_marks(marks, frame),
             class_=layout.class_,
         )
 
     return draw(SMALL) if small else in_two_sizes(draw, WIDE, NARROW)
 
 
-def _band(curve: DensityCurve, frame: PlotArea) -> str:
+def _band(curve: DensityCurve, frame: PlotArea, hue: str = HUES[0], class_: str = "band") -> str:
     x, value, low, high = curve.outlines(frame.x)
-    return element("path", d=path([frame.at(_around(x, low, high, frame))]), fill=HUES[0], class_="band") + element(
+    return element("path", d=path([frame.at(_around(x, low, high, frame))]), fill=hue, class_=class_) + element(
         "path", d=line_within(frame, x, value), class_="curve"
     )
 
@@ -259,6 +296,19 @@ def _bars(curve: DensityCurve, frame: PlotArea) -> str:
             inside = min(max(x, frame.left + 16), frame.left + frame.width - 16)
             parts.append(element("text", text=words, x=inside, y=y - 7, class_="atom-label middle"))
             last = x
+    return "".join(parts)
+
+
+def _wall_marks(dense_ends: Sequence[str], frame: PlotArea) -> str:
+    """A line along each end at which the density is highest."""
+    parts = []
+    for side in dense_ends:
+        x = frame.left + (2.0 if side == "low" else frame.width - 2.0)
+        bottom = frame.top + frame.height
+        parts.append(element("line", x1=x, x2=x, y1=bottom, y2=frame.top, stroke=HUES[3], class_="atom"))
+        shift, anchor = (8.0, "") if side == "low" else (-8.0, " end")
+        words = "densest at this end"
+        parts.append(element("text", text=words, x=x + shift, y=frame.top + 18, class_=f"atom-label{anchor}"))
     return "".join(parts)
 
 

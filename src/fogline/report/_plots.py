@@ -65,7 +65,9 @@ __all__ = [
     "pictures_of",
     "plane_map",
     "position_marks",
+    "profile_areas",
     "profile_curve",
+    "profile_marks",
     "read_plane",
     "shades",
     "telling_columns",
@@ -412,24 +414,24 @@ def _profile_drawing(
         layout.height,
         f"Curve of the released density of {short(profile.name)}",
         frame.border("paper"),
-        _areas(profile, frame),
+        profile_areas(profile, frame),
         "" if fog_band is None else _fog(frame, x, *fog_band),
         element("path", d=path([frame.at(edge)]), fill=INK, class_="noise"),
         element("path", d=line(frame, x, f), class_="curve"),
         frame.border(),
         frame.axes((short(profile.name, 26 if layout.narrow else 42), "density"), wanted=layout.ticks),
-        _marks(profile, frame),
+        profile_marks(profile, frame),
         class_=layout.class_,
     )
 
 
-def _areas(profile: Profile, frame: PlotArea) -> str:
+def profile_areas(profile: Profile, frame: PlotArea) -> str:
     """Fill what lies under the curve, stretch by stretch."""
     x, f = profile.axis, profile.values
     areas = []
     for k in range(len(profile.places)):
         for run in _runs(profile.labels == k):
-            under = np.stack([x[run], np.maximum(f[run], 0)], axis=1)
+            under = np.stack([x[run], np.clip(f[run], 0, frame.y[1])], axis=1)
             ends = np.array([[x[run][-1], 0.0], [x[run][0], 0.0]])
             shape = path([frame.at(np.concatenate([under, ends]))])
             areas.append(element("path", d=shape, fill=mix(PAPER, HUES[k % len(HUES)], 0.42)))
@@ -458,12 +460,12 @@ def _runs_of_equal(values: FloatArray) -> list[slice]:
     return [slice(a, b + 1) for a, b in pairwise(cuts)]
 
 
-def _marks(profile: Profile, frame: PlotArea) -> str:
+def profile_marks(profile: Profile, frame: PlotArea) -> str:
     """Draw places: a dot on the curve, a 95% whisker, a numbered badge."""
     parts: list[str] = []
     taken: list[tuple[float, ...]] = []
     for k, (place, error) in enumerate(zip(profile.places.tolist(), profile.errors.tolist(), strict=True)):
-        height = float(np.interp(place, profile.axis, profile.values))
+        height = min(float(np.interp(place, profile.axis, profile.values)), frame.y[1])
         x, y = (float(v) for v in frame.at(np.array([[place, height]]))[0])
         half = PROFILE_RADIUS * error * float(frame.pixels[0])
         parts.append(element("line", x1=x - half, x2=x + half, y1=y, y2=y, class_="whisker-halo"))

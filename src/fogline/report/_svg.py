@@ -285,8 +285,10 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{rounded:.{places}f}".replace("-", "−")
 
 
-def plus_minus(value: float, errors: Sequence[float]) -> tuple[str, ...]:
+def plus_minus(value: float, errors: Sequence[float], least: float = 0.0) -> tuple[str, ...]:
     """Return a value and its errors, all with as many decimals as give the first error two digits.
+
+    A first error below `least` is told as being below it, and the value has the decimals of `least`.
 
     Examples
     --------
@@ -294,8 +296,15 @@ def plus_minus(value: float, errors: Sequence[float]) -> tuple[str, ...]:
     ('4.293', '0.044', '0.040')
     >>> plus_minus(-1234.5, [67.0])
     ('−1234', '67')
+    >>> plus_minus(1.4e-6, [9.2e-6], least=1e-4)
+    ('0.0000', '< 0.0001')
     """
     lead = errors[0]
+    if 0 <= lead < least:
+        places = min(max(0, -math.floor(math.log10(least))), 12)
+        told = f"{value:.{places}f}".replace("-", "−")
+        shown = told if value >= 0 or float(f"{value:.{places}f}") else told.removeprefix("−")
+        return shown, *[f"< {significant(least, 1)}"] * len(errors)
     usable = math.isfinite(lead) and lead > 0
     places = min(max(0, 1 - math.floor(math.log10(lead))), 12) if usable else 3
     return tuple(f"{number:.{places}f}".replace("-", "−") for number in (value, *errors))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from fogline._typing import FloatArray, IntArray
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.components.leaf_clusters import ClusterReading
 from fogline.report._charts import size_chart, slab_bar
 from fogline.report._plots import (
@@ -38,6 +38,7 @@ from fogline.report.frame import (
     left_out_words,
     listed,
     python_call,
+    told_errors,
     values_with_errors,
     versions,
 )
@@ -89,6 +90,12 @@ class ClusterFindings:
     def bounds(self) -> FloatArray:
         """Public range of each column, shape (d, 2)."""
         return box_of(self.estimator)
+
+    @property
+    def hollow(self) -> BoolArray:
+        """Whether few records lie near each centre, as far as the release can tell."""
+        regions = self.estimator.regions_
+        return regions.hollow if isinstance(regions, ClusterReading) else np.zeros(self.k, dtype=bool)
 
     @property
     def shares(self) -> FloatArray:
@@ -171,6 +178,7 @@ def _cluster(findings: ClusterFindings, k: int) -> dict[str, Any]:
         "size": float(estimator.sizes_[k]),
         "size_standard_error": float(estimator.size_standard_errors_[k]),
         "share": float(findings.shares[k]),
+        **({"hollow": bool(findings.hollow[k])} if len(findings.hollow) else {}),
     }
 
 
@@ -204,6 +212,7 @@ def cluster_content(findings: ClusterFindings) -> dict[str, Any]:
     return {
         **frame_content(estimator, estimator.density_, (estimator.count_, estimator.count_standard_error_)),
         "k": findings.k,
+        "hollow": [str(k + 1) for k in np.flatnonzero(findings.hollow)],
         "flat": isinstance(picture, Plane),
         "asked": estimator.n_clusters,
         "columns": [findings.columns[j] for j in shown],
@@ -230,14 +239,21 @@ def shown_columns(findings: ClusterFindings) -> list[int]:
     return telling_columns(findings.estimator.cluster_centers_, findings.bounds, MOST_COLUMNS)
 
 
+def _widths(findings: ClusterFindings, shown: Sequence[int]) -> FloatArray:
+    """Ranges of some columns."""
+    return np.asarray(np.diff(findings.bounds[list(shown)], axis=1)[:, 0])
+
+
 def _row(findings: ClusterFindings, k: int, shown: list[int]) -> dict[str, Any]:
     estimator = findings.estimator
-    where = zip(estimator.cluster_centers_[k, shown], estimator.standard_errors_[k, shown], strict=True)
+    where = told_errors(
+        estimator.cluster_centers_[k, shown], estimator.standard_errors_[k, shown], _widths(findings, shown)
+    )
     size, error = plus_minus(float(estimator.sizes_[k]), [float(estimator.size_standard_errors_[k])])
     return {
         "number": k + 1,
         "hue": HUES[k % len(HUES)],
-        "where": [plus_minus(float(value), [float(error)]) for value, error in where],
+        "where": where,
         "size": size,
         "size_error": error,
         "share": f"{100 * float(findings.shares[k]):.0f}",
@@ -265,7 +281,8 @@ def cluster_table(findings: ClusterFindings) -> ConsoleTable:
     estimator, rows = findings.estimator, []
     shown = shown_columns(findings) if findings.k else []
     for k in range(findings.k):
-        where = values_with_errors(estimator.cluster_centers_[k, shown], estimator.standard_errors_[k, shown])
+        errors = estimator.standard_errors_[k, shown]
+        where = values_with_errors(estimator.cluster_centers_[k, shown], errors, _widths(findings, shown))
         size = f"{estimator.sizes_[k]:.0f} ± {estimator.size_standard_errors_[k]:.0f}"
         rows.append((str(k + 1), *where, size, f"{100 * findings.shares[k]:.0f}%"))
     return ConsoleTable(
@@ -283,7 +300,8 @@ def cluster_summary(findings: ClusterFindings) -> Summary:
     shown = shown_columns(findings) if findings.k else []
     for k in range(findings.k):
         for j in shown:
-            cells = spread_cells(float(estimator.cluster_centers_[k, j]), float(estimator.standard_errors_[k, j]))
+            value, error = float(estimator.cluster_centers_[k, j]), float(estimator.standard_errors_[k, j])
+            cells = spread_cells(value, error, bounds=findings.bounds[j].tolist())
             first = j == shown[0]
             size = f"{estimator.sizes_[k]:.0f} ± {estimator.size_standard_errors_[k]:.0f}" if first else ""
             rows.append((str(k + 1) if first else "", findings.columns[j], *cells, size))

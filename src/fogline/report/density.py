@@ -420,7 +420,8 @@ def read_curve(
         return DensityCurve(name, (low, high), band, (), _empty(margin, band, (low, high)), max(step, axis.width))
     band = _readable_band(margin) if points is None else margin.band(0, points=points)
     empty = _empty(margin, band, (low, high))
-    return DensityCurve(name, (low, high), _without(band, margin.atoms), margin.atoms, empty)
+    curve = DensityCurve(name, (low, high), _without(band, margin.atoms), margin.atoms, empty)
+    return replace(curve, spacing=float(axis.step or 0.0))
 
 
 def _stepped_band(margin: Posterior, step: float) -> Band:
@@ -565,7 +566,7 @@ def _remarks(findings: DensityFindings) -> list[str]:
         for atom in curve.atoms:
             share, error = (100 * float(part) for part in (atom.share.value, atom.share.standard_error))
             words = " ± ".join(plus_minus(share, [error]))
-            told.append(f"{words}% of the population is at {curve.name} = {significant(atom.value, 4)} alone.")
+            told.append(f"{words}% of the population is at {curve.name} = {curve.place_words(atom)} alone.")
         for low, high, inside in curve.empty:
             most = significant(100 * float(inside.high), 2)
             where = f"{curve.name} from {tick_label(low)} to {tick_label(high)}"
@@ -576,7 +577,7 @@ def _remarks(findings: DensityFindings) -> list[str]:
 def density_frame(findings: DensityFindings) -> dict[str, list[Any]]:
     """Return the answers as columns of a frame; the count comes first."""
     value, sd = findings.counted
-    count = Estimate(value, sd, value - 1.96 * sd, value + 1.96 * sd, 0.95, "records", sd, 0.0, 0.0)
+    count = Estimate(value, sd, max(value - 1.96 * sd, 0.0), value + 1.96 * sd, 0.95, "records", sd, 0.0, 0.0)
     if findings.part is not None and findings.part.given:
         count = findings.part.posterior.count
     answers = [Answer("", "count", count), *findings.answers]
@@ -632,7 +633,9 @@ def _curve_document(curve: DensityCurve) -> dict[str, Any]:
         "low": curve.band.low.tolist(),
         "high": curve.band.high.tolist(),
         "level": curve.band.level,
-        "atoms": [{"at": atom.value, "share": _plain(atom.share)} for atom in curve.atoms],
+        "atoms": [
+            {"at": atom.value, "low": atom.low, "high": atom.high, "share": _plain(atom.share)} for atom in curve.atoms
+        ],
         "empty": [{"from": low, "to": high, "share": _plain(share)} for low, high, share in curve.empty],
     }
 
@@ -676,7 +679,7 @@ def density_content(findings: DensityFindings) -> dict[str, Any]:
         "steps": findings.steps_words,
         "answers": [_row(answer) for answer in findings.answers],
         "headline": _headline(findings),
-        "atoms": [_atom_words(curve.name, atom) for curve in findings.curves for atom in curve.atoms],
+        "atoms": [_atom_words(curve, atom) for curve in findings.curves for atom in curve.atoms],
         "empty": [_empty_words(curve, stretch) for curve in findings.curves for stretch in curve.empty],
         "stages": density.leaves is not None,
         "buckets": 0 if density.leaves is None else len(density.leaves.counts.counts),
@@ -708,9 +711,9 @@ def _row(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _atom_words(name: str, atom: Atom) -> dict[str, str]:
+def _atom_words(curve: DensityCurve, atom: Atom) -> dict[str, str]:
     share, error = plus_minus(100 * float(atom.share.value), [100 * float(atom.share.standard_error)])
-    return {"column": name, "at": significant(atom.value, 4), "share": share, "error": error}
+    return {"column": curve.name, "at": curve.place_words(atom), "share": share, "error": error}
 
 
 def _empty_words(curve: DensityCurve, stretch: tuple[float, float, Estimate]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from fogline.accounting.cautions import budget_cautions
 from fogline.accounting.guarantee import Guarantee
 from fogline.density.private_density import PrivateDensity
 from fogline.density.spec import default_names
+from fogline.density.value_words import LEAST_ERROR
 from fogline.estimators._base import default_parameters
 from fogline.estimators.mode_fit import ModeFit
 from fogline.report._svg import plus_minus, significant
@@ -50,6 +51,7 @@ __all__ = [
     "render_page",
     "render_template",
     "share_with_error",
+    "told_errors",
     "values_with_errors",
     "versions",
 ]
@@ -373,15 +375,32 @@ class ConsoleTable:
     sentences: tuple[str, ...] = ()
 
 
-def values_with_errors(values: Iterable[float], errors: Iterable[float]) -> list[str]:
-    """Numbers and their errors for people.
+def values_with_errors(
+    values: Iterable[float], errors: Iterable[float], widths: Iterable[float] | None = None
+) -> list[str]:
+    """Numbers and their errors for people; with the ranges of their columns, errors next to nothing are told as such.
 
     Examples
     --------
     >>> values_with_errors([1.2345], [0.01])
     ['1.234 ± 0.010']
     """
-    return [" ± ".join(plus_minus(float(v), [float(e)])) for v, e in zip(values, errors, strict=True)]
+    return [" ± ".join(pair) for pair in told_errors(values, errors, widths)]
+
+
+def told_errors(
+    values: Iterable[float], errors: Iterable[float], widths: Iterable[float] | None = None
+) -> list[tuple[str, ...]]:
+    """Numbers and their errors, as in :func:`values_with_errors`, each by itself.
+
+    Examples
+    --------
+    >>> told_errors([1.2345, 1e-6], [0.01, 1e-5], [100.0, 100.0])
+    [('1.234', '0.010'), ('0.0000', '< 0.0001')]
+    """
+    numbers, sizes = [float(v) for v in values], [float(e) for e in errors]
+    least = [0.0] * len(numbers) if widths is None else [LEAST_ERROR * float(w) for w in widths]
+    return [plus_minus(v, [e], small) for v, e, small in zip(numbers, sizes, least, strict=True)]
 
 
 def left_out_words(columns: Sequence[str], shown: Sequence[int]) -> str:

@@ -12,7 +12,7 @@ most, for their ranges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -44,7 +44,8 @@ from fogline.report.summaries import INTERVAL, Summary, notes_of, released_facts
 if TYPE_CHECKING:
     from fogline.density.modes.leaf_peaks import ScaleTest
     from fogline.density.modes.significance import NoiseField
-    from fogline.report._plots import Plane
+    from fogline.report._density_plots import DensityCurve
+    from fogline.report._plots import Plane, Profile
 
 __all__ = [
     "Findings",
@@ -285,6 +286,14 @@ class Findings:
         return len(self.columns)
 
     @property
+    def has_posterior_curve(self) -> bool:
+        """Whether the picture is the posterior of one column, as on the page of its density.
+
+        A kernel of one bandwidth would contradict modes, walls and point masses that were told at others.
+        """
+        return self.d == 1 and self.estimator.density_.leaves is not None
+
+    @property
     def k(self) -> int:
         """Number of modes."""
         return len(self.modes)
@@ -424,6 +433,7 @@ def beside_values(estimator: ModeFit, columns: Sequence[str]) -> dict[str, Any]:
             "position": list(mode.position),
             "height": mode.height,
             "share": mode.share,
+            "share_error": mode.share_error,
             "p_value": mode.p_value,
         }
         for mode in estimator.boundary_modes_
@@ -442,11 +452,11 @@ def beside_words(estimator: ModeFit, columns: Sequence[str]) -> tuple[str, ...]:
     for mode in estimator.boundary_modes_:
         said.append(
             f"Mode at a wall: {mode.words(list(columns))}, density {significant(mode.height)}, "
-            f"{100 * mode.share:.0f}% of the records on its slopes, p-value {p_value(mode.p_value)}."
+            f"{share_with_error(mode.share, mode.share_error)} of the records on its slopes, "
+            f"p-value {p_value(mode.p_value)}."
         )
     for heap in estimator.point_masses_[:MOST_HEAPS]:
-        pairs = zip(columns, heap.value, strict=True)
-        value = ", ".join(f"{name} = {tick_label(x)}" for name, x in pairs if x is not None)
+        value = heap.words(columns, estimator.density_.spec.steps).replace("-", "−")
         said.append(f"Point mass: {value}, {100 * heap.share:.1f}% ± {100 * heap.error:.1f}% of the records.")
     if len(estimator.point_masses_) > MOST_HEAPS:
         said.append(f"And {len(estimator.point_masses_) - MOST_HEAPS} smaller point masses.")
@@ -489,7 +499,6 @@ def modes_table(findings: Findings) -> ConsoleTable:
 def modes_content(findings: Findings) -> dict[str, Any]:
     """Return what the page says, for its template."""
     from fogline.report._charts import share_bar, standing_chart
-    from fogline.report._plots import figures
 
     estimator, density = findings.estimator, findings.estimator.density_
     rest = 1 - float(findings.basins.shares.sum())
@@ -510,10 +519,42 @@ def modes_content(findings: Findings) -> dict[str, Any]:
         "other": None if findings.standings.other is None else significant(findings.standings.other.ratio, 2),
         # beyond the fogline and no mode all the same
         "other_stands_out": findings.standings.other is not None and findings.standings.other.ratio > 1,
-        "figures": figures(findings),
+        "posterior": findings.has_posterior_curve,
+        "walls": bool(estimator.boundary_modes_),
+        "atoms": findings.has_posterior_curve and bool(estimator.point_masses_),
+        "figures": _figures(findings),
         "chart": standing_chart(findings),
         "bar": share_bar(findings),
     }
+
+
+def _figures(findings: Findings) -> list[str]:
+    """Pictures of the density; of one column that was counted on leaves the one that its own page has, with modes."""
+    from fogline.report._plots import figures
+
+    if not findings.has_posterior_curve:
+        return figures(findings)
+    from fogline.report._density_plots import posterior_curve
+
+    curve, marks = _marked_curve(findings)
+    dense_ends = [mode.ends[0][1] for mode in findings.estimator.boundary_modes_]
+    return [posterior_curve(curve, marks=marks, dense_ends=dense_ends)]
+
+
+def _marked_curve(findings: Findings) -> tuple[DensityCurve, Profile]:
+    """Curve of the posterior of one column, and its modes on it with the stretches that are theirs."""
+    from fogline.report._plots import Profile
+    from fogline.report.density import read_curve
+
+    density = findings.estimator.density_
+    curve = read_curve(density.posterior, 0, findings.columns[0])
+    curve = curve if density.units is None else replace(curve, unit=density.units[0])
+    x, value, _, _ = curve.outlines(curve.limits)
+    grid = findings.basins.grid.axes[0]
+    nearest = np.clip(np.rint((x - grid[0]) / (grid[1] - grid[0])).astype(np.int64), 0, len(grid) - 1)
+    labels, errors = findings.basins.labels[nearest], np.sqrt(findings.covariances[:, 0, 0])
+    places = findings.modes[:, 0]
+    return curve, Profile(curve.name, curve.limits, x, value, np.zeros(len(x)), labels, places, errors)
 
 
 def modes_title(findings: Findings) -> str:
@@ -727,10 +768,18 @@ def wide_modes_frame(findings: Findings | WideFindings) -> dict[str, list[Any]]:
 
 def modes_plot(findings: Findings, ax: Any = None) -> Any:
     """Draw the density and its modes with matplotlib."""
-    from fogline.report._axes import draw_pictures
+    from fogline.report._axes import axes_for, draw_pictures, mark_profile
     from fogline.report._plots import pictures_of
 
-    return draw_pictures(pictures_of(findings), ax)
+    if not findings.has_posterior_curve:
+        return draw_pictures(pictures_of(findings), ax)
+    from fogline.report._density_plots import draw_curve
+
+    (one,) = axes_for(ax)
+    curve, marks = _marked_curve(findings)
+    draw_curve(curve, one)
+    mark_profile(marks, one)
+    return one
 
 
 def wide_modes_plot(findings: WideFindings, ax: Any = None) -> Any:

@@ -422,7 +422,7 @@ def _card(column: ColumnProfile) -> dict[str, Any]:
     facts += [("below range", _share(column.below)), ("above range", _share(column.above))]
     facts.append(("range", " to ".join(map(column.text, column.bounds))))
     heaps = [a for a in column.atoms if not a.low <= 0 <= a.high and float(a.share.value) >= LEAST_HEAP]
-    notes = [f"heap at {column.text(a.value)}: {_share(a.share)}" for a in heaps[:4]]
+    notes = [f"heap at {column.place_words(a)}: {_share(a.share)}" for a in heaps[:4]]
     modes = column.modes
     if modes is not None and len(modes.positions):
         places = ", ".join(column.text(float(x)) for x in np.asarray(modes.positions).ravel()[:5])

@@ -162,7 +162,7 @@ def strata_summary(findings: StrataFindings) -> Summary:
     strata, rows = findings.strata, []
     for name in strata.names:
         density = strata[name]
-        ends = (density.count - 1.96 * density.count_sd, density.count + 1.96 * density.count_sd)
+        ends = (max(density.count - 1.96 * density.count_sd, 0.0), density.count + 1.96 * density.count_sd)
         counted = plus_minus(density.count, [density.count_sd, *ends])
         rows.append((short(name, 24), "", "records", *counted))
         for answer in findings.answers(name):

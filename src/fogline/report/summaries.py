@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
 from fogline.accounting.guarantee import Guarantee
+from fogline.density.value_words import LEAST_ERROR
 from fogline.report._svg import plus_minus
 from fogline.report.frame import FittedEstimator, as_sentence, power_of_ten
 
@@ -104,15 +106,24 @@ class Summary:
         return f"<div><h4>{escape(self.title)}</h4><p>{facts}</p>{table if self.rows else ''}{notes}</div>"
 
 
-def spread_cells(value: float, error: float, *parts: float) -> tuple[str, ...]:
+def spread_cells(value: float, error: float, *parts: float, bounds: Sequence[float] | None = None) -> tuple[str, ...]:
     """Value, standard error, both ends of the normal 95% interval and parts of the error, for people.
+
+    With the column's `bounds`, the interval ends there, and an error that is next to nothing is told as such.
 
     Examples
     --------
     >>> spread_cells(10.0, 1.0)
     ('10.0', '1.0', '8.0', '12.0')
+    >>> spread_cells(1.4e-6, 9.2e-6, bounds=(0.0, 100.0))
+    ('0.0000', '< 0.0001', '0.0000', '0.0000')
     """
-    return estimate_cells(value, error, value - 1.96 * error, value + 1.96 * error, *parts)
+    low, high = (-math.inf, math.inf) if bounds is None else bounds
+    least = 0.0 if bounds is None else LEAST_ERROR * (high - low)
+    if 0 <= error < least:
+        told, small = plus_minus(value, [error], least)
+        return told, small, told, told, *[small] * len(parts)
+    return estimate_cells(value, error, max(value - 1.96 * error, low), min(value + 1.96 * error, high), *parts)
 
 
 def estimate_cells(

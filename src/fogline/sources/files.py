@@ -10,10 +10,10 @@ A line of a text file is a record. Quotes are honoured within a line and nowhere
 must not swallow the lines after it, since one record could then remove many. A quoted cell with a line break in it is
 therefore two lines, of which the first is read as far as it goes.
 
-DuckDB reads Parquet in batches, through Arrow where pyarrow is installed. Columns of doubles whose cells are counted
-are decoded by pyarrow alone, which takes half as long, and so is a file with a column of text ids: DuckDB fails on a
-file in which one text is not UTF-8. :class:`CountedFile` has a number of rows that its owner declares, for algorithms
-that need a public one.
+DuckDB reads Parquet in batches, through Arrow where pyarrow is installed. Columns of doubles without a unit are decoded
+by pyarrow alone, which takes half as long and, of many columns, half of the memory; so is a file with a column of text
+ids: DuckDB fails on a file in which one text is not UTF-8. :class:`CountedFile` has a number of rows that its owner
+declares, for algorithms that need a public one.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from fogline.sources.text_lines import Header, Layout, blocks_of, opened, read_h
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow.parquet as pq
 
 __all__ = [
     "CountedFile",
@@ -89,6 +90,13 @@ that is constant but for NaN would count as constant.
 
 ARROW_ROWS = 2**15
 """Rows of a batch that pyarrow decodes: two columns of them stay in a core's cache."""
+
+BUFFER_BYTES = 2**20
+"""Bytes of a column that pyarrow reads at a time; else it would hold whole row groups."""
+
+FOOTER_LIMIT = 2**31 - 1
+"""Longest text and most elements of a footer that pyarrow takes, its own most. By default it refuses a text of 100 MB,
+which statistics of one long value may be, and a million row groups: one record would decide whether a pass fails."""
 
 _databases: dict[bool, duckdb.DuckDBPyConnection] = {}
 _opening = Lock()
@@ -204,13 +212,44 @@ def scan_text_ids(files: Sequence[Path], columns: Sequence[str], unit: str, take
     take : callable
         :data:`fogline.sources.tables.Take`.
     """
+    for batch in _declared_batches(files, [*columns, unit]):
+        take(records(batch.select(list(columns))), batch.column(unit))
+
+
+def _declared_batches(
+    files: Sequence[Path], columns: Sequence[str], *, rows_each: int = BATCH_ROWS, use_threads: bool = True
+) -> Iterator[ArrowBatch]:
+    """Batches of Parquet files; an error at the end of a file unless it had as many rows as it declares."""
+    for path in files:
+        with _opened_parquet(path) as file:
+            file.schema_arrow.empty_table().select(list(columns))  # fails with no rows as it would with some
+            found = 0
+            for batch in file.iter_batches(rows_each, columns=list(columns), use_threads=use_threads):
+                found += batch.num_rows
+                yield batch.select(list(columns))
+            _require_rows(file, range(file.num_row_groups), found)
+
+
+def _opened_parquet(path: Path) -> pq.ParquetFile:
+    """Open a Parquet file by pyarrow, for batches, whatever its footer holds of single values."""
     import pyarrow.parquet as pq
 
-    for path in files:
-        with pq.ParquetFile(path) as file:
-            file.schema_arrow.empty_table().select([*columns, unit])  # fails with no rows as it would with some
-            for batch in file.iter_batches(BATCH_ROWS, columns=[*columns, unit]):
-                take(records(batch.select(list(columns))), batch.column(unit))
+    return pq.ParquetFile(
+        path,
+        pre_buffer=False,
+        buffer_size=BUFFER_BYTES,
+        thrift_string_size_limit=FOOTER_LIMIT,
+        thrift_container_size_limit=FOOTER_LIMIT,
+    )
+
+
+def _require_rows(file: pq.ParquetFile, groups: Iterable[int], found: int) -> None:
+    """Raise an error unless some row groups had as many rows as the file declares.
+
+    pyarrow leaves out a page of a kind that it does not know, and says nothing.
+    """
+    if found != sum(file.metadata.row_group(group).num_rows for group in groups):
+        raise ReadFailed("rows are missing")
 
 
 def count_doubles(files: Sequence[Path], columns: Sequence[str], names: Sequence[str], spec: CellSpec) -> State | None:
@@ -233,16 +272,9 @@ def count_doubles(files: Sequence[Path], columns: Sequence[str], names: Sequence
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    shared: list[tuple[Path, range]] = []  # the row groups of each file, numbered over all of them
-    for path in files:
-        with pq.ParquetFile(path) as file:
-            schema, first = file.schema_arrow, shared[-1][1].stop if shared else 0
-            if schema.names != list(names) or any(schema.field(name).type != pa.float64() for name in columns):
-                return None
-            shared.append((path, range(first, first + file.num_row_groups)))
+    shared = _groups_of_doubles(files, columns, names)
+    if shared is None:
+        return None
     threads, total, stopped = max(1, min(cores(), shared[-1][1].stop)), CellCounts(spec), Event()
 
     def count(share: int) -> State:
@@ -264,10 +296,24 @@ def count_doubles(files: Sequence[Path], columns: Sequence[str], names: Sequence
     return total.state()
 
 
+def _groups_of_doubles(
+    files: Sequence[Path], columns: Sequence[str], names: Sequence[str]
+) -> list[tuple[Path, range]] | None:
+    """The row groups of each file, numbered over all of them; None unless pyarrow finds doubles by these names, too."""
+    import pyarrow as pa
+
+    shared: list[tuple[Path, range]] = []
+    for path in files:
+        with _opened_parquet(path) as file:
+            schema, first = file.schema_arrow, shared[-1][1].stop if shared else 0
+            if schema.names != list(names) or any(schema.field(name).type != pa.float64() for name in columns):
+                return None
+            shared.append((path, range(first, first + file.num_row_groups)))
+    return shared
+
+
 def _count_groups(path: Path, groups: list[int], columns: Sequence[str], counts: CellCounts, stopped: Event) -> None:
     """Count the rows of some row groups of a file; an error unless there are as many as the file declares."""
-    import pyarrow.parquet as pq
-
     found = 0
 
     def take(rows: FloatArray, _: Ids | None) -> None:
@@ -275,12 +321,11 @@ def _count_groups(path: Path, groups: list[int], columns: Sequence[str], counts:
         counts.add_rows(rows)
         found += len(rows)
 
-    with pq.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
+    with _opened_parquet(path) as file:
         batches = file.iter_batches(ARROW_ROWS, row_groups=groups, columns=list(columns), use_threads=False)
         scan_batches(itertools.takewhile(lambda _: not stopped.is_set(), batches), take, has_unit=False, by_column=True)
-        # pyarrow leaves out a page of a kind that it does not know, and says nothing
-        if not stopped.is_set() and found != sum(file.metadata.row_group(group).num_rows for group in groups):
-            raise ReadFailed("rows are missing")
+        if not stopped.is_set():
+            _require_rows(file, groups, found)
 
 
 def require_arrow(what: str) -> None:
@@ -303,15 +348,9 @@ def scan_typed_parquet(
     take : callable
         :data:`fogline.sources.tables.TypedTake`.
     """
-    import pyarrow.parquet as pq
-
-    wanted = [*columns, *texts, *(() if unit is None else (unit,))]
-    for path in files:
-        with pq.ParquetFile(path) as file:
-            file.schema_arrow.empty_table().select(wanted)  # fails with no rows as it would with some
-            for batch in file.iter_batches(BATCH_ROWS, columns=wanted):
-                numbers = records(batch.select(list(columns))) if columns else np.empty((batch.num_rows, 0))
-                take(numbers, [batch.column(name) for name in texts], None if unit is None else batch.column(unit))
+    for batch in _declared_batches(files, [*columns, *texts, *(() if unit is None else (unit,))]):
+        numbers = records(batch.select(list(columns))) if columns else np.empty((batch.num_rows, 0))
+        take(numbers, [batch.column(name) for name in texts], None if unit is None else batch.column(unit))
 
 
 SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -441,7 +480,8 @@ class FileTable(Source):
         return {**super().facts, "source": self._given, **({"reading": reading} if reading else {})}
 
     def _state(self, spec: Spec) -> State:
-        if isinstance(spec, CellSpec) and self._is_all_doubles():
+        # Threads that count for themselves have nothing to tell of their progress.
+        if isinstance(spec, CellSpec) and self.progress is None and self._is_all_doubles():
             found = count_doubles(self._files, self.columns, self._names, spec)
             if found is not None:
                 return found
@@ -460,8 +500,8 @@ class FileTable(Source):
         return keys[order], np.asarray(answer["records"], dtype=np.int64)[order]
 
     def _is_all_doubles(self) -> bool:
-        """Whether the numbers can be counted as they lie in Parquet files, by the schema alone."""
-        if not self._is_parquet or self.progress is not None or not has_arrow():
+        """Whether the numbers can be taken as they lie in Parquet files, by the schema alone."""
+        if not self._is_parquet or not has_arrow():
             return False
         # pyarrow takes a name with a dot for a path into a nested column
         return all(self._kinds[name] == "DOUBLE" and "." not in name for name in self.columns)
@@ -487,12 +527,19 @@ class FileTable(Source):
         if self._unit_kind == "VARCHAR" and self.unit_column is not None:
             scan_text_ids(self._files, self.columns, self.unit_column, take)
             return
+        rows_each = min(BATCH_ROWS, batch_rows(self.width))
+        is_plain = self.unit_column is None and self._is_all_doubles()
+        if is_plain and _groups_of_doubles(self._files, self.columns, self._names) is not None:
+            # DuckDB would hold whole row groups, which is most of the memory that a wide table takes.
+            batches = _declared_batches(self._files, self.columns, rows_each=rows_each, use_threads=False)
+            scan_batches(batches, take, has_unit=False, by_column=self._by_column)
+            return
         columns = [f"{number} AS x{j}" for j, number in enumerate(self._numbers())]
         if self.unit_column is not None:
             cast = "" if self._unit_kind in PLAIN_IDS else "::VARCHAR"
             columns.append(f"{quoted(self.unit_column)}{cast} AS unit")
         sql = f"SELECT {', '.join(columns)} FROM {self._relation()}"
-        has_unit, rows_each = self.unit_column is not None, min(BATCH_ROWS, batch_rows(self.width))
+        has_unit = self.unit_column is not None
         scan_query(sql, take, has_unit=has_unit, ordered=self._ordered, by_column=self._by_column, rows_each=rows_each)
 
     def _scan_typed(self, take: TypedTake) -> None:

@@ -71,7 +71,7 @@ def unit_of(source: SourceLike) -> str:
     return source.unit if isinstance(source, Source) else "record"
 
 
-BATCH_ROWS = 4096
+PASS_ROWS = 4096
 """Most rows that are handed over at a time: proofs of exact sums count on it, whatever batches an engine makes."""
 
 
@@ -109,13 +109,13 @@ class RecordPasses:
             self._source = self._source.bounded(max_contributions)
 
     def each(self, take: Callable[[FloatArray], object]) -> None:
-        """Hand over all records, in batches of shape (rows, d) of at most ``BATCH_ROWS`` rows."""
+        """Hand over all records, in batches of shape (rows, d) of at most ``PASS_ROWS`` rows."""
         if self._source is None:
             raise RuntimeError("these passes are over")
 
         def in_parts(rows: NDArray[Any]) -> None:
-            for start in range(0, len(rows), BATCH_ROWS):
-                take(records(rows[start : start + BATCH_ROWS], self._d))
+            for start in range(0, len(rows), PASS_ROWS):
+                take(records(rows[start : start + PASS_ROWS], self._d))
 
         if isinstance(self._source, Source):
             self._source.each_batch(in_parts)

@@ -45,7 +45,7 @@ __all__ = [
     "unspelled",
 ]
 
-BATCH_ROWS = 2**15
+CODED_ROWS = 2**15
 """Rows that are coded at a time: small batches of a reader are put together first."""
 
 MOST_REMEMBERED = 2**16
@@ -302,7 +302,7 @@ class _CodedSource(Source):
 
     def _scan(self, take: Take) -> None:
         waiting: list[tuple[FloatArray, list[list[Any]], Ids | None]] = []
-        most = min(BATCH_ROWS, batch_rows(self._coder.width))
+        most = min(CODED_ROWS, batch_rows(self._coder.width))
 
         def hand_over() -> None:
             if waiting:

@@ -186,7 +186,7 @@ def _share_words(name: str, share: Estimate) -> str:
 
 
 def _atom_words(name: str, found: DensityCurve) -> str:
-    told = [f"{100 * float(atom.share.value):.2g}% at {tick_label(atom.value)}" for atom in found.atoms]
+    told = [f"{100 * float(atom.share.value):.2g}% at {found.place_words(atom)}" for atom in found.atoms]
     return f"Single values that hold a share by themselves ({name}): {', '.join(told)}."
 
 

@@ -33,6 +33,7 @@ from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline.density.branches.branch_map import BranchMap
 from fogline.density.branches.slices import Slices, grid_places
 from fogline.density.counted_records import is_nothing
+from fogline.density.value_words import cell_words
 
 if TYPE_CHECKING:
     from fogline.density.posterior.posterior import Posterior
@@ -454,7 +455,9 @@ def read_posterior_branches(posterior: Posterior, y: str | int | None = None) ->
     kept = _reported(found, branch)
     message = _message(posterior, found, kept, chosen, bool(atoms))
     if atoms:
-        listed = ", ".join(f"{name} {atom.value:.4g} ({float(atom.share.value):.0%})" for atom in atoms[:3])
+        step = posterior.axes[response].step
+        cells = [(cell_words(atom.value, atom.low, atom.high, step), float(atom.share.value)) for atom in atoms[:3]]
+        listed = ", ".join(f"{name} {cell} ({share:.0%})" for cell, share in cells)
         words = f"single values hold many records: {listed}; they are point masses, and branches are those of the rest"
         message = "; ".join(filter(None, [message, words]))
     return _branch_map(slices, places, chosen, found, branch, kept, (response, side), message)

@@ -91,9 +91,7 @@ def _best_clusters(density: PrivateDensity, k: int, level: float, bandwidth: Ban
     mode_tracks = track_modes(scale_space, starts, np.full(len(starts), scale))
     located = locate_modes(scale_space, mode_tracks)
     message = separation_words(k, len(starts), k, level)
-    table = make_table(
-        scale_space, located, significance.peak_p_values(density, scale_space, located.position), message
-    )
+    table = make_table(scale_space, located, significance.peak_p_values(density, scale_space, located.seen), message)
     regions = basins(density, starts, width)
     order = _matching(table.positions, located.position)
     return GridClusters(table, _reordered(regions, order), width)

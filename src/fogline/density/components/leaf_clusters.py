@@ -4,15 +4,9 @@ A mixture of Gaussians with an even background is fitted to the posterior's leaf
 release supports (:mod:`fogline.density.components.leaf_mixture`). A long, bent or skewed group takes several
 components; which of them are one cluster is then decided.
 
-**Without a number**, two components are apart where the density dips between them: along the curve
-
-.. math:: x(\alpha) = \bigl((1-\alpha)\Sigma_i^{-1} + \alpha\Sigma_j^{-1}\bigr)^{-1}
-          \bigl((1-\alpha)\Sigma_i^{-1}\mu_i + \alpha\Sigma_j^{-1}\mu_j\bigr)
-
-that holds all summits and passes of the two, the lower summit must stand above the pass by a factor, and by more than
-the posterior's draws leave open. Components that are not apart are joined, so that no cluster lies between two hills
-and none is divided by a bump of the noise. A component that has no summit of its own belongs to the one that it leads
-up to. **With a number**, components are joined pair by pair, those first that can be told apart least.
+**Without a number**, those that share a hill of the density (:mod:`fogline.density.components.hills`), so that no
+cluster lies between two hills and none is divided by a bump of the noise. **With a number**, components are joined pair
+by pair, those first that can be told apart least.
 
 Each leaf belongs to the cluster that is most likely there. Share and centre of a cluster are those of the
 population in its part of the box: functions of the leaf masses, whose errors the draws give.
@@ -25,25 +19,25 @@ C. Hennig, "Methods for merging Gaussian mixture components", Advances in Data A
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
 
 from fogline._results import ReadingResults, column_words
-from fogline._typing import FloatArray, IntArray
+from fogline._typing import BoolArray, FloatArray, IntArray
 from fogline._validation import check_count, check_level
+from fogline.density.components.hills import component_hills
 from fogline.density.components.leaf_cells import CELLS, LeafCells
 from fogline.density.components.leaf_mixture import (
     MIXTURE_READING,
     Gaussians,
     choose,
     fit_path,
-    parameter_draws,
-    parameter_scores,
     shared_out,
 )
+from fogline.density.counted_records import joined
+from fogline.density.posterior.atom_cells import leaves_of
 from fogline.density.spec import places_in_words
 
 if TYPE_CHECKING:
@@ -63,14 +57,6 @@ class ClusterReadingSettings:
     ----------
     background : float
         Share of the even background at the start of a fit.
-    dip : float
-        Least depth of the pass between two clusters below the lower of their summits, as a logarithm.
-    points : int
-        Places along the curve between two components.
-    climb : int
-        Steps from a component's mean to the summit that it leads to.
-    smallest : float
-        Components with less than this share are joined to the nearest, where the number of clusters is open.
     reading_factor : float
         What privacy and smoothing add to the error of a centre is multiplied by this: buckets spread their records
         alike, which draws do not know.
@@ -81,18 +67,20 @@ class ClusterReadingSettings:
         Beside a point mass at a wall, leaves are resolved where buckets that reach across hold at most this part.
     lacking : float
         By so many standard errors more than its released share may a point mass at a wall hold.
+    near : float
+        Half the width of what is called near a centre, in standard deviations of its cluster per column.
+    hollow : float
+        Few records lie near a centre where the density is below this part of that at which half of them live.
     """
 
     background: float = 0.05
-    dip: float = 0.3
-    points: int = 41
-    climb: int = 100
-    smallest: float = 0.01
     reading_factor: float = 1.4
     most_in_atoms: float = 0.5
     most_in_many: float = 0.9
     crossing: float = 0.01
     lacking: float = 3.0
+    near: float = 0.25
+    hollow: float = 0.5
 
 
 CLUSTER_READING = ClusterReadingSettings()
@@ -122,7 +110,10 @@ class ClusterReading(ReadingResults):
     components : int
         Components of the mixture that the clusters are made of.
     message : str
-        What to know about the number of clusters; else empty.
+        What to know about the number of clusters, and about centres where few records are; else empty.
+    hollow : array of bool of shape (k,)
+        Whether few records lie near a centre, as in a cluster that is bent or a ring: it is then a centre of mass, and
+        no typical record.
 
     All standard errors contain privacy noise, sampling of the records and smoothing.
     """
@@ -138,6 +129,7 @@ class ClusterReading(ReadingResults):
     count_error: float
     components: int
     message: str = ""
+    hollow: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     @property
     def centre_errors(self) -> FloatArray:
@@ -155,7 +147,8 @@ class ClusterReading(ReadingResults):
         return np.hypot(self.share_errors * self.count, self.shares * self.count_error)
 
     def __str__(self) -> str:
-        centres = places_in_words(column_words(self, self.centres.shape[1]), self.centres, self.centre_errors)
+        names, widths = column_words(self, self.centres.shape[1]), np.array([e[-1] - e[0] for e in self.edges])
+        centres = places_in_words(names, self.centres, self.centre_errors, widths)
         lines = [
             f"cluster {k + 1}: {self.shares[k]:.1%} ± {self.share_errors[k]:.1%}; centre {place}"
             for k, place in enumerate(centres)
@@ -218,14 +211,25 @@ def read_clusters(
     if wanted is None and not any(_beats_even(cells, path[k]) for k in path if k <= number):
         words = "no clusters: the records are spread as evenly over the bounds as the release can tell"
         return _empty(posterior, words)
-    groups = _groups(cells, model, check_level(level), settings)
+    groups = component_hills(cells, model, check_level(level))
     if wanted is not None:
         groups = _joined_to(cells, model, groups, wanted)
     found = _regions(posterior, cells, model, groups)
     if wanted is not None and len(found.shares) < wanted:
         words = f"{wanted} clusters were asked for, but the release shows no more than {len(found.shares)}"
-        return replace(found, message=words)
-    return found
+        found = replace(found, message=words)
+    return replace(found, message=joined(found.message, _hollow_words(found.hollow)))
+
+
+def _hollow_words(hollow: BoolArray) -> str:
+    """Say at which centres few records are; empty if there are none."""
+    numbers = [str(k + 1) for k in np.flatnonzero(hollow)]
+    if not numbers:
+        return ""
+    if len(numbers) == 1:
+        return f"the centre of cluster {numbers[0]} is a centre of mass: few records lie near it"
+    listed = f"{', '.join(numbers[:-1])} and {numbers[-1]}"
+    return f"the centres of clusters {listed} are centres of mass: few records lie near them"
 
 
 def _cells(posterior: Posterior, settings: ClusterReadingSettings) -> LeafCells:
@@ -260,87 +264,6 @@ def _beats_even(cells: LeafCells, model: Gaussians) -> bool:
 
 
 # -- which components are one cluster ---------------------------------------------------------------------------
-
-
-def _curves(model: Gaussians, points: int) -> tuple[list[tuple[int, int]], FloatArray]:
-    """Pairs of components and places between them, shape (pairs, points, d)."""
-    k = len(model.weights)
-    inverse = np.linalg.inv(model.covariances)
-    pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
-    curves = np.empty((len(pairs), points, model.means.shape[1]))
-    u = np.linspace(0, 1, points)
-    for number, (i, j) in enumerate(pairs):
-        # Steps of about equal length: beside a narrow component the broad one has its say only near its own end.
-        ratio = float(np.trace(inverse[i]) / np.trace(inverse[j]))
-        a = u * ratio / (1 - u + u * ratio)
-        both = np.multiply.outer(1 - a, inverse[i]) + np.multiply.outer(a, inverse[j])
-        pull = np.outer(1 - a, inverse[i] @ model.means[i]) + np.outer(a, inverse[j] @ model.means[j])
-        curves[number] = np.linalg.solve(both, pull[:, :, None])[:, :, 0]
-    return pairs, curves
-
-
-def _dips(cells: LeafCells, model: Gaussians, points: int) -> tuple[list[tuple[int, int]], FloatArray, FloatArray]:
-    """Depth of the pass between each pair of components, as a logarithm, and its standard error over the draws."""
-    pairs, curves = _curves(model, points)
-    if not pairs:
-        return pairs, np.zeros(0), np.zeros(0)
-    places = curves.reshape(-1, cells.d)
-    height = model.log_density(places).reshape(curves.shape[:2])
-    left = np.maximum.accumulate(height, axis=1)
-    right = np.maximum.accumulate(height[:, ::-1], axis=1)[:, ::-1]
-    deep = np.minimum(left, right) - height
-    lowest = deep.argmax(axis=1)
-    rows = np.arange(len(pairs))
-    before = np.where(np.arange(points) <= lowest[:, None], height, -np.inf).argmax(axis=1)
-    after = np.where(np.arange(points) >= lowest[:, None], height, -np.inf).argmax(axis=1)
-    slopes = parameter_scores(model, places).reshape(len(pairs), points, -1)
-    drawn = parameter_draws(cells, model)
-    moved = [height[rows, at][:, None] + slopes[rows, at] @ drawn.T for at in (before, lowest, after)]
-    off = np.abs(np.minimum(moved[0], moved[2]) - moved[1] - deep[rows, lowest][:, None])
-    # By the median: a draw with a few records far from all components moves a covariance, to first order, without end.
-    return pairs, deep[rows, lowest], np.asarray(np.median(off, axis=1) / ndtri(0.75))
-
-
-def _summits(model: Gaussians, steps: int) -> tuple[FloatArray, IntArray]:
-    """Where each component's mean leads to when it climbs the mixture, and which component prevails there."""
-    inverse = np.linalg.inv(model.covariances)
-    pulls = np.einsum("kij,kj->ki", inverse, model.means)
-    places, k = model.means.copy(), len(model.weights)
-    for _ in range(steps):
-        share = shared_out(model.scores(places)[:, :k])[1]
-        both = np.einsum("pk,kij->pij", share, inverse)
-        places = np.linalg.solve(both, (share @ pulls)[:, :, None])[:, :, 0]
-    return places, np.asarray(model.scores(places)[:, :k].argmax(axis=1))
-
-
-def _groups(cells: LeafCells, model: Gaussians, level: float, settings: ClusterReadingSettings) -> IntArray:
-    """Cluster of each component, where their number is open.
-
-    Only components that prevail at a summit are looked at in pairs: a broad one that spans two hills must not join
-    them.
-    """
-    _, prevails = _summits(model, settings.climb)
-    group = prevails.copy()
-    for _ in range(len(group)):  # a component that prevails at another's summit climbs on from there
-        group = group[group]
-    pairs, depth, error = _dips(cells, model, settings.points)
-    joined = depth + ndtri(level) * error < settings.dip
-    heads = set(group.tolist())
-    for (i, j), together in zip(pairs, joined.tolist(), strict=True):
-        if together and i in heads and j in heads:
-            group[group == group[j]] = group[i]
-    # a sprinkle of records is part of what lies nearest
-    for i in np.argsort(model.weights, kind="stable").tolist():
-        mine = group == group[i]
-        if model.weights[mine].sum() < settings.smallest * model.weights.sum() and not mine.all():
-            nearest = min(
-                (float(d), other)
-                for (a, b), d in zip(pairs, depth, strict=True)
-                for one, other in ((a, b), (b, a))
-                if mine[one] and not mine[other]
-            )
-            group[mine] = group[nearest[1]]
-    return np.unique(group, return_inverse=True)[1]
 
 
 def _joined_to(cells: LeafCells, model: Gaussians, hills: IntArray, wanted: int) -> IntArray:
@@ -403,6 +326,7 @@ def _regions(posterior: Posterior, cells: LeafCells, model: Gaussians, groups: I
     sampling = _sampling_variances(masses.estimate.ravel(), values, labels, mean, order) / float(count.value)
     covariances = _widened(covariances, sampling, CLUSTER_READING.reading_factor)
     nearer, unknown = _beside_wall_heaps(posterior, values, labels, share, order)
+    unknown += _within_heaps(posterior, labels, share, order)
     covariances += np.einsum("ki,ij->kij", unknown, np.eye(d))
     return ClusterReading(
         centres=mean[order] - nearer,
@@ -415,7 +339,35 @@ def _regions(posterior: Posterior, cells: LeafCells, model: Gaussians, groups: I
         count=float(count.value),
         count_error=float(count.standard_error),
         components=k,
+        hollow=_hollow(masses.estimate.ravel(), values, labels, mean[order] - nearer, order),
     )
+
+
+def _hollow(
+    mass: FloatArray,
+    values: FloatArray,
+    labels: IntArray,
+    centres: FloatArray,
+    order: IntArray,
+    settings: ClusterReadingSettings = CLUSTER_READING,
+) -> BoolArray:
+    """Whether the density near each centre is below a part of that at which half of its cluster's records live.
+
+    Half of them, and not their mean: one value that holds many has any density. Leaves are of equal size.
+    """
+    found = np.zeros(len(order), dtype=bool)
+    for row, g in enumerate(order.tolist()):
+        own = np.flatnonzero(labels == g)
+        weight, places = mass[own] / max(float(mass[own].sum()), 1e-300), values[own]
+        spread = np.sqrt(weight @ (places - centres[row]) ** 2)
+        near = np.all(np.abs(values - centres[row]) <= settings.near * spread, axis=1)
+        if not near.any():  # all of it in less than a leaf or two
+            continue
+        by_density = np.argsort(weight, kind="stable")
+        half = int(np.searchsorted(np.cumsum(weight[by_density]), 0.5))
+        typical = float(mass[own][by_density[min(half, len(own) - 1)]])
+        found[row] = float(mass[near].mean()) < settings.hollow * typical
+    return found
 
 
 def _beside_wall_heaps(
@@ -449,6 +401,22 @@ def _beside_wall_heaps(
                 nearer[row, column] += way / 2
                 unknown[row, column] += way**2 / 12
     return nearer, unknown
+
+
+def _within_heaps(posterior: Posterior, labels: IntArray, share: FloatArray, order: IntArray) -> FloatArray:
+    """Variance of the centres of a single column because a point mass lies anywhere in its cell, shape (k, 1).
+
+    Records spread over many cells average out where they lie inside; those of one value do not.
+    """
+    unknown = np.zeros((len(order), posterior.d))
+    if posterior.d > 1 or posterior.axes[0].step:
+        return unknown
+    for atom in posterior.atoms:
+        cell = leaves_of(posterior.axes[0], atom)
+        row = np.flatnonzero(order == labels[(cell.start + cell.stop - 1) // 2])
+        part = np.minimum(max(float(atom.share.value), 0.0) / np.maximum(share[order[row]], 1e-300), 1.0)
+        unknown[row, 0] += (part * (atom.high - atom.low)) ** 2 / 12
+    return unknown
 
 
 def _sampling_variances(

@@ -100,7 +100,8 @@ class HellingerFit:
     share : float
         Explained share of the released count.
     privacy_covariance, sampling_covariance : array of shape (m + 1, m + 1)
-        Of the parameters and the share.
+        Of the parameters and the share: what privacy noise and the sampling of the records contribute. The family is
+        smoothed as the release is, so that smoothing moves nothing.
     degrees : array of shape (m,)
         Degrees of freedom of the errors: they are functions of the estimates, and uncertain with them.
     bandwidth : array of shape (d,)

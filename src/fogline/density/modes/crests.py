@@ -7,10 +7,12 @@ inside it is the coordinate :math:`s`: an arc is unrolled, a ring is folded at i
 in two ways: by the records beside them, which are equally many on a level crest, and by their mean density, which is
 the same everywhere on a plateau, whatever its outline. On a hill one third has more of both.
 
-Three answers are possible. Both ways show a denser third: there is a summit. One of them does not, although a normal
-hill of this height would have shown it: the crest is level, and there is no mode. Or the thirds look more like those of
-a level crest than like those of a normal hill, but not clearly so: then the summit may be anywhere on the upper part,
-and the error of its position has to cover that. A hill whose upper part reaches a wall of the box is not judged.
+Four answers are possible. Both ways surely show a denser third: there is a summit, and its position has the error of
+its position. One of them does not, although a normal hill of this height would have shown it: the crest is level, and
+there is no mode. The thirds look more like those of a level crest than like those of a normal hill, but not clearly so:
+then the summit may be anywhere on the upper part, and the error of its position has to cover that. Or they look like
+those of a hill, but not surely, and noise added once more puts the highest place elsewhere: then the error covers the
+places where it was put. A hill whose upper part reaches a wall of the box is not judged.
 """
 
 from __future__ import annotations
@@ -46,13 +48,14 @@ class CrestTuning:
     loose, far : float
         A summit is not held to its place where, with noise added once more, the highest place of the hill is farther
         away than this many bandwidths in this share of the simulations.
-    doubt : float
-        A crest is level if its thirds differ by fewer deviations than this, and by so many fewer than those of a normal
-        hill would.
+    doubt, sure : float
+        A crest is level if its thirds differ by fewer deviations than the first, and by the second fewer than those of
+        a normal hill would.
     clear : float
         Thirds that differ by more deviations than this are no noise.
     low : float
-        It is level too where they surely differ by less than this part of what those of a normal hill would.
+        It is level too where they surely differ by less than this part of what those of a normal hill would, and has
+        a summit where they surely differ by more.
     shortest : float
         Upper parts shorter than this many bandwidths are as round as the kernel.
     blurred : float
@@ -65,6 +68,7 @@ class CrestTuning:
     loose: float = 0.04
     far: float = 3.0
     doubt: float = 2.0
+    sure: float = 3.0
     clear: float = 2.5
     low: float = 0.33
     shortest: float = 3.0
@@ -88,24 +92,44 @@ class Crest:
         Share of the simulations in which the highest place of the hill is far from the top.
     extent : array of shape (d, d)
         Second moments of the upper part around the top, in data units: an ellipse of these covers it.
+    wandering : array of shape (d, d)
+        Second moments of the highest places of the simulations around the top.
     """
 
     deviations: FloatArray
     of_normal: FloatArray
     elsewhere: float
     extent: FloatArray
+    wandering: FloatArray
 
     @property
     def is_level(self) -> bool:
         """Whether a normal hill would have shown far more."""
-        few = (self.deviations < CRESTS.doubt) & (self.deviations < self.of_normal - CRESTS.doubt)
+        few = (self.deviations < CRESTS.doubt) & (self.deviations < self.of_normal - CRESTS.sure)
         return bool(np.any(few | (self.deviations < CRESTS.low * self.of_normal - CRESTS.doubt)))
 
     @property
     def may_be_level(self) -> bool:
-        """Whether this is nearer to a level crest than to a normal hill, or noise may have chosen the summit."""
-        nearer = self.deviations < np.minimum(self.of_normal / 2, CRESTS.clear)
-        return self.elsewhere > CRESTS.loose or bool(np.any(nearer))
+        """Whether this is nearer to a level crest than to a normal hill."""
+        return bool(np.any(self.deviations < np.minimum(self.of_normal / 2, CRESTS.clear)))
+
+    @property
+    def has_summit(self) -> bool:
+        """Whether the thirds surely differ by more than those of a level crest would."""
+        return bool(np.all(self.deviations >= CRESTS.low * self.of_normal + CRESTS.doubt))
+
+    @property
+    def spread(self) -> FloatArray:
+        """Second moments of where the summit may be, beyond the error of its position: none where there surely is one.
+
+        At the finest bandwidths noise moves the highest cell of any hill, and says nothing about its crest: where the
+        thirds surely differ, the position is that of wider bandwidths, and its error holds what is left to doubt.
+        """
+        if self.may_be_level:
+            return self.extent
+        if self.has_summit or self.elsewhere <= CRESTS.loose:
+            return np.zeros_like(self.extent)
+        return self.wandering
 
 
 def measure_crest(test: ScaleTest, place: FloatArray, hill: BoolArray | None = None) -> Crest:
@@ -124,11 +148,13 @@ def measure_crest(test: ScaleTest, place: FloatArray, hill: BoolArray | None = N
     --------
     >>> from fogline import DensitySketch
     >>> from fogline.density.modes.from_leaves import search_leaves
+    >>> from fogline.testing import seeded_noise
     >>> rng = np.random.default_rng(0)
     >>> angle, far = rng.uniform(0, 2 * np.pi, 20_000), rng.normal(3, 0.4, 20_000)
     >>> ring, hill = np.c_[far * np.cos(angle), far * np.sin(angle)], rng.normal(size=(20_000, 2))
     >>> for records in (ring, hill):
-    ...     density = DensitySketch([(-6, 6)] * 2, features="leaves").update(records).release(epsilon=1.0)
+    ...     with seeded_noise(1):
+    ...         density = DensitySketch([(-6, 6)] * 2, features="leaves").update(records).release(epsilon=1.0)
     ...     test = search_leaves(density).tests[4]
     ...     top = test.grid.points(np.array([test.released.argmax()]))[0]
     ...     print(measure_crest(test, top).is_level)
@@ -157,8 +183,9 @@ def measure_crest(test: ScaleTest, place: FloatArray, hill: BoolArray | None = N
     if along.max() >= CRESTS.shortest and not at_wall:
         deviations, normal = _compare_thirds(test.counts, grid, inside, along)
     tops = cells[np.argmax((field + test.counts.fields(test.counts.simulated(), grid))[:, inside], axis=1)]
-    moved = np.linalg.norm((grid.points(tops) - place) / grid.bandwidth, axis=1)
-    return Crest(deviations, normal, float(np.mean(moved > CRESTS.far)), extent)
+    moved = grid.points(tops) - place
+    elsewhere = float(np.mean(np.linalg.norm(moved / grid.bandwidth, axis=1) > CRESTS.far))
+    return Crest(deviations, normal, elsewhere, extent, moved.T @ moved / len(moved))
 
 
 def _top_near(grid: ScaleGrid, field: FloatArray, place: FloatArray) -> tuple[int, ...]:

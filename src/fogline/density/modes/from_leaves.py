@@ -23,6 +23,7 @@ from fogline._typing import BandwidthLike, BoolArray, FloatArray, IntArray
 from fogline.density.counted_records import joined, nothing_counted, rounded_words
 from fogline.density.modes.crests import measure_crest
 from fogline.density.modes.leaf_peaks import (
+    LeafCounts,
     ScaleGrid,
     ScaleTest,
     find_heaps,
@@ -34,6 +35,7 @@ from fogline.density.modes.leaf_positions import LeafPositions, locate_on_leaves
 from fogline.density.modes.peaks import basins, join_basins
 from fogline.density.modes.significance import NO_DOUBT, Found, Layer, merge_layers
 from fogline.density.modes.tables import BoundaryMode, ModeTable, PointMass, no_modes
+from fogline.density.modes.wall_shares import slope_shares
 from fogline.density.shortfall import NOTHING, Shortfall, widths_in_words
 from fogline.density.spec import as_bandwidth
 
@@ -51,6 +53,12 @@ LEAST_VALUES = 3
 
 UNRESOLVED = 4
 """Where so few leaves at a wall hold half of the records, a mode among them would not be seen."""
+
+UNSEEN_PART = 0.25
+"""What hides within this part of the way to half of a hill's height at a wall is as good as at the wall."""
+
+SURELY = 3.0
+"""Standard errors by which the value at a wall must hold more than the next."""
 
 NEAR_WALL = 2.0
 """Bandwidths from a wall within which a peak at another wall may stand in the corner."""
@@ -142,30 +150,48 @@ def read_leaf_modes(density: PrivateDensity, n_modes: int | None, level: float, 
         chosen, level_crests = _along_crests(search, chosen, n_modes is None)
         plateaus += level_crests
         starts = chosen.places
-    ends = _boundary_modes(search, starts, level)
+    at_walls = _boundary_modes(search, starts, level)
     message = "" if n_modes is None or len(starts) == n_modes else _too_few(len(starts), n_modes)
     if n_modes is None and not len(starts):
         # Beside a wall that explains all there is no peak to promise more of.
-        message = f"{NOTHING} inside the box" if ends else _shortfall(search, level, plateaus)
+        message = f"{NOTHING} inside the box" if at_walls else _shortfall(search, level, plateaus)
     if nothing := nothing_counted(density):
-        message, ends = nothing, ()
-    message = joined(message, _beside(search, ends, plateaus if len(starts) else []))
+        message, at_walls = nothing, ()
+    message = joined(message, _beside(search, at_walls, plateaus if len(starts) else []))
+    ends = tuple(wall.mode for wall in at_walls)
     if not len(starts):
         found = replace(no_modes(density.spec.d, message), boundary_modes=ends, point_masses=search.heaps)
     else:
         fixed = None if isinstance(bandwidth, str) else search.tests[0].grid.bandwidth
         found = _table(density, search, chosen, fixed, message, ends, n_modes is None)
-    return _with_areas(density, found)
+    return _with_areas(density, found, at_walls)
 
 
-def _with_areas(density: PrivateDensity, found: ModeTable) -> ModeTable:
-    """Give walls the shares of areas that overlap with those of no mode."""
-    if not found.boundary_modes:
+def _with_areas(density: PrivateDensity, found: ModeTable, at_walls: Sequence[_Wall]) -> ModeTable:
+    """Give walls the shares of their slopes, which together with those of modes and point masses are at most 1."""
+    if not at_walls:
         return found
     bandwidth = np.min(found.bandwidths, axis=0) if len(found.positions) else None
     areas = basins(density, found.positions, bandwidth, boundary=[wall.position for wall in found.boundary_modes])
-    pairs = zip(found.boundary_modes, areas.wall_shares.tolist(), strict=True)
-    return replace(found, boundary_modes=tuple(replace(wall, share=share) for wall, share in pairs))
+    shares, errors = areas.wall_shares, areas.wall_share_errors
+    if density.spec.d == 1:
+        sides, widths = [wall.mode.ends[0][1] for wall in at_walls], [float(wall.bandwidth[0]) for wall in at_walls]
+        left = max(1.0 - sum(heap.share for heap in found.point_masses), 0.0)
+        part, doubt = slope_shares(density, sides, widths, found.positions)
+        # no share is known any better than a single count
+        least = sum(heap.error**2 for heap in found.point_masses) * part**2 + (_noise_sd(density) / density.count) ** 2
+        shares, errors = left * part, np.sqrt((left * doubt) ** 2 + least)
+        free = max(left - float(areas.shares.sum()), 0.0)
+        shares = shares * min(1.0, free / max(float(shares.sum()), 1e-300))
+    told = zip(found.boundary_modes, shares.tolist(), errors.tolist(), strict=True)
+    ends = tuple(replace(wall, share=share, share_error=error) for wall, share, error in told)
+    return replace(found, boundary_modes=ends)
+
+
+def _noise_sd(density: PrivateDensity) -> float:
+    """Deviation of the noise of one count."""
+    assert density.leaves is not None
+    return float(density.leaves.counts.noise.sd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,11 +274,19 @@ def _significant(search: LeafSearch, level: float) -> tuple[FloatArray, IntArray
         # A single peak must be proved round; among several the passes between them speak for them.
         if len(found.positions) == 1:
             p_values[k] = max(p_values[k], round_top.p_value)
-        if p_values[k] > level or (len(found.positions) > 1 and round_top.is_block):
+        block = len(found.positions) > 1 and round_top.is_block and not _has_summit(search, found, k)
+        if p_values[k] > level or block:
             plateaus.append(place)
         else:
             kept.append(k)
     return found.clear_positions[kept], found.clear_scale[kept], p_values[kept], plateaus
+
+
+def _has_summit(search: LeafSearch, found: Found, k: int) -> bool:
+    """Whether a hill of several columns surely has a summit along its crest: slabs of few records may miss it."""
+    if search.counts.d == 1:
+        return False
+    return measure_crest(search.tests[found.clear_scale[k]], found.clear_positions[k]).has_summit
 
 
 def _hills(search: LeafSearch, found: Found, level: float) -> list[BoolArray]:
@@ -282,15 +316,14 @@ def _hills(search: LeafSearch, found: Found, level: float) -> list[BoolArray]:
 def _along_crests(search: LeafSearch, chosen: _Chosen, drop: bool) -> tuple[_Chosen, list[FloatArray]]:
     """Modes without those on level crests, unless a number was asked for, and where these are.
 
-    Where nobody can say whether a crest is level, the error of the position covers the upper part of the hill.
+    Where nobody can say whether a crest is level, the error of the position covers where the summit may be.
     """
     crests = [
         measure_crest(search.tests[scale], place, hill)
         for place, scale, hill in zip(chosen.places, chosen.scales, _hill_cells(search, chosen), strict=True)
     ]
     flat = np.array([crest.is_level for crest in crests], dtype=bool) & drop
-    wide = [crest.extent if crest.may_be_level else np.zeros_like(crest.extent) for crest in crests]
-    spread = np.array(wide).reshape(chosen.spread.shape)
+    spread = np.array([crest.spread for crest in crests]).reshape(chosen.spread.shape)
     return replace(chosen, spread=spread).only(np.flatnonzero(~flat)), list(chosen.places[flat])
 
 
@@ -364,9 +397,18 @@ def _separated(test: ScaleTest) -> tuple[FloatArray, FloatArray]:
     return points[chosen], heights[chosen]
 
 
-def _boundary_modes(search: LeafSearch, modes: FloatArray, level: float) -> tuple[BoundaryMode, ...]:
+@dataclass(frozen=True, eq=False)
+class _Wall:
+    """A mode at a wall, the bandwidth at which it was seen, and how far inside its top could be instead; 0: nowhere."""
+
+    mode: BoundaryMode
+    bandwidth: FloatArray
+    hidden: float
+
+
+def _boundary_modes(search: LeafSearch, modes: FloatArray, level: float) -> tuple[_Wall, ...]:
     """Peaks at walls, from the finest scale that shows them; none to which a mode inside climbs at that scale."""
-    found: list[BoundaryMode] = []
+    found: list[_Wall] = []
     places: list[FloatArray] = []
     for scale, test in enumerate(search.tests):
         layer = test.wall_layer(scale)
@@ -385,12 +427,45 @@ def _boundary_modes(search: LeafSearch, modes: FloatArray, level: float) -> tupl
                 on_wall[axis] = test.counts.spec.bounds[axis][0 if end == "low" else 1]
             height = float(layer.peaks.height[i]) / test.counts.volume
             total = max(search.total, test.counts.count)
-            found.append(
-                BoundaryMode(
-                    ends, tuple(on_wall.tolist()), height * test.counts.count / total, 0.0, float(max(layer.p[i], flat))
-                )
-            )
-    return tuple(sorted(found, key=lambda mode: -mode.height))
+            position, density = tuple(on_wall.tolist()), height * test.counts.count / total
+            mode = BoundaryMode(ends, position, density, 0.0, float(max(layer.p[i], flat)))
+            found.append(_Wall(mode, test.grid.bandwidth, _hidden(test, int(layer.peaks.cell[i]), ends)))
+    return tuple(sorted(found, key=lambda wall: -wall.mode.height))
+
+
+def _hidden(test: ScaleTest, cell: int, ends: Sequence[tuple[int, str]]) -> float:
+    """How far from a wall the top of its hill could lie unseen; 0 where that is next to nothing beside the hill.
+
+    No more is known than the first two buckets at the wall say, and what the bandwidth leaves of them.
+    """
+    counts, most = test.counts, 0.0
+    index = np.unravel_index(cell, test.grid.shape)
+    for axis, side in ends:
+        along = test.released[tuple(slice(None) if k == axis else i for k, i in enumerate(index))]
+        along = along if side == "low" else along[::-1]
+        half = np.flatnonzero(along < along[0] / 2)
+        reach = float(half[0] if len(half) else len(along)) * float(test.grid.spacing[axis])
+        leaf = [int(i) * f + f // 2 for i, f in zip(index, test.grid.factors, strict=True)]
+        leaf[axis] = 0 if side == "low" else counts.spec.leaves[axis] - 1
+        first = []
+        for _ in range(2):
+            first.append(int(counts.label[tuple(leaf)]))
+            start, stop = counts.boxes[first[-1], axis].tolist()
+            away = stop if side == "low" else counts.spec.leaves[axis] - start
+            leaf[axis] = min(stop, counts.spec.leaves[axis] - 1) if side == "low" else max(start - 1, 0)
+        if counts.spec.steps[axis] and _falls(counts, axis, first[0], first[1]):
+            continue  # the first value itself holds more than the next
+        width = max(away * float(counts.spec.cell_widths[axis]), float(test.grid.bandwidth[axis]))
+        most = max(most, width if width > UNSEEN_PART * reach else 0.0)
+    return most
+
+
+def _falls(counts: LeafCounts, axis: int, first: int, second: int) -> bool:
+    """Whether a bucket of one leaf along its column surely holds more, a leaf, than the next."""
+    level = counts.counts[[first, second]] / counts.sizes[[first, second]]
+    error = float(np.sqrt(np.sum(counts.variance[[first, second]] / counts.sizes[[first, second]] ** 2)))
+    alone = int(np.diff(counts.boxes[first, axis])[0]) == 1
+    return alone and float(level[0] - level[1]) > SURELY * error
 
 
 def _with_modes_near_walls(
@@ -466,28 +541,25 @@ def _place_words(search: LeafSearch, place: Iterable[float | None]) -> str:
 
 
 def _heap_words(search: LeafSearch, heap: PointMass) -> str:
-    """Name a value, or the cell that holds it where that is not narrow beside what it may hold."""
-    spec = search.counts.spec
-    words = []
-    for axis, value in enumerate(heap.value):
-        if value is None:
-            continue
-        at_wall = value in spec.bounds[axis]
-        narrow = bool(spec.steps[axis]) or at_wall
-        cell = "" if narrow else f" (somewhere in {heap.low[axis]:.4g} to {heap.high[axis]:.4g})"
-        words.append(f"{search.names[axis]} {value:.3g}{cell}")
-    return ", ".join(words)
+    """Name a value, or the cell that holds it where no more than that is known."""
+    return heap.words(search.names, search.counts.spec.steps, (" ", " somewhere in "))
 
 
-def _beside(search: LeafSearch, ends: Sequence[BoundaryMode], plateaus: Sequence[FloatArray]) -> str:
-    """Say what was found that is no mode, and that more records would not make it one."""
+def _beside(search: LeafSearch, at_walls: Sequence[_Wall], plateaus: Sequence[FloatArray]) -> str:
+    """Say what was found that is no mode, and whether more records could make it one."""
     said = []
-    for wall in ends[:2]:
-        said.append(
-            f"records are densest at {wall.words(search.names)}, around {_place_words(search, wall.position)}: what "
-            "leans on a wall is not counted as a mode, and neither more records nor more epsilon would make it one"
-        )
-        if near := _unresolved(search, wall):
+    for wall in at_walls[:2]:
+        mode = wall.mode
+        where = f"{mode.words(search.names)}, around {_place_words(search, mode.position)}"
+        leaning = f"records are densest at {where}: what leans on a wall is not counted as a mode"
+        if wall.hidden:
+            said.append(
+                f"{leaning}; more records or more epsilon could show whether there is a mode within "
+                f"{wall.hidden:.2g} of that end"
+            )
+        else:
+            said.append(f"{leaning}, and neither more records nor more epsilon would make it one")
+        if near := _unresolved(search, mode):
             said.append(f"half of the records lie within {near:.3g} of it: only narrower bounds would show more")
     heaps = search.heaps[:3]
     if heaps:

@@ -89,6 +89,11 @@ class LeafPeakTuning:
     dispersed : float
         Neighbouring buckets that differ by more than this many times what noise explains are taken for heaped: there
         the noise is as large as the differences say.
+    many_heaps, most_in_heaps : int, float
+        Where this many values inside a column are point masses and hold this part of the records, the column is one
+        that people round, and they stay in it,
+    next_heap : float
+        if most of them are at most this many values of the lattice apart.
     """
 
     scales: Mapping[int, tuple[float, ...]] = field(
@@ -111,6 +116,9 @@ class LeafPeakTuning:
     reach: float = 4.0
     doubt: float = 2.0
     dispersed: float = 3.0
+    many_heaps: int = 8
+    most_in_heaps: float = 0.4
+    next_heap: float = 2.5
 
 
 LEAF_PEAKS = LeafPeakTuning()
@@ -320,11 +328,38 @@ def find_heaps(release: LeafRelease) -> tuple[LeafCounts, tuple[PointMass, ...]]
     """
     found = take_out_heaps(release)
     spec, stage = found.release.spec, found.release.counts
-    rest = max(release.total - float(stage.counts.sum() - found.kept.sum()), 1.0)
-    counts = LeafCounts(spec, stage.boxes, found.kept, stage.noise, rest, found.spacing)
+    kept = found.kept + _rounded_back(spec, stage.boxes, found.heaps, release.total)
+    rest = max(release.total - float(stage.counts.sum() - kept.sum()), 1.0)
+    counts = LeafCounts(spec, stage.boxes, kept, stage.noise, rest, found.spacing)
     # Noise may put more into the values than there is in all.
     most = max(1.0, sum(heap.share for heap in found.heaps))
     return counts, tuple(_point_mass(spec, heap, most) for heap in found.heaps)
+
+
+def _rounded_back(spec: LeafSpec, boxes: IntArray, heaps: Sequence[Heap], total: float) -> FloatArray:
+    """Records per bucket that go back to the counts where heaps are the rule: a column that most people round.
+
+    Values that end in 0, or even ones, hold most of such a column where buckets are fine enough to show them, and are
+    part of wider buckets elsewhere: taken out, they would leave a hole where the column is densest. Each goes back to
+    the values nearer to it than to the next one, from which it was rounded.
+    """
+    back = np.zeros(len(boxes))
+    inside = [heap for heap in heaps if heap.box[0, 0] > 0 and heap.box[0, 1] < spec.leaves[0]] if spec.d == 1 else []
+    if len(inside) < LEAF_PEAKS.many_heaps or sum(heap.share for heap in inside) < LEAF_PEAKS.most_in_heaps:
+        return back
+    middles = np.array([heap.box[0].mean() for heap in inside])
+    order = np.argsort(middles)
+    middles, contents = middles[order], total * np.array([heap.share for heap in inside])[order]
+    gaps = np.diff(middles)
+    # Far from each other, heaps of different sizes would come back as hills.
+    if not spec.steps[0] or np.median(gaps) > LEAF_PEAKS.next_heap:
+        return back
+    reach = np.minimum(gaps, 2 * np.median(gaps)) / 2
+    low = middles - np.concatenate([[np.median(gaps) / 2], reach])
+    high = middles + np.concatenate([reach, [np.median(gaps) / 2]])
+    starts, stops = boxes[:, 0, 0][:, None], boxes[:, 0, 1][:, None]
+    part = np.maximum(np.minimum(stops, high) - np.maximum(starts, low), 0.0) / (high - low)
+    return np.asarray(part @ contents)
 
 
 def _point_mass(spec: LeafSpec, heap: Heap, most: float) -> PointMass:

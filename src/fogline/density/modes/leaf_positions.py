@@ -10,18 +10,10 @@ gradient over the curvature, which is linear in the counts, so that
 with the kernel weights :math:`w_{qj}` of bucket j, the variance v of its noise, its expected content
 :math:`\Lambda_j` and the curvature :math:`A_q`.
 
-Smoothing moves a mode toward the heavier of its sides: by :math:`O(h^2)` for small bandwidths, at most to the mean of
-its surroundings for large ones. With the width :math:`\tau` of the peak and :math:`u_q = h_q^2/(h_q^2 + \tau^2)`,
-
-.. math:: x_q = x_0 + \tau\,(c_1 u_q + c_2 u_q^2) + \text{error}.
-
-Either both c are zero (a symmetric peak), or they are normal with a known deviation (a skewed one: :math:`x_0` is what
-is left as the bandwidth shrinks, and the error has a third-order remainder). Both are fitted by generalised least
-squares and averaged by their evidence. In one column the position of a symmetric peak that stands alone is the one at
-the bandwidth with the least error, a wide one; beside walls and other modes it is that of the fit (in two columns this
-gained nothing). The variance is that within the
-fits and between them, so that what smoothing may have moved is in the error, also where too few data
-tell. Bandwidths that reach a wall or another mode have errors of their own.
+What smoothing does to these positions is judged by :mod:`fogline.density.modes.smoothing_bias`. In one column the
+position of a symmetric peak that stands alone is the one at the bandwidth with the least error, a wide one; beside
+walls and other modes it is that of the fit (in two columns this gained nothing). Bandwidths that reach a wall or
+another mode have errors of their own.
 """
 
 from __future__ import annotations
@@ -37,6 +29,19 @@ from scipy.special import ndtr
 from fogline._typing import FloatArray, IntArray
 from fogline.density.modes.leaf_peaks import LeafCounts, dispersion_of
 from fogline.density.modes.scale_space import newton_ascent
+from fogline.density.modes.smoothing_bias import (
+    SMOOTHING_BIAS,
+    LinearFit,
+    combine_fits,
+    common_shift,
+    edge_probability,
+    edge_shift,
+    fit_position,
+    positive_part,
+    skewed_shift,
+    symmetric_at_walls,
+    wall_shift,
+)
 
 __all__ = ["LEAF_POSITIONS", "LeafPositionTuning", "LeafPositions", "ReflectedReading", "locate_on_leaves"]
 
@@ -49,18 +54,6 @@ class LeafPositionTuning:
     ----------
     bandwidths : mapping by dimension
         Smallest and largest bandwidth as parts of the range, and how many.
-    shift, remainder : float
-        Deviations of the c and of what the expansion leaves out, of third order: how far smoothing moves a skewed mode,
-        in widths of its peak.
-    inflation : float
-        The variance of a skewed mode is this many times that of the first order: at small bandwidths noise counts more.
-    wall : float
-        How far a wall moves a mode that is less than a bandwidth away, in widths of its peak; fades like a normal law.
-    symmetric, doubtful : float
-        Probability, before anything is seen, that a peak is symmetric: for the position, and for its error. Less near a
-        wall, which cuts off one side.
-    temper : float
-        Power of the evidence by which the error weighs the two: they are not all that a peak can be.
     steady : float
         Bandwidths are used at which the standard error is below this part of them, and of the peak's width: further out
         the error is not linear in the noise.
@@ -74,10 +67,9 @@ class LeafPositionTuning:
         Part of what walls and neighbours may do that does not follow its expected course over the bandwidths.
     places, slack : float
         On how many places flat tops are looked for, and how much further than those of a round top they may reach.
-    floor : float
-        Least error of a position, as a part of the bandwidth: what the expansion leaves out.
     steady_floor : float
-        The same of a symmetric peak that stands alone, as a part of the bandwidth or of the peak's width, the smaller.
+        Least error of a symmetric peak that stands alone, as a part of the bandwidth or of the peak's width, the
+        smaller.
     least_side : float
         A mode is followed to bandwidths of at least this part of the sides of its bucket.
     wider : tuple of float
@@ -87,15 +79,8 @@ class LeafPositionTuning:
     """
 
     bandwidths: Mapping[int, tuple[float, float, int]] = field(
-        default_factory=lambda: {1: (0.003, 0.13, 14), 2: (0.015, 0.13, 9), 3: (0.04, 0.15, 6)}
+        default_factory=lambda: {1: (0.0008, 0.13, 19), 2: (0.015, 0.13, 9), 3: (0.04, 0.15, 6)}
     )
-    shift: float = 0.8
-    remainder: float = 0.5
-    inflation: float = 1.5
-    wall: float = 1.5
-    symmetric: float = 0.8
-    doubtful: float = 0.7
-    temper: float = 0.75
     steady: float = 0.35
     usable_height: float = 3.0
     off_wall: float = 0.75
@@ -104,7 +89,6 @@ class LeafPositionTuning:
     astray: float = 1.0
     places: int = 61
     slack: float = 1.25
-    floor: float = 0.01
     steady_floor: float = 0.002
     least_side: float = 0.4
     wider: tuple[float, ...] = (2.0, 4.0, 8.0, 16.0)
@@ -347,6 +331,7 @@ class _Evidence:
     width: FloatArray
     heights: FloatArray
     nearest_wall: FloatArray
+    sharp: float = 0.0
 
     @classmethod
     def of(
@@ -407,7 +392,10 @@ class _Evidence:
         extra = pulled - _neighbours_shift(pulls[0], 0.0, width, unit)
         moved = np.stack([unseen, np.stack(ends), LEAF_POSITIONS.pull * np.abs(pulled)])
         near = np.minimum(places[0] - counts.low / unit, counts.high / unit - places[0])
-        return cls(np.array(places) - extra, h, unit, privacy, total, moved, width, np.array(heights), near)
+        # At a third of its width a peak is seen as it is, and a bump of the noise is not.
+        q = int(np.argmin(np.abs(np.log(3 * h / width[0]))))
+        sharp = _edge_at(counts, places[q] * unit, h[q] * unit, width * unit) if d == 1 else 0.0
+        return cls(np.array(places) - extra, h, unit, privacy, total, moved, width, np.array(heights), near, sharp)
 
     def answer(self, start: FloatArray, bandwidth: FloatArray) -> tuple[FloatArray, ...]:
         """Position, covariances, bandwidth, height and probability of being skewed; data units."""
@@ -415,26 +403,22 @@ class _Evidence:
         if not len(self.scales):  # nothing is steady: somewhere within the bandwidth it was found at
             wide = np.diag((bandwidth / 2) ** 2)
             return start, wide / 2, wide / 2, bandwidth, np.array(np.nan), np.array(1.0)
-        y = self.positions.ravel()
-        design = np.asarray(np.kron(np.ones((len(self.scales), 1)), np.eye(d)), dtype=np.float64)
-        own = np.repeat((LEAF_POSITIONS.floor * self.scales) ** 2, d)
+        own = np.repeat((SMOOTHING_BIAS.floor * self.scales) ** 2, d)
         # What walls and neighbours do follows their course only roughly: a part of it is each bandwidth's own.
         own += (LEAF_POSITIONS.astray**2 * self.moved[1:] ** 2).sum(axis=0).ravel()
-        plain = self.total + np.diag(own) + sum(map(_common, self.moved))
+        plain = self.total + np.diag(own) + sum(map(common_shift, self.moved))
         fixed = np.array_equal(self.scales, [1.0])  # a bandwidth that was asked for: nothing is to be undone
-        fits = [_least_squares(y, design, c) for c in ([plain] if fixed else [plain, plain + self._bias()])]
-        evidence = np.array([fit[3] for fit in fits])
+        laws = [plain] if fixed else [plain, plain + skewed_shift(self.scales, self.width)]
+        if d == 1 and not fixed:
+            laws.append(plain + edge_shift(self.scales, self.width))
+        fits = [fit_position(self.positions, law) for law in laws]
+        evidence = np.array([fit.evidence for fit in fits])
         if d == 1 and not fixed and (steadiest := self._steadiest(plain)) is not None:
             fits[0] = steadiest
-        symmetric = self._symmetric()
-        weight = _weights(evidence, symmetric * LEAF_POSITIONS.symmetric)
-        mean = sum(w * fit[0] for w, fit in zip(weight, fits, strict=True))
-        gain = sum(w * fit[2] for w, fit in zip(weight, fits, strict=True))
-        weight = _weights(LEAF_POSITIONS.temper * evidence, symmetric * LEAF_POSITIONS.doubtful)
-        inflated = fits[0][1], LEAF_POSITIONS.inflation * fits[-1][1]
-        covariance = _mixed(weight, [fit[0] for fit in fits], inflated[: len(fits)], mean)
+        symmetric = symmetric_at_walls(self.nearest_wall, self.width)
+        mean, gain, covariance, skewness = combine_fits(fits, evidence, symmetric, self.sharp)
         privacy = gain @ self.privacy @ gain.T
-        rest = _positive(covariance - privacy)
+        rest = positive_part(covariance - privacy)
         influence = np.abs(gain).reshape(d, len(self.scales), d).sum(axis=(0, 2))
         typical = float(np.exp(influence @ np.log(self.scales) / influence.sum()))
         nearest = int(np.argmin(np.abs(np.log(self.scales / typical))))
@@ -445,10 +429,10 @@ class _Evidence:
             rest * square,
             typical * self.unit,
             self.heights[nearest],
-            np.array(weight[-1] if len(fits) > 1 else 0.0),
+            skewness,
         )
 
-    def _steadiest(self, plain: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float] | None:
+    def _steadiest(self, plain: FloatArray) -> LinearFit | None:
         """Position at the bandwidth with the least error, for a peak that smoothing does not move; None if not alone.
 
         Positions at neighbouring bandwidths have nearly the same error, so that their best combination is a difference
@@ -458,34 +442,21 @@ class _Evidence:
         blocks = plain.reshape(size, d, size, d)[np.arange(size), :, np.arange(size), :].copy()
         # A peak that is not moved has no third order either: the least error is a small part of the peak's width.
         least = LEAF_POSITIONS.steady_floor**2 / (1 / self.scales[:, None] ** 2 + 1 / self.width**2)
-        spare = least - (LEAF_POSITIONS.floor * self.scales[:, None]) ** 2
+        spare = least - (SMOOTHING_BIAS.floor * self.scales[:, None]) ** 2
         blocks[:, np.arange(d), np.arange(d)] += np.minimum(spare, 0.0)
         q = int(np.argmin(np.einsum("qii,i->q", blocks, 1 / self.width**2)))
         if np.any(self.moved[1:, q] ** 2 > LEAF_POSITIONS.alone**2 * np.diag(blocks[q])):
             return None
         gain = np.zeros((d, size * d))
         gain[:, q * d : (q + 1) * d] = np.eye(d)
-        return self.positions[q], blocks[q], gain, 0.0
-
-    def _symmetric(self) -> float:
-        """How likely walls leave a peak symmetric."""
-        return float(1 - np.exp(-((self.nearest_wall / self.width) ** 2) / 4).max())
-
-    def _bias(self) -> FloatArray:
-        """Covariance that smoothing adds if the peak is skewed."""
-        u = self.scales[:, None] ** 2 / (self.scales[:, None] ** 2 + self.width**2)
-        shift, rest = LEAF_POSITIONS.shift * self.width, LEAF_POSITIONS.remainder * self.width
-        bias = _common(shift * u) + _common(shift * u**2) + _common(rest * u**3)
-        return np.asarray(bias)
+        return LinearFit(self.positions[q], blocks[q], gain, 0.0)
 
 
-def _common(moved: FloatArray) -> FloatArray:
-    """Covariance of a shift of unknown size and known course over the bandwidths, of shape (Q, d)."""
-    size, d = moved.shape
-    total = np.zeros((size, d, size, d))
-    for axis in range(d):
-        total[:, axis, :, axis] = np.outer(moved[:, axis], moved[:, axis])
-    return total.reshape(size * d, size * d)
+def _edge_at(counts: LeafCounts, place: FloatArray, bandwidth: FloatArray, width: FloatArray) -> float:
+    """How likely a peak of one column has an edge: its sides differ far more than those of a skewed hill."""
+    reading = ReflectedReading(counts, bandwidth)
+    heights = [float(reading.weights(place + side * width, [(0,)])[0] @ counts.counts) for side in (-1, 0, 1)]
+    return edge_probability(abs(heights[2] - heights[0]) / max(heights[1], 1e-300))
 
 
 def _bucket_sides(counts: LeafCounts, place: FloatArray) -> FloatArray:
@@ -493,22 +464,6 @@ def _bucket_sides(counts: LeafCounts, place: FloatArray) -> FloatArray:
     leaf = np.clip(((place - counts.low) / counts.spec.cell_widths).astype(int), 0, np.array(counts.spec.leaves) - 1)
     box = counts.boxes[counts.label[tuple(leaf)]]
     return np.asarray((box[:, 1] - box[:, 0]) * counts.spec.cell_widths)
-
-
-def _weights(evidence: FloatArray, symmetric: float) -> FloatArray:
-    """Weights of the fits by their evidence, the symmetric one first."""
-    prior = np.array([symmetric, 1 - symmetric])[: len(evidence)]
-    weight = prior * np.exp(evidence - evidence.max())
-    return np.asarray(weight / weight.sum())
-
-
-def _mixed(
-    weight: FloatArray, means: Sequence[FloatArray], covariances: Sequence[FloatArray], mean: FloatArray
-) -> FloatArray:
-    """Covariance around a mean of a mixture of normal laws: within them, and between them."""
-    within = sum(w * own for w, own in zip(weight, covariances, strict=True))
-    between = sum(w * np.outer(one - mean, one - mean) for w, one in zip(weight, means, strict=True))
-    return np.asarray(within + between)
 
 
 def _apart(reading: ReflectedReading, x: FloatArray, other: FloatArray, height: float) -> tuple[FloatArray, float]:
@@ -520,8 +475,7 @@ def _apart(reading: ReflectedReading, x: FloatArray, other: FloatArray, height: 
 
 def _wall_shift(counts: LeafCounts, place: FloatArray, scale: float, width: FloatArray, unit: FloatArray) -> FloatArray:
     """How far walls may move a mode at one bandwidth, per axis, in units."""
-    near = np.minimum(place - counts.low / unit, counts.high / unit - place) / scale
-    return np.asarray(LEAF_POSITIONS.wall * width * np.exp(-(near**2)))
+    return wall_shift(np.minimum(place - counts.low / unit, counts.high / unit - place), scale, width)
 
 
 def _neighbours_shift(
@@ -534,26 +488,3 @@ def _neighbours_shift(
         if np.isfinite(towards).all():
             pull += towards * ratio * math.exp(-0.5 * float(np.sum(towards**2 / (scale**2 + width**2))))
     return pull
-
-
-def _least_squares(
-    y: FloatArray, design: FloatArray, covariance: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Estimate, its covariance, the matrix that makes it, and the logarithm of the evidence."""
-    root = np.linalg.cholesky(covariance)
-    x, z = np.linalg.solve(root, design), np.linalg.solve(root, y)
-    precision = x.T @ x
-    inverse = np.linalg.inv(precision)
-    gain = inverse @ np.linalg.solve(root.T, x).T
-    mean = gain @ y
-    rest = z - x @ mean
-    evidence = (
-        -float(np.log(np.diag(root)).sum()) - 0.5 * float(np.linalg.slogdet(precision)[1]) - 0.5 * float(rest @ rest)
-    )
-    return mean, inverse, gain, evidence
-
-
-def _positive(matrix: FloatArray) -> FloatArray:
-    """Nearest covariance: what rounding made negative is nothing."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

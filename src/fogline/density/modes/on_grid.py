@@ -17,7 +17,7 @@ from fogline.density.counted_records import joined
 from fogline.density.grid_reading import Reading
 from fogline.density.modes import significance
 from fogline.density.modes.peaks import find_peaks
-from fogline.density.modes.scale_space import SCALE_SPACE, Located, ScaleSpace, locate_modes, track_modes
+from fogline.density.modes.scale_space import SCALE_SPACE, Located, ScaleSpace, error_shape, locate_modes, track_modes
 from fogline.density.modes.significance import at_a_wall
 from fogline.density.modes.tables import ModeTable, no_modes
 from fogline.density.spec import as_bandwidth
@@ -42,7 +42,7 @@ def read_modes(density: PrivateDensity, n_modes: int | None, level: float, bandw
         return no_modes(density.spec.d, joined(message, at_a_wall(density, scale_space, starts)))
     mode_tracks = track_modes(scale_space, starts, at)
     located = locate_modes(scale_space, mode_tracks)
-    p_values = significance.peak_p_values(density, scale_space, located.position)
+    p_values = significance.peak_p_values(density, scale_space, located.seen)
     if n_modes is None:  # what is reported is what was tested: a track that left its peak is no mode
         clear = p_values <= level
         located, p_values = located.only(clear), p_values[clear]
@@ -127,7 +127,7 @@ def make_table(
         positions=located.position[order],
         heights=heights[order],
         privacy_covariances=(located.privacy_variance[:, None, None] * shape)[order],
-        sampling_covariances=(located.sampling_variance[:, None, None] * shape)[order],
+        sampling_covariances=(located.sampling_variance[:, None, None] * shape + located.smoothing)[order],
         p_values=p_values[order],
         bandwidths=(scale_space.scales[located.scale][:, None] * scale_space.unit)[order],
         message=message,
@@ -139,8 +139,5 @@ def _error_shape(scale_space: ScaleSpace, located: Located) -> FloatArray:
     shapes = np.empty((len(located.scale), scale_space.d, scale_space.d))
     for k, (q, x) in enumerate(zip(located.scale, located.position, strict=True)):
         hessian = scale_space.readings[q].jet(x[None])[2][0] * scale_space.unit[:, None] * scale_space.unit
-        values, vectors = np.linalg.eigh(hessian)
-        flatness = 1 / np.maximum(np.abs(values), 1e-3 * np.abs(values).max())
-        squared = flatness**2 / np.mean(flatness**2)
-        shapes[k] = (vectors * squared) @ vectors.T * scale_space.unit[:, None] * scale_space.unit
+        shapes[k] = error_shape(hessian)[0] * scale_space.unit[:, None] * scale_space.unit
     return shapes

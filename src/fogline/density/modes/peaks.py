@@ -352,6 +352,8 @@ class Basins:
         it, since counts are added up; that the region would be drawn elsewhere next time is not in it.
     wall_shares : array of shape (w,)
         Share in the area of each place at a wall that was given beside the modes.
+    wall_share_errors : array of shape (w,)
+        Standard errors of these, as of `share_errors`: privacy and sampling, and no smoothing.
     """
 
     grid: Grid
@@ -359,6 +361,7 @@ class Basins:
     shares: FloatArray
     share_errors: FloatArray
     wall_shares: FloatArray = field(default_factory=lambda: np.zeros(0))
+    wall_share_errors: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 def basins(
@@ -429,7 +432,7 @@ def _leaf_basins(density: PrivateDensity, grid: Grid, places: FloatArray, k: int
     # Counts far out are noise around few records: they count for the hill that they lead up to, as all others do.
     whole = _labels(smooth, places, reading, -np.inf)
     shares, errors = _leaf_shares(density, grid, whole, len(places), found.in_order, left)
-    return Basins(grid, np.where(labels < k, labels, -1), shares[:k], errors[:k], shares[k:])
+    return Basins(grid, np.where(labels < k, labels, -1), shares[:k], errors[:k], shares[k:], errors[k:])
 
 
 def _leaf_shares(

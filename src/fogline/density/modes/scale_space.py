@@ -14,7 +14,9 @@ the positions have covariance :math:`T_{qr} = d\,l_q l_r (G_{qr} + S_{qr})`. The
 its distance to some smaller scale exceeds nine times the variance of that difference; the mode is read at the
 scale with the least estimated bias squared plus variance.
 
-Before that, positions are corrected for the pull of the other modes' tails, which the kernel widens.
+Before that, positions are corrected for the pull of the other modes' tails, which the kernel widens. After it, the
+positions at all steady scales are asked whether the peak is skewed (:mod:`fogline.density.modes.smoothing_bias`): the
+position moves as far as they say so, and the doubt about it is part of the error.
 
 The noise of neighbouring scales is almost the same noise, so differences must be judged by the covariance
 :math:`V_q + V_r - 2T_{qr}`; and the curvature seen at a small scale is that of a noise bump, so it is modelled
@@ -23,12 +25,23 @@ through :math:`\tau^2` instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from fogline._typing import BoolArray, FloatArray, IntArray
+from fogline.density.modes.smoothing_bias import (
+    SMOOTHING_BIAS,
+    LinearFit,
+    combine_fits,
+    common_shift,
+    fit_position,
+    positive_part,
+    skewed_shift,
+    symmetric_at_walls,
+    wall_shift,
+)
 
 __all__ = [
     "SCALE_SPACE",
@@ -36,6 +49,7 @@ __all__ = [
     "Located",
     "ScaleSpace",
     "ScaleSpaceTuning",
+    "error_shape",
     "locate_modes",
     "newton_ascent",
     "track_modes",
@@ -64,6 +78,13 @@ class ScaleSpaceTuning:
         expected or seen, to the scale two below.
     usable_height : float
         A track can be used at a scale where it stands this many noise deviations high.
+    linear : float
+        Scales at which the position is known to this part of the bandwidth say whether the peak is skewed: further out
+        a track follows bumps of the noise, and a symmetric peak looks skewed.
+    jump : float
+        A track that moves by more than this many bandwidths between two scales is another peak.
+    closer : float
+        A skewed mode moves by at most this part of its distance to another one.
     """
 
     size: int = 11
@@ -74,6 +95,9 @@ class ScaleSpaceTuning:
     hidden_scales: int = 2
     hidden_share: float = 0.2
     usable_height: float = 3.0
+    linear: float = 0.12
+    jump: float = 1.0
+    closer: float = 0.3
 
 
 SCALE_SPACE = ScaleSpaceTuning()
@@ -151,10 +175,19 @@ class Located:
     scale: IntArray  # (k,) index into the scales
     privacy_variance: FloatArray  # (k,) sum over the axes, units of the scale space
     sampling_variance: FloatArray  # with the allowance for bias
+    smoothing: FloatArray  # (k, d, d) covariance of what smoothing may have moved beyond that, data units
+    seen: FloatArray  # (k, d) where the peak is at that scale, before smoothing is taken back: what a test is made of
 
     def only(self, kept: BoolArray) -> Located:
         """Some of the modes."""
-        return Located(self.position[kept], self.scale[kept], self.privacy_variance[kept], self.sampling_variance[kept])
+        return Located(
+            self.position[kept],
+            self.scale[kept],
+            self.privacy_variance[kept],
+            self.sampling_variance[kept],
+            self.smoothing[kept],
+            self.seen[kept],
+        )
 
 
 def newton_ascent(reading: Climbable, points: FloatArray, *, rounds: int = 25) -> FloatArray:
@@ -227,7 +260,9 @@ def locate_modes(scale_space: ScaleSpace, mode_tracks: ModeTracks) -> Located:
     if len(scale_space.scales) == 1:  # a bandwidth that was asked for: its modes, not those of the density behind it
         return first
     pull = _neighbours_pull(scale_space, mode_tracks.position, first.position, spread, weight)
-    return _choose(scale_space, mode_tracks, mode_tracks.position - pull, usable, t_privacy, t_total)
+    positions = mode_tracks.position - pull
+    located = _choose(scale_space, mode_tracks, positions, usable, t_privacy, t_total)
+    return _with_smoothing(scale_space, positions, usable, t_total, located)
 
 
 def _choose(
@@ -259,12 +294,81 @@ def _choose(
     unseen = np.maximum(spread_of_difference, moved)[chosen, below, column]
     unseen = SCALE_SPACE.hidden_share * np.where(usable[below, column], unseen, 0)
     spec = scale_space.readings[0].spec
+    place = np.clip(positions[chosen, column], spec.lower, spec.upper)
     return Located(
-        position=np.clip(positions[chosen, column], spec.lower, spec.upper),
+        position=place,
         scale=chosen,
         privacy_variance=privacy_part,
         sampling_variance=variance[chosen, column] - privacy_part + unseen,
+        smoothing=np.zeros((len(chosen), scale_space.d, scale_space.d)),
+        seen=place,
     )
+
+
+def _with_smoothing(
+    scale_space: ScaleSpace, positions: FloatArray, usable: BoolArray, t_total: FloatArray, located: Located
+) -> Located:
+    """Move modes as far as their positions over the scales say that peaks are skewed; doubt goes into the error."""
+    moved, smoothing, d = located.position.copy(), located.smoothing.copy(), scale_space.d
+    spec, square = scale_space.readings[0].spec, scale_space.unit[:, None] * scale_space.unit
+    ways = np.linalg.norm((moved[:, None] - moved) / scale_space.unit, axis=2) + np.diag(np.full(len(moved), np.inf))
+    nearest = ways.min(axis=1, initial=np.inf)  # to the nearest other mode
+    for k, chosen in enumerate(located.scale.tolist()):
+        used = _steady_scales(scale_space, positions[:, k], usable[:, k], t_total[:, :, k], chosen)
+        shape, width, near = _peak_shape(scale_space, positions[chosen, k], chosen)
+        scales, track = scale_space.scales[used], positions[used, k] / scale_space.unit
+        pushed = wall_shift(near, scales[:, None], width)
+        alone = np.repeat((SMOOTHING_BIAS.floor * scales) ** 2, d) + pushed.ravel() ** 2
+        noise = np.asarray(np.kron(t_total[used][:, used, k] / d, shape), dtype=np.float64)
+        plain: FloatArray = noise + np.diag(alone) + common_shift(pushed)
+        fits = [fit_position(track, plain), fit_position(track, plain + skewed_shift(scales, width))]
+        evidence = np.array([fit.evidence for fit in fits])
+        # A symmetric peak is where the scale with the least error shows it, and not where all of them together do:
+        # their errors are nearly the same, and the best combination would be a difference of large numbers.
+        at = int(np.flatnonzero(used == chosen)[0])
+        own: FloatArray = (located.privacy_variance[k] + located.sampling_variance[k]) / d * shape
+        fits[0] = LinearFit(track[at], own + np.diag(pushed[at] ** 2), fits[0].gain, 0.0)
+        mean, _, covariance, _ = combine_fits(fits, evidence, symmetric_at_walls(near, width))
+        step = mean - located.position[k] / scale_space.unit
+        step *= min(1.0, SCALE_SPACE.closer * nearest[k] / max(float(np.linalg.norm(step)), 1e-300))
+        moved[k] = np.clip(located.position[k] + step * scale_space.unit, spec.lower, spec.upper)
+        smoothing[k] = positive_part(covariance - own) * square
+    return replace(located, position=moved, smoothing=smoothing)
+
+
+def _steady_scales(
+    scale_space: ScaleSpace, track: FloatArray, usable: BoolArray, t_total: FloatArray, chosen: int
+) -> IntArray:
+    """Scales around the chosen one at which a track does not jump and its error is linear in the noise."""
+    error = np.sqrt(np.diag(t_total) / scale_space.d)
+    steady = usable & (error < SCALE_SPACE.linear * scale_space.scales)
+    steps = np.abs(np.diff(track, axis=0)) / scale_space.unit
+    far = steps.max(axis=1) > SCALE_SPACE.jump * scale_space.scales[:-1]
+    first = last = chosen
+    while first > 0 and steady[first - 1] and not far[first - 1]:
+        first -= 1
+    while last + 1 < len(steady) and steady[last + 1] and not far[last]:
+        last += 1
+    return np.arange(first, last + 1)
+
+
+def _peak_shape(scale_space: ScaleSpace, place: FloatArray, scale: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Shape of the error of a peak (trace d), its width along each axis, and how far the walls are; in units."""
+    reading, h = scale_space.readings[scale], float(scale_space.scales[scale])
+    value, _, hessian = reading.jet(place[None])
+    shape, flat = error_shape(hessian[0] * scale_space.unit[:, None] * scale_space.unit)
+    seen = float(value[0]) * flat - h**2
+    width = np.sqrt(np.clip(seen, (0.3 * scale_space.scales[0]) ** 2, (2 * scale_space.scales[-1]) ** 2))
+    near = np.minimum(place - reading.spec.lower, reading.spec.upper - place) / scale_space.unit
+    return shape, width, near
+
+
+def error_shape(hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Shape of a mode's error, of trace d, long where the peak is flat; and the inverse curvature along each axis."""
+    values, vectors = np.linalg.eigh(hessian)
+    flatness = 1 / np.maximum(np.abs(values), 1e-3 * np.abs(values).max())
+    squared = flatness**2 / np.mean(flatness**2)
+    return (vectors * squared) @ vectors.T, np.einsum("ij,j,ij->i", vectors, flatness, vectors)
 
 
 def _neighbours_pull(

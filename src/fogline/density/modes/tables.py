@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from fogline._results import ReadingResults, column_words
 from fogline._typing import FloatArray
 from fogline.density.spec import places_in_words
+from fogline.density.value_words import cell_words
 
 __all__ = ["BoundaryMode", "ModeTable", "PointMass", "no_modes"]
 
@@ -26,13 +28,17 @@ class BoundaryMode:
     height : float
         Density there, smoothed by a kernel that the wall reflects.
     share : float
-        Part of the records on the slopes that lead up to it.
+        Part of the records on the slopes that lead up to it: in one column the mean over draws of the posterior, each
+        up to its own lowest point before the next mode, wall or hump; in several that of the area as drawn.
     p_value : float
         Chance that noise alone raises a peak as prominent at some wall.
+    share_error : float
+        Standard error of the share: privacy noise and sampling; in one column also where the slopes end, so that it is
+        large where the valley is flat.
 
     Examples
     --------
-    >>> mode = BoundaryMode(((0, "low"),), (0.0,), 0.4, 0.9, 1e-6)
+    >>> mode = BoundaryMode(((0, "low"),), (0.0,), 0.4, 0.9, 1e-6, 0.02)
     >>> mode.words(["stay"])
     'the low end of stay'
     """
@@ -42,6 +48,7 @@ class BoundaryMode:
     height: float
     share: float
     p_value: float
+    share_error: float = 0.0
 
     def words(self, columns: tuple[str, ...] | list[str]) -> str:
         """Name the walls."""
@@ -75,6 +82,35 @@ class PointMass:
     high: tuple[float, ...]
     share: float
     error: float
+
+    def words(
+        self,
+        columns: Sequence[str],
+        steps: Sequence[float | None] = (),
+        between: tuple[str, str] = (" = ", " = "),
+    ) -> str:
+        """Name the columns with the value, or with the ends of the cell where no more than that is known.
+
+        Parameters
+        ----------
+        columns : sequence of str
+        steps : sequence of float or None
+            Public steps of the columns; none where there are not as many.
+        between : two str
+            What stands between a column and its value, or the ends of its cell.
+
+        Examples
+        --------
+        >>> PointMass((50.012207,), (50.0,), (50.024414,), 0.1, 0.003).words(["x"])
+        'x = 50 to 50.025'
+        """
+        known = steps if len(steps) == len(columns) else (None,) * len(columns)
+        cells = zip(columns, self.value, self.low, self.high, known, strict=True)
+        return ", ".join(
+            f"{name}{between[' to ' in told]}{told}"
+            for name, value, low, high, step in cells
+            if value is not None and (told := cell_words(value, low, high, step))
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,10 +164,10 @@ class ModeTable(ReadingResults):
             for k, place in enumerate(places_in_words(names, self.positions, self.standard_errors))
         ]
         for wall in self.boundary_modes:
-            lines.append(f"densest at {wall.words(names)}: {wall.share:.1%} of the records, p = {wall.p_value:.2g}")
+            share = f"{wall.share:.1%} ± {wall.share_error:.1%} of the records"
+            lines.append(f"densest at {wall.words(names)}: {share}, p = {wall.p_value:.2g}")
         for heap in self.point_masses:
-            pairs = [(name, value) for name, value in zip(names, heap.value, strict=True) if value is not None]
-            where = ", ".join(f"{name} = {value:.4g}" for name, value in pairs)
+            where = heap.words(names, () if self.origin is None else self.origin.density.spec.steps)
             lines.append(f"point mass at {where}: {heap.share:.1%} ± {heap.error:.1%} of the records")
         return "\n".join([*lines, *filter(None, [self.message])]) or "no mode"
 

@@ -496,7 +496,7 @@ def read_modes_anywhere(
     if not len(starts):
         return no_modes(scale_space.d, message)
     located = locate_modes(scale_space, track_modes(scale_space, starts, at))
-    return make_table(scale_space, located, _p_values(layers, located.position), message, common=True)
+    return make_table(scale_space, located, _p_values(layers, located.seen), message, common=True)
 
 
 def survey_of(density: PrivateDensity, scale_space: ScaleSpace) -> Survey:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,7 @@ __all__ = [
     "neighbour_level",
     "tell_atoms",
     "wall_level",
+    "wide_heaps",
 ]
 
 
@@ -101,7 +103,7 @@ def tell_atoms(posterior: Posterior, known: ColumnHeaps) -> list[Atom]:
 
 
 def cut_heaps(posterior: Posterior, known: ColumnHeaps) -> Heaps:
-    """Heaps of a posterior of one column that a range may cut: atoms of one leaf, and the values of a found lattice."""
+    """Heaps of a posterior of one column in single leaves: atoms, and the values of a found lattice."""
     axis, masses = posterior.axes[0], posterior.masses()
     atoms = [leaves_of(axis, atom) for atom in posterior.atoms] if known.cells else []
     told = {cell.start for cell in atoms if cell.stop - cell.start == 1}
@@ -110,6 +112,22 @@ def cut_heaps(posterior: Posterior, known: ColumnHeaps) -> Heaps:
     if posterior.is_coarse:  # a wide leaf: what is beside the heap counts
         beside = wall_level(masses.estimate)[leaves] / np.maximum(masses.estimate[leaves], 1e-300)
     return Heaps.of(axis, leaves, values, len(masses.draws), posterior._seed, beside=beside)
+
+
+def wide_heaps(posterior: Posterior, known: ColumnHeaps) -> Heaps:
+    """Atoms of a posterior of one column in cells of several leaves, anywhere in which the value may be."""
+    axis, masses = posterior.axes[0], posterior.masses()
+    cells = [leaves_of(axis, atom) for atom in posterior.atoms] if known.cells else []
+    cells = [cell for cell in cells if cell.stop - cell.start > 1]
+    starts, stops = (np.array([getattr(cell, end) for cell in cells], dtype=np.int64) for end in ("start", "stop"))
+    values = np.array([cell_value(axis, cell.start, cell.stop) for cell in cells])
+    found = Heaps.of(axis, starts, values, len(masses.draws), posterior._seed, stops=stops, at_wall=False)
+    parts = [np.empty((len(part), len(cells))) for part in (masses.estimate[None], masses.draws)]
+    for number, cell in enumerate(cells):
+        for out, part in zip(parts, (masses.estimate[None], masses.draws), strict=True):
+            whole = np.maximum(part[:, cell].sum(axis=1), 1e-300)
+            out[:, number] = np.clip(1 - level_beside(part, cell.start, cell.stop) / whole, 0.0, 1.0)
+    return replace(found, part=parts[0], drawn_part=parts[1])
 
 
 def level_cells(part: FloatArray, cells: Sequence[slice], axis: int) -> FloatArray:

@@ -137,25 +137,30 @@ class LeafAxis:
 
 @dataclass(frozen=True, eq=False)
 class Heaps:
-    """Leaves whose mass is taken to be one value, and where that value lies: as estimated, and in each draw.
+    """Cells whose mass is taken to be one value, and where that value lies: as estimated, and in each draw.
 
     Attributes
     ----------
-    leaves : array of shape (heaps,)
+    leaves, stops : array of shape (heaps,)
+        First leaf of each cell, and the first one after it; most cells are one leaf.
     values : array of shape (1, heaps)
         The value as estimated.
     drawn : array of shape (draws, heaps)
         Places that the value may have.
     part : array of shape (1, heaps)
-        Part of the leaf's mass that is the value; the rest is even in the leaf.
+        Part of the cell's mass that is the value; the rest is spread over the cell.
     drawn_part : array of shape (draws, heaps)
+    ends : array of shape (2, heaps)
+        Least and largest place that the value may have.
     """
 
     leaves: IntArray
+    stops: IntArray
     values: FloatArray
     drawn: FloatArray
     part: FloatArray
     drawn_part: FloatArray
+    ends: FloatArray
 
     @classmethod
     def of(
@@ -166,6 +171,7 @@ class Heaps:
         draws: int,
         seed: int,
         *,
+        stops: IntArray | None = None,
         beside: FloatArray | None = None,
         at_wall: bool = True,
     ) -> Heaps:
@@ -176,6 +182,8 @@ class Heaps:
         axis : LeafAxis
         leaves, values : array of shape (heaps,)
         draws, seed : int
+        stops : array of shape (heaps,), optional
+            Ends of cells of several leaves.
         beside : array of shape (heaps,), optional
             For each heap, the part of its leaf's mass that neighbours would put there. That much of the leaf, or more,
             may be no heap, and about as much of the heap may lie in buckets at the wall that are wider than the leaf.
@@ -184,19 +192,25 @@ class Heaps:
             Whether a heap of the outermost leaf is known to be at the wall; else it is there now and then.
         """
         rng = np.random.default_rng([seed, len(leaves)])
-        first, last = axis.first(leaves), axis.last(leaves)
+        stops = leaves + 1 if stops is None else stops
+        first, last = axis.first(leaves), axis.last(stops - 1)
         share = rng.random((draws, len(leaves)))
         if axis.step:
             share = np.round(share * (last - first) / axis.step) * axis.step / np.maximum(last - first, 1e-300)
         drawn = first + share * (last - first)
         at_edge = rng.random(drawn.shape)
         drawn = np.where(at_edge < AT_EDGE, first, drawn)
-        drawn = np.where((at_edge > 1 - AT_EDGE) & (leaves == len(axis.edges) - 2), last, drawn)
+        low_wall, high_wall = leaves == 0, stops == len(axis.edges) - 1
+        drawn = np.where((at_edge > 1 - AT_EDGE) & high_wall, last, drawn)
+        # a cell is half open, but for the one at the upper wall
+        ends = np.stack([first, np.where(high_wall | (axis.step > 0), last, np.nextafter(last, -np.inf))])
         if at_wall:
-            drawn = np.where(leaves == 0, first, np.where(leaves == len(axis.edges) - 2, last, drawn))
+            drawn = np.where(low_wall, first, np.where(high_wall, last, drawn))
+            ends = np.where(low_wall, first, np.where(high_wall, last, ends))
         most = np.zeros(len(leaves)) if beside is None else np.clip(beside, 0.0, 1.0)
         drawn_part = 1 - most * rng.uniform(BESIDE[0], BESIDE[1], drawn.shape)
-        return cls(leaves, values[None, :], drawn, (1 - most * sum(BESIDE) / 2)[None], drawn_part)
+        part = (1 - most * sum(BESIDE) / 2)[None]
+        return cls(leaves, stops, values[None, :], drawn, part, drawn_part, ends)
 
     def weights(self, low: float, high: float, slack: float, cut: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Part of each heap's leaf that lies in a closed range: as estimated (heaps,), and in each draw.
@@ -212,10 +226,41 @@ class Heaps:
         return (self.part * inside + (1 - self.part) * cut)[0], self.drawn_part * drawn + (1 - self.drawn_part) * cut
 
     def inside(self, low: float, high: float, slack: float) -> tuple[BoolArray, BoolArray]:
-        """Whether the values lie in a closed range: as estimated, and in each draw."""
+        """Whether the values lie in a closed range: as estimated, and in each draw.
+
+        Whoever asks about a single value that lies in the cell of a heap asks about the heap.
+        """
         both = ((part >= low - slack) & (part <= high + slack) for part in (self.values, self.drawn))
         estimated, drawn = both
-        return estimated, drawn
+        return estimated | ((low == high) & self.possible(low, high, slack)[1]), drawn
+
+    def possible(self, low: float, high: float, slack: float) -> tuple[BoolArray, BoolArray]:
+        """Whether the values surely lie in a closed range, and whether they may."""
+        first, last = self.ends
+        surely = (first >= low - slack) & (last <= high + slack)
+        return surely, (last >= low - slack) & (first <= high + slack)
+
+    def change(
+        self, part: FloatArray, weights: FloatArray, inside: FloatArray | BoolArray, heaped: FloatArray
+    ) -> FloatArray:
+        """What a range holds more because heaps lie in it as wholes or not at all.
+
+        Parameters
+        ----------
+        part : array of shape (..., leaves)
+        weights : array of shape (leaves,)
+            Part of each leaf that the range covers.
+        inside : array of shape (heaps,) or (draws, heaps)
+            Whether each heap lies in the range.
+        heaped : array of shape (heaps,) or (draws, heaps)
+            Part of each cell that is the heap.
+        """
+        total = np.zeros(part.shape[:-1])
+        for number, (start, stop) in enumerate(zip(self.leaves.tolist(), self.stops.tolist(), strict=True)):
+            cell = part[..., start:stop]
+            more = inside[..., number] * cell.sum(axis=-1) - cell @ weights[start:stop]
+            total = total + heaped[..., number] * more
+        return np.asarray(total)
 
 
 def cdf_at(

@@ -67,17 +67,28 @@ class Conditions:
         if not given:
             return self._answer(float(inside.estimate), inside.draws, inside.even, self.posterior, target, level)
         around = self._masses(given, (), target)
-        # Where a draw sees nothing in the condition, the share may be anything.
-        anything = np.linspace(0, 1, len(around.draws))
+        # Where a draw sees nothing in the condition, the share may be anything, unless logic decides it.
+        anything, middle = np.linspace(0, 1, len(around.draws)), 0.5
+        if all(self._covers(name, ends, given.get(name, (None, None))) for name, ends in event.items()):
+            anything, middle = np.ones(len(around.draws)), 1.0
+        elif not all(_rises(ends) for ends in both.values()):
+            anything, middle = np.zeros(len(around.draws)), 0.0
         value, draws, even = (
             np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), unknown)
             for part, whole, unknown in (
-                (inside.estimate, around.estimate, 0.5),
+                (inside.estimate, around.estimate, middle),
                 (inside.draws, around.draws, anything),
                 (inside.even, around.even, anything),
             )
         )
         return self._answer(float(value), draws, even, self._counted(given), target, level)
+
+    def _covers(self, name: str, wide: Ends, narrow: Ends) -> bool:
+        """Whether a range of a column holds another one, within the bounds."""
+        axis = self.posterior.axes[self.posterior.columns.index(name)]
+        (low, high), (first, last) = axis.range(wide), axis.range(narrow)
+        bounds = axis.bounds
+        return low <= max(first, bounds[0]) and min(last, bounds[1]) <= high
 
     @staticmethod
     def _answer(

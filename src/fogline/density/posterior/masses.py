@@ -51,6 +51,12 @@ class MassSettings:
         Power of the probability of not being empty that multiplies the estimate.
     levels : int
         How many times the box is halved to reconcile the estimate with released sums.
+    heavy : float
+        Stretches at a wall of one column with a larger share than this are halved further.
+    edge : float
+        A bucket of one column is the edge of a stretch where its neighbour's density is below this part of its own.
+    doubted_edge : float
+        Share of the draws in which the records of such a bucket begin at a random place inside it.
     most_evenness : float
         Most concentration of the shares within a bucket.
     agreement : float
@@ -71,6 +77,9 @@ class MassSettings:
     draws: int = 400
     thinning: float = 1.5
     levels: int = 3
+    heavy: float = 0.05
+    edge: float = 0.1
+    doubted_edge: float = 0.5
     most_evenness: float = 64.0
     agreement: float = 0.8
     evidence: float = 10.0
@@ -127,7 +136,7 @@ class BucketPosterior:
             slabs = reconcile_margins(blocks, self.sums, self.settings.crossing)
             return reconcile_walls(slabs, self.sums, self.settings.wall_contrast)
         if self.settings.levels:
-            thinned = reconcile_halves(thinned, self.sums, self.settings.levels)
+            thinned = reconcile_halves(thinned, self.sums, self.settings.levels, self.settings.heavy)
         return np.asarray(thinned * total / max(float(thinned.sum()), 1e-300))
 
     def _with_background(self, expected: FloatArray) -> FloatArray:
@@ -278,12 +287,41 @@ class BucketPosterior:
             evenness = 1 / (1 / evenness + 1 / np.maximum(buckets.mean(axis=1), 1.0))
         concentration = np.maximum((evenness[self.label] * self.shape)[order], 1e-3)
         draws, ordered_label, least = np.empty((buckets.shape[1], len(order))), self.label[order], 1e-12 * concentration
+        edges = self._edges(buckets.shape[1])
         for k in range(len(draws)):  # one by one, so that what is written stays in the processor's cache
             share = rng.standard_gamma(concentration)
             share += least
+            for leaves, begins in edges:
+                share[leaves[: begins[k]]] *= _BEFORE_EDGE
             share *= (buckets[:, k] / np.add.reduceat(share, starts))[ordered_label]
             draws[k, order] = share
         return draws
+
+    def _edges(self, draws: int) -> list[tuple[IntArray, IntArray]]:
+        """Buckets of one column beside nearly empty ones: leaves from the empty side on, and how many have none.
+
+        The field tells how a bucket spreads by its neighbours, and nothing tells where in it a stretch of records
+        begins: at a least price or a minimum wage it is the first record, anywhere in the bucket.
+        """
+        found = list[tuple[IntArray, IntArray]]()
+        if self.mesh.d > 1 or not self.settings.doubted_edge:
+            return found
+        rng = public_generator(self.release.counts.counts, np.array([5]))
+        boxes = self.release.counts.boxes[:, 0]
+        sizes = boxes[:, 1] - boxes[:, 0]
+        density, clear = self.expected / sizes, 3 * self.release.counts.noise.sd
+        beside = np.stack([np.append(np.inf, density[:-1]), np.append(density[1:], np.inf)])
+        is_edge = (beside < self.settings.edge * density) & (sizes > 1) & (self.expected > clear)
+        for side, j in np.argwhere(is_edge):
+            leaves = np.arange(boxes[j, 0], boxes[j, 1])
+            begins = np.floor(rng.random(draws) * sizes[j]).astype(np.int64)
+            begins[rng.random(draws) >= self.settings.doubted_edge] = 0
+            found.append((leaves if side == 0 else leaves[::-1], begins))
+        return found
+
+
+_BEFORE_EDGE = 1e-9
+"""What is left of a leaf's share in a draw in which the records begin after it."""
 
 
 class LeafMasses:
@@ -324,6 +362,7 @@ class LeafMasses:
 
         def change(part: FloatArray) -> FloatArray:
             total = part.sum(axis=axes, keepdims=True)
+            total = np.where(np.abs(total - 1) < 1e-12, 1.0, total)  # normalised before: what rounding left
             found = part / np.where(total > 0, total, 1.0)
             if not np.all(total > 0):
                 found = np.where(total > 0, found, 1 / math.prod(part.shape[k] for k in axes))

@@ -26,7 +26,14 @@ from fogline._typing import FloatArray
 from fogline._validation import check_count, check_level
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.point_masses import ColumnHeaps, column_heaps, heaps_of_contents
-from fogline.density.posterior.atom_cells import cut_heaps, leaves_of, level_cells, move_to_atoms, tell_atoms
+from fogline.density.posterior.atom_cells import (
+    cut_heaps,
+    leaves_of,
+    level_cells,
+    move_to_atoms,
+    tell_atoms,
+    wide_heaps,
+)
 from fogline.density.posterior.axes import (
     HEAVY_LEAF,
     Ends,
@@ -34,7 +41,6 @@ from fogline.density.posterior.axes import (
     LeafAxis,
     axes_of,
     cdf_at,
-    cut_shares,
     mean_places,
     quantiles_of,
 )
@@ -51,9 +57,13 @@ from fogline.density.posterior.estimates import (
 )
 from fogline.density.posterior.fourier import FourierPosterior
 from fogline.density.posterior.masses import BucketPosterior, LeafMasses
+from fogline.density.posterior.ranges import share_of_range, with_heaps_beside
 from fogline.density.posterior.released_sums import crossing_shares, resolved_slabs
 
 __all__ = ["Ends", "LeafAxis", "LeafMasses", "Posterior", "example_posterior"]
+
+_SURELY_SEEN = 3.0
+"""Records, in units of what a cell may hold unseen, that must lie elsewhere before a column is taken to vary."""
 
 
 class Posterior(ReadingResults):
@@ -218,14 +228,14 @@ class Posterior(ReadingResults):
 
     @property
     def count(self) -> Estimate:
-        """Released number of records; its only error is the noise, which is known exactly.
+        """Released number of records; its only error is the noise, which is known exactly. No interval is below 0.
 
         Under a condition it is estimated, and smoothing has a part in its error.
         """
         if self._counted is not None:
             return self._counted()
         value, sd = self._count
-        return Estimate(value, sd, value - 1.96 * sd, value + 1.96 * sd, 0.95, "records", sd, 0.0, 0.0)
+        return Estimate(value, sd, max(value - 1.96 * sd, 0.0), value + 1.96 * sd, 0.95, "records", sd, 0.0, 0.0)
 
     def probability(
         self,
@@ -251,18 +261,10 @@ class Posterior(ReadingResults):
         """
         ends = self._ends(box, ranges)
         outside = [axis.outside(pair) for axis, pair in zip(self.axes, ends, strict=True)]
-        found = self._share(box, ranges, ends, target=target, level=level)
+        found = self._share(ends, target=target, level=level)
         return replace(found, message="; ".join(words for words in outside if words))
 
-    def _share(
-        self,
-        box: Sequence[Ends] | None,
-        ranges: Mapping[str, Ends],
-        ends: Sequence[Ends],
-        *,
-        target: Target,
-        level: float,
-    ) -> Estimate:
+    def _share(self, ends: Sequence[Ends], *, target: Target, level: float) -> Estimate:
         """Probability of a box whose ends are known per column."""
         if self.d > 1 or self._coarse:  # wide leaves: one at a wall may be cut
             from fogline.density.posterior.conditions import Conditions
@@ -271,27 +273,7 @@ class Posterior(ReadingResults):
                 axis.range(pair)  # refused here if it falls
             named = dict(zip(self.columns, ends, strict=True))
             return whole_records(Conditions(self).share(named, target=target, level=level), self._count[0])
-        (weights,) = self._weights(box, ranges)
-        masses = self.masses(target)
-        value, draws, even = (part @ weights for part in (masses.estimate, masses.draws, masses.even))
-        heaps = self._heaps.leaves
-        leaves, shares = cut_shares(self.axes[0], weights, len(draws), self._seed)
-        shares[:, np.isin(leaves, heaps)] = weights[leaves[np.isin(leaves, heaps)]]
-        draws = draws + (masses.draws[:, leaves] * (shares - weights[leaves])).sum(axis=1)
-        if len(heaps):  # a heap lies in the range or it does not
-            leaves, cut = heaps, weights[heaps]
-            estimated, drawn = self._heaps.weights(*self.axes[0].range(ends[0]), 1e-6 * self.axes[0].step, cut)
-            value = value + float(masses.estimate[leaves] @ (estimated - cut))
-            draws = draws + (masses.draws[:, leaves] * (drawn - cut)).sum(axis=1)
-            even = even + masses.even[:, leaves] @ (estimated - cut)
-        share = min(max(float(value), 0.0), 1.0)
-        share = 1.0 if share > 1 - 1e-12 else share  # all leaves: what rounding of their sum leaves
-        spread = math.sqrt(max(share * (1 - share), 0.0))
-        found = self._estimate(share, np.clip(draws, 0.0, 1.0), even, spread, target, level)
-        return whole_records(found, self._count[0])
-
-    def _weights(self, box: Sequence[Ends] | None, ranges: Mapping[str, Ends]) -> list[FloatArray]:
-        return [axis.overlap(pair) for axis, pair in zip(self.axes, self._ends(box, ranges), strict=True)]
+        return share_of_range(self, ends[0], target=target, level=level)
 
     def _ends(self, box: Sequence[Ends] | None, ranges: Mapping[str, Ends]) -> list[Ends]:
         ends: list[Ends] = [(None, None)] * self.d if box is None else list(box)
@@ -305,6 +287,12 @@ class Posterior(ReadingResults):
     def _heaps(self) -> Heaps:
         """Cells of a single column that hold one value and can be cut by a range; none where a leaf is one value."""
         return cut_heaps(self, self._column_heaps if self.d == 1 and self.axes[0].reach else ColumnHeaps())
+
+    @cached_property
+    def _wide_heaps(self) -> Heaps:
+        """The same for cells of several leaves, on a column that was declared continuous."""
+        wide = self.d == 1 and self.axes[0].reach and not self.axes[0].step
+        return wide_heaps(self, self._column_heaps if wide else ColumnHeaps())
 
     @cached_property
     def _column_heaps(self) -> ColumnHeaps:
@@ -357,7 +345,10 @@ class Posterior(ReadingResults):
             cdf_at(axis, part, points, leaves, *places) for part, places in zip(parts, kinds, strict=True)
         )
         spread = np.sqrt(np.clip(value * (1 - value), 0, None))
-        return whole_records(self._estimate(value, draws, even, spread, target, level), self._count[0])
+        found = self._estimate(value, draws, even, spread, target, level)
+        if self.d == 1 and not self._coarse:
+            found = with_heaps_beside(self, points, found)
+        return whole_records(found, self._count[0])
 
     def quantile(
         self,
@@ -459,7 +450,18 @@ class Posterior(ReadingResults):
         return as_wide_as_normal(found, 0.0, (axis.bounds[1] - axis.bounds[0]) ** 2 / 4)
 
     def correlation(self, first: str | int, second: str | int, *, target: Target = "population") -> Estimate:
-        """Correlation of two columns."""
+        """Correlation of two columns; not known where a column does not vary beyond a leaf, and said so.
+
+        Examples
+        --------
+        >>> from fogline import DensitySketch
+        >>> from fogline.testing import seeded_noise
+        >>> rows = np.column_stack([np.full(2000, 3.0), np.arange(2000) / 200])
+        >>> with seeded_noise(1):
+        ...     density = DensitySketch([(0, 10)] * 2, features="leaves").update(rows).release(epsilon=1.0)
+        >>> print(density.posterior.correlation(0, 1).message)
+        x1 holds one value as far as the release shows: no correlation with it is known
+        """
         i, j = self._axis(first), self._axis(second)
         if i == j:
             raise ValueError("second must be another column")
@@ -471,12 +473,28 @@ class Posterior(ReadingResults):
         def value_of(part: FloatArray) -> FloatArray:
             mx, my = part.sum(axis=-1) @ x, part.sum(axis=-2) @ y
             vx, vy = part.sum(axis=-1) @ x**2 - mx**2, part.sum(axis=-2) @ y**2 - my**2
-            return np.asarray(((part @ y) @ x - mx * my) / np.sqrt(np.maximum(vx * vy, 1e-300)))
+            known = (vx > 1e-12 * x[-1] ** 2) & (vy > 1e-12 * y[-1] ** 2)  # a draw may put all records into one leaf
+            return np.asarray(np.clip(((part @ y) @ x - mx * my) / np.sqrt(np.where(known, vx * vy, np.inf)), -1, 1))
 
+        for k in (i, j):
+            if not self._varies(k, target):
+                words = (
+                    f"{self.columns[k]} holds one value as far as the release shows: no correlation with it is known"
+                )
+                return Estimate(0.0, 1.0, -1.0, 1.0, 0.95, target, 0.0, 0.0, 1.0, words)
         value = float(value_of(masses.estimate))
         return self._estimate(
             value, value_of(masses.draws), value_of(masses.even), max(1 - value**2, 0.0), target, 0.95
         )
+
+    def _varies(self, column: int, target: Target) -> bool:
+        """Whether more records than noise hides surely lie farther than two buckets from the leaf that holds most."""
+        axis, masses = self._margin(column, target)
+        # two values of a lattice differ, however narrow their leaves are
+        reach = 2 * (self.bucket_side(column) - (0.0 if axis.reach else axis.width))
+        near = np.abs(axis.centres - axis.centres[int(np.argmax(masses.estimate))]) <= reach
+        elsewhere = np.quantile(masses.draws[:, ~near].sum(axis=1), 0.025)
+        return bool(elsewhere * self._count[0] > _SURELY_SEEN * self._unseen)
 
     def pdf(self, x: ArrayLike, *, target: Target = "population", level: float = 0.95) -> Estimate:
         """Density at points of shape (p, d), or (p,) in one column; 0 outside the box.

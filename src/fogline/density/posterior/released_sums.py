@@ -38,6 +38,9 @@ __all__ = [
     "resolved_slabs",
 ]
 
+_CLEAR = 10.0
+"""A heavy stretch is halved further where it holds this many times the variance of the noise in its sum."""
+
 
 @dataclass(frozen=True, eq=False)
 class ReleasedSums:
@@ -127,15 +130,27 @@ def _regions(release: LeafRelease) -> tuple[IntArray, IntArray]:
 # -- one column -----------------------------------------------------------------------------------------------------
 
 
-def reconcile_halves(expected: FloatArray, sums: ReleasedSums, levels: int) -> FloatArray:
-    """Scale the estimate of one column so that halves, quarters, ... agree with their released sums."""
+def reconcile_halves(expected: FloatArray, sums: ReleasedSums, levels: int, heavy: float = 1.0) -> FloatArray:
+    """Scale the estimate of one column so that halves, quarters, ... agree with their released sums.
+
+    A stretch at a wall with a larger share than `heavy` is halved further, as long as the noise in its sum is small
+    beside its records. A field of one length scale is too flat where a density rises steeply towards a wall, and what
+    it misses there is systematic. Elsewhere that would cost more than it gains: sums of narrow stretches carry the
+    sampling error that the field averages out.
+    """
     release = sums.release
     scaled = expected * max(float(release.total), 1.0) / max(float(expected.sum()), 1e-300)
     edges = np.append(release.counts.boxes[:, 0, 0], release.spec.leaves[0]).astype(np.float64)
     out = scaled.copy()
 
+    def worth_halving(first: int, last: int) -> bool:
+        if first > 0 and last < len(scaled):
+            return False
+        mass = float(scaled[first:last].sum())
+        return mass > heavy * float(scaled.sum()) and mass > _CLEAR * sums.variance(np.arange(first, last))
+
     def descend(first: int, last: int, total: float, level: int) -> None:
-        if level == 0 or last - first < 2:
+        if last - first < 2 or (level <= 0 and not worth_halving(first, last)):
             out[first:last] = scaled[first:last] * (total / max(float(scaled[first:last].sum()), 1e-300))
             return
         middle = int(np.clip(np.searchsorted(edges, (edges[first] + edges[last]) / 2), first + 1, last - 1))
