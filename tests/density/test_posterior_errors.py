@@ -192,19 +192,22 @@ def test_many_buckets_that_look_empty_may_hold_a_little_together():
     buckets = BucketPosterior(read(counts))
     assert buckets.fit.empty[10:].min() > 0.5
     share = Posterior.of_leaves(read(counts)).probability([(0.25, 1.0)])
-    assert share.value < 0.05
-    assert share.high > 0.05
+    assert share.value < 0.1
+    assert share.high > 0.14  # as much as the sum of the counts says: 54 of 354
 
 
 def test_a_draw_that_is_not_empty_is_whole():
     """The estimate is thinned beyond the probability of being empty; the mean of the draws is not."""
-    rng = np.random.default_rng(8)
-    counts = np.round(900 * np.exp(-np.arange(40) / 5.0) + rng.laplace(0, 12, 40)).astype(int)
-    buckets = BucketPosterior(read(counts, noise=Noise("laplace", 12.0)))
-    doubtful = (buckets.fit.empty > 0.3) & (buckets.fit.empty < 0.9)
-    assert doubtful.sum() >= 3
-    drawn = buckets.bucket_draws("population").mean(axis=1)
-    assert (drawn > 1.1 * buckets.expected)[doubtful].all()
+    seen = 0
+    for seed in range(8):
+        noise = np.random.default_rng(seed).laplace(0, 12, 40)
+        counts = np.round(900 * np.exp(-np.arange(40) / 5.0) + noise).astype(int)
+        buckets = BucketPosterior(read(counts, noise=Noise("laplace", 12.0)))
+        doubtful = (buckets.fit.empty > 0.3) & (buckets.fit.empty < 0.9)
+        seen += int(doubtful.sum())
+        drawn = buckets.bucket_draws("population").mean(axis=1)
+        assert (drawn > 1.1 * buckets.expected)[doubtful].all()
+    assert seen >= 3
 
 
 # -- what is said ---------------------------------------------------------------------------------------------------

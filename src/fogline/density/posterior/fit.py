@@ -10,9 +10,9 @@ remains. Length, deviation, order and roughness are chosen by their evidence (La
 
 **Emptiness.** A log field cannot be zero, and real columns are empty in most of their box. Bucket j is empty with
 probability :math:`q_j`: the likelihood of its count under noise alone is compared with what the field predicts for it
-from all the others (its own count is taken out), mixed with a broad law so that a wrong field does not decide, and
-neighbours agree by a mean-field coupling. Counts then enter the field with weight :math:`1 - q_j`, and the two steps
-alternate.
+from all the others (its own count is taken out), mixed with a broad law so that a wrong field does not decide. In one
+column emptiness comes in stretches (:mod:`fogline.density.posterior.stretches`); in several, neighbours agree by a
+mean-field coupling. Counts then enter the field with weight :math:`1 - q_j`, and the two steps alternate.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 from fogline._typing import FloatArray
 from fogline.density.posterior.field import Factor, FieldPrior, Mesh, Smoothness
 from fogline.density.posterior.likelihood import CountLaw
+from fogline.density.posterior.stretches import Stretches
 
 __all__ = ["DensityFit", "FieldFit", "FitSettings", "fit_counts", "search_smoothness", "settings_for"]
 
@@ -60,6 +61,11 @@ class FitSettings:
         How far the log-odds rise where most buckets turn out to be empty.
     narrow : float
         Buckets of less than one part in so many of the box are less likely to be empty by themselves; 0 for none.
+    stretches, empty_shares : tuple of float
+        Mean lengths of empty and filled stretches and shares of emptiness that are averaged over, in one column;
+        without any, neighbours agree by a mean field.
+    mostly_empty : float
+        Evidence, before counts are seen, for a column that is empty throughout: boxes are drawn wide.
     rounds : int
         How often emptiness and field alternate.
     broad : float
@@ -81,6 +87,9 @@ class FitSettings:
     most_empty_prior: float = 2.0
     coupling: float = 4.0
     narrow: float = 0.0
+    stretches: tuple[float, ...] = ()
+    empty_shares: tuple[float, ...] = (0.02, 0.1, 0.3, 0.6, 0.9, 0.98)
+    mostly_empty: float = 15.0
     rounds: int = 3
     broad: float = 0.1
     kept: int = 3
@@ -99,6 +108,7 @@ _SETTINGS = {
         roughness=(0.0, 0.1, 0.25, 0.6, 1.4),
         start=(4, 4, 2, 0),
         narrow=256.0,
+        stretches=tuple(np.geomspace(0.003, 1.0, 6).tolist()),
         most_fits=66,
         mended=True,
     ),
@@ -178,7 +188,7 @@ class FieldFit:
 
 @dataclass(frozen=True)
 class DensityFit:
-    """The best fits with their weights, the probability that each bucket is empty, and the intensity if none is."""
+    """The best fits with their weights, the probability that each bucket is empty, and the fits if none is."""
 
     mesh: Mesh
     counts: FloatArray
@@ -187,7 +197,13 @@ class DensityFit:
     fits: tuple[FieldFit, ...]
     weights: FloatArray
     empty: FloatArray
-    unthinned: FloatArray
+    without_emptiness: tuple[tuple[FieldFit, ...], FloatArray] = field(repr=False)
+    stretches: Stretches | None = None
+
+    @property
+    def unthinned(self) -> FloatArray:
+        """Intensity of the best fit that knows of no emptiness."""
+        return self.without_emptiness[0][0].intensity
 
     @property
     def base(self) -> FloatArray:
@@ -402,8 +418,9 @@ def fit_counts(
     settings: FitSettings | None = None,
     *,
     emptiness: bool = True,
+    first: DensityFit | None = None,
 ) -> DensityFit:
-    """Fit smoothness by evidence and emptiness by mean field, alternating.
+    """Fit smoothness by evidence and emptiness, alternating.
 
     Parameters
     ----------
@@ -415,22 +432,29 @@ def fit_counts(
     settings : FitSettings, optional
     emptiness : bool
         Whether buckets may be empty; a pilot is read without.
+    first : DensityFit, optional
+        Of the same counts with another law of emptiness: its first fit, which knows of none, is taken over.
     """
     settings = settings_for(mesh.d) if settings is None else settings
     counts = np.asarray(counts, dtype=np.float64)
     total = max(float(counts.sum()), 3 * law.scale)
     problem = _Problem(mesh, counts, law, total, 1.0, settings)
     rng = np.random.default_rng(0)
-    fits, weights = search_smoothness(problem, settings.start)
-    empty, unthinned = np.zeros(mesh.size), fits[0].intensity
+    fits, weights = search_smoothness(problem, settings.start) if first is None else first.without_emptiness
+    whole, empty, stretches = (fits, weights), np.zeros(mesh.size), None
     if emptiness:
         for turn in range(settings.rounds):
-            previous = _first_guess(mesh.size, fits[0], settings) if turn == 0 else empty
-            empty = _emptiness(problem, fits[0], previous, rng)
+            gain = _gain_if_empty(problem, fits[0], rng)
+            if settings.stretches:
+                stretches = _in_stretches(problem, gain)
+                empty = stretches.probability(stretches.evidence + settings.mostly_empty * stretches.shares)
+            else:
+                previous = _first_guess(mesh.size, fits[0], settings) if turn == 0 else empty
+                empty = _mean_field(problem, gain, previous)
             if turn < settings.rounds - 1 or turn == 0:
                 thinned = replace(problem, present=1 - empty)
                 fits, weights = search_smoothness(thinned, fits[0].indices, fits[0])
-    return DensityFit(mesh, counts, law, total, fits, weights, empty, unthinned)
+    return DensityFit(mesh, counts, law, total, fits, weights, empty, whole, stretches)
 
 
 def _first_guess(size: int, fit: FieldFit, settings: FitSettings) -> FloatArray:
@@ -443,8 +467,8 @@ def _first_guess(size: int, fit: FieldFit, settings: FitSettings) -> FloatArray:
     return np.full(size, 1 / (1 + math.exp(-settings.empty_prior)) if flat else 0.5)
 
 
-def _emptiness(problem: _Problem, fit: FieldFit, empty: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Probability that each bucket is empty, against what the field predicts for it without its own count."""
+def _gain_if_empty(problem: _Problem, fit: FieldFit, rng: np.random.Generator) -> FloatArray:
+    """By how much each count is likelier if its bucket is empty than by the field of the others, as a logarithm."""
     settings, law, y = problem.settings, problem.law, problem.counts
     mean, variance = _left_out(fit, settings, rng)
     log_relative = np.clip(mean[:, None] + np.sqrt(variance)[:, None] * _HERMITE[0], _FLOOR, _CEILING)
@@ -453,7 +477,14 @@ def _emptiness(problem: _Problem, fit: FieldFit, empty: FloatArray, rng: np.rand
     sizes = np.geomspace(law.scale, max(float(y.max()), 10 * law.scale), 24)
     broad = _log_mean(law.log_density(y[:, None], sizes[None, :]), np.full(24, 1 / 24))
     filled = np.logaddexp(math.log1p(-settings.broad) + filled, math.log(settings.broad) + broad)
-    return _mean_field(problem, law.log_noise(y) - filled, empty)
+    return np.asarray(law.log_noise(y) - filled)
+
+
+def _in_stretches(problem: _Problem, gain: FloatArray) -> Stretches:
+    """Emptiness along one column, from what each count says."""
+    settings = problem.settings
+    ratio, apart = np.exp(np.clip(gain, -40, 40)), np.diff(problem.mesh.centres[:, 0])
+    return Stretches.of(ratio, apart, settings.stretches, settings.empty_shares)
 
 
 def _mean_field(problem: _Problem, gain: FloatArray, empty: FloatArray) -> FloatArray:

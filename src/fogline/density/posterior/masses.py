@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,7 @@ from fogline._typing import FloatArray, IntArray
 from fogline.density.leaves import LeafRelease
 from fogline.density.partition import public_generator
 from fogline.density.posterior.field import Mesh, label_leaves
-from fogline.density.posterior.fit import DensityFit, fit_counts, settings_for
+from fogline.density.posterior.fit import DensityFit, FitSettings, fit_counts, settings_for
 from fogline.density.posterior.likelihood import CountLaw
 from fogline.density.posterior.released_sums import (
     ReleasedSums,
@@ -47,8 +47,9 @@ class MassSettings:
     ----------
     draws : int
         Number of posterior draws.
-    thinning : float
-        Power of the probability of not being empty that multiplies the estimate.
+    thinning, other_thinning : float
+        Power of the probability of not being empty that multiplies the estimate; the second where emptiness follows
+        the mean field beside stretches.
     levels : int
         How many times the box is halved to reconcile the estimate with released sums.
     heavy : float
@@ -60,7 +61,11 @@ class MassSettings:
     most_evenness : float
         Most concentration of the shares within a bucket.
     agreement : float
-        Part of the coin that buckets share when a draw decides which of them are empty: stretches are empty together.
+        Part of the coin that buckets share when a draw decides which of them are empty; only for the mean field.
+    doubt : float
+        Weight, in the estimate and among the draws, of emptiness by the mean field beside stretches, in one column.
+    tempered : float
+        Power of the evidence by which a draw chooses the length of stretches and the share of emptiness.
     evidence : float
         How many times its variance the squared sum of residuals must be before shrunk buckets get anything back.
     crossing : float
@@ -76,12 +81,15 @@ class MassSettings:
 
     draws: int = 400
     thinning: float = 1.5
+    other_thinning: float = 1.5
     levels: int = 3
     heavy: float = 0.05
     edge: float = 0.1
     doubted_edge: float = 0.5
     most_evenness: float = 64.0
     agreement: float = 0.8
+    doubt: float = 0.5
+    tempered: float = 0.5
     evidence: float = 10.0
     crossing: float = 0.1
     wall_contrast: float = 4.0
@@ -90,7 +98,7 @@ class MassSettings:
 
 
 _SETTINGS = {
-    1: MassSettings(),
+    1: MassSettings(thinning=2.5, evidence=4.0),
     2: MassSettings(draws=200, levels=3, pilot_sums=False),
     3: MassSettings(draws=80, levels=2, pilot_sums=False),
 }
@@ -105,25 +113,52 @@ class BucketPosterior:
     settings : MassSettings, optional
     flat : bool
         Whether the field may be taken for nearly flat.
+    fit : DensityFit, optional
+        Of the counts, where there is one.
 
     Attributes
     ----------
     fit : DensityFit
     expected : array of shape (buckets,)
-        Estimated number of records behind each bucket.
+        Estimated number of records behind each bucket; in one column the mean over both laws of emptiness.
     """
 
-    def __init__(self, release: LeafRelease, settings: MassSettings | None = None, *, flat: bool = True) -> None:
+    def __init__(
+        self,
+        release: LeafRelease,
+        settings: MassSettings | None = None,
+        *,
+        flat: bool = True,
+        fit: DensityFit | None = None,
+    ) -> None:
         self.release = release
         self.settings = _SETTINGS[release.spec.d] if settings is None else settings
         stage = release.counts
         self.mesh = Mesh.of(stage.boxes, release.spec.leaves)
         self.law = CountLaw(stage.noise)
         self.sums = ReleasedSums.of(release, pilot=self.settings.pilot_sums)
+        settings_of_fields = settings_for(release.spec.d, flat=flat)
+        self.fit = self._fitted(settings_of_fields) if fit is None else fit
+        self._estimate = self._expected()
+        self._other = self._by_mean_field(settings_of_fields)
+        self.expected = self._estimate
+        if self._other is not None:
+            doubt = self.settings.doubt
+            self.expected = (1 - doubt) * self._estimate + doubt * self._other.expected
+
+    def _fitted(self, settings: FitSettings, first: DensityFit | None = None) -> DensityFit:
         with np.errstate(all="ignore"):
-            fields = settings_for(release.spec.d, flat=flat)
-            self.fit: DensityFit = fit_counts(self.mesh, stage.counts.astype(np.float64), self.law, fields)
-        self.expected = self._expected()
+            counts = self.release.counts.counts.astype(np.float64)
+            return fit_counts(self.mesh, counts, self.law, settings, first=first)
+
+    def _by_mean_field(self, settings: FitSettings) -> BucketPosterior | None:
+        """The same counts with emptiness by a mean field: no one law of emptiness is sure."""
+        draws = round(self.settings.doubt * self.settings.draws)
+        if self.fit.stretches is None or not draws:
+            return None
+        fit = self._fitted(replace(settings, stretches=()), self.fit)
+        own = replace(self.settings, draws=draws, thinning=self.settings.other_thinning)
+        return BucketPosterior(self.release, own, fit=fit)
 
     # -- buckets -------------------------------------------------------------------------------------------
 
@@ -135,6 +170,8 @@ class BucketPosterior:
             blocks = reconcile_blocks(thinned, self.sums, self.mesh, self.settings.levels)
             slabs = reconcile_margins(blocks, self.sums, self.settings.crossing)
             return reconcile_walls(slabs, self.sums, self.settings.wall_contrast)
+        if self.fit.stretches is not None:
+            thinned = self._with_background(thinned)
         if self.settings.levels:
             thinned = reconcile_halves(thinned, self.sums, self.settings.levels, self.settings.heavy)
         return np.asarray(thinned * total / max(float(thinned.sum()), 1e-300))
@@ -172,16 +209,24 @@ class BucketPosterior:
         return float(left.sum() / max(float(expected.sum()), 1e-300))
 
     @cached_property
-    def _population(self) -> tuple[FloatArray, FloatArray]:
-        """Drawn intensities and smooth parts, shape (buckets, draws)."""
+    def _population(self) -> FloatArray:
+        """Drawn intensities around the estimate, 0 where a draw has the bucket empty; shape (buckets, draws)."""
         rng = public_generator(self.release.counts.counts, np.array([1]))
-        sizes = np.maximum(1, np.round(self.settings.draws * self.fit.weights).astype(int))
-        parts = [fit.draws(int(size), rng) for fit, size in zip(self.fit.fits, sizes, strict=True)]
-        log_relative = np.concatenate([part[0] for part in parts], axis=1)
-        smooth = np.concatenate([part[1] for part in parts], axis=1)
-        full = _occupied(self.fit.empty, log_relative.shape[1], self.settings.agreement, rng)
+        wanted = self.settings.draws - (self._other.settings.draws if self._other else 0)
+        sizes = np.maximum(1, np.round(wanted * self.fit.weights).astype(int))
+        parts = [fit.draws(int(size), rng)[0] for fit, size in zip(self.fit.fits, sizes, strict=True)]
+        intensity = self.fit.base[:, None] * np.exp(np.concatenate(parts, axis=1))
+        filled, stretches = 1 - self.fit.empty, self.fit.stretches
+        # Recentred: an intensity far out in a heavy tail would be taken for thousands of records. The estimate is
+        # thinned more than by the probability of being empty; a draw in which a bucket is not empty is whole.
+        if stretches is not None:
+            full = 1 - stretches.draws(intensity.shape[1], self.settings.tempered * stretches.evidence, rng)
+            _occupy_one(full, self.mesh.volumes, rng)
+            whole = self._estimate / np.maximum(filled**self.settings.thinning, 1e-300)
+            return np.asarray(_recentred(intensity, whole) * full)
+        full = _occupied(self.fit.empty, intensity.shape[1], self.settings.agreement, rng)
         _occupy_one(full, self.mesh.volumes, rng)
-        return self.fit.base[:, None] * np.exp(log_relative) * full, smooth
+        return _recentred(intensity * full, self._estimate / np.maximum(filled ** (self.settings.thinning - 1), 0.05))
 
     @cached_property
     def _background(self) -> FloatArray:
@@ -193,8 +238,8 @@ class BucketPosterior:
         what the sum says about that.
         """
         rng = public_generator(self.release.counts.counts, np.array([4]))
-        draws, none = self._population[0].shape[1], np.zeros((self.mesh.size, 1))
-        free, rest, variance = self._rest(self.expected)
+        draws, none = self._population.shape[1], np.zeros((self.mesh.size, 1))
+        free, rest, variance = self._rest(self._estimate)
         shape = free * self.fit.unthinned
         if not self.settings.background or not variance > 0 or not shape.sum() > 0:
             return none
@@ -208,15 +253,19 @@ class BucketPosterior:
 
     def bucket_draws(self, target: str) -> FloatArray:
         """Drawn contents of buckets, shape (buckets, draws): intensities, or numbers of records."""
-        # Recentred for both: an intensity far out in a heavy tail would be taken for thousands of records. The estimate
-        # is thinned more than by the probability of being empty; a draw in which a bucket is not empty is whole.
-        kept = (1 - self.fit.empty) ** (self.settings.thinning - 1)
-        intensity = _recentred(self._population[0], self.expected / np.maximum(kept, 0.05)) + self._background
-        if target == "population":
-            return intensity
+        return self._records if target == "records" else self._intensities
+
+    @cached_property
+    def _intensities(self) -> FloatArray:
+        found = self._population + self._background
+        return found if self._other is None else np.concatenate([found, self._other.bucket_draws("population")], axis=1)
+
+    @cached_property
+    def _records(self) -> FloatArray:
         rng = public_generator(self.release.counts.counts, np.array([2]))
-        counts = self.release.counts.counts.astype(np.float64)
-        return self._seen_by_pilot(_records_given(counts, intensity, self.law, rng), rng)
+        counts, intensity = self.release.counts.counts.astype(np.float64), self._population + self._background
+        found = self._seen_by_pilot(_records_given(counts, intensity, self.law, rng), rng)
+        return found if self._other is None else np.concatenate([found, self._other.bucket_draws("records")], axis=1)
 
     def _seen_by_pilot(self, records: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draws of numbers of records, given also what the pilot released.
@@ -237,8 +286,13 @@ class BucketPosterior:
         gain = variance / np.maximum(variance + noise, 1e-300)
         drawn = seen[:, None] + np.sqrt(noise)[:, None] * rng.standard_normal(sums.shape)
         moves = gain[:, None] * (drawn - sums)
-        part = own / np.maximum(np.bincount(buckets, own, minlength=regions), 1e-300)[buckets]
-        return np.asarray(np.maximum(records + part[:, None] * moves[buckets], 0.0))
+        if self.mesh.d > 1:
+            part = own / np.maximum(np.bincount(buckets, own, minlength=regions), 1e-300)[buckets]
+            return np.asarray(np.maximum(records + part[:, None] * moves[buckets], 0.0))
+        movable = own[:, None] * (records > 0)  # a bucket that a draw has empty gets no record from the pilot's noise
+        part = movable / np.maximum(gather @ movable, 1e-300)[buckets]
+        moved = part * moves[buckets]
+        return np.asarray(np.maximum(records + moved, 0.0))
 
     # -- leaves --------------------------------------------------------------------------------------------
 
