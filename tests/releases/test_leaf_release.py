@@ -259,7 +259,7 @@ def test_a_pure_ledger_is_charged_epsilon_and_answers_again_for_nothing(tmp_path
         second = made.release(epsilon=1.0, ledger=ledger)
         assert first == second
         assert first.receipt["currency"] == "pure"
-        assert first.receipt["code_version"] == "leaves-6"
+        assert first.receipt["code_version"] == "leaves-7"
         assert first.receipt["amount"] == 10**12
         with pytest.raises(BudgetExceeded):
             counted().release(epsilon=2.5, ledger=ledger)
@@ -424,7 +424,7 @@ def test_strata_of_leaves_survive_files_and_pickles(tmp_path):
         strata = groups(ledger=ledger)
         assert groups(ledger=ledger) == strata
     assert Strata.from_bytes(strata.to_bytes()) == strata == pickle.loads(pickle.dumps(strata))
-    assert strata.receipt["code_version"] == "leaves-6"
+    assert strata.receipt["code_version"] == "leaves-7"
     assert strata["f"].leaves == strata.leaves[0]
     assert strata["f"].guarantee == strata.guarantee
     assert "counts of 3 strata, in two stages" in str(strata.guarantee)

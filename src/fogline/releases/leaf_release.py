@@ -36,7 +36,7 @@ __all__ = ["CODE_VERSION", "Stage", "plan_stages", "release_leaves", "release_st
 
 IntArray = NDArray[np.int64]
 
-CODE_VERSION = "leaves-6"
+CODE_VERSION = "leaves-7"
 """Changes whenever the same question may get an answer of another law: a ledger then takes it for another question."""
 
 PROOF = "leaf-release"
