@@ -7,9 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
+from fogline import DensitySketch
 from fogline.density.leaves import BucketCounts, LeafRelease, LeafSpec, Noise
 from fogline.density.posterior.masses import BucketPosterior, MassSettings
 from fogline.density.posterior.stretches import Stretches
+from fogline.testing import seeded_noise
 
 
 @pytest.fixture
@@ -98,3 +100,12 @@ def test_a_spike_has_no_records_beside_it_by_the_noise_of_the_pilot():
     records = BucketPosterior(LeafRelease(spec, pilot, fine)).bucket_draws("records")
     assert np.median((records[np.arange(64) != 20] > 0).sum(axis=0)) == 0
     assert records[20].mean() == pytest.approx(5000, abs=6)
+
+
+def test_a_draw_that_fills_an_empty_bucket_has_no_more_than_its_count_allows():
+    """Counts of empty buckets do not bind the field: one draw in hundreds had twenty times all records at a wall."""
+    x = np.random.default_rng(1).normal(26, 8, 1500)
+    with seeded_noise(1):
+        mean = DensitySketch([(0, 60)], features="leaves").update(x[:, None]).release(epsilon=10.0).mean()
+    sampling = x.std() / np.sqrt(len(x))
+    assert sampling < mean.standard_error < 1.5 * sampling

@@ -223,10 +223,21 @@ class BucketPosterior:
             full = 1 - stretches.draws(intensity.shape[1], self.settings.tempered * stretches.evidence, rng)
             _occupy_one(full, self.mesh.volumes, rng)
             whole = self._estimate / np.maximum(filled**self.settings.thinning, 1e-300)
-            return np.asarray(_recentred(intensity, whole) * full)
+            return np.asarray(np.minimum(_recentred(intensity, whole), self._most_likely[:, None]) * full)
         full = _occupied(self.fit.empty, intensity.shape[1], self.settings.agreement, rng)
         _occupy_one(full, self.mesh.volumes, rng)
         return _recentred(intensity * full, self._estimate / np.maximum(filled ** (self.settings.thinning - 1), 0.05))
+
+    @property
+    def _most_likely(self) -> FloatArray:
+        """The most that each count leaves likely.
+
+        Counts of buckets that are taken for empty do not bind the field, so that a draw in which one of them is filled
+        could have any number of records there.
+        """
+        stage = self.release.counts
+        seen = np.maximum(stage.counts, 0)
+        return np.asarray(seen + 3.0 + 3.0 * np.sqrt(seen + stage.noise.variance))
 
     @cached_property
     def _background(self) -> FloatArray:
