@@ -64,6 +64,8 @@ class MassSettings:
         Part of the coin that buckets share when a draw decides which of them are empty; only for the mean field.
     doubt : float
         Weight, in the estimate and among the draws, of emptiness by the mean field beside stretches, in one column.
+    doubtful : float
+        Buckets that are empty with a larger probability than this have no more records in draws than counts allow.
     tempered : float
         Power of the evidence by which a draw chooses the length of stretches and the share of emptiness.
     evidence : float
@@ -89,6 +91,7 @@ class MassSettings:
     most_evenness: float = 64.0
     agreement: float = 0.8
     doubt: float = 0.5
+    doubtful: float = 0.05
     tempered: float = 0.5
     evidence: float = 10.0
     crossing: float = 0.1
@@ -223,21 +226,30 @@ class BucketPosterior:
             full = 1 - stretches.draws(intensity.shape[1], self.settings.tempered * stretches.evidence, rng)
             _occupy_one(full, self.mesh.volumes, rng)
             whole = self._estimate / np.maximum(filled**self.settings.thinning, 1e-300)
-            return np.asarray(np.minimum(_recentred(intensity, whole), self._most_likely[:, None]) * full)
+            return self._within_counts(_recentred(intensity, whole), full)
         full = _occupied(self.fit.empty, intensity.shape[1], self.settings.agreement, rng)
         _occupy_one(full, self.mesh.volumes, rng)
         return _recentred(intensity * full, self._estimate / np.maximum(filled ** (self.settings.thinning - 1), 0.05))
 
-    @property
-    def _most_likely(self) -> FloatArray:
-        """The most that each count leaves likely.
+    def _within_counts(self, drawn: FloatArray, full: FloatArray) -> FloatArray:
+        """Lower drawn intensities of doubtful buckets to what their counts leave likely, singly and together.
 
-        Counts of buckets that are taken for empty do not bind the field, so that a draw in which one of them is filled
-        could have any number of records there.
+        Counts of buckets that are taken for empty do not bind the field: a draw in which they are filled could have any
+        number of records there. Sums over 1, 4, 16, ... of them stay below the counts and three deviations.
         """
-        stage = self.release.counts
-        seen = np.maximum(stage.counts, 0)
-        return np.asarray(seen + 3.0 + 3.0 * np.sqrt(seen + stage.noise.variance))
+        stage, chosen = self.release.counts, np.flatnonzero(self.fit.empty > self.settings.doubtful)
+        number = full[chosen]
+        part, seen, width = drawn[chosen] * number, stage.counts[chosen, None] * number, 1
+        while width < 4 * len(chosen):
+            starts = np.arange(0, len(chosen), width)
+            mass, count, noise = (np.add.reduceat(one, starts, axis=0) for one in (part, seen, number))
+            count = np.maximum(count, 0.0)
+            most = count + 3.0 + 3.0 * np.sqrt(count + noise * stage.noise.variance)
+            part *= np.repeat(np.minimum(1.0, most / np.maximum(mass, 1e-300)), width, axis=0)[: len(chosen)]
+            width *= 4
+        found = drawn * full
+        found[chosen] = part
+        return found
 
     @cached_property
     def _background(self) -> FloatArray:
