@@ -193,7 +193,7 @@ def test_many_buckets_that_look_empty_may_hold_a_little_together():
     assert buckets.fit.empty[10:].min() > 0.5
     share = Posterior.of_leaves(read(counts)).probability([(0.25, 1.0)])
     assert share.value < 0.1
-    assert share.high > 0.14  # as much as the sum of the counts says: 54 of 354
+    assert share.high > counts[32:].sum() / counts.sum()  # the released sum itself is not ruled out
 
 
 def test_a_draw_that_is_not_empty_is_whole():
