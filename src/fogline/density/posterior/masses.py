@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import sparse
@@ -276,19 +276,12 @@ class BucketPosterior:
 
     def bucket_draws(self, target: str) -> FloatArray:
         """Drawn contents of buckets, shape (buckets, draws): intensities, or numbers of records."""
-        return self._records if target == "records" else self._intensities
-
-    @cached_property
-    def _intensities(self) -> FloatArray:
         found = self._population + self._background
-        return found if self._other is None else np.concatenate([found, self._other.bucket_draws("population")], axis=1)
-
-    @cached_property
-    def _records(self) -> FloatArray:
-        rng = public_generator(self.release.counts.counts, np.array([2]))
-        counts, intensity = self.release.counts.counts.astype(np.float64), self._population + self._background
-        found = self._seen_by_pilot(_records_given(counts, intensity, self.law, rng), rng)
-        return found if self._other is None else np.concatenate([found, self._other.bucket_draws("records")], axis=1)
+        if target == "records":
+            rng = public_generator(self.release.counts.counts, np.array([2]))
+            counts = self.release.counts.counts.astype(np.float64)
+            found = self._seen_by_pilot(_records_given(counts, found, self.law, rng), rng)
+        return found if self._other is None else np.concatenate([found, self._other.bucket_draws(target)], axis=1)
 
     def _seen_by_pilot(self, records: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draws of numbers of records, given also what the pilot released.
@@ -345,14 +338,18 @@ class BucketPosterior:
         rough = sum(w * fit.rough_variance for w, fit in zip(self.fit.weights, self.fit.fits, strict=True))
         return np.asarray(np.clip(1 / np.maximum(rough, 1e-9), 1.0, self.settings.most_evenness))
 
-    def leaf_estimate(self, target: str = "population") -> FloatArray:
-        """Estimated contents of leaves, flat."""
-        expected = self.expected if target == "population" else self.bucket_draws(target).mean(axis=1)
-        return np.asarray(expected[self.label] * self.shape)
-
-    def leaf_draws(self, target: str = "population", *, even: bool = False) -> FloatArray:
-        """Drawn contents of leaves, shape (draws, leaves); with `even`, buckets spread as estimated."""
+    def contents(self, target: str) -> LeafMasses:
+        """Estimated and drawn contents of leaves."""
         buckets = self.bucket_draws(target)
+        expected = self.expected if target == "population" else buckets.mean(axis=1)
+        even = partial(self.leaf_draws, target, even=True)
+        return LeafMasses(expected[self.label] * self.shape, self.leaf_draws(target, buckets=buckets), even)
+
+    def leaf_draws(
+        self, target: str = "population", *, even: bool = False, buckets: FloatArray | None = None
+    ) -> FloatArray:
+        """Drawn contents of leaves, shape (draws, leaves); with `even`, buckets spread as estimated."""
+        buckets = self.bucket_draws(target) if buckets is None else buckets
         if even:
             spread = buckets.T[:, self.label]
             spread *= self.shape

@@ -143,9 +143,7 @@ class Posterior(ReadingResults):
         shape = release.spec.leaves
 
         def contents(target: Target) -> LeafMasses:
-            estimate, draws = buckets.leaf_estimate(target), buckets.leaf_draws(target)
-            even = partial(buckets.leaf_draws, target, even=True)
-            return LeafMasses(estimate, draws, even).map(lambda part: part.reshape(*part.shape[:-1], *shape))
+            return buckets.contents(target).map(lambda part: part.reshape(*part.shape[:-1], *shape))
 
         count, unseen = (max(release.total, 1.0), release.total_sd), 1 + release.counts.noise.sd
         blurred = [crossing_shares(release, axis, buckets.expected) for axis in range(release.spec.d)]
