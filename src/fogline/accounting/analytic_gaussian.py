@@ -13,7 +13,7 @@ within a distance :math:`\tau` of :math:`\mu`-GDP is :math:`(\varepsilon, \delta
 
 Everything is measured by :math:`\rho = \mu^2/2`, which adds up under fully adaptive composition and is, for Gaussian
 noise, the rho of zCDP. What is returned is rounded in the safe direction: the curve is evaluated in intervals of
-decimals (`_interval`), the distance in rational numbers.
+decimals (`_rounding.Interval`), the distance in rational numbers.
 
 References
 ----------
@@ -30,8 +30,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from fogline._validation import check_delta, check_epsilon, check_positive
-from fogline.accounting._interval import Interval, normal_tail
-from fogline.accounting._rounding import round_up
+from fogline.accounting._rounding import Interval, normal_tail, round_up
 
 __all__ = [
     "LEAST_DELTA",

@@ -98,7 +98,6 @@ __all__ = [
     "AUDITED",
     "Draw",
     "GeneratorStep",
-    "MechanismStep",
     "PairReport",
     "RecordingProvider",
     "ReplayDiverged",

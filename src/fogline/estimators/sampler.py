@@ -54,7 +54,7 @@ from fogline.releases.secret_models import Model, SecretTraining
 from fogline.sources.passes import as_source, names_of, public_width, unit_of
 
 if TYPE_CHECKING:
-    from fogline.ledger.accounts import IntegralCost
+    from fogline.ledger.caps import IntegralCost
 
 __all__ = ["MECHANISMS", "PROOFS", "IntegralSampler", "by_cells", "by_rejection"]
 
@@ -336,7 +336,7 @@ class IntegralSampler(ReleasedState, BaseEstimator):  # type: ignore[misc]
         if self.currency == "zcdp":
             charged: Cost = cost(budget.event(draws))
             return charged
-        from fogline.ledger.accounts import IntegralCost
+        from fogline.ledger.caps import IntegralCost
 
         return IntegralCost(budget.epsilon, draws=draws)
 

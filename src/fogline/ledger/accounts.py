@@ -26,35 +26,22 @@ from typing import Any
 from fogline._validation import Neighbours, check_neighbours
 from fogline.ledger.caps import (
     CURRENCIES,
-    AnyCost,
-    ApproximateCost,
     Caps,
     Charge,
     Currency,
-    IntegralCost,
     Lane,
 )
 from fogline.ledger.gaussian_cap import pure_as_gaussian
 from fogline.ledger.question import BudgetExceeded, LedgerRefused, canonical, kin_of, no_cap_words
-from fogline.ledger.shared_cap import DELTA_UNITS, UNITS, Spending
+from fogline.ledger.shared_cap import Spending
 from fogline.ledger.units import AFRESH, ProtectedUnit, source_of
 
 __all__ = [
-    "CURRENCIES",
-    "DELTA_UNITS",
     "FORMAT",
     "GENESIS",
-    "UNITS",
     "Account",
     "Accounts",
-    "AnyCost",
-    "ApproximateCost",
-    "Caps",
-    "Charge",
-    "Currency",
     "Dataset",
-    "IntegralCost",
-    "Lane",
     "Place",
     "Tally",
     "chain",

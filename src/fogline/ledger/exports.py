@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from fogline.accounting._rounding import round_down, round_up, square_root_up
 from fogline.accounting.analytic_gaussian import slack_of
-from fogline.ledger.accounts import DELTA_UNITS, UNITS, Currency
+from fogline.ledger.caps import Currency
+from fogline.ledger.shared_cap import DELTA_UNITS, UNITS
 
 if TYPE_CHECKING:
     from fogline.ledger.ledger import Ledger

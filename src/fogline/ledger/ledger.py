@@ -26,7 +26,8 @@ from fogline.accounting.analytic_gaussian import suits
 from fogline.accounting.cautions import budget_cautions, warn_of
 from fogline.accounting.costs import Cost, PureCost, exact_units, gaussian_release, whole_units
 from fogline.accounting.zcdp import rho_of
-from fogline.ledger.accounts import GENESIS, Account, AnyCost, Caps, Charge, Lane, Place, chain
+from fogline.ledger.accounts import GENESIS, Account, Place, chain
+from fogline.ledger.caps import AnyCost, Caps, Charge, Lane
 from fogline.ledger.files import DiskReservation, found, located, marks_for, sweep
 from fogline.ledger.protocol import LedgerContext, Request, answer_at, paid_answers, receipt_at, spend
 from fogline.ledger.question import LedgerRefused, Question, canonical

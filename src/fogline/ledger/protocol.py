@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fogline._validation import Neighbours, check_count, check_neighbours
-from fogline.ledger.accounts import AnyCost, Charge, Place
+from fogline.ledger.accounts import Place
+from fogline.ledger.caps import AnyCost, Charge
 from fogline.ledger.disk import question_lock
 from fogline.ledger.files import DiskReservation, check_file_limit
 from fogline.ledger.question import LedgerRefused, Question, ReleaseFailed, kin_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from fogline.ledger.accounts import Charge
+from fogline.ledger.caps import Charge
 from fogline.ledger.question import Question
 
 if TYPE_CHECKING:

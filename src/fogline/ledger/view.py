@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Self
 from fogline.accounting._rounding import round_down, round_up, square_root_down
 from fogline.accounting.analytic_gaussian import epsilon_of as gaussian_epsilon
 from fogline.accounting.zcdp import epsilon_of
-from fogline.ledger.accounts import DELTA_UNITS, UNITS, Account, AnyCost, Caps, Charge, Currency, Lane, Place
+from fogline.ledger.accounts import Account, Place
+from fogline.ledger.caps import AnyCost, Caps, Charge, Currency, Lane
 from fogline.ledger.gaussian_cap import GaussianCap
 from fogline.ledger.question import Question
 from fogline.ledger.receipts import Answer, Plan, Remaining
+from fogline.ledger.shared_cap import DELTA_UNITS, UNITS
 from fogline.ledger.units import AFRESH
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def remaining(accounts: Sequence[Account]) -> Remaining:
 
     Examples
     --------
-    >>> from fogline.ledger.accounts import Caps
+    >>> from fogline.ledger.caps import Caps
     >>> left = remaining([Account(Caps(epsilon=1.0, delta=1e-5)), Account(Caps(epsilon=0.5, delta=1e-5))])
     >>> round(left.epsilon, 3), left.pure, left.approximate
     (0.5, 0.5, None)
@@ -46,7 +48,7 @@ def planned(accounts: Sequence[Account], charge: Charge, place: Place) -> Plan:
 
     Examples
     --------
-    >>> from fogline.ledger.accounts import Caps
+    >>> from fogline.ledger.caps import Caps
     >>> account = Account(Caps(epsilon=1.0, delta=1e-5))
     >>> planned([account], Charge("zcdp", 10**10), Place("patients", "add-remove")).times
     3
@@ -70,7 +72,7 @@ def promise(account: Account) -> str:
 
     Examples
     --------
-    >>> from fogline.ledger.accounts import Caps
+    >>> from fogline.ledger.caps import Caps
     >>> promise(Account(Caps(epsilon=1.0, delta=1e-6, set_aside=0.0)))
     'all releases together are (1, 1e-06)-DP, whatever analysts decide by the answers'
     >>> promise(Account(Caps(epsilon=1.0, delta=1e-6)))

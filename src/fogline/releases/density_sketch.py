@@ -58,7 +58,7 @@ from fogline.releases.sketch_file import (
 )
 from fogline.releases.terms import PROOF, ReleaseTerms
 
-__all__ = ["AlreadyReleased", "DensitySketch", "RecordCounts", "ReleaseTerms", "lattice_sensitivity", "release_density"]
+__all__ = ["AlreadyReleased", "DensitySketch", "RecordCounts", "ReleaseTerms", "release_density"]
 
 MOST_PARTS = 2**20
 """Counts made elsewhere are taken on trust only so far that their sum, over all parts, stays below 2^61."""
