@@ -121,6 +121,7 @@ def stable_histogram(
     threshold = stable_threshold(scale, event.delta, bound)
 
     def exact() -> NDArray[Any]:
+        # sorted: the order in which records came must not decide which draw a key gets
         counts = Counter(key for record in keys() if (key := _key(record)) is not None)
         return _pairs(sorted(counts.items(), key=lambda item: _order(item[0])))
 

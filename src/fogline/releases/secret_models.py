@@ -76,6 +76,7 @@ class PaidDraws:
         with self._lock:
             if size > self.left:
                 raise ValueError(f"n_samples={size}: only {self.left} of the draws that were paid for are left")
+            # before they are made: a draw that fails may have told something
             self.left -= size
             return self._draw(size)
 
@@ -129,6 +130,7 @@ class SecretTraining:
 
         def write(made: tuple[PaidDraws, dict[str, Any] | None]) -> bytes:
             file = io.BytesIO()
+            # all of them now: the model is not kept, and asking again gives the same draws
             np.save(file, made[0].take(draws), allow_pickle=False)
             return file.getvalue()
 
@@ -143,7 +145,9 @@ class SecretTraining:
         self._records.forget()
 
 
+# weak: a model goes with the sampler that owns it
 _PAID: WeakKeyDictionary[Any, PaidDraws] = WeakKeyDictionary()
+# else parent and child would each spend the draws that were paid for once
 os.register_at_fork(after_in_child=_PAID.clear)
 
 
