@@ -176,6 +176,7 @@ class Ledger:
         locks = session.path.with_name(session.path.name + ".locks")
         try:
             locks.mkdir(mode=0o700, exist_ok=True)
+            # room of processes that died while they answered
             sweep(locks)
             self._context = LedgerContext(session, locks, DiskReservation(locks))
         except OSError:
@@ -217,6 +218,7 @@ set_aside
         caps = _new_caps(epsilon, delta, approximate, integral, lane, set_aside)
         protected = ProtectedUnit.declared(unit, max_contributions)
         declaration = dataset_declaration(dataset, version, neighbours, caps, protected, sources)
+        # with its data set in the first transaction: there is never a ledger without a cap
         target = found(path, high_water, [declaration])
         return cls.open(target, high_water=high_water)
 
@@ -254,6 +256,7 @@ set_aside
         self.close()
 
     def __del__(self) -> None:
+        # opening may have failed before there was anything to close
         if hasattr(self, "_context"):
             self.close()
 
@@ -351,6 +354,7 @@ set_aside
         "replace" a record may leave one part and enter another: releases that are not proved for the gain and the loss
         of a record are refused there.
         """
+        # a text is a sequence of letters
         if isinstance(parts, str) or len(set(parts)) != len(parts) or len(parts) < 2:
             raise ValueError("parts must be two or more different names")
         listed = [check_name(part, "parts") for part in parts]

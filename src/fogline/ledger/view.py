@@ -57,6 +57,7 @@ def planned(accounts: Sequence[Account], charge: Charge, place: Place) -> Plan:
     if not fits:
         return Plan(charge=charge, fits=False, times=0, before=remaining(accounts), after=None)
     # the first may fix what those after it may take
+    # the first release may open a lane, which changes what all others cost
     begun = [account.charged(charge, place) for account in accounts]
     times, step = 1, _MOST_TIMES
     while step:  # the largest number that fits, bit by bit
@@ -156,6 +157,7 @@ def _lanes(accounts: Sequence[Account]) -> set[str]:
 
 def _converted(accounts: Sequence[Account], rho: float) -> float:
     """Return what is left of rho as an epsilon: by the curve where all lanes are Gaussian, else by zCDP."""
+    # the smallest: what is left must hold for every payer
     delta = min((_conversion_delta(account) for account in accounts if account.caps is not None), default=0.0)
     if rho <= 0.0 or delta <= 0.0:
         return 0.0
@@ -251,6 +253,7 @@ class LedgerView:
     def __copy__(self) -> Self:
         return self
 
+    # scikit-learn clones estimators for folds, and a fold has records of its own
     def __deepcopy__(self, memo: dict[int, Any]) -> LedgerView:
         return self.afresh()
 
@@ -317,6 +320,7 @@ class LedgerView:
     ) -> Answer:
         """Ask the current version of the data set; everything else, and `options`, is as in `Ledger.spend`."""
         dataset = self.dataset or str(self.ledger.on().dataset)
+        # the mark is a parameter: what is asked through it was never asked before
         told = dict(parameters) if self.nonce is None else {**parameters, AFRESH: self.nonce}
         question = Question(dataset, self.ledger.version(dataset), mechanism, code_version, told)
         try:
