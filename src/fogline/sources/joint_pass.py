@@ -88,9 +88,11 @@ def joint_states(
         Of each unit, in all grids together; None where the source has no unit.
     """
     totals = [int(np.prod(spec.cells)) for spec in specs]
+    # the last place counts records that are in another grid and not in this one
     counts = [np.zeros(total + 1, dtype=np.int64) for total in totals]
 
     def take(coded: FloatArray) -> None:
+        # NaN stands for a record that lies in none of the grids
         kept = coded[~np.isnan(coded[:, 0])].astype(np.int64)
         for j, total in enumerate(totals):
             counts[j] += np.bincount(kept[:, j], minlength=total + 1)
@@ -144,6 +146,7 @@ class JointPass:
         tables = []
         for spec, state in zip(self._specs, states, strict=True):
             counts = CellCounts(spec)
+            # checked: with a cluster the states come from elsewhere
             counts.add_state(*counts.checked(*state))
             tables.append(counts.table())
         return tables
@@ -257,6 +260,7 @@ class _StratumCoder:
             if self._bound is not None:
                 counts &= weight_parts(numbers[:, -1], self._bound) > 0
         coded = np.column_stack([numbers, stratum.astype(np.float64)])
+        # left out before units are cut: what cannot count must not take the place of what can
         coded[~counts] = np.nan
         return coded
 
