@@ -216,6 +216,7 @@ def someone_with(guarantee: Guarantee, times: int) -> str:
 def _known(guarantee: Guarantee, times: int) -> dict[str, float]:
     """Return what is known of a release for a person with so many times the records that it allows for."""
     epsilon = guarantee.epsilon
+    # the limit of the quotient below
     if epsilon == 0.0:
         growth = float(times)
     elif times * epsilon > 600.0:

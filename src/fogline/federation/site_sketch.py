@@ -402,6 +402,7 @@ class SiteSketch:
                 raise ValueError(
                     f"site {member.site!r} sent two sketches of different runs for pass {self.pass_name!r}"
                 )
+        # a sum cannot be taken apart: a site that is in both would count twice
         if both and len(both) < len(self.members):
             raise ValueError(
                 f"site {both[0].site!r} is in two sums that hold other sites too: merge the sites' own files"
@@ -422,6 +423,7 @@ class SiteSketch:
         hidden = [part.masked for part in parts if part.masked is not None]
         if not hidden:
             return replace(whole, sketch=_merged_sketches(parts, whole.provenance))
+        # exact and masked numbers do not add up to either
         if len(hidden) < len(parts):
             raise ValueError("sketches: some are masked and some are not")
         # a copy of the same records under two names of sites would count them twice
@@ -607,6 +609,7 @@ def _waiting_checks(parts: Sequence[SiteSketch]) -> dict[str, str]:
     for part in parts:
         for name, value in part.checks.items():
             one, two = name.split("+")
+            # both sites of a pair write the same check: the second takes the first off the list
             found = waiting.pop(f"{two}+{one}", None)
             if found is None:
                 waiting[name] = value
@@ -619,6 +622,7 @@ def _waiting_checks(parts: Sequence[SiteSketch]) -> dict[str, str]:
 def _merged_sketches(parts: Sequence[SiteSketch], provenance: Provenance) -> DensitySketch:
     """Sum of sketches without masks, in a tree, so that each is added up a few times only."""
     sketches = [part.sketch for part in parts if part.sketch is not None]
+    # by twos: one after the other, the first would be copied for every site
     while len(sketches) > 1:
         rest = sketches[len(sketches) // 2 * 2 :]
         sketches = [one.merge_as(two, provenance) for one, two in zip(sketches[::2], sketches[1::2], strict=False)]

@@ -161,6 +161,7 @@ class Account:
         charge = self.own(charge)
         amount = self.amounts.get(charge.currency) or Tally()
         delta = self.deltas.get(charge.currency) or Tally()
+        # draws of integral privacy count everywhere, whichever part they looked at
         place = _reached(charge, place)
         return amount.after(charge.amount, place), delta.after(charge.delta, place)
 
@@ -234,6 +235,7 @@ def _reached(charge: Charge, place: Place) -> Place:
 
 
 def _dearest(spent: dict[str, int], touched: int) -> int:
+    # a unit is in one part, and in two once it is replaced
     return sum(heapq.nlargest(touched, spent.values()))
 
 

@@ -231,6 +231,7 @@ class Caps:
             # the caller may ask for a delta that is not spent yet
             known = spending if currency == "pure" else replace(spending, delta=delta_spent)
             return self._shared(currency, self.epsilon, self.delta, known)
+        # caps of their own: what they pay for adds to what the shared cap promises
         if currency == "approximate" and self.approximate is not None:
             epsilon, delta = self.approximate
             return _down(Fraction(epsilon), UNITS), _down(Fraction(delta), DELTA_UNITS)
@@ -250,6 +251,7 @@ class Caps:
             spending = replace(spending, delta=aside)
         if currency == "pure":
             budget = SharedCap(epsilon, delta).pure_budget(spending)
+            # beside rho it is only a bound, and must fit a column of the file
             return budget if delta == 0.0 else min(budget, _MOST - 1), 0
         if delta == 0.0:
             return None

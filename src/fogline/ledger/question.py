@@ -64,6 +64,7 @@ class Question:
         object.__setattr__(self, "parameters", _plain(self.parameters, "parameters"))
 
     def __hash__(self) -> int:
+        # parameters are a dictionary, which has no hash of its own
         return hash(self.fingerprint)
 
     def to_dict(self) -> dict[str, Any]:

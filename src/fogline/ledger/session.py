@@ -201,6 +201,7 @@ class Session:
             with self._gate:
                 if turn in self._waiting:
                     self._waiting.remove(turn)
+                    # told to lead, and leaving: somebody else has to
                     if turn.ready.is_set():
                         self._pass_on()
             raise
@@ -254,6 +255,7 @@ class Session:
                     turn.error = _like(error)
                 elif turn.appended or turn.purpose == "adopt":
                     turn.error = MarkFailed()
+            # an interrupt goes on, once every turn has an error of its own
             if not isinstance(error, StoreFailed | LedgerRefused | OSError):
                 raise
 

@@ -121,6 +121,7 @@ def check_unit(dataset: str, unit: ProtectedUnit | None, asked: ProtectedUnit | 
     most, wanted = unit.max_contributions, asked.max_contributions
     if unit.name == asked.name and (most is None or wanted is None or most == wanted):
         return
+    # fewer records of an enforced unit: its cost holds for everybody whom the data set allows for
     if unit.name == asked.name and asked.enforced and unit.name != RECORD and wanted <= most:  # type: ignore[operator]
         return
     if unit.name == RECORD:

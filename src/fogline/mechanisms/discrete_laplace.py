@@ -161,6 +161,7 @@ def laplace_tail(scale: float, start: int) -> Decimal:
     0.036397
     """
     start = check_count(start, "start", minimum=0)
+    # the float as the binary number that it is
     inverse = _DIGITS.divide(Decimal(1), Decimal(check_positive(scale, "scale")))
     ratio = _DIGITS.exp(-inverse)
     tail = _DIGITS.divide(_DIGITS.exp(_DIGITS.multiply(-inverse, Decimal(start))), _DIGITS.add(1, ratio))

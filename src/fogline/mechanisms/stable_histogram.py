@@ -175,6 +175,7 @@ def _order(key: Key) -> tuple[Any, ...]:
 def _pairs(items: Iterable[tuple[Key, int]]) -> NDArray[Any]:
     """Return (key, count) pairs as an object array of two columns, whatever the keys are."""
     listed = list(items)
+    # filled by hand: numpy would take keys that are tuples for further axes
     array = np.empty((len(listed), 2), dtype=object)
     for row, (key, count) in enumerate(listed):
         array[row, 0], array[row, 1] = key, count

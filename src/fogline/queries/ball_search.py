@@ -165,6 +165,7 @@ class CountQuery:
 
     def decode(self, values: IntArray, noise_scale: float) -> tuple[float, float]:
         """Noisy number of records, at least one, and the deviation of its noise."""
+        # later steps divide by it
         return max(1.0, float(values[0])), noise_scale
 
 

@@ -373,6 +373,7 @@ class Scatter:
         covariance, kept = self.shrunk()
         values, vectors = np.linalg.eigh(covariance)
         hidden = kept * self.beside_sd * math.sqrt(self.d)  # half the edge of the noise's spectrum
+        # a direction that noise hides is not whitened: dividing by its spread would blow the noise up
         values = np.maximum(values, max(hidden, 1e-9 * float(np.abs(values).max())))
         root = self.whitening.root @ (vectors * np.sqrt(values))
         known = kept + (1 - kept) * self.whitening.known

@@ -112,6 +112,7 @@ class ExactSum:
     def cut(self) -> IntArray:
         """Return the sum, cut to plus and minus 2**61."""
         most = LIMIT >> 32
+        # clipped before the shift, which would wrap
         inside = (np.clip(self._high, -most, most - 1) << 32) + self._low
         return np.where(self._high >= most, LIMIT, np.where(self._high < -most, -LIMIT, inside))
 

@@ -485,6 +485,7 @@ class ContinualCounts:
         if not isinstance(signed, bool) or not (receipt is None or isinstance(receipt, dict)):
             raise ValueError("signed")
         ends = np.cumsum(arrays["sizes"])
+        # numpy splits nothing into one empty part
         parts = np.split(arrays["cells"], ends[:-1]) if len(ends) else []
         digests = [row.tobytes() for row in arrays["digests"]]
         known = {digest: part.tolist() for digest, part in zip(digests, parts, strict=True)}

@@ -95,6 +95,7 @@ class Curator:
         self._known: Transcript = []
         self._kept: Numbers = {}
         price = terms.cost()
+        # rational: shares are taken off without rounding in between
         self._budget = price.epsilon if isinstance(price, PureCost) else Fraction(price.rho)
         self._left = self._budget
         # only approximate zCDP has a delta of its own; that of Gaussian terms is in the conversion
@@ -298,6 +299,7 @@ class Curator:
 
     def _stored(self, name: str, size: int | None) -> tuple[IntArray, float]:
         """The next answer of the transcript that is read again."""
+        # by place and by name: an algorithm that asks otherwise is not the one that was paid for
         stored, values, scale = self._known[len(self.transcript)]
         if stored != name or (size is not None and values.shape != (size,)):
             raise ValueError("these answers belong to another release")

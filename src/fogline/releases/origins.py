@@ -212,6 +212,7 @@ def payers_in(path: Path, locked: Iterable[str] = ()) -> dict[str, str]:
 
 def common_payer(payers: Iterable[str]) -> str:
     """The one payer that counts all releases; UNCOUNTED if there were several, empty if there was none."""
+    # no payer is no release
     found = set(filter(None, payers))
     return UNCOUNTED if len(found) > 1 else "".join(found)
 

@@ -135,6 +135,7 @@ class SecretTraining:
             return file.getvalue()
 
         def read(payload: bytes, receipt: dict[str, Any]) -> tuple[PaidDraws, dict[str, Any] | None]:
+            # handed out in their order, each once
             stored = iter(np.load(io.BytesIO(payload), allow_pickle=False))
             return PaidDraws(lambda size: np.array([next(stored) for _ in range(size)]), draws, base), receipt
 

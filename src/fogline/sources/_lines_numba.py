@@ -506,6 +506,7 @@ def _leading_zeros(word: np.uint64) -> tuple[int, np.uint64]:
 @_inlined
 def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """The 128 bits of a product."""
+    # by halves: there is no integer of 128 bits here
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
     low, mid, other = a0 * b0, a1 * b0, a0 * b1

@@ -69,6 +69,7 @@ class SparkTable(ClusterTable):
         chosen = chosen_columns(columns, unit, list(frame.columns))
         super().__init__(chosen, len(chosen), unit, progress)
         self._frame = frame
+        # types of the schema alone: no row is looked at
         for name in chosen:
             if kinds[name].split("(")[0] not in NUMBERS:
                 raise TypeError(f"columns: column {name!r} holds {kinds[name]}, not numbers")

@@ -78,6 +78,7 @@ def batch_rows(width: int) -> int:
     >>> [batch_rows(width) for width in (2, 16, 100, 5000)]
     [65536, 65536, 8192, 4096]
     """
+    # about a million numbers at a time, whatever the width
     return min(BATCH_ROWS, 4096 * max(1, 2**20 // max(1, width) // 4096))
 
 

@@ -231,6 +231,7 @@ class Releasing:
                 continue
             asked_of = entry.content["asked"]
             told = asked_of["parameters"]
+            # by what was asked: a studio that was stopped never learnt the number of its entry
             same = asked_of["dataset"] == name and told.get("epsilon") == question.epsilon
             if same and list(told.get("columns") or question.names) == question.names:
                 return "answered" if entry.seq in answered else "reserved"
