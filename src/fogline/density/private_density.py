@@ -270,7 +270,6 @@ class PrivateDensity(Results):
         """Bandwidth used where none is given: the smallest at which the highest peak is clear of the noise."""
         if "bandwidth" not in self._memory:
             low, high = self.bandwidth_range
-            # from fine to coarse: the first that is clear of the noise is taken
             candidates = np.geomspace(1.0, float(high[0] / 1.5 / low[0]), 8)[:, None] * low
             chosen = candidates[-1]
             for h in candidates:
@@ -496,7 +495,6 @@ class PrivateDensity(Results):
         points = self._points(x)
         terms = reading.size if isinstance(reading, LeafReading) else len(reading.angular)
         size = max(1, 2**21 // max(1, terms))
-        # no points are one empty block, so that answers have the right shape
         return reading, [points[i : i + size] for i in range(0, max(1, len(points)), size)]
 
     def pdf(self, x: ArrayLike, bandwidth: float | ArrayLike | None = None) -> FloatArray:
