@@ -87,7 +87,7 @@ def rounding_distance(scale: float) -> Fraction:
         raise ValueError(f"scale must be at least 1, got {scale!r}")
     variance = exact**2 - Fraction(1, 12)
     root = Fraction(math.isqrt(math.floor(variance * 4**20)), 2**20)  # not above the square root
-    # the cap keeps the fraction short; a larger bound is still a bound
+    # the exponent of the periodic part is capped to keep it short: a larger bound is still a bound
     smooth = (Fraction(281, 100) + Fraction(296, 100) / root) / (2880 * variance**2)
     periodic = Fraction(4, 2 ** min(4000, math.floor(28 * exact**2)))
     return (smooth + periodic) / 2

@@ -191,7 +191,7 @@ class RadiusQuery:
 
     def sensitivity(self, neighbours: str, max_contributions: int) -> float:  # noqa: ARG002
         """How far one of the averages can move: no further where a row is replaced."""
-        # the count of one record moves every score by one, and its own score by up to t: over t that is two at most
+        # one record more moves every score by one, and brings a score of up to t: over t that is two at most
         return 2 * max_contributions
 
     def sample(self, records: Records) -> FloatArray:
